@@ -9,7 +9,7 @@ import types
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from consilience.formats.annotation_tools import Answer, SharedRecords
 from consilience.formats.records import Identity, write_records
 from consilience.formats.writing import check_table_path, write_table
 from consilience.inference.powers import raise_to
-from consilience.inference.recipes.base import LatentRecipe
+from consilience.inference.recipes.independent import IndependentRecipe
 from consilience.inference.structures.base import BlockwiseParameters, Structure, Summary
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.inference.workers.register import WORKERS
@@ -129,10 +129,8 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
 class FirstParameters(BlockwiseParameters):
     """Every item is of the first class, unless an answer rules that out."""
 
-    mean: np.ndarray
-    bound: float
-
-    specs: ClassVar = {"mean": ArraySpec("K", DISTRIBUTIONS), "bound": ArraySpec("", OBJECTIVES)}
+    mean: Annotated[np.ndarray, ArraySpec("K", DISTRIBUTIONS)]
+    bound: Annotated[float, ArraySpec("", OBJECTIVES)]
 
     def infer_block(self, block, evidence):
         evidence *= self.mean
@@ -148,8 +146,6 @@ class FirstParameters(BlockwiseParameters):
 class First(Structure[Summary, FirstParameters]):
     """A structure with nothing to learn."""
 
-    n_classes: int
-
     def update(self, summary):
         return self.given(summary.mass)
 
@@ -161,14 +157,14 @@ class First(Structure[Summary, FirstParameters]):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FirstRecipe(LatentRecipe):
+class FirstRecipe(IndependentRecipe):
     """How the model of that structure is fitted."""
 
     model = "FirstModel"
     structure_type = FirstParameters
 
     def make_structure(self, r):
-        return First(r.n_classes)
+        return First(*self.structure_parts(r))
 
 
 class FirstModel(LatentModel):

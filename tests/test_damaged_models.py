@@ -316,7 +316,7 @@ def test_files_of_unreleased_versions_are_refused(path):
 
 @pytest.mark.parametrize("part", [IndependentParameters, ChainParameters, FieldParameters])
 def test_structures_declare_all_that_they_save(part):
-    assert list(part.specs) == [field.name for field in dataclasses.fields(part)]
+    assert list(part.specs()) == [field.name for field in dataclasses.fields(part)]
 
 
 @pytest.mark.parametrize("workers", WORKERS)

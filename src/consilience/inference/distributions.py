@@ -86,6 +86,13 @@ def fit_distributions(counts: Floats, smoothing: Floats, estimation: str) -> Dis
     return Distributions(freeze(np.exp(log_weights)), freeze(log_weights), freeze(mean), bound)
 
 
+def fit_distribution(counts: Floats, smoothing: float, estimation: str) -> tuple[Floats, Floats, float]:
+    """Return weights, mean and bound of the one distribution (L,) that expected counts (L,) call for."""
+    shape = (1, len(counts), 1)
+    found = fit_distributions(counts.reshape(shape), np.full(shape, smoothing), estimation)
+    return freeze(found.weights.ravel()), freeze(found.mean.ravel()), found.bound
+
+
 def log_of(probabilities: Floats) -> Floats:
     """Return logarithms; that of 0 is minus infinity."""
     with np.errstate(divide="ignore"):

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ from .structures.base import (
     add_statistics,
 )
 from .workers.base import Prior, WorkerModel
-from .workers.rows import Counted, Factors, RowCounts, count_answers, vote, weigh
+from .workers.rows import Factors, LeftOut, RowCounts, count_answers, vote
 
 # The iterations in which a prior is learned: not the first ones, whose counts are those of votes.
 LEARNING = range(5, sys.maxsize, 3)
@@ -81,6 +81,10 @@ class Problem:
         counts, summary = self.earlier
         structure = cast(BlockwiseParameters, parameters.structure)  # no other can be cut into batches
         return value + self.factors(parameters.workers).expect_log(counts, summary.mass) + structure.expect_log(summary)
+
+    def infer(self, found: Parameters) -> tuple[Floats, float]:
+        """Return the posteriors that parameters call for, as `infer_posterior` does."""
+        return infer_posterior(self.engine, self.placed, self.factors(found.workers), found.structure, self.graph)
 
     def find_unsaid(self) -> NDArray[np.int64]:
         """Return the classes that no answer can mean: no label names them, nor does silence."""
@@ -203,7 +207,7 @@ def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = Non
 def infer_posterior(
     engine: Engine,
     placed: Sequence[Placed],
-    factors: Factors,
+    factors: Weighing,
     structure: StructureParameters,
     graph: Graph | None = None,
 ) -> tuple[Floats, float]:
@@ -220,9 +224,9 @@ def infer_left_out(
     were not known.
     """
     counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
-    factors = problem.factors(learned.workers)
-    evidence = LeftOutEvidence(problem.engine, problem.placed, factors, counted, posterior, use_gold)
-    left_out = problem.structure.for_left_out(learned.structure).infer(evidence, problem.graph)[0]
+    structure = problem.structure.for_left_out(learned.structure)
+    without = LeftOut(counted, posterior, use_gold)
+    left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
     return keep_unsaid(left_out, posterior, problem.find_unsaid()) if use_gold else left_out
 
 
@@ -248,12 +252,19 @@ def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) 
 def decode_labels(
     engine: Engine,
     placed: Sequence[Placed],
-    factors: Factors,
+    factors: Weighing,
     structure: StructureParameters,
     graph: Graph | None = None,
 ) -> NDArray[np.int64]:
     """Return the most probable joint labelling, as class indices of all items in order."""
     return structure.infer(DecodedEvidence(engine, placed, factors), graph)
+
+
+class Weighing(Protocol):
+    """What turns the answers of a block into evidence."""
+
+    def weigh(self, block: Block) -> tuple[Floats, float]:
+        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
 
 
 # The evidence of all items, as structures take it. What becomes of the posteriors is what tells the three apart.
@@ -265,7 +276,7 @@ class AllEvidence:
 
     engine: Engine
     placed: Sequence[Placed]
-    factors: Factors
+    factors: Weighing
 
     @property
     def n_threads(self) -> int:
@@ -274,11 +285,13 @@ class AllEvidence:
 
     def gather(self) -> tuple[Floats, float]:
         """Return the evidence of all items, in order, and the logarithm of its scales."""
-        return gather(self.engine.map(weigh, self.placed, self.factors), len(self.placed))
+        return gather(self.engine.map(weigh_block, self.placed, self.factors), len(self.placed))
 
 
 class CountedEvidence(AllEvidence):
     """Posteriors are counted: the E-step of the loop."""
+
+    factors: Factors
 
     def by_block(self, structure: BlockwiseParameters) -> Statistics:
         """Infer and count each block where it lives."""
@@ -306,26 +319,6 @@ class PosteriorEvidence(AllEvidence):
         """Infer all items here."""
         posterior, log_scale = self.gather()
         return posterior, infer(posterior).log_normaliser + log_scale
-
-
-@dataclass(frozen=True)
-class LeftOutEvidence(PosteriorEvidence):
-    """As `PosteriorEvidence`, of counts without the item."""
-
-    counted: Counted
-    posterior: Floats
-    use_gold: bool
-
-    def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
-        """Infer each block where it lives."""
-        shared = (self.counted, self.posterior, self.use_gold, structure)
-        return gather(self.engine.map(infer_block_left_out, self.placed, *shared), len(self.placed))
-
-    def gather(self) -> tuple[Floats, float]:
-        """Return the evidence of all items, in order, and the logarithm of its scales."""
-        return gather(
-            self.engine.map(weigh_left_out, self.placed, self.counted, self.posterior, self.use_gold), len(self.placed)
-        )
 
 
 class DecodedEvidence(AllEvidence):
@@ -383,9 +376,14 @@ def add_counts(total: Floats, counts: RowCounts, first: bool) -> None:
         add_to_rows(counts.rows, counts.counts, total)
 
 
+def weigh_block(block: Block, factors: Weighing) -> tuple[Floats, float]:
+    """Evidence of one block up to a factor per item, and the sum of the logarithms of these."""
+    return factors.weigh(block)
+
+
 def expect_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> tuple[RowCounts, Summary]:
     """E-step of one block."""
-    evidence, log_scale = weigh(block, factors)
+    evidence, log_scale = factors.weigh(block)
     summary = structure.infer_block(block, evidence)  # evidence is the posterior from here on
     return count_answers(block, evidence), summary.scaled_by(log_scale)
 
@@ -395,46 +393,16 @@ def count_block(block: Block, posterior: Floats) -> RowCounts:
     return count_answers(block, posterior[block.first_item : block.first_item + block.n_items])
 
 
-def infer_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> tuple[Floats, float]:
+def infer_block(block: Block, factors: Weighing, structure: BlockwiseParameters) -> tuple[Floats, float]:
     """Posteriors of one block, and their log normaliser."""
-    evidence, log_scale = weigh(block, factors)
+    evidence, log_scale = factors.weigh(block)
     summary = structure.infer_block(block, evidence)
     return evidence, summary.log_normaliser + log_scale
 
 
-def weigh_left_out(block: Block, counted: Counted, posterior: Floats, use_gold: bool) -> tuple[Floats, float]:
-    """Evidence of one block from counts without each item, up to a factor, and the sum of the logarithms of these.
-
-    An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
-    """
-    own = posterior[block.first_item : block.first_item + block.n_items]
-    logs = counted.log_evidence(block, own)
-    if len(block.log_prior):
-        logs += block.log_prior
-        lost = ~np.isfinite(logs).any(axis=1)  # answers that allow no class which the prior allows are set aside
-        logs[lost] = block.log_prior[lost]
-    if use_gold and len(block.gold):
-        known = np.flatnonzero(block.gold >= 0)
-        kept = np.maximum(logs[known, block.gold[known]], -1e300)
-        logs[known] = -np.inf
-        logs[known, block.gold[known]] = kept
-    top = reduce(np.maximum, logs.T)  # faster than `max` where there are few classes
-    logs -= top[:, None]
-    return np.exp(logs, out=logs), float(top.sum())
-
-
-def infer_block_left_out(
-    block: Block, counted: Counted, posterior: Floats, use_gold: bool, structure: BlockwiseParameters
-) -> tuple[Floats, float]:
-    """Posteriors of one block from counts without each item, and their log normaliser."""
-    evidence, log_scale = weigh_left_out(block, counted, posterior, use_gold)
-    summary = structure.infer_block(block, evidence)
-    return evidence, summary.log_normaliser + log_scale
-
-
-def decode_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> NDArray[np.int64]:
+def decode_block(block: Block, factors: Weighing, structure: BlockwiseParameters) -> NDArray[np.int64]:
     """Most probable joint labelling of one block."""
-    evidence, _ = weigh(block, factors)
+    evidence, _ = factors.weigh(block)
     return structure.decode_block(block, evidence)
 
 

@@ -32,7 +32,6 @@ from .em import (
     Problem,
     expect,
     infer_left_out,
-    infer_posterior,
     maximise,
     run_em,
 )
@@ -180,7 +179,7 @@ def judge_hidden(
         if not len(item):
             continue
         learned = maximise(rest.problem, rest.statistics, start.prior)
-        posterior = infer_rest(rest)
+        posterior, _ = rest.problem.infer(rest.parameters)
         left_out = infer_left_out(rest.problem, learned, rest.statistics, posterior)[item]
         workers, counts = rest.problem.workers, rest.statistics.counts
         confusion = workers.plain_mean(learned.workers, counts, start.prior)
@@ -250,14 +249,6 @@ def pose_again(
     """Return the problem of some of its answers, or items, with a prior that is not learned again."""
     posed = owner.pose(source, problem.structure, graph, problem.engine)
     return replace(posed, prior=start.prior, earlier=problem.earlier)
-
-
-def infer_rest(rest: Rest) -> Floats:
-    """Return the posteriors of the items to which answers are hidden."""
-    problem, found = rest.problem, rest.parameters
-    return infer_posterior(
-        problem.engine, problem.placed, problem.factors(found.workers), found.structure, problem.graph
-    )[0]
 
 
 def find_judging(

@@ -53,7 +53,7 @@ class Past(NamedTuple):
             embedded[:, worker] = array
             return embedded
 
-        named: dict[str, Any] = {name: by_class(getattr(self.summary, name)) for name in type(self.summary).specs}
+        named: dict[str, Any] = {name: by_class(getattr(self.summary, name)) for name in self.summary.specs()}
         sums, scores = self.sums, self.sums.scores
         if scores.size:
             both = np.append(klass, n_classes + klass)
@@ -82,7 +82,7 @@ class Past(NamedTuple):
         sums, total = self.sums, self.sums.chances[0].sum()
         mean = float(sums.chances[0] @ kept / total) if total > 0 else 1.0
         of_items = float(kept.min(initial=1.0)) if silence else 1.0
-        counted: dict[str, Any] = {name: of_items * getattr(self.summary, name) for name in type(self.summary).specs}
+        counted: dict[str, Any] = {name: of_items * getattr(self.summary, name) for name in self.summary.specs()}
         return Past(
             replace(self.summary, **counted),
             sums._replace(

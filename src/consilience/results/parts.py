@@ -19,7 +19,7 @@ from ..answers.columns import to_column
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..inference.cells import sum_by
-from ..inference.em import Fit, Problem, decode_block, infer_block, keep_unsaid, weigh_left_out
+from ..inference.em import Fit, Problem, decode_block, infer_block, keep_unsaid
 from ..inference.learned import as_used
 from ..inference.powers import raise_to
 from ..inference.recipes.base import LatentRecipe
@@ -29,7 +29,7 @@ from ..inference.steps import Steps
 from ..inference.structures.base import BlockwiseParameters
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.confusion import voters
-from ..inference.workers.rows import Counted, Factors, vote
+from ..inference.workers.rows import Counted, Factors, LeftOut, vote
 from ..kernels.types import Floats, Integers
 from ..storage.answers import StoredResponses
 from ..storage.layout import StoredBlock
@@ -144,7 +144,7 @@ class Judge(NamedTuple):
         left_out = posterior
         if self.counted is not None:
             alone = replace(block, first_item=0)
-            evidence, _ = weigh_left_out(alone, self.counted, posterior, use_gold=True)
+            evidence, _ = LeftOut(self.counted, posterior).weigh(alone)
             self.structure.for_left_out().infer_block(alone, evidence)
             left_out = keep_unsaid(evidence, posterior, self.unsaid)
         return posterior, labels, raise_to(left_out, self.power)

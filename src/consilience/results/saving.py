@@ -203,8 +203,8 @@ def pack(value: Any, path: str, into: Contents, kind: object = None, mark: objec
     if isinstance(value, Later):
         return pack(value.value, path, into)
     if isinstance(value, (StructureParameters, Summary)):
-        into.arrays.update({join(path, name): np.asarray(getattr(value, name)) for name in type(value).specs})
-        return dict.fromkeys(type(value).specs, _ARRAY)
+        into.arrays.update({join(path, name): np.asarray(getattr(value, name)) for name in type(value).specs()})
+        return dict.fromkeys(type(value).specs(), _ARRAY)
     if isinstance(mark, ByName):
         return {"name": value.name, **_pack_part(value, path, into)}
     if is_dataclass(value) or (hasattr(value, "_fields") and get_origin(kind) is not tuple):
@@ -275,8 +275,11 @@ class Reader:
         if origin in (*_LISTS, *_DICTS, *_SCALARS):
             return self.read_plain(kind, mark, entry, path)
         if kind in (StructureParameters, Summary):
-            found = self.recipe.structure_type if kind is StructureParameters else self.recipe.summary_type
-            return found.from_state(self.read_arrays(entry, path, found.specs))
+            if kind is Summary:
+                summary = self.recipe.summary_type
+                return summary.from_state(self.read_arrays(entry, path, summary.specs()), log_normaliser=0.0)
+            found = self.recipe.structure_type
+            return found.from_state(self.read_arrays(entry, path, found.specs()))
         if isinstance(mark, ByName):
             parts = mark.list_parts()
             if not isinstance(entry, dict) or entry.get("name") not in parts:
@@ -365,7 +368,7 @@ def check_whole(fusion: Fusion, recipe: Recipe) -> None:
         parts += [labels.uncalibrated is not None] if isinstance(labels, Labels) else []
     if set(parts) != {isinstance(recipe, LatentRecipe)}:
         raise Fault(f"calibration and intervals are not those of {recipe.model}")
-    if (fusion.coupling is not None) != ("coupling" in recipe.structure_type.specs):
+    if (fusion.coupling is not None) != ("coupling" in recipe.structure_type.specs()):
         raise Fault(f"the coupling is not that of {recipe.model}")
     recipe.check_learned(fusion.learned.structure)
     if isinstance(labels, Labels):

@@ -23,7 +23,7 @@ from ...kernels.types import Floats, freeze
 from ..classifiers import check_classifier
 from ..copies import PlainFit, find_copies
 from ..distributions import ESTIMATIONS
-from ..em import Fit, Parameters, Problem, Progress, expect_from_votes, infer_posterior, maximise, run_em
+from ..em import Fit, Parameters, Problem, Progress, expect_from_votes, maximise, run_em
 from ..learned import Before, CouplingScore, as_used
 from ..moments import MomentFit, strongest_answers
 from ..preconditions import (
@@ -158,8 +158,7 @@ class Recipe(ABC):
 
     def conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
         """Return the posteriors and the label of each item that belong to the estimates."""
-        factors = problem.factors(as_used(learned.workers.log_weights))
-        posterior, _ = infer_posterior(problem.engine, problem.placed, factors, learned.structure, problem.graph)
+        posterior, _ = problem.infer(learned._replace(workers=as_used(learned.workers.log_weights)))
         return posterior, posterior.argmax(axis=1)
 
 

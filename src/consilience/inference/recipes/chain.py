@@ -34,7 +34,7 @@ from ...arguments import is_number
 from ...engines.base import Engine
 from ...errors import InputError, ParameterError, Python, Sentence, parameter_error
 from ...kernels.types import Floats
-from ..em import Fit, Parameters, Problem, decode_labels, expect_from_votes, infer_posterior, maximise, weigh_left_out
+from ..em import Fit, Parameters, Problem, Weighing, decode_labels, expect_from_votes, maximise
 from ..hidden_fits import HeldOutScore, score_hidden
 from ..learned import CouplingScore
 from ..moments import MomentFit, answers_to_match, lay_out
@@ -43,7 +43,7 @@ from ..sources import InMemory, Source
 from ..starts import find_starts
 from ..structures.base import AnyStructure, Statistics, StructureParameters
 from ..structures.chain import Chain, ChainParameters, ChainSummary
-from ..workers.rows import Counted, Factors, weigh
+from ..workers.rows import LeftOut
 from .base import AnyCrowd, LatentRecipe, Plan
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
@@ -185,9 +185,7 @@ class ChainRecipe(LatentRecipe):
     def judge_couplings(self, problem: Problem) -> Iterator[tuple[Floats, Floats]]:
         """Yield posteriors and expected counts (M, L, K) of the fit with each coupling."""
         for climbed, fit in self.climb(problem, expect_from_votes(problem), COUPLINGS):
-            factors = climbed.factors(fit.parameters.workers)
-            posterior, _ = infer_posterior(climbed.engine, climbed.placed, factors, fit.parameters.structure)
-            yield posterior, climbed.workers.plain_counts(fit.statistics.counts)
+            yield climbed.infer(fit.parameters)[0], climbed.workers.plain_counts(fit.statistics.counts)
 
     def climb(
         self, problem: Problem, statistics: Statistics, couplings: Sequence[float]
@@ -298,37 +296,27 @@ def follow_labels(
     With `statistics` evidence is from counts without each item, and the chain relaxed, as for calibrated posteriors.
     Classes that nobody said and no label is are left out: left-out evidence does not hold it against them.
     """
-    structure = cast(ChainParameters, learned.structure)
-    factors = problem.factors(learned.workers)
-    if statistics is None:
-        parts = problem.engine.map(follow_block, problem.placed, factors, structure, codes, goes_on)
-    else:
-        counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
-        unused = np.setdiff1d(problem.find_unsaid(), codes)
-        shared = (counted, posterior, structure.for_left_out(), codes, goes_on, unused)
-        parts = problem.engine.map(follow_block_left_out, problem.placed, *shared)
-    return np.concatenate(list(parts))
+    structure, unused = cast(ChainParameters, learned.structure), np.empty(0, np.int64)
+    weighing: Weighing = problem.factors(learned.workers)
+    if statistics is not None:
+        weighing = LeftOut(
+            problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior), posterior
+        )
+        structure, unused = structure.for_left_out(), np.setdiff1d(problem.find_unsaid(), codes)
+    shared = (weighing, structure, codes, goes_on, unused)
+    return np.concatenate(list(problem.engine.map(follow_block, problem.placed, *shared)))
 
 
 def follow_block(
-    block: Block, factors: Factors, structure: ChainParameters, codes: NDArray[np.int64], goes_on: Floats
-) -> Floats:
-    """Parts of the probabilities of runs of labels in one block."""
-    own = codes[block.first_item : block.first_item + block.n_items]
-    return structure.follow_block(block, weigh(block, factors)[0], own, goes_on)
-
-
-def follow_block_left_out(
     block: Block,
-    counted: Counted,
-    posterior: Floats,
+    weighing: Weighing,
     structure: ChainParameters,
     codes: NDArray[np.int64],
     goes_on: Floats,
     unused: NDArray[np.int64],
 ) -> Floats:
-    """As `follow_block`, from counts without each item."""
-    evidence, _ = weigh_left_out(block, counted, posterior, use_gold=True)
+    """Parts of the probabilities of runs of labels in one block."""
+    evidence, _ = weighing.weigh(block)
     evidence[:, unused] = 0.0
     own = codes[block.first_item : block.first_item + block.n_items]
     return structure.follow_block(block, evidence, own, goes_on)

@@ -43,7 +43,6 @@ from ..em import (
     Problem,
     expect,
     expect_from_votes,
-    infer_posterior,
     maximise,
     run_em,
 )
@@ -363,8 +362,7 @@ def judge_couplings(
         start = maximise(tried, statistics, prior)
         found = owner.run_from(tried, start)
         learned, statistics = found.parameters, found.statistics
-        factors = tried.factors(learned.workers)
-        posterior, _ = infer_posterior(tried.engine, tried.placed, factors, learned.structure, tried.graph)
+        posterior, _ = tried.infer(learned)
         confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
         scores.append(score_powers(r, answer, unit, posterior[item], confusion))
     return scores

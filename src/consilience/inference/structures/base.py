@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from dataclasses import dataclass, fields, replace
+from operator import add, sub
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,36 +28,41 @@ from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels.types import Floats, freeze
 from ...specs import COUNTS, ArraySpec
+from ..distributions import fit_distribution
 
 # A smaller share of a count is rounding error.
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """Expected counts of a structure over some items. Those of different items add, field by field."""
-
-    log_normaliser: float  # sum over items of log Z
-    mass: Floats  # (K,): expected number of items of each class
-
-    #: What each field beside the normaliser must look like when it is read from a file. All axes are classes.
-    specs: ClassVar[Mapping[str, ArraySpec]] = {"mass": ArraySpec("K", COUNTS)}
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(
-            *(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
-        )
-
-    def __sub__(self, other: Self) -> Self:
-        return type(self)(
-            *(mine - theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
-        )
+class Declared:
+    """A frozen dataclass of arrays, numbers, booleans and text, whose fields say what each must look like in a file."""
 
     @classmethod
-    def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Return the summary that these arrays were saved of; its normaliser is that of no item."""
-        kept: dict[str, Any] = {name: value.item() if value.ndim == 0 else value for name, value in state.items()}
-        return cls(0.0, **kept)
+    def specs(cls) -> dict[str, ArraySpec]:
+        """Return what each field that is saved must look like."""
+        hints = get_type_hints(cls, include_extras=True)
+        marks = {field.name: getattr(hints[field.name], "__metadata__", ()) for field in fields(cls)}  # type: ignore[arg-type]
+        return {name: mark[0] for name, mark in marks.items() if mark}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[np.generic]], **others: float) -> Self:
+        """Return what these arrays were saved of, with other fields, which are not saved."""
+        kept = {name: value.item() if value.ndim == 0 else freeze(value) for name, value in state.items()}
+        return cls(**others, **kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Summary(Declared):
+    """Expected counts of a structure over some items. Those of different items add, field by field."""
+
+    log_normaliser: float  # sum over items of log Z; it is not saved
+    mass: Annotated[Floats, ArraySpec("K", COUNTS)]  # expected number of items of each class
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*map(add, vars(self).values(), vars(other).values()))
+
+    def __sub__(self, other: Self) -> Self:
+        return type(self)(*map(sub, vars(self).values(), vars(other).values()))
 
     def scaled_by(self, log_scale: float) -> Self:
         """Return the summary for evidence whose rows had been divided by factors with this sum of logarithms."""
@@ -92,11 +98,8 @@ class Evidence(Protocol[Outcome_co]):
         """Gather the evidence of all items in one array, and call `infer`, which turns it into posteriors in place."""
 
 
-class StructureParameters(ABC):
-    """What is learned of a structure: a frozen dataclass of arrays, numbers, booleans and text."""
-
-    #: What each field must look like when it is read from a file.
-    specs: ClassVar[Mapping[str, ArraySpec]]
+class StructureParameters(Declared, ABC):
+    """What is learned of a structure."""
 
     mean: Floats  # (K,): the class prior to report
     bound: float  # what the parameters add to the objective
@@ -132,11 +135,6 @@ class StructureParameters(ABC):
         """
         return self.point().relaxed()
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Return the parameters that these arrays were saved of."""
-        return cls(**{name: value.item() if value.ndim == 0 else freeze(value) for name, value in state.items()})
-
 
 class BlockwiseParameters(StructureParameters):
     """Parameters of a structure whose blocks have nothing to do with each other."""
@@ -168,13 +166,23 @@ AnySummary = TypeVar("AnySummary", bound=Summary)
 AnyParameters = TypeVar("AnyParameters", bound=StructureParameters)
 
 
+@dataclass(frozen=True, eq=False)
 class Structure(ABC, Generic[AnySummary, AnyParameters]):
-    """What is fixed about a structure before the fit: a frozen dataclass, small enough to be sent to every block."""
+    """What is fixed about a structure before the fit: small enough to be sent to every block."""
+
+    n_classes: int
+    fixed_prior: Floats | None
+    smoothing: float
+    estimation: str
 
     #: What one pass over the data adds up to.
     summary_type: ClassVar[type[Summary]] = Summary
 
-    n_classes: int
+    def estimate_prior(self, mass: Floats) -> tuple[Floats, Floats, float]:
+        """Return weights, mean and bound of the class prior that expected counts of classes call for."""
+        if self.fixed_prior is not None:
+            return self.fixed_prior, self.fixed_prior, 0.0
+        return fit_distribution(mass, self.smoothing, self.estimation)
 
     @abstractmethod
     def update(self, summary: AnySummary) -> AnyParameters:

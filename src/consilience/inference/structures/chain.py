@@ -11,9 +11,8 @@ pairs, the prior from all posteriors; sequences never link.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from ...answers.blocks import Block
 from ...answers.tagging import Transitions
 from ...kernels.types import Floats, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, WEIGHTS, ArraySpec
-from ..distributions import fit_distributions, log_of, weigh_logs
+from ..distributions import fit_distribution, log_of, weigh_logs
 from .base import BlockwiseParameters, Structure, Summary
 
 # How probable a step is that the rules forbid, where probabilities are calibrated: about as one that was never seen.
@@ -33,39 +32,22 @@ BROKEN = 1e-4
 class ChainSummary(Summary):
     """What one pass over sequences adds up to."""
 
-    start: Floats  # (K,): posteriors of first positions
-    pairs: Floats  # (K, K): posteriors of neighbouring pairs [from, to]
-
-    specs: ClassVar[Mapping[str, ArraySpec]] = {
-        **Summary.specs,
-        "start": ArraySpec("K", COUNTS),
-        "pairs": ArraySpec("K K", COUNTS),
-    }
+    start: Annotated[Floats, ArraySpec("K", COUNTS)]  # posteriors of first positions
+    pairs: Annotated[Floats, ArraySpec("K K", COUNTS)]  # posteriors of neighbouring pairs [from, to]
 
 
 @dataclass(frozen=True, eq=False)
 class ChainParameters(BlockwiseParameters):
     """Factors of the chain for the E-step, and its probabilities for the reader."""
 
-    start_factor: Floats
-    pair_factor: Floats
-    end_factor: Floats
-    mean: Floats  # class prior
-    initial: Floats
-    transition: Floats
-    coupling: float
-    bound: float
-
-    specs: ClassVar[Mapping[str, ArraySpec]] = {
-        "start_factor": ArraySpec("K", WEIGHTS),
-        "pair_factor": ArraySpec("K K", WEIGHTS),
-        "end_factor": ArraySpec("K", PROBABILITIES),
-        "mean": ArraySpec("K", DISTRIBUTIONS),
-        "initial": ArraySpec("K", DISTRIBUTIONS),
-        "transition": ArraySpec("K K", DISTRIBUTIONS),
-        "coupling": ArraySpec("", PROBABILITIES),
-        "bound": ArraySpec("", OBJECTIVES),
-    }
+    start_factor: Annotated[Floats, ArraySpec("K", WEIGHTS)]
+    pair_factor: Annotated[Floats, ArraySpec("K K", WEIGHTS)]
+    end_factor: Annotated[Floats, ArraySpec("K", PROBABILITIES)]
+    mean: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]  # class prior
+    initial: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    transition: Annotated[Floats, ArraySpec("K K", DISTRIBUTIONS)]
+    coupling: Annotated[float, ArraySpec("", PROBABILITIES)]
+    bound: Annotated[float, ArraySpec("", OBJECTIVES)]
 
     def infer_block(self, block: Block, evidence: Floats) -> ChainSummary:
         """Turn the evidence of one block into posteriors, in place."""
@@ -133,20 +115,12 @@ class Chain(Structure[ChainSummary, ChainParameters]):
 
     summary_type: ClassVar[type[Summary]] = ChainSummary
 
-    n_classes: int
-    fixed_prior: Floats | None
-    smoothing: float
-    estimation: str
     coupling: float
     allowed: Transitions
 
     def update(self, summary: ChainSummary) -> ChainParameters:
         """Return the chain that expected counts call for."""
-        everything = np.ones(self.n_classes, bool)
-        if self.fixed_prior is None:
-            prior_weights, prior, prior_bound = self._estimate(summary.mass, everything)
-        else:
-            prior_weights, prior, prior_bound = self.fixed_prior, self.fixed_prior, 0.0
+        prior_weights, prior, prior_bound = self.estimate_prior(summary.mass)
         start_weights, start, bound = self._estimate(summary.start, self.allowed.start)
         rows = [self._estimate(counts, to) for counts, to in zip(summary.pairs, self.allowed.steps, strict=True)]
         bound += sum(row[2] for row in rows)
@@ -162,13 +136,9 @@ class Chain(Structure[ChainSummary, ChainParameters]):
 
     def _estimate(self, counts: Floats, allowed: NDArray[np.bool_]) -> tuple[Floats, Floats, float]:
         """Return weights, mean and bound of one distribution over the allowed classes; the others are exactly 0."""
-        size = int(allowed.sum())
-        found = fit_distributions(
-            counts[allowed].reshape(1, size, 1), np.full((1, size, 1), self.smoothing), self.estimation
-        )
         weights, mean = np.zeros(self.n_classes), np.zeros(self.n_classes)
-        weights[allowed], mean[allowed] = found.weights.ravel(), found.mean.ravel()
-        return weights, mean, found.bound
+        weights[allowed], mean[allowed], bound = fit_distribution(counts[allowed], self.smoothing, self.estimation)
+        return weights, mean, bound
 
     def given(self, prior: Floats, initial: Floats | None = None, transition: Floats | None = None) -> ChainParameters:
         """Return a known chain as parameters, by default one that draws each label from the class prior.

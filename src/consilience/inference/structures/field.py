@@ -23,13 +23,13 @@ field's own normaliser, which nobody can compute, is left out. At fixed coupling
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import ClassVar, Self, TypeVar, cast
+from typing import Annotated, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,6 @@ from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels.types import Floats, freeze
 from ...specs import DISTRIBUTIONS, FINITE, NOT_NEGATIVE, OBJECTIVES, TRUTH, WEIGHTS, ArraySpec, one_of
-from ..distributions import fit_distributions
 from .base import Evidence, Outcome, Structure, StructureParameters, Summary, Trail
 from .independent import IndependentParameters
 
@@ -64,34 +63,21 @@ WARM_UP, WARM_UP_SWEEPS = (0.25, 0.5, 0.75), 3
 class FieldSummary(Summary):
     """What one inference over the graph gives."""
 
-    coupling: float  # the next one
-
-    specs: ClassVar[Mapping[str, ArraySpec]] = {**Summary.specs, "coupling": ArraySpec("", NOT_NEGATIVE)}
+    coupling: Annotated[float, ArraySpec("", NOT_NEGATIVE)]  # the next one
 
 
 @dataclass(frozen=True, eq=False)
 class FieldParameters(StructureParameters):
     """Class prior and coupling. The graph they are applied to is an argument of `infer`."""
 
-    weights: Floats
-    mean: Floats
-    coupling: float
-    pull: Floats  # (K,): h, for nodes with edges
-    bound: float
-    learns: bool
-    fixed: bool  # whether the class prior is given
-    inference: str
-
-    specs: ClassVar[Mapping[str, ArraySpec]] = {
-        "weights": ArraySpec("K", WEIGHTS),
-        "mean": ArraySpec("K", DISTRIBUTIONS),
-        "coupling": ArraySpec("", NOT_NEGATIVE),
-        "pull": ArraySpec("K", FINITE),
-        "bound": ArraySpec("", OBJECTIVES),
-        "learns": ArraySpec("", TRUTH),
-        "fixed": ArraySpec("", TRUTH),
-        "inference": ArraySpec("", one_of(INFERENCES)),
-    }
+    weights: Annotated[Floats, ArraySpec("K", WEIGHTS)]
+    mean: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    coupling: Annotated[float, ArraySpec("", NOT_NEGATIVE)]
+    pull: Annotated[Floats, ArraySpec("K", FINITE)]  # h, for nodes with edges
+    bound: Annotated[float, ArraySpec("", OBJECTIVES)]
+    learns: Annotated[bool, ArraySpec("", TRUTH)]
+    fixed: Annotated[bool, ArraySpec("", TRUTH)]  # whether the class prior is given
+    inference: Annotated[str, ArraySpec("", one_of(INFERENCES))]
 
     def infer(self, evidence: Evidence[Outcome], graph: Graph | None = None, trail: Trail | None = None) -> Outcome:
         """Turn evidence into posteriors, over the whole graph at once."""
@@ -143,10 +129,6 @@ class FieldParameters(StructureParameters):
 class Field(Structure[FieldSummary, FieldParameters]):
     """A field whose class prior and coupling are learned or fixed."""
 
-    n_classes: int
-    fixed_prior: Floats | None
-    smoothing: float
-    estimation: str
     coupling: float | None  # None: learned
     inference: str
     # The class prior of nodes without edges, if neither is a class prior given nor is it to be learned along.
@@ -155,14 +137,9 @@ class Field(Structure[FieldSummary, FieldParameters]):
     def update(self, summary: FieldSummary) -> FieldParameters:
         """Return prior and coupling that expected counts call for."""
         coupling = summary.coupling if self.coupling is None else self.coupling
-        if self.fixed_prior is not None:
-            return self._parameters(self.fixed_prior, self.fixed_prior, 0.0, coupling)
-        found = fit_distributions(
-            summary.mass.reshape(1, -1, 1), np.full((1, self.n_classes, 1), self.smoothing), self.estimation
-        )
-        weights, mean = found.weights.ravel(), found.mean.ravel()
-        if coupling == 0 or self.unlinked is None:
-            return self._parameters(weights, mean, found.bound, coupling)
+        weights, mean, bound = self.estimate_prior(summary.mass)
+        if self.fixed_prior is not None or coupling == 0 or self.unlinked is None:
+            return self._parameters(weights, mean, bound, coupling)
         return self._parameters(self.unlinked.weights, mean, 0.0, coupling)
 
     def for_left_out(self, found: FieldParameters) -> FieldParameters:

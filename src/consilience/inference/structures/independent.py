@@ -7,9 +7,8 @@ An item of which nothing is known has q_n = pi: it would only confirm what was b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from ...answers.blocks import Block
 from ...kernels.types import Floats, freeze
 from ...specs import DISTRIBUTIONS, OBJECTIVES, WEIGHTS, ArraySpec
-from ..distributions import fit_distributions, log_of, weigh_logs
+from ..distributions import log_of, weigh_logs
 from .base import BlockwiseParameters, Structure, Summary
 
 
@@ -25,15 +24,9 @@ from .base import BlockwiseParameters, Structure, Summary
 class IndependentParameters(BlockwiseParameters):
     """The class prior, as the E-step uses it and as it is reported."""
 
-    weights: Floats
-    mean: Floats
-    bound: float
-
-    specs: ClassVar[Mapping[str, ArraySpec]] = {
-        "weights": ArraySpec("K", WEIGHTS),
-        "mean": ArraySpec("K", DISTRIBUTIONS),
-        "bound": ArraySpec("", OBJECTIVES),
-    }
+    weights: Annotated[Floats, ArraySpec("K", WEIGHTS)]
+    mean: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    bound: Annotated[float, ArraySpec("", OBJECTIVES)]
 
     def infer_block(self, block: Block, evidence: Floats) -> Summary:
         """Turn the evidence of one block into posteriors, in place."""
@@ -57,19 +50,11 @@ class IndependentParameters(BlockwiseParameters):
 class Independent(Structure[Summary, IndependentParameters]):
     """Independent items whose class prior is learned, with pseudo-counts, or fixed."""
 
-    n_classes: int
-    fixed_prior: Floats | None
-    smoothing: float
-    estimation: str
-
     def update(self, summary: Summary) -> IndependentParameters:
         """Return the class prior that expected counts of classes call for."""
         if self.fixed_prior is not None:
             return self.given(self.fixed_prior)
-        found = fit_distributions(
-            summary.mass.reshape(1, -1, 1), np.full((1, self.n_classes, 1), self.smoothing), self.estimation
-        )
-        return IndependentParameters(freeze(found.weights.ravel()), freeze(found.mean.ravel()), found.bound)
+        return IndependentParameters(*self.estimate_prior(summary.mass))
 
     def given(self, prior: Floats) -> IndependentParameters:
         """Return a known class prior as parameters."""

@@ -49,6 +49,23 @@ class Factors(NamedTuple):
         rows, base = (self.rows, self.base) if self.in_logs else (log_of(self.rows), log_of(self.base))
         return weigh_logs(counts, rows) + weigh_logs(mass, base)
 
+    def weigh(self, block: Block) -> tuple[Floats, float]:
+        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
+        from ...kernels.answers import add_log_rows, multiply_rows
+
+        n_classes = self.rows.shape[1]
+        evidence = np.zeros((block.n_items, n_classes))
+        rows = select_rows(self.rows, block.rows)
+        answers = (block.codes, block.offsets, block.gold)
+        if self.in_logs:
+            log_scale = add_log_rows(*answers, block.weight, rows, self.base, evidence, block.width(n_classes))
+        else:
+            log_scale = multiply_rows(*answers, rows, self.base, evidence, block.width(n_classes))
+        for logs in (block.log_prior, block.anchor):
+            if len(logs):
+                log_scale += multiply_logs(evidence, logs, block.gold)
+        return evidence, log_scale
+
 
 class RowCounts(NamedTuple):
     """Expected counts of the rows that one block met."""
@@ -69,24 +86,6 @@ def make_factors(found: Distributions, weighted: bool) -> Factors:
     if weighted or tiny:
         return Factors(logs, freeze(np.zeros(n_classes)), in_logs=True)
     return Factors(found.weights.reshape(-1, n_classes), freeze(np.ones(n_classes)), in_logs=False)
-
-
-def weigh(block: Block, factors: Factors) -> tuple[Floats, float]:
-    """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
-    from ...kernels.answers import add_log_rows, multiply_rows
-
-    n_classes = factors.rows.shape[1]
-    evidence = np.zeros((block.n_items, n_classes))
-    rows = select_rows(factors.rows, block.rows)
-    answers = (block.codes, block.offsets, block.gold)
-    if factors.in_logs:
-        log_scale = add_log_rows(*answers, block.weight, rows, factors.base, evidence, block.width(n_classes))
-    else:
-        log_scale = multiply_rows(*answers, rows, factors.base, evidence, block.width(n_classes))
-    for logs in (block.log_prior, block.anchor):
-        if len(logs):
-            log_scale += multiply_logs(evidence, logs, block.gold)
-    return evidence, log_scale
 
 
 def multiply_logs(evidence: Floats, logs: Floats, gold: NDArray[np.int32]) -> float:
@@ -157,6 +156,36 @@ class Counted(Protocol):
 
     def log_evidence(self, block: Block, posterior: Floats) -> Floats:
         """Return the log evidence (n_items, K) of a block whose items have these posteriors."""
+
+
+class LeftOut(NamedTuple):
+    """What gives evidence from counts without each item.
+
+    Items whose label is known are judged as if it were not, unless `use_gold`.
+    """
+
+    counted: Counted
+    posterior: Floats  # of all items, which went into the counts
+    use_gold: bool = True
+
+    def weigh(self, block: Block) -> tuple[Floats, float]:
+        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors.
+
+        An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
+        """
+        logs = self.counted.log_evidence(block, self.posterior[block.first_item : block.first_item + block.n_items])
+        if len(block.log_prior):
+            logs += block.log_prior
+            lost = ~np.isfinite(logs).any(axis=1)  # answers that allow no class which the prior allows are set aside
+            logs[lost] = block.log_prior[lost]
+        if self.use_gold and len(block.gold):
+            known = np.flatnonzero(block.gold >= 0)
+            kept = np.maximum(logs[known, block.gold[known]], -1e300)
+            logs[known] = -np.inf
+            logs[known, block.gold[known]] = kept
+        top = reduce(np.maximum, logs.T)  # faster than `max` where there are few classes
+        logs -= top[:, None]
+        return np.exp(logs, out=logs), float(top.sum())
 
 
 class CountedRows(NamedTuple):
