@@ -19,7 +19,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from operator import add, sub
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +53,8 @@ class Declared:
     def specs(cls) -> dict[str, ArraySpec]:
         """Return what each field that is saved must look like."""
         hints = get_type_hints(cls, include_extras=True)
-        marks = {field.name: getattr(hints[field.name], "__metadata__", ()) for field in fields(cls)}  # type: ignore[arg-type]
-        return {name: mark[0] for name, mark in marks.items() if mark}
+        marked = {field.name: get_args(hints[field.name]) for field in fields(cls)}  # type: ignore[arg-type]
+        return {name: marks[1] for name, marks in marked.items() if marks}
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[np.generic]], **others: float) -> Self:
