@@ -6,17 +6,18 @@ import csv
 import io
 import textwrap
 from pathlib import Path
-from typing import Any
 
 from .. import metrics
 from ..answers.responses import Responses
 from ..api import fuse
 from ..errors import ConsilienceError, MissingDependencyError, first_line
 from ..metrics.parameters import rank_correlation
+from ..models.fitted import FittedModel
 from ..models.majority_vote import MajorityVote
 from ..reporting.again import Given
 from ..reporting.write import check_installed, write_page
 from ..simulate.demo_crowd import Crowd, make_crowd
+from .command import Record
 from .summary import rank_workers
 from .terminal import Column, Display, Screen, format_difference, format_number
 
@@ -51,7 +52,7 @@ def demo() -> None:
     print_next(screen)
 
 
-def print_scores(screen: Screen, crowd: Crowd, vote: Any, fused: Any) -> None:
+def print_scores(screen: Screen, crowd: Crowd, vote: MajorityVote, fused: FittedModel) -> None:
     """Print what the vote and the fit get right."""
     n_classes, n_workers, n_answers = len(fused.classes_), len(crowd.kinds), len(crowd.answers["label"])
     screen.title(f"{len(crowd.truth):,} images, {n_classes} classes, {n_workers} workers, {n_answers:,} answers")
@@ -63,13 +64,15 @@ def print_scores(screen: Screen, crowd: Crowd, vote: Any, fused: Any) -> None:
     rows = [(name, format_number(by_vote), format_number(by_fit)) for (name, by_vote), by_fit in scores]
     screen.table(columns, rows)
     screen.line()
-    gain = f"{100 * fused.comparison_.expected_gain:.1f} percentage points"
-    screen.line(f"  {format_difference(fused.comparison_.n_differ)} from the vote's. Without knowing the truth, the")
+    compared = fused.comparison_
+    assert compared is not None
+    gain = f"{100 * compared.expected_gain:.1f} percentage points"
+    screen.line(f"  {format_difference(compared.n_differ)} from the vote's. Without knowing the truth, the")
     screen.line(f"  fit expects to be right {gain} more often than the vote.")
     screen.line()
 
 
-def score(crowd: Crowd, model: Any) -> dict[str, float]:
+def score(crowd: Crowd, model: FittedModel) -> dict[str, float]:
     """Return scores of a fitted model against the truth."""
     truth = list(crowd.truth.values())
     posterior, classes = model.posterior_, model.classes_.tolist()
@@ -81,7 +84,7 @@ def score(crowd: Crowd, model: Any) -> dict[str, float]:
     }
 
 
-def print_crowd(screen: Screen, crowd: Crowd, fused: Any) -> None:
+def print_crowd(screen: Screen, crowd: Crowd, fused: FittedModel) -> None:
     """Print workers of each kind, most reliable first, with their true accuracy beside the one found."""
     report = fused.worker_report()
     records = report.take(rank_workers(report)[0]).to_pylist()
@@ -102,7 +105,7 @@ def print_crowd(screen: Screen, crowd: Crowd, fused: Any) -> None:
     screen.line()
 
 
-def pick_workers(records: list[Any], kinds: dict[str, str], true: dict[str, float]) -> list[tuple[str, ...]]:
+def pick_workers(records: list[Record], kinds: dict[str, str], true: dict[str, float]) -> list[tuple[str, ...]]:
     """Return the rows of the first two workers of each kind."""
     rows: list[tuple[str, ...]] = []
     for record in records:
@@ -136,7 +139,7 @@ def write_answers(crowd: Crowd) -> str:
     return f"{ANSWERS} holds the answers."
 
 
-def write_report(crowd: Crowd, fused: Any) -> str:
+def write_report(crowd: Crowd, fused: FittedModel) -> str:
     """Write the report, unless it cannot be made or would replace a file that is not one. Return what to say of it."""
     try:
         check_installed()

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import cast
 
 import click
 import pyarrow as pa
@@ -19,6 +19,8 @@ from .. import api, memory
 from ..answers.dialects.register import DIALECTS
 from ..answers.graph import Graph
 from ..answers.responses import Responses
+from ..engines import EngineLike
+from ..engines.base import Engine
 from ..engines.local import Threads
 from ..errors import ConsilienceError
 from ..formats.arrays import read_features
@@ -29,6 +31,8 @@ from ..formats.scanning import scan_table
 from ..formats.sources import find_source
 from ..formats.targets import ResultWriters, choose_target
 from ..formats.writing import write_table
+from ..models.fitted import FittedModel
+from ..models.latent import LatentModel
 from ..preparing import Prepared, prepare
 from ..reporting.again import Given
 from ..results.label_files import check_folder as check_labels
@@ -169,14 +173,14 @@ def check_files(options: Options, found: Format | None, on_disk: bool) -> Format
     return target
 
 
-def open_engine(options: Options) -> Any:
+def open_engine(options: Options) -> Engine | str:
     """Return the engine asked for; only the name of one that has to be closed in the end."""
     if options.scheduler is not None:
         os.environ["DASK_SCHEDULER_ADDRESS"] = options.scheduler  # which Dask reads when it is loaded
     return Threads(options.threads) if options.engine == "threads" else options.engine
 
 
-def open_inputs(options: Options, display: Display, found: Format | None, storing: Any) -> Prepared:
+def open_inputs(options: Options, display: Display, found: Format | None, storing: EngineLike) -> Prepared:
     """Open the answers, which are of the format that was found, known labels and the graph.
 
     Answers are sorted into a store on disk if an engine is given for that.
@@ -209,16 +213,17 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     return prepared
 
 
-def fit(options: Options, prepared: Prepared, engine: Any, display: Display) -> Any:
+def fit(options: Options, prepared: Prepared, engine: EngineLike, display: Display) -> FittedModel:
     """Return the fitted model."""
     names = ("estimation", "prior", "calibration", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    content = options.features, options.item_prior
-    return api.fuse_prepared(prepared, options.model, engine, display.show_iteration, *content, parameters)
+    others = options.features, options.item_prior, parameters
+    fitted: FittedModel = api.fuse_prepared(prepared, options.model, engine, display.show_iteration, *others)
+    return fitted
 
 
 def choose_writer(
-    model: Any, labels: pa.Table | None, target: Format | None, engine: Any
+    model: FittedModel, labels: pa.Table | None, target: Format | None, engine: EngineLike
 ) -> tuple[str, Callable[[str], object]]:
     """Return what the results are called, and what writes them: as a table, or in the format of their source."""
     found = model.fusion_
@@ -231,21 +236,22 @@ def choose_writer(
 
 
 def write_files(
-    options: Options, model: Any, workers: pa.Table, kind: str, write_result: Callable[[str], object]
+    options: Options, model: FittedModel, workers: pa.Table, kind: str, write_result: Callable[[str], object]
 ) -> dict[str, str]:
     """Write the files asked for; return what is where."""
+    guided = cast(LatentModel, model)  # if this table is asked for: other models take no features
     return write_together(
         {
             kind: (options.output, write_result),
             "workers": (options.workers_report, partial(write_table, workers)),
-            "disagreements": (options.disagreements, lambda path: write_table(model.disagreements(), path)),
+            "disagreements": (options.disagreements, lambda path: write_table(guided.disagreements(), path)),
             "report": (options.report, lambda path: write_report(options, model, path)),
             "model": (options.save, partial(model.save, answers=not options.no_answers)),
         }
     )
 
 
-def write_report(options: Options, model: Any, path: str) -> None:
+def write_report(options: Options, model: FittedModel, path: str) -> None:
     """Write the report, with the content of the items if its column is named."""
     from ..reporting.write import write_page  # which loads templates
 
@@ -275,7 +281,7 @@ def split_arguments(command: str, gold: Sequence[str]) -> Given:
     return Given(rest[:place], [*rest[place:], *typed[n_options:]], gold)
 
 
-def read_content(options: Options, responses: Responses) -> dict[str, Any]:
+def read_content(options: Options, responses: Responses) -> dict[str, object]:
     """Return the columns of the answers' table that say which item a row is about, and what it looks like."""
     formats = {each.name for each in readable_formats()}
     table = open_file(options.source, format=options.format if options.format in formats else None)

@@ -6,7 +6,6 @@ import os
 import time
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import click
 import pyarrow as pa
@@ -20,7 +19,8 @@ from ..models.fitted import FittedModel
 from ..models.loading import load
 from ..models.updating import check_answers, read_like
 from ..reporting.write import write_page
-from .command import describe_findings, is_asked, tell
+from ..results.comparison import Comparison
+from .command import Record, describe_findings, is_asked, tell
 from .fuse import split_arguments
 from .outputs import check_content, check_outputs, check_page, write_together
 from .summary import describe_verdict, knows_all, tabulate_workers
@@ -108,8 +108,8 @@ def check_version(path: str, version: tuple[int, ...] | None) -> None:
 
 
 def describe(
-    model: FittedModel, before: Any, changed: pa.Table, files: dict[str, str], seconds: float
-) -> dict[str, Any]:
+    model: FittedModel, before: Comparison | None, changed: pa.Table, files: dict[str, str], seconds: float
+) -> Record:
     """Return what an update brought, for `--json`."""
     found = model.update_
     comparison = getattr(model, "comparison_", None)
@@ -132,7 +132,9 @@ def describe(
     }
 
 
-def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
+def print_update(
+    model: FittedModel, before: Comparison | None, changed: pa.Table, name: str, files: dict[str, str]
+) -> None:
     """Print what is new, which labels changed, and the verdict before and after."""
     screen, found, r = Screen(), model.update_, model.responses_
     screen.title(f"Update of {fit_text(name, 60)}")
@@ -167,7 +169,7 @@ def print_update(model: FittedModel, before: Any, changed: pa.Table, name: str, 
         columns = [Column(key, 20 + spare) for key in keys]
         columns += [Column("before", 14 + spare), Column("now", 14 + spare)]
         columns += [Column("confidence", number=True), Column("new answers", number=True)]
-        rows: list[list[Any] | None] = [
+        rows: list[list[object] | None] = [
             [
                 *(row[key] for key in keys),
                 row["label_before"],
@@ -217,7 +219,7 @@ def warn_of_known(model: FittedModel, responses: Responses) -> None:
         )
 
 
-def print_labels(responses: Responses, labels: Any, model: str, source: str, output: str | None) -> None:
+def print_labels(responses: Responses, labels: pa.Table, model: str, source: str, output: str | None) -> None:
     """Print how many labels there are, and how certain they are."""
     screen = Screen()
     screen.title(f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")
@@ -233,8 +235,6 @@ def print_labels(responses: Responses, labels: Any, model: str, source: str, out
 
 def report(model: str, output: str, content: str | None) -> None:
     """Write a report on a saved model."""
-    import os
-
     check_page(output)
     check_content(content)
     check_outputs([], [output], [model, content])

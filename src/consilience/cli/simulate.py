@@ -21,7 +21,7 @@ from ..formats import writing
 from ..formats.register import writable_formats
 from ..formats.writing import check_writable, replace_together, write_table
 from ..simulate.results import Simulation
-from .command import make_inert, tell, to_json
+from .command import Record, make_inert, tell, to_json
 from .terminal import Screen
 
 
@@ -33,7 +33,7 @@ def run(kind: str, **asked: Any) -> None:
     files = {name: str(Path(output, f"{name}{suffix}")) for name in tables}
     files["parameters"] = str(Path(output, "parameters.json"))
     check_folder(output, files, force)
-    crowd = draw(kind, asked)
+    crowd: Simulation = getattr(simulators, kind)(**asked)
     write(crowd, output, files, {"simulator": kind, **asked})
     found = summarise(crowd, kind, asked["seed"], files)
     tell(lambda: found, lambda: print_summary(crowd, found, files))
@@ -57,13 +57,7 @@ def check_folder(output: str, files: dict[str, str], force: bool) -> None:
         check_writable(path)
 
 
-def draw(kind: str, asked: dict[str, Any]) -> Simulation:
-    """Draw the crowd."""
-    crowd: Simulation = getattr(simulators, kind)(**asked)
-    return crowd
-
-
-def write(crowd: Simulation, output: str, files: dict[str, str], options: dict[str, Any]) -> None:
+def write(crowd: Simulation, output: str, files: dict[str, str], options: Record) -> None:
     """Write all files, or none, in a folder that is made if need be."""
     tables, content = make_tables(crowd), json.dumps(describe(crowd, options))
     made = [folder for folder in (Path(output), *Path(output).parents) if not os.path.exists(folder)]
@@ -91,7 +85,7 @@ def make_folders(folders: Sequence[Path]) -> None:
             raise InputError(problem, "Name another one.") from error
 
 
-def make_tables(crowd: Simulation) -> dict[str, Any]:
+def make_tables(crowd: Simulation) -> dict[str, pa.Table]:
     """Return the tables of answers, truth and edges, with ids in columns."""
     r = crowd.responses
     keys = {name: pa.array(column) for name, column in r.key_columns().items()}
@@ -109,17 +103,17 @@ def make_tables(crowd: Simulation) -> dict[str, Any]:
     return tables
 
 
-def describe(crowd: Simulation, options: dict[str, Any]) -> dict[str, Any]:
+def describe(crowd: Simulation, options: Record) -> Record:
     """Return what the crowd was drawn from, in terms of JSON; workers and classes in the order of their ids."""
     true = crowd.parameters
     names = ("prior", "confusion", "transition", "initial", "kinds")
     found = {name: getattr(true, name) for name in names if getattr(true, name) is not None}
     copies = [None if leader < 0 else leader for leader in true.copies.tolist()]
-    content: dict[str, Any] = to_json({"options": options, **found, "copies": copies})
+    content: Record = to_json({"options": options, **found, "copies": copies})
     return content
 
 
-def summarise(crowd: Simulation, kind: str, seed: int, files: dict[str, str]) -> dict[str, Any]:
+def summarise(crowd: Simulation, kind: str, seed: int, files: dict[str, str]) -> Record:
     """Return how large the crowd is, and where the files are."""
     r = crowd.responses
     sizes = {"items": r.n_items, "workers": r.n_workers, "classes": r.n_classes, "answers": r.n_responses}
@@ -131,7 +125,7 @@ def summarise(crowd: Simulation, kind: str, seed: int, files: dict[str, str]) ->
     return {"simulator": kind, "seed": seed, **sizes, "kinds": kinds, "files": files}
 
 
-def print_summary(crowd: Simulation, found: dict[str, Any], files: dict[str, str]) -> None:
+def print_summary(crowd: Simulation, found: Record, files: dict[str, str]) -> None:
     """Print what was drawn, where it is, and what to do with it."""
     items = f"{found['items']:,} items"
     if "sequences" in found:

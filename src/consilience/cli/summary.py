@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import asdict, dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class Summary:
     items: int
     workers: int
     answers: int
-    classes: list[Any]
+    classes: list[object]
     outside_classes: Record | None
     spans: Record | None
     gold: int
@@ -68,14 +69,16 @@ class Summary:
     least_reliable: list[Record]
     classifier: Record | None
     workers_with_few_answers: int
-    copies: list[list[Any]]
+    copies: list[list[object]]
     least_certain: list[Record]
     store: Record | None
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
 
 
-def summarise(model: Model, prepared: Prepared, labels: pa.Table | None, workers: pa.Table, options: Any) -> Summary:
+def summarise(
+    model: Model, prepared: Prepared, labels: pa.Table | None, workers: pa.Table, options: SimpleNamespace
+) -> Summary:
     """Return the figures of a fitted model.
 
     Parameters
@@ -170,7 +173,7 @@ def count_known(model: Model) -> int:
     return 0 if gold is None else int((gold.codes >= 0).sum())
 
 
-def tabulate_workers(model: Model) -> Any:
+def tabulate_workers(model: Model) -> pa.Table:
     """Return the worker report, with how accuracy changes over time where answers have an order."""
     from ..checks.drift import has_order  # which loads a compiler
 
@@ -182,7 +185,7 @@ def tabulate_workers(model: Model) -> Any:
     return table
 
 
-def _choose_workers(workers: Any, all_workers: bool) -> tuple[list[Record], list[Record], int]:
+def _choose_workers(workers: pa.Table, all_workers: bool) -> tuple[list[Record], list[Record], int]:
     """Return the most and the least reliable workers, and how many are left out."""
     ranked, n_few = rank_workers(workers)
     if all_workers:
@@ -202,7 +205,7 @@ def _name_format(prepared: Prepared) -> str | None:
     return found.name if found is not None and found.kind != "table" else prepared.layout or None
 
 
-def rank_workers(report: Any) -> tuple[NDArray[np.int64], int]:
+def rank_workers(report: pa.Table) -> tuple[NDArray[np.int64], int]:
     """Return the rows of a worker report from most to least reliable, and how many workers are left out.
 
     Those with a remark come after those without, each part by `rank_accuracy`. Workers with few answers are left out,
@@ -216,7 +219,7 @@ def rank_workers(report: Any) -> tuple[NDArray[np.int64], int]:
     return np.array(ranked, np.int64), len(remarks) - len(rows)
 
 
-def find_least_certain(model: Model, labels: Any) -> list[Record]:
+def find_least_certain(model: Model, labels: pa.Table) -> list[Record]:
     """Return the items with the lowest confidence, each with the class that came second."""
     confidence = labels["confidence"].to_numpy()
     rows = np.argsort(confidence, kind="stable")[:N_ITEMS]
