@@ -282,12 +282,12 @@ class Display:
             _log.setLevel(self._level)
             self._live.stop()
 
-    def say(self, text: str) -> None:
-        """Change what the line says."""
+    def say(self, text: str, at_once: bool = True) -> None:
+        """Change what the line says: at once, or when it is drawn again."""
         if self._live is not None:
-            self._live.update(self._task, description=make_inert(text))
+            self._live.update(self._task, description=make_inert(text), refresh=at_once)
 
     def show_iteration(self, iteration: Iteration) -> None:
         """Tell of one iteration of a fit: a callback."""
         gain = "" if iteration.iteration == 1 else f", gain per answer {iteration.gain:.1e}"
-        self.say(f"Fitting: iteration {iteration.iteration} of at most {iteration.max_iter}{gain}")
+        self.say(f"Fitting: iteration {iteration.iteration} of at most {iteration.max_iter}{gain}", at_once=False)
