@@ -20,12 +20,12 @@ class Check(NamedTuple):
 
     find: Callable[[Subject], Iterable[Finding]]
     place: str = ""  # the section of the report that shows more
-    later: bool = False  # whether it takes so long that it is done only for those who ask what was found
+    later: bool = False  # whether it is done only for those who ask what was found: `fuse` need not warn of it
 
 
 # By the kind of what they find, the most serious first.
 CHECKS: dict[str, Check] = {
-    "silence": Check(answers.find_silence),
+    "silence": Check(answers.find_silence, later=True),
     "classes": Check(answers.find_unsaid),
     "columns": Check(answers.find_wrong_columns),
     "unchecked": Check(labels.find_unchecked),
@@ -36,8 +36,8 @@ CHECKS: dict[str, Check] = {
     "copies": Check(workers.find_copies, "workers"),
     "workers": Check(workers.find_poor_workers, "workers", later=True),
     "drift": Check(drift.find_falls, "workers", later=True),
-    "unsettled": Check(labels.find_unsettled),
-    "unanswered": Check(answers.find_unanswered, "answers"),
+    "unsettled": Check(labels.find_unsettled, later=True),
+    "unanswered": Check(answers.find_unanswered, "answers", later=True),
     "doubtful": Check(labels.find_doubtful, "review", later=True),
 }
 
