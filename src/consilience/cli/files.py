@@ -11,7 +11,8 @@ from ..evaluation.labels import Evaluation, SpanEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
 from ..evaluation.spans import SpansEvaluation
 from ..formats.files import is_folder
-from ..formats.register import FOLDER, FORMATS, Format
+from ..formats import register
+from ..formats.register import FOLDER, Format
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from .command import Record, is_asked, make_inert, tell
 from .outputs import check_folder, check_outputs
@@ -158,7 +159,7 @@ def describe_formats() -> list[Record]:
         }
         for name, title, suffix in forms
     ]
-    return [_describe_format(each) for each in FORMATS] + tables
+    return [_describe_format(each) for each in register.FORMATS] + tables
 
 
 def _describe_format(each: Format) -> Record:
