@@ -34,6 +34,7 @@ class PollTask(Task[Poll]):
 
     name = "poll"
     brought = Poll
+    title = "answers to a poll"
     item = "question"
     argument = "poll"
     results = "verdicts"

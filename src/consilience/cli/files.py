@@ -10,8 +10,8 @@ from ..answers.responses import LAYOUTS
 from ..evaluation.labels import Evaluation, SpanEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
 from ..evaluation.spans import SpansEvaluation
-from ..formats.files import is_folder
 from ..formats import register
+from ..formats.files import is_folder
 from ..formats.register import FOLDER, Format
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from .command import Record, is_asked, make_inert, tell

@@ -11,23 +11,29 @@ answers to a table with one row per answer ("long") or one column per worker ("w
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..answers.columns import to_values
 from ..answers.frames import open_frame
-from ..answers.responses import LAYOUTS, Responses
 from ..arguments import to_path
-from ..errors import InputError, Sentence, listing, parameter_error, plural
+from ..errors import InputError, Sentence, listing, parameter_error
 from ..tasks.masks import FusedMasks, Masks
 from ..tasks.register import need_task
 from ..tasks.spans import Spans
+from . import register
 from .files import PathLike, is_folder
 from .masks import write_masks
-from .register import FOLDER, Format, Verdict, Verdicts, find_by_name, list_suffixes, span_formats, writable_formats
+from .register import (
+    FOLDER,
+    Format,
+    Verdict,
+    Verdicts,
+    find_by_name,
+    list_suffixes,
+    span_formats,
+    writable_formats,
+)
 from .sources import Opened, find_source, find_span_format, open_source, open_table, read_source
 from .writing import write_table
 
@@ -182,7 +188,7 @@ class ResultWriters:
         """Write spans in texts."""
         write_spans(spans, path, self.format.name)
 
-    def write_masks(self, masks: FusedMasks, path: str) -> None:
+    def write_masks(self, masks: Masks | FusedMasks, path: str) -> None:
         """Write masks of images."""
         write_masks(masks, path)
 
@@ -199,7 +205,7 @@ class Content(NamedTuple):
 
     Attributes
     ----------
-    opened : Responses, Spans or Masks
+    opened : Responses, Spans, Masks or what another task takes
         The annotations.
     format : str
         The name of the format.
@@ -241,16 +247,13 @@ def choose_form(content: Content, path: str, to: str | None) -> str:
     to : str or None
         What the user asks for; None: what the path ends in tells.
     """
-    if isinstance(content.opened, Responses):
-        return _choose_layout(path, to)
-    own = find_by_name(content.format)
-    assert own is not None
-    known = [own] if isinstance(content.opened, Masks) else span_formats()
-    is_spans = isinstance(content.opened, Spans)
+    task, own = need_task(content.opened), find_by_name(content.format)
+    known = [each for each in register.FORMATS if each.kind == task.name != "table"]
     if to is None:
-        if ends_as(path, own.outputs):
+        if own in known and ends_as(path, own.outputs):
             return own.name
-        if is_spans and has_table_suffix(path):
+        if task.layouts and (not known or has_table_suffix(path)):
+            _check_table(path)
             return LONG
         found = [each for each in known if not is_folder(path) and ends_as(path, each.outputs)]
         if not found:
@@ -258,29 +261,22 @@ def choose_form(content: Content, path: str, to: str | None) -> str:
             raise InputError(
                 f"The name {path!r} does not tell in which format to write.",
                 Sentence(f"Name it with {{to}}: {', '.join(names)}."),
-                *([_TABLES] if is_spans else []),
+                *([_TABLES] if task.layouts else []),
             )
         return found[0].name
-    if to == LONG and is_spans:
+    if to in task.layouts:
         _check_table(path)
-        return LONG
+        return to
     target = next((each for each in known if each.name == to), None)
     if target is None:
-        what = "spans marked in texts" if is_spans else "masks"
-        names = [each.name for each in known] + ([LONG] if is_spans else [])
-        raise InputError(f"These are {what}, which cannot be written as {to}.", f"Choose one of {listing(names, 20)}.")
+        choices = [*(each.name for each in known), *task.layouts]
+        instead = "" if known else ", or fuse them: results go back to the tool that they came from"
+        raise InputError(
+            f"These are {task.title}, which cannot be written as {to}.",
+            f"Choose one of {listing(choices, 20)}{instead}.",
+        )
     _check_nature(path, target)
     return target.name
-
-
-def _choose_layout(path: str, to: str | None) -> str:
-    if to is not None and to not in LAYOUTS:
-        raise InputError(
-            f"These are answers about whole items, which cannot be written as {to}.",
-            f"Choose one of {listing(LAYOUTS)}, or fuse them: results go back to the tool that they came from.",
-        )
-    _check_table(path)
-    return to or LONG
 
 
 def _check_table(path: str) -> None:
@@ -300,52 +296,18 @@ def _check_nature(path: str, target: Format) -> None:
 
 def write_content(content: Content, path: str, form: str) -> None:
     """Write annotations in a form that `choose_form` chose."""
-    opened = content.opened
-    if isinstance(opened, Responses):
-        write_table(LAYOUTS[form](opened), path)
-    elif isinstance(opened, Masks):
-        write_masks(opened, path)
-    elif form == LONG:
-        write_table(opened.to_frame(), path)
-    else:
-        write_spans(opened, path, form)
+    task, target = need_task(content.opened), find_by_name(form)
+    if form in task.layouts:
+        write_table(task.layouts[form](content.opened), path)
+    elif target is not None:
+        task.convert(content.opened, path, ResultWriters(target))
 
 
 def list_losses(content: Content, form: str) -> list[str]:
     """Return what is not written, in words."""
-    opened = content.opened
-    if isinstance(opened, Spans):
-        return _lose_spans(opened, content.format, form)
-    if isinstance(opened, Masks):
-        return []
-    lost = []
-    if content.unused:
-        lost.append(f"other columns ({listing(content.unused)})")
-    n_silent = int(np.count_nonzero(np.diff(opened.offsets) == 0))
-    if form == LONG and n_silent:
-        lost.append(f"{plural(n_silent, 'item')} without an answer")
-    if form == "wide" and opened.weight is not None:
-        lost.append("the weights of answers")
-    return lost
-
-
-def _lose_spans(spans: Spans, source: str, form: str) -> list[str]:
     target = find_by_name(form)
-    carried = {"confidence"} if target is None else target.codec.carries
-    white_space = target is not None and form != source
-    has: Sequence[tuple[str, bool, str]] = (
-        ("confidence", spans.marks.confidence is not None, "the confidence of spans"),
-        ("tokens", spans.tokens is not None, "the tokens of the tool"),
-        ("gold", spans.gold is not None, f"the known spans of {plural(len(spans.gold_documents), 'document')}"),
-        ("white space", white_space, "white space of the texts, where it is more than one blank between tokens"),
-    )
-    lost = [words for name, is_there, words in has if is_there and name not in carried]
-    if form == source:
-        return lost
-    if form == LONG:
-        marked = np.unique(np.stack([spans.marks.document, spans.marks.worker], axis=1), axis=0)
-        n_empty = len(spans.readings) - len(marked)
-        lost += ["the texts"] + ([f"{plural(n_empty, 'annotation')} without spans"] if n_empty else [])
-    if spans.questions:
-        lost.append(f"answers about whole texts ({listing(spans.questions)})")
-    return [*lost, f"all else that {source} files may hold, such as metadata, relations and notes"]
+    carried = {"confidence", "white space"} if target is None else target.codec.carries
+    if form == content.format:
+        carried = {*carried, "white space"}
+    unused = [f"other columns ({listing(content.unused)})"] if content.unused else []
+    return unused + need_task(content.opened).list_losses(content.opened, content.format, form, carried)

@@ -10,7 +10,7 @@ A new task is a subclass of `Task` in a file of its own, and a line in `consilie
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -142,6 +142,10 @@ class Task(ABC, Generic[Brought]):
         What files of models call it.
     brought : type
         What users bring.
+    title : str
+        What that is, in a few words.
+    layouts : dict
+        The tables that it can be written as, by name.
     is_saved : bool
         Whether files of models hold it. If not, what is loaded is about a table.
     item : str
@@ -162,6 +166,8 @@ class Task(ABC, Generic[Brought]):
 
     name: ClassVar[str]
     brought: ClassVar[type]
+    title: ClassVar[str]
+    layouts: ClassVar[Mapping[str, Callable[[Any], object]]] = {}
     is_saved: ClassVar[bool] = True
     item: ClassVar[str] = "item"
     argument: ClassVar[str] = "answers"
@@ -215,6 +221,16 @@ class Task(ABC, Generic[Brought]):
     def choose_known(cls, brought: Brought, answers: Responses) -> object:  # noqa: ARG003
         """Return the known labels that were brought beside the answers, if they are of use. A warning tells of them."""
         return None
+
+    @classmethod
+    def convert(cls, brought: Brought, path: str, writers: Writers) -> None:
+        """Write what was brought in another format that has it."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def list_losses(cls, brought: Brought, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003
+        """Return what is lost from one format to another, or to a layout, in words; `carried` is what that can hold."""
+        return []
 
     # Results
 

@@ -42,6 +42,7 @@ class MasksTask(Task[Masks]):
 
     name = "masks"
     brought = Masks
+    title = "masks"
     is_saved = False
     item = "pixel"
     reviewed = False
@@ -81,6 +82,11 @@ class MasksTask(Task[Masks]):
         """Return the classes of pixels that known masks tell."""
         given = [open_known(each, brought) for each in list_given(gold)]
         return brought, [list_known_pixels(brought, each) if isinstance(each, Masks) else each for each in given]
+
+    @classmethod
+    def convert(cls, brought: Masks, path: str, writers: Writers) -> None:
+        """Write the masks of all readers."""
+        writers.write_masks(brought, path)
 
     def to_saved(self, texts: bool) -> TableTask:  # noqa: ARG002
         """Return the task of a table: files hold no sizes of images."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,8 @@ class SpansTask(Task[Spans]):
 
     name = "spans"
     brought = Spans
+    title = "spans marked in texts"
+    layouts: ClassVar[Mapping[str, Callable[[Spans], object]]] = {"long": Spans.to_frame}
     item = "word"
     argument = "spans"
     results = "spans"
@@ -125,6 +127,32 @@ class SpansTask(Task[Spans]):
         known = f"{n_known:,} of {plural(len(read), 'document')}"
         warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
         return tags
+
+    @classmethod
+    def convert(cls, brought: Spans, path: str, writers: Writers) -> None:
+        """Write the spans of all workers."""
+        writers.write_spans(brought, path)
+
+    @classmethod
+    def list_losses(cls, brought: Spans, source: str, form: str, carried: Container[str]) -> list[str]:
+        """Return what a format of spans, or a table, cannot hold."""
+        known = f"the known spans of {plural(len(brought.gold_documents), 'document')}"
+        has = (
+            ("confidence", brought.marks.confidence is not None, "the confidence of spans"),
+            ("tokens", brought.tokens is not None, "the tokens of the tool"),
+            ("gold", brought.gold is not None, known),
+            ("white space", True, "white space of the texts, where it is more than one blank between tokens"),
+        )
+        lost = [words for name, is_there, words in has if is_there and name not in carried]
+        if form == source:
+            return lost
+        if form in cls.layouts:
+            marked = np.unique(np.stack([brought.marks.document, brought.marks.worker], axis=1), axis=0)
+            n_empty = len(brought.readings) - len(marked)
+            lost += ["the texts"] + ([f"{plural(n_empty, 'annotation')} without spans"] if n_empty else [])
+        if brought.questions:
+            lost.append(f"answers about whole texts ({listing(brought.questions)})")
+        return [*lost, f"all else that {source} files may hold, such as metadata, relations and notes"]
 
     def to_saved(self, texts: bool) -> SpansTask:
         """Return the same, without texts if they are not wanted."""

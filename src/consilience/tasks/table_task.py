@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
+
 from ..answers.columns import to_column
 from ..answers.gold import LEAVE_OUT, find_strange
-from ..answers.responses import Responses
+from ..answers.responses import LAYOUTS, Responses
 from ..errors import DataWarning, Sentence, listing, plural, shorten, warn
 from ..specs import NOT_SAVED
 from .base import Fused, Posed, Task, Writers
@@ -31,6 +33,8 @@ class TableTask(Task[Responses]):
 
     name = "table"
     brought = Responses
+    title = "answers about whole items"
+    layouts = LAYOUTS
 
     @classmethod
     def pose(cls, brought: Responses) -> Posed:
@@ -90,6 +94,13 @@ class TableTask(Task[Responses]):
         known = f"{len(gold):,} of {plural(answers.n_items, 'item')}"
         warn(DataWarning(f"Column {name} holds known labels of {known}. They are used as gold.", LEAVE_OUT))
         return gold
+
+    @classmethod
+    def list_losses(cls, brought: Responses, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003
+        """Return what a layout cannot hold."""
+        n_silent = int(np.count_nonzero(np.diff(brought.offsets) == 0))
+        lost = [f"{plural(n_silent, 'item')} without an answer"] if form == "long" and n_silent else []
+        return lost + ["the weights of answers"] * (form == "wide" and brought.weight is not None)
 
     def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
         """Write the labels into a copy of the file that the answers were read from."""
