@@ -253,14 +253,14 @@ def test_signals_that_are_ignored_stay_so():
 # just before it (Python 3.14).
 SLOW = f"""if True:
     import sys, time
-    from consilience.models.base import Model
+    from consilience.models.reporting import Reporting
     from consilience.formats.writing import replace_file
     def save(model, path, **_):
         with replace_file(path) as temporary:
             print("writing", file=sys.stderr, flush=True)
             for _ in range(600):
                 time.sleep(0.1)
-    Model.save = save
+    Reporting.save = save
     {MAIN}
 """
 
