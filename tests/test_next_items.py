@@ -22,6 +22,7 @@ from consilience.answers.frames import build_frame
 from consilience.answers.hashing import draw_numbers, hash_items
 from consilience.formats.writing import write_table
 from consilience.planning.next_items import (
+    Ranking,
     add_label,
     choose_items,
     find_entropy,
@@ -168,7 +169,7 @@ def test_odd_crowds():
     known = cs.MajorityVote().fit({"item": [1, 2], "worker": ["a", "a"], "label": ["x", "y"]}, gold={1: "x", 2: "y"})
     assert known.next_items().num_rows == 0
     assert find_entropy(np.eye(3)).tolist() == [0.0] * 3
-    nobody = choose_items(*np.zeros((2, 4)), np.ones(4, bool), np.zeros(4, bool), np.zeros(4, bool), 4)
+    nobody = choose_items(Ranking(*np.zeros((2, 4)), np.ones(4, bool), np.zeros(4, bool), np.zeros(4, bool)), 4)
     assert not nobody.drawn.any()
     for n in (-1, 2.0, True, "3", None):
         with pytest.raises(cs.errors.ParameterError, match="'n' parameter of next_items must be a whole number >= 0"):

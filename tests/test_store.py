@@ -472,7 +472,7 @@ def test_the_command_takes_known_labels_on_disk(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "option", [("--graph", "edges.csv"), ("--abstain", "answer"), ("--normalise",), ("--undecided", "0.9")]
+    "option", [("--graph", "edges.csv"), ("--abstain", "answer"), ("--normalise",), ("--order", "time")]
 )
 def test_what_needs_memory_is_refused(tmp_path, option):
     result = fuse_on_disk(tmp_path, *option)

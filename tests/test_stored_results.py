@@ -132,13 +132,134 @@ def test_labels_on_disk_are_left_open_as_in_memory(tmp_path):
         assert found.n_gold == expected.n_gold
 
 
+CROWDS = {
+    "items": (lambda: crowd()[0], cs.DawidSkene),
+    "vote": (even_crowd, cs.MajorityVote),
+    "sequences": (lambda: crowd(in_sequences=True)[0], lambda: cs.HiddenMarkov(coupling=1.0)),
+}
+
+
+def fit_crowd(tmp_path, name, known=()):
+    """Fit a model to a crowd on disk and in memory, with some known labels."""
+    make, model = CROWDS[name]
+    gold = {(i // 10, i % 10) if name == "sequences" else i: f"class {i % 3}" for i in known}
+    return fit_both(tmp_path, make(), model, gold or None)
+
+
+def list_rows(table, *names):
+    """Return some columns of a table, row by row."""
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+@pytest.mark.parametrize("name", CROWDS)
+@pytest.mark.parametrize("known", [(), range(0, 200, 3)])
+def test_items_to_label_next_are_those_in_memory(tmp_path, name, known):
+    on_disk, in_memory = fit_crowd(tmp_path, name, known)
+    for n in (0, 1, 25, 10_000):
+        found, expected = on_disk.next_items(n), in_memory.next_items(n)
+        assert found.column_names == expected.column_names
+        keys = [each for each in ("item", "sequence", "position") if each in found.column_names]
+        for columns in ([*keys, "random"], ["fused_label"]):
+            assert list_rows(found, *columns) == list_rows(expected, *columns)
+        np.testing.assert_allclose(found["entropy"], expected["entropy"], atol=1e-8)
+        np.testing.assert_allclose(found["confidence"], expected["confidence"], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_items_to_stop_at_are_those_in_memory(tmp_path, name):
+    on_disk, in_memory = fit_crowd(tmp_path, name)
+    found, expected = on_disk.stop_items(0.9).to_pandas(), in_memory.stop_items(0.9).to_pandas()
+    keys = list(found.columns[:-3])
+    assert len(found)
+    assert set(map(tuple, found[[*keys, "label"]].values)) == set(map(tuple, expected[[*keys, "label"]].values))
+    np.testing.assert_allclose(found.expected_errors, expected.expected_errors, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_questions_to_ask_next_are_those_in_memory(tmp_path, name):
+    on_disk, in_memory = fit_crowd(tmp_path, name, known=range(0, 200, 3))
+    asked = in_memory.next_questions(30)
+    costs = {f"w{m}": 1.0 + m % 3 for m in range(12)}
+    wishes = (
+        {"n": 40},
+        {"n": 0},
+        {"n": 40, "asked": asked, "workers": ["w1", "w2", "w7"], "per_worker": 9},
+        {"budget": 25, "cost": costs, "asked": asked},
+        {"n": 100_000, "workers": ["w3"]},
+    )
+    for wish in wishes:
+        found, expected = on_disk.next_questions(**wish), in_memory.next_questions(**wish)
+        names = expected.column_names
+        assert found.column_names == names
+        assert sorted(list_rows(found, *names[:-2])) == sorted(list_rows(expected, *names[:-2]))
+        np.testing.assert_allclose(found["gain"], expected["gain"], atol=1e-7)
+        assert found["cost"].to_pylist() == expected["cost"].to_pylist()
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_models_on_disk_are_judged_as_in_memory(tmp_path, name):
+    on_disk, in_memory = fit_crowd(tmp_path, name)
+    keys = [(str(i // 10), str(i % 10)) if name == "sequences" else str(i) for i in range(0, 600, 7)]
+    gold = dict(zip(keys, (f"class {i % 3}" for i in range(len(keys))), strict=True))
+    for normalise in (False, True):
+        found, expected = (cs.evaluate(model, gold, normalise=normalise) for model in (on_disk, in_memory))
+        assert (found.classes, found.accuracy) == (expected.classes, expected.accuracy)
+        counts = ("n_matched", "n_gold_only", "n_labels_only")
+        assert [getattr(found, each) for each in counts] == [getattr(expected, each) for each in counts]
+        assert found.log_loss == pytest.approx(expected.log_loss, abs=1e-8)
+    stranger = {("x", 1) if name == "sequences" else "x": "class 1"}
+    messages = []
+    for model in (on_disk, in_memory):
+        with pytest.raises(
+            InputError, match=r"None of the 1 item in gold occurs in the table of labels.*same ids"
+        ) as e:
+            cs.evaluate(model, stranger)
+        messages.append(str(e.value))
+    assert all("the former has 'x', the latter" in message for message in messages)
+
+
+def test_tags_on_disk_are_judged_as_in_memory(tmp_path):
+    tags = {"class 0": "O", "class 1": "B-PER", "class 2": "I-PER"}
+    table = crowd(in_sequences=True)[0]
+    table = table.set_column(3, "label", pa.array([tags[label] for label in table["label"].to_pylist()]))
+    on_disk, in_memory = fit_both(tmp_path, table, lambda: cs.DawidSkene())
+    gold = {(i // 10, i % 10): "B-PER" if i % 4 else "O" for i in range(0, 200, 2)}
+    found, expected = (cs.evaluate(model, gold).spans for model in (on_disk, in_memory))
+    assert found == expected
+    assert found.n_invalid_transitions > 0
+
+
+@pytest.mark.parametrize("target", ["labels.parquet", "labels"])
+def test_labels_are_written_without_those_that_are_not_certain(tmp_path, target):
+    on_disk, in_memory = fit_both(tmp_path, crowd()[0], cs.DawidSkene)
+    for model in (on_disk, in_memory):
+        model.write(tmp_path / target, undecided=0.9)
+        written = pa.dataset.dataset(tmp_path / target).to_table()
+        expected = in_memory.to_frame(undecided=0.9)
+        assert sorted(list_rows(written, "item", "label"), key=str) == sorted(
+            list_rows(expected, "item", "label"), key=str
+        )
+        assert written["label"].null_count == model.undecided(0.9).n_open > 0
+    with pytest.raises(ParameterError, match="'undecided' parameter of write must be a number from 0 to 1"):
+        on_disk.write(tmp_path / target, undecided=2)
+
+
+def test_the_command_leaves_labels_open(tmp_path):
+    result = fuse_on_disk(tmp_path, "--undecided", "0.9", "-o", tmp_path / "labels.csv", "--json")
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)["undecided"]
+    rows = (tmp_path / "labels.csv").read_text().splitlines()[1:]
+    assert sum(row.split(",")[1] == "" for row in rows) == said["n_items"] - said["n_kept"] > 0
+
+
 def test_errors_of_models_on_disk_say_what_to_do(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
     s = cs.scan_responses(path, store=tmp_path / "stores")
     model = cs.DawidSkene().fit(s)
-    for use in (model.next_items, lambda: cs.evaluate(model, {1: "class 1"})):
-        with pytest.raises(NotFittedError, match=r"Write them to files with write\(path\)"):
-            use()
+    with pytest.raises(NotFittedError, match=r"Write them to files with write\(path\)"):
+        model.to_frame()
+    with pytest.raises(ParameterError, match=r"a store does not keep when.*Read them into memory with read_responses"):
+        model.drift_report()
     with pytest.raises(NotFittedError, match="are on disk"):
         _ = model.responses_
     for use in (model.predict, model.predict_proba, model.score):
@@ -213,7 +334,7 @@ def test_the_command_says_from_where_it_goes_on(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--model", "moments", "--undecided", "0.9"), "--undecided, --model moments. Leave them out"),
+        (("--model", "moments", "--order", "time"), "--order, --model moments. Leave them out"),
         (("--columns", "gold=label"), "--columns gold=.... Leave it out"),
         (("--format", "wide"), "do not go with --format wide"),
         (("--no-answers",), "--no-answers needs --save"),

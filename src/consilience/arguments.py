@@ -34,7 +34,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return True
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Tell whether a value is a whole number by its type.
 
     >>> is_whole(np.int8(3)), is_whole(10**400), is_whole(3.0)
@@ -57,7 +57,7 @@ def is_among(value: object, choices: Collection[Any]) -> bool:
 
 def check_seed(seed: object, owner: str) -> None:
     """Raise an error unless random numbers can be drawn with a seed."""
-    if not is_whole(seed) or not seed >= 0:  # type: ignore[operator]
+    if not is_whole(seed) or not seed >= 0:
         raise parameter_error("seed", owner, "a whole number >= 0", seed)
 
 

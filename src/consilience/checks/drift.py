@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, to_column, to_values
 from ..answers.responses import Responses
-from ..errors import ParameterError, Sentence, plural, shorten
+from ..errors import ParameterError, Python, Sentence, plural, shorten
 from ..inference.cells import sum_by
 from ..inference.sources import number_groups
 from ..inference.structures.independent import IndependentParameters
@@ -152,7 +152,11 @@ def find_drift(found: Fusion) -> Drift:
 def check_order(found: Fusion) -> None:
     """Raise an error if it is not known when answers were given."""
     if found.source is not None:
-        raise ParameterError("Drift is not judged for answers on disk.", "Read the answers into memory.")
+        raise ParameterError(
+            "Drift is not judged for answers on disk: a store does not keep when they were given.",
+            Sentence("Read them into memory with {read} and {order}.", read=Python("read_responses")),
+            keyword="order",
+        )
     if found.answers.order is None:
         raise ParameterError(
             "It is not known in which order the answers were given.",

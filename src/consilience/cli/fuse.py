@@ -50,7 +50,7 @@ BYTES_PER_ANSWER = 100
 # Options, models and forms of tables that need all answers, or all labels, in memory.
 _IN_MEMORY = (
     *("items", "graph", "knn", "features", "item_prior", "background", "gold_column", "order"),
-    *("undecided", "disagreements", "content", "abstain", "normalise", "ignore"),
+    *("disagreements", "content", "abstain", "normalise", "ignore"),
 )
 _MODELS_IN_MEMORY = ("moments", "markov-field")
 _DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": ()}
@@ -80,10 +80,10 @@ def fuse(columns: Mapping[str, str] | None, **arguments: object) -> None:
         model = fit(options, prepared, engine, display)
         labels, workers = None if on_disk else model.to_frame(), tabulate_workers(model)
         summary = summarise(model, prepared, labels, workers, options)
-        if options.undecided is not None:
+        if options.undecided is not None and labels is not None:
             labels = model.to_frame(undecided=options.undecided)
         display.say("Writing")
-        kind, write_result = choose_writer(model, labels, target, engine)
+        kind, write_result = choose_writer(model, labels, target, engine, options.undecided)
         files = write_files(options, model, workers, kind, write_result)
     summary = replace(summary, files=files, seconds=round(time.perf_counter() - started, 3))
     tell(lambda: asdict(summary), lambda: print_summary(summary))
@@ -223,13 +223,17 @@ def fit(options: Options, prepared: Prepared, engine: EngineLike, display: Displ
 
 
 def choose_writer(
-    model: FittedModel, labels: pa.Table | None, target: Format | None, engine: EngineLike
+    model: FittedModel,
+    labels: pa.Table | None,
+    target: Format | None,
+    engine: EngineLike,
+    undecided: float | None,
 ) -> tuple[str, Callable[[str], object]]:
     """Return what the results are called, and what writes them: as a table, or in the format of their source."""
     found = model.fusion_
     task = found.task
     if labels is None:
-        return task.results, lambda path: model.write(path, engine)
+        return task.results, lambda path: model.write(path, engine, undecided=undecided)
     if target is None:
         return task.results, lambda path: write_table(task.tabulate(found, labels), path)
     return task.results, lambda path: task.write(found, labels, path, ResultWriters(target))

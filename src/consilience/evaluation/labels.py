@@ -18,7 +18,7 @@ from ..answers.frames import open_frame
 from ..answers.gold import KEY_REMEDY, find_label, open_gold
 from ..answers.items import read_positions
 from ..answers.tables import Table
-from ..answers.tagging import looks_iob2
+from ..answers.tagging import looks_iob2, looks_tagged
 from ..answers.vocabulary import encode_in_order_of_appearance, lookup, plain_labels
 from ..arguments import check_truth, is_among
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
@@ -29,6 +29,8 @@ from ..metrics.labels import ClassScore, class_f1
 from ..metrics.probabilities import brier, calibration_error
 from ..metrics.spans import SpanScore, count_invalid_transitions, relaxed_span_score, span_score
 from ..models.fitted import FittedModel
+from ..results.fusion import Labelled
+from ..results.parts import join_tables
 from ..tasks.span_tables import find_span_columns
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
@@ -120,6 +122,13 @@ class Evaluation:
         }
 
 
+class Elsewhere(NamedTuple):
+    """What is counted of labels that are on disk and have nothing to do with known ones."""
+
+    n_items: int = 0
+    n_invalid: int = 0  # steps that IOB2 forbids
+
+
 class _Labels(NamedTuple):
     """A table of labels: what identifies each row, and its label."""
 
@@ -127,10 +136,39 @@ class _Labels(NamedTuple):
     keys: list[Column]
     label: Column
     rows: NDArray[np.int64]  # in the table
+    elsewhere: Elsewhere = Elsewhere()  # further labels
 
     def describe(self, row: int) -> str:
         """Return the key of a row, for a message."""
         return " at position ".join(shorten(to_values(key)[[row]].tolist()[0]) for key in self.keys)
+
+
+class _Paired(NamedTuple):
+    """Labels and known ones, in codes of the same classes.
+
+    Attributes
+    ----------
+    classes : ndarray
+        All that are a label, known, or have probabilities, in the order of appearance.
+    names : list
+        How to show them.
+    guess : int64 array
+        The class of each row of the labels.
+    row, gold_row : int64 array
+        The row of each item of gold among the labels, -1 if it has none, and its row in gold.
+    truth : int64 array
+        The known class of each of these items.
+    posterior : array or None
+        The probabilities of the items that have both.
+    """
+
+    classes: Values
+    names: list[Any]
+    guess: NDArray[np.int64]
+    row: NDArray[np.int64]
+    gold_row: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    posterior: Floats | None
 
 
 def evaluate(
@@ -180,54 +218,89 @@ def evaluate(
     if isinstance(gold, Spans):
         return evaluate_spans(labels, gold)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
-    labels = labels.to_frame() if isinstance(labels, FittedModel) else open_path(labels)
-    table = replace(open_frame(labels, "the table of labels"), preferred=names)
-    in_sequences = sequence is not None or position is not None
-    paired = in_sequences or table.has_sequences()
-    roles = ("sequence", "position") if paired else ("item",)
-    known_table = replace(open_gold(gold, paired), preferred=names)
-    _check_spans(paired, table, known_table)
-    _check_names(names, table, known_table)
-    _check_order(table, known_table)
-    given, known = _read(table, (*roles, "label")), _read(known_table, (*roles, "known label"))
-    spell = choose_spelling(encode_in_order_of_appearance(given.label)[1]) if normalise else None
-    if spell is not None:
-        given, known = (each._replace(label=normalise_column(each.label, spell)) for each in (given, known))
-    all_rows, all_gold_rows = _match(given, known)
-    row, gold_row = all_rows[all_rows >= 0], all_gold_rows[all_rows >= 0]
-    shown, posterior = _probabilities(given.table, given.rows[row])
-    if spell is not None:
-        shown, posterior = _merge_classes(list(map(spell, shown)), posterior)
-    said, gold_said, named = _to_one_type([given.label, known.label, pa.array(shown, pa.string())])
-    classes = encode_in_order_of_appearance(pa.concat_arrays([named, said, gold_said]))[1]
-    all_truth = lookup(classes, gold_said)
-    truth = all_truth[gold_row]
-    all_guesses = lookup(classes, said)
-    guess = all_guesses[row]
-    is_named = np.isin(truth, np.concatenate([all_guesses, lookup(classes, named)]))
-    strange, used = (_list_distinct(each) for each in (gold_said.take(gold_row[~is_named]), said))
-    _doubt_names(strange, used, [*used, *shown], bool(is_named.any()))
-    judged = _judge(truth, posterior, len(classes))
+    given, known = _read_both(labels, gold, names)
+    pair = _pair(given, known, normalise)
+    both = pair.row >= 0
+    truth, guess = pair.truth[both], pair.guess[pair.row[both]]
+    judged = _judge(truth, pair.posterior, len(pair.classes))
     scores = class_f1(truth, guess)
-    shown_as = _name_classes(
-        classes, [(given.label, said), (known.label, gold_said), (pa.array(shown, pa.string()), named)]
-    )
     return Evaluation(
-        n_matched=len(row),
-        n_gold_only=len(all_rows) - len(row),
-        n_labels_only=len(given.rows) - len(row),
+        n_matched=len(truth),
+        n_gold_only=len(both) - len(truth),
+        n_labels_only=len(given.rows) + given.elsewhere.n_items - len(truth),
         accuracy=float(np.mean(truth == guess)),
         macro_f1=sum(score.f1 for score in scores.values()) / len(scores),
         log_loss=judged[0],
         brier=judged[1],
         calibration_error=judged[2],
-        classes=tuple((name, scores[code]) for code, name in enumerate(shown_as) if code in scores),
-        spans=_judge_spans(
-            given, known, all_rows, all_gold_rows, classes[all_guesses], classes[all_truth[all_gold_rows]]
-        )
-        if paired and looks_iob2(classes)
-        else None,
+        classes=tuple((name, scores[code]) for code, name in enumerate(pair.names) if code in scores),
+        spans=_judge_spans(given, known, pair) if len(given.keys) == 2 and looks_iob2(pair.classes) else None,
     )
+
+
+def _read_both(labels: object, gold: object, names: Mapping[str, str | None]) -> tuple[_Labels, _Labels]:
+    """Return the labels and the known ones; of labels on disk, those that have to do with known ones."""
+    paired, elsewhere = names["sequence"] is not None or names["position"] is not None, Elsewhere()
+    found = labels.fusion_ if isinstance(labels, FittedModel) else None
+    if found is not None and found.source is not None:
+        paired |= found.crowd.sequences is not None
+        known_table = replace(open_gold(gold, paired), preferred=names)
+        owners = known_table.read(known_table.need("sequence" if paired else "item"))
+        columns, elsewhere = pick_labels(found.labelled, owners)
+        table = replace(open_frame(columns, "the table of labels"), preferred=names)
+    else:
+        frame = labels.to_frame() if isinstance(labels, FittedModel) else open_path(labels)
+        table = replace(open_frame(frame, "the table of labels"), preferred=names)
+        paired |= table.has_sequences()
+        known_table = replace(open_gold(gold, paired), preferred=names)
+    _check_spans(paired, table, known_table)
+    _check_names(names, table, known_table)
+    _check_order(table, known_table)
+    roles = ("sequence", "position") if paired else ("item",)
+    given, known = _read(table, (*roles, "label")), _read(known_table, (*roles, "known label"))
+    return given._replace(elsewhere=elsewhere), known
+
+
+def pick_labels(labelled: Labelled, owners: Column) -> tuple[dict[str, Column], Elsewhere]:
+    """Return the labels of some items, or in some sequences, part by part, and what is counted of the others.
+
+    If there are none, they are those of a few other items, so that the error shows ids.
+    """
+    tables, others, first = [], [], dict[str, Column]()
+    for part in labelled.parts():
+        codes, ids = encode_in_order_of_appearance(next(iter(part.keys.values())))
+        picked = np.isin(codes, lookup(ids, owners))
+        columns, rest = part.list_columns(), np.flatnonzero(~picked)
+        first = first or {name: column[:3] for name, column in columns.items()}
+        n_invalid = 0
+        if len(part.keys) == 2 and looks_tagged(part.classes):
+            lengths = np.bincount(codes[rest])  # parts hold whole sequences, in order
+            n_invalid = count_invalid_transitions(part.values[rest], lengths[lengths > 0])
+        others.append(Elsewhere(len(rest), n_invalid))
+        if picked.any():
+            tables.append({name: column.take(np.flatnonzero(picked)) for name, column in columns.items()})
+    return join_tables(tables or [first]), Elsewhere(*map(sum, zip(*others, strict=True)))
+
+
+def _pair(given: _Labels, known: _Labels, normalise: bool) -> _Paired:
+    """Match labels with known ones, and put both into codes of the same classes."""
+    spell = choose_spelling(encode_in_order_of_appearance(given.label)[1]) if normalise else None
+    if spell is not None:
+        given, known = (each._replace(label=normalise_column(each.label, spell)) for each in (given, known))
+    row, gold_row = _match(given, known)
+    both = row >= 0
+    shown, posterior = _probabilities(given.table, given.rows[row[both]])
+    if spell is not None:
+        shown, posterior = _merge_classes(list(map(spell, shown)), posterior)
+    written = [given.label, known.label, pa.array(shown, pa.string())]
+    said, gold_said, named = compared = _to_one_type(written)
+    classes = encode_in_order_of_appearance(pa.concat_arrays([named, said, gold_said]))[1]
+    guess, truth = lookup(classes, said), lookup(classes, gold_said)[gold_row]
+    is_named = np.isin(truth[both], np.concatenate([guess, lookup(classes, named)]))
+    strange, used = (_list_distinct(each) for each in (gold_said.take(gold_row[both][~is_named]), said))
+    _doubt_names(strange, used, [*used, *shown], bool(is_named.any()))
+    names = _name_classes(classes, list(zip(written, compared, strict=True)))
+    return _Paired(classes, names, guess, row, gold_row, truth, posterior)
 
 
 def _check_names(names: Mapping[str, str | None], *tables: Table) -> None:
@@ -304,36 +377,16 @@ def _doubt_names(strange: list[Any], labels: list[Any], possible: list[Any], som
         )
 
 
-def _judge_spans(
-    given: _Labels,
-    known: _Labels,
-    row: NDArray[np.int64],
-    gold_row: NDArray[np.int64],
-    guess: Values,
-    truth: Values,
-) -> SpanEvaluation:
-    """Score tags as spans.
-
-    Parameters
-    ----------
-    given, known : _Labels
-        Labels and gold.
-    row, gold_row : int array
-        The row in `given`, -1 for none, and that in `known`, of each item that has a known label.
-    guess : array
-        The tag in each row of `given`.
-    truth : array
-        The known tag of each item of `row`. Where an item has no label, there is no span.
-    """
-    owner, place = _sort_keys(known)
-    order = np.lexsort((place[gold_row], owner[gold_row]))
-    found = np.where(row >= 0, guess[row], "O")
-    pair = truth[order], found[order], np.bincount(owner[gold_row])
+def _judge_spans(given: _Labels, known: _Labels, pair: _Paired) -> SpanEvaluation:
+    """Score tags as spans. Where an item has no label, there is no span."""
+    guess = pair.classes[pair.guess]
+    owner, place = (each[pair.gold_row] for each in _sort_keys(known))
+    order = np.lexsort((place, owner))
+    found = np.where(pair.row >= 0, guess[pair.row], "O")
+    tags = pair.classes[pair.truth][order], found[order], np.bincount(owner)
     owner, place = _sort_keys(given)
-    whole = np.lexsort((place, owner))
-    return SpanEvaluation(
-        span_score(*pair), relaxed_span_score(*pair), count_invalid_transitions(guess[whole], np.bincount(owner))
-    )
+    n_invalid = count_invalid_transitions(guess[np.lexsort((place, owner))], np.bincount(owner))
+    return SpanEvaluation(span_score(*tags), relaxed_span_score(*tags), n_invalid + given.elsewhere.n_invalid)
 
 
 def _sort_keys(side: _Labels) -> tuple[NDArray[Any], NDArray[Any]]:

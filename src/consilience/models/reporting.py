@@ -20,8 +20,8 @@ from ..results.fusion import Fusion
 from ..results.label_files import write_labels
 from ..results.previews import build_report
 from ..results.saving import save_fusion
-from ..results.tables import describe_answers, list_undecided
-from ..results.undecided import Undecided, check_confidence, count_kept
+from ..results.tables import describe_answers
+from ..results.undecided import Undecided, check_confidence, count_kept, list_undecided
 from ..results.worker_report import name_copies
 from ..tasks.mask_task import draw_masks
 from ..tasks.masks import FusedMasks, Masks
@@ -45,9 +45,10 @@ class Reporting(Model):
             `labels_` does not change. The method `undecided` counts how many are kept.
         """
         found = self.fusion_
-        return build_frame(list_undecided(found.labels, undecided), found.backend)
+        least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
+        return build_frame(list_undecided(found.labels, least), found.backend)
 
-    def write(self, path: str | os.PathLike[str], engine: Any = None) -> None:
+    def write(self, path: str | os.PathLike[str], engine: Any = None, *, undecided: float | None = None) -> None:
         """Write the labels with their probabilities to files.
 
         It is for models that were fitted to answers on disk (see `scan_responses`): labels are made block by block, and
@@ -60,8 +61,11 @@ class Reporting(Model):
             A folder of Parquet files, or the name of one file (.parquet .csv .tsv .jsonl .arrow).
         engine : optional
             Where to work; see `consilience.engines`.
+        undecided : float, optional
+            As for `to_frame`: labels whose confidence is below this number are left open.
         """
-        write_labels(self.fusion_, to_path("path", "write", path), engine)
+        least = None if undecided is None else check_confidence(undecided, "undecided", "write")
+        write_labels(self.fusion_, to_path("path", "write", path), engine, least)
 
     def undecided(self, confidence: float) -> Undecided:
         """Return how many labels have at least this confidence, and how many of these are expected to be wrong.

@@ -29,14 +29,25 @@ from scipy.special import entr
 from ..answers.columns import Column, decode_categories, to_column, to_values
 from ..answers.hashing import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..answers.vocabulary import encode_in_order_of_appearance
-from ..kernels.types import Floats
+from ..kernels.types import Floats, Truths
 from ..results.fusion import Fusion, Labelled, Labels
+from ..results.parts import join_tables, view_parts
 from ..results.undecided import find_open
 
 # Every fifth entry of the list is drawn at random, from the third on.
 EVERY, FIRST = 5, 2
 # Entropies that differ by rounding only are the same.
 DECIMALS = 9
+
+
+class Ranking(NamedTuple):
+    """What items are chosen by, (N,) each."""
+
+    entropy: Floats  # of their probabilities
+    draws: Hashes  # a random number: items with the lowest are drawn at random, and they order equal entropies
+    unknown: Truths  # which items may be listed
+    answered: Truths  # which of these may be drawn at random
+    later: Truths  # which come after all others, unless they are drawn at random
 
 
 class Chosen(NamedTuple):
@@ -47,7 +58,12 @@ class Chosen(NamedTuple):
 
 
 def choose_next_items(found: Fusion, n: int) -> Chosen:
-    """Return at most n of the items whose label is not known, those that teach most first."""
+    """Return at most n of the items whose label is not known, those that teach most first; all are in memory."""
+    return choose_items(rank_items(found), n)
+
+
+def rank_items(found: Fusion) -> Ranking:
+    """Return what the items of a result in memory, or of a part of one, are chosen by."""
     labels, gold, answers = found.labels, found.given.gold, found.given.answers
     codes, entropy = labels.codes, find_entropy(labels.posterior)
     known = np.zeros(len(codes), bool) if gold is None else gold.codes >= 0
@@ -60,23 +76,29 @@ def choose_next_items(found: Fusion, n: int) -> Chosen:
         later = ~find_peaks(np.where(known, 0.0, entropy), draws, sequence)
     else:
         later = ~answered & (not found.is_network)
-    return choose_items(entropy, draws, ~known, answered, later, n)
+    return Ranking(entropy, draws, ~known, answered, later)
 
 
 def list_next_items(found: Fusion, n: int, words: bool = False) -> dict[str, Column]:
-    """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known."""
-    labels = found.labels
-    chosen = choose_next_items(found, n)
-    rows = chosen.items
-    columns = {name: column.take(rows) for name, column in labels.keys.items()}
-    texts = found.task.show(rows) if words else None
-    if texts is not None:
-        columns["text"] = to_column(texts or pa.nulls(0, pa.string()))
-    columns["random"] = to_column(chosen.drawn)
-    columns["fused_label"] = to_column(labels.values[rows])
-    columns["confidence"] = to_column(labels.confidence[rows])
-    columns["entropy"] = to_column(find_entropy(labels.posterior[rows]))
-    return columns
+    """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known.
+
+    Whatever is chosen of all items is chosen of the items of its part.
+    """
+    rankings, tables = [], []
+    for part in view_parts(found, with_answers=found.in_memory):
+        labels, ranking = part.labels, rank_items(part)
+        rows = np.sort(choose_items(ranking, n).items)
+        texts = part.task.show(rows) if words else None
+        tables.append(
+            labels.take(rows)
+            | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
+            | {"random": to_column(np.zeros(len(rows), bool)), "fused_label": to_column(labels.values[rows])}
+            | {"confidence": to_column(labels.confidence[rows]), "entropy": to_column(ranking.entropy[rows])}
+        )
+        rankings.append([column[rows] for column in ranking])
+    chosen = choose_items(Ranking(*(np.concatenate(columns) for columns in zip(*rankings, strict=True))), n)
+    columns = {name: column.take(chosen.items) for name, column in join_tables(tables).items()}
+    return columns | {"random": to_column(chosen.drawn)}
 
 
 def add_label(columns: dict[str, Column]) -> dict[str, Column]:
@@ -118,29 +140,9 @@ def find_peaks(entropy: Floats, draws: Hashes, sequence: NDArray[np.integer]) ->
     return peak
 
 
-def choose_items(
-    entropy: Floats,
-    draws: Hashes,
-    unknown: NDArray[np.bool_],
-    answered: NDArray[np.bool_],
-    later: NDArray[np.bool_],
-    n: int,
-) -> Chosen:
-    """Return at most n of the items whose label is unknown.
-
-    Parameters
-    ----------
-    entropy : array (N,)
-        Of their probabilities.
-    draws : array of uint64 (N,)
-        A random number for each item. Those with the lowest are drawn at random, and they order equal entropies.
-    unknown, answered : boolean array (N,)
-        Which items may be listed, and which of these may be drawn at random.
-    later : boolean array (N,)
-        Which items come after all others, unless they are drawn at random.
-    n : int
-        How many.
-    """
+def choose_items(ranking: Ranking, n: int) -> Chosen:
+    """Return at most n of the items whose label is unknown."""
+    entropy, draws, unknown, answered, later = ranking
     n = min(n, int(unknown.sum()))
     at_random = np.arange(n) % EVERY == FIRST
     pool = np.flatnonzero(unknown & answered)
@@ -157,8 +159,7 @@ def choose_items(
 
 def list_stop_items(labelled: Labelled, least: float) -> dict[str, Column]:
     """Return the columns of `Model.stop_items`: items with at least this confidence, the most certain first."""
-    found = [pick_certain(part, least) for part in labelled.parts()]
-    columns = found[0] if len(found) == 1 else {name: join([each[name] for each in found]) for name in found[0]}
+    columns = join_tables([pick_certain(part, least) for part in labelled.parts()])
     certain = np.asarray(columns["confidence"])
     rows = np.argsort(-certain, kind="stable")
     columns = {name: column.take(rows) for name, column in columns.items()}
@@ -169,12 +170,4 @@ def pick_certain(labels: Labels, least: float) -> dict[str, Column]:
     """Return the items of a part that are certain enough, with their labels."""
     confidence = labels.confidence
     rows = np.flatnonzero(~find_open(confidence, least))
-    keys = {name: column.take(rows) for name, column in labels.keys.items()}
-    return keys | {"label": to_column(labels.values[rows]), "confidence": to_column(confidence[rows])}
-
-
-def join(columns: list[Column]) -> Column:
-    """Return columns of several parts as one."""
-    if any(isinstance(column, np.ndarray) for column in columns):
-        return np.concatenate([to_values(column) for column in columns])
-    return pa.chunked_array(columns).combine_chunks()
+    return labels.take(rows) | {"label": to_column(labels.values[rows]), "confidence": to_column(confidence[rows])}

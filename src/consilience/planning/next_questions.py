@@ -38,7 +38,7 @@ next `N_SHORT`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -47,15 +47,17 @@ from scipy.special import entr
 
 from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.frames import open_frame
-from ..answers.hashing import draw_numbers, hash_ids
+from ..answers.hashing import Hashes, draw_numbers, hash_ids
 from ..answers.tables import Table
 from ..answers.vocabulary import join_values, lookup
 from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
-from ..inference.sources import number_groups
+from ..inference.sources import OnDisk, number_groups
 from ..kernels.types import Codes, Floats, read_only
 from ..memory import NUMBER, require_memory
 from ..results.fusion import Fusion
+from ..results.parts import view_items, view_parts
+from ..storage.sampling import pick_sample
 from .next_items import hash_keys
 
 MOST_OUTCOMES = 256
@@ -141,24 +143,80 @@ class Questions(NamedTuple):
     gain: Floats
 
 
+class Wish(NamedTuple):
+    """What questions are asked for.
+
+    Attributes
+    ----------
+    crew : Crew
+        Who may be asked, with those who were asked before.
+    order, rank : int array (M,)
+        The workers of the crew in the order in which ties are broken, and the place of each.
+    matrices : tuple of arrays
+        In this order: their matrices, the entropies of the rows of these, and what answers cost.
+    n : int
+        The most questions to list.
+    budget : float
+        The most that they may cost together.
+    asked, barred : Table or None
+        Questions that were asked before, and such as cannot be asked.
+    """
+
+    crew: Crew
+    order: NDArray[np.int64]
+    rank: Codes
+    matrices: tuple[Floats, Floats, Floats]
+    n: int
+    budget: float
+    asked: Table | None
+    barred: Table | None
+
+
+class Survey(NamedTuple):
+    """What a first question about each item of a part is worth."""
+
+    items: NDArray[np.int64]  # those whose label is not known, in the order in which ties are broken
+    draws: Hashes  # a random number for each item of the part, which this order follows
+    posterior: Floats  # of all items of the part
+    pending: Pairs
+    closed: tuple[NDArray[np.int64], NDArray[np.int64], Codes]  # who must not be asked, as the kernels take it
+    cells: NDArray[np.int64]
+    slopes: Floats
+    best: Floats  # the largest gain per cost of a first question about each of `items`
+
+    def find_top(self, n: int) -> NDArray[np.int64]:
+        """Return which of the items are looked at for so many questions."""
+        top = np.sort(np.argsort(-self.best, kind="stable")[: count_looked_at(n)])
+        return top[self.best[top] > 0]
+
+
 def list_questions(
-    fused: Fusion,
-    n: Any,
-    workers: Any,
-    budget: Any,
-    cost: Any,
-    per_worker: Any,
-    asked: Any,
-    barred: Any = None,
+    found: Fusion,
+    n: object,
+    workers: object,
+    budget: object,
+    cost: object,
+    per_worker: object,
+    asked: object,
+    barred: object = None,
 ) -> dict[str, Column]:
     """Return the columns of `Model.next_questions`; pairs that are barred cannot be asked, and no answer will come."""
-    most = check_limits(n, budget)
-    crew = gather_crew(fused, workers, cost, per_worker)
-    found = choose_questions(fused, crew, most, np.inf if budget is None else float(budget), asked, barred)
-    columns = {name: column.take(found.items) for name, column in fused.labels.keys.items()}
-    columns["worker"] = to_column(crew.ids[found.workers])
-    columns["gain"] = to_column(found.gain)
-    columns["cost"] = to_column(crew.cost[found.workers])
+    most, paid = check_limits(n, budget)
+    crew = gather_crew(found, workers, cost, per_worker)
+    before, never = (open_pairs(found, each, name) for each, name in ((asked, "asked"), (barred, "barred")))
+    everybody = crew if before is None else add_absent(found, crew, before)
+    order = np.argsort(draw_numbers(found.seed, hash_ids(everybody.ids)), kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order))
+    confusion = everybody.confusion[order]
+    matrices = confusion, entr(confusion).sum(axis=2), everybody.cost[order]
+    wish = Wish(everybody, order, rank, matrices, limit_list(found, everybody, most, paid), paid, before, never)
+    part = found if found.in_memory else bring_candidates(found, wish)
+    chosen = choose_questions(part, wish)
+    columns = part.labels.take(chosen.items)
+    columns["worker"] = to_column(crew.ids[chosen.workers])
+    columns["gain"] = to_column(chosen.gain)
+    columns["cost"] = to_column(crew.cost[chosen.workers])
     return columns
 
 
@@ -168,16 +226,17 @@ def add_empty_label(columns: dict[str, Column]) -> dict[str, Column]:
     return {name: columns[name] for name in asked} | {"label": pa.nulls(len(columns["gain"]), pa.string())} | columns
 
 
-def check_limits(n: Any, budget: Any) -> int | None:
-    """Return the most questions to list, None for as many as the budget pays for."""
+def check_limits(n: object, budget: object) -> tuple[int | None, float]:
+    """Return the most questions to list, None for as many as the budget pays for, and the budget."""
     if n is not None and not (is_whole(n) and n >= 0):
         raise parameter_error("n", "next_questions", "a whole number >= 0", n)
     if budget is not None and not (is_number(budget) and budget >= 0):
         raise parameter_error("budget", "next_questions", "a number >= 0", budget)
-    return int(n) if n is not None else None if budget is not None else N_QUESTIONS
+    most = int(n) if n is not None else None if budget is not None else N_QUESTIONS
+    return most, np.inf if budget is None else float(budget)
 
 
-def gather_crew(fused: Fusion, workers: Any, cost: Any, per_worker: Any) -> Crew:
+def gather_crew(fused: Fusion, workers: object, cost: object, per_worker: object) -> Crew:
     """Return the workers who may be asked, with what is known of them."""
     ids = fused.names.workers if workers is None else _read_ids(workers)
     known = lookup(fused.names.workers, to_column(ids))
@@ -188,7 +247,7 @@ def gather_crew(fused: Fusion, workers: Any, cost: Any, per_worker: Any) -> Crew
                 f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
             )
         )
-    if fused.answers.silence_counts:
+    if fused.crowd.silence_counts:
         ids, known = ids[known < 0], known[known < 0]
         if not len(ids):
             raise ParameterError(
@@ -219,7 +278,7 @@ def add_absent(fused: Fusion, crew: Crew, asked: Table) -> Crew:
     """Return the crew with workers of the fit who were asked before, but cannot be asked now: they cost too much."""
     known = np.unique(lookup(fused.names.workers, asked.read("worker")))
     known = np.setdiff1d(known[known >= 0], crew.known)
-    if not len(known) or fused.answers.silence_counts:
+    if not len(known) or fused.crowd.silence_counts:
         return crew
     everybody = np.append(crew.known, known)
     return Crew(
@@ -232,20 +291,20 @@ def add_absent(fused: Fusion, crew: Crew, asked: Table) -> Crew:
     )
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> TypeGuard[float]:
     return is_whole(value) and bool(value >= 0)
 
 
-def _is_price(value: Any) -> bool:
+def _is_price(value: object) -> TypeGuard[float]:
     return is_number(value) and bool(0 < value < np.inf)
 
 
-def read_costs(cost: Any, ids: Values, owner: str = "next_questions") -> Floats:
+def read_costs(cost: object, ids: Values, owner: str = "next_questions") -> Floats:
     """Return what an answer of each worker costs; `cost` is the parameter of `owner`."""
     return _by_worker("cost", 1.0 if cost is None else cost, ids, owner, "a number > 0", _is_price)
 
 
-def _read_ids(workers: Any) -> Values:
+def _read_ids(workers: object) -> Values:
     """Return the ids of workers, each once."""
     if isinstance(workers, (str, bytes, Mapping)) or not hasattr(workers, "__iter__"):
         raise parameter_error("workers", "next_questions", "a list of workers", workers)
@@ -255,7 +314,9 @@ def _read_ids(workers: Any) -> Values:
     return ids
 
 
-def _by_worker(name: str, given: Any, ids: Values, owner: str, expected: str, is_good: Callable[[Any], bool]) -> Floats:
+def _by_worker(
+    name: str, given: object, ids: Values, owner: str, expected: str, is_good: Callable[[object], TypeGuard[float]]
+) -> Floats:
     """Return a number for each worker, from one for all or a dict."""
     expected = f"{expected}, or a dict with one for each worker"
     if not isinstance(given, Mapping):
@@ -275,73 +336,106 @@ def _by_worker(name: str, given: Any, ids: Values, owner: str, expected: str, is
     return np.array([float(given[worker]) for worker in ids.tolist()])
 
 
-def choose_questions(
-    fused: Fusion, crew: Crew, n: int | None, budget: float = np.inf, asked: Any = None, barred: Any = None
-) -> Questions:
-    """Return at most n questions that cost no more than the budget together."""
-    from ..kernels.questions import choose, find_best
-
-    posterior = read_only(np.ascontiguousarray(fused.labels.posterior))
-    draws = draw_numbers(fused.seed, hash_keys(fused.labels.keys))
-    items = np.flatnonzero(fused.given.gold.codes < 0) if fused.given.gold is not None else np.arange(len(posterior))
-    items = items[np.argsort(draws[items], kind="stable")]
-    pending, impossible = NO_PAIRS, NO_PAIRS
-    if asked is not None:
-        table = _open_pairs(fused, asked, "asked")
-        crew = add_absent(fused, crew, table)
-        pending = _find_pairs(fused, crew, table)
-    if barred is not None:
-        impossible = _find_pairs(fused, crew, _open_pairs(fused, barred, "barred"))
-    order = np.argsort(draw_numbers(fused.seed, hash_ids(crew.ids)), kind="stable")
-    can_answer = np.isfinite(crew.cost[order])
-    n_workers = len(order)
-    n_pairs = len(items) * int(can_answer.sum())
+def limit_list(found: Fusion, crew: Crew, most: int | None, budget: float) -> int:
+    """Return how many questions there can be at most."""
+    n_known = 0
+    if isinstance(found.source, OnDisk):
+        n_known = found.source.answers.n_known
+    elif found.given.gold is not None:
+        n_known = int((found.given.gold.codes >= 0).sum())
+    n_pairs = (found.labelled.n_items - n_known) * int(np.isfinite(crew.cost).sum())
     if budget < np.inf and n_pairs:
         n_pairs = min(n_pairs, int(budget / crew.cost.min() + ROUNDING))
-    n = n_pairs if n is None else min(n, n_pairs)
-    if n == 0:
-        return Questions(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    n = n_pairs if most is None else min(most, n_pairs)
     problem = f"A list of {plural(n, 'question')} is too long"
     require_memory(5 * NUMBER * n, problem, Sentence("Lower {n} or {budget}."), keyword="n")
-    rank = np.empty(n_workers, np.int32)
-    rank[order] = np.arange(n_workers)
-    confusion = crew.confusion[order]
-    answered = find_answered(fused, crew)
-    pending = pending.without(answered, n_workers)
-    offsets, taken = lay_out(len(posterior), answered, pending, impossible)
-    matrices = (confusion, entr(confusion).sum(axis=2), crew.cost[order])
-    closed = (crew.group[order], offsets, rank[taken])
+    return n
+
+
+def count_looked_at(n: int) -> int:
+    """Return how many items are looked at for so many questions."""
+    return max(n, min(N_TIMES * n, ENOUGH))
+
+
+def bring_candidates(found: Fusion, wish: Wish) -> Fusion:
+    """Return a result on disk as if it were of the items to look at alone, or of their sequences."""
+    assert isinstance(found.source, OnDisk)
+    s, n = found.source.answers, wish.n + (0 if wish.asked is None else wish.asked.n_rows)
+    wanted, tops = {}, []
+    for number, part in zip(s.filled(), view_parts(found), strict=True) if wish.n else ():
+        survey = look_at(part, wish)
+        if survey is None:
+            continue
+        top = survey.find_top(n)
+        items = survey.items[top]
+        wanted[number] = survey.pending.item
+        tops.append((np.full(len(top), number), items, survey.draws[items], survey.best[top]))
+    if tops:
+        numbers, items, draws, best = (np.concatenate(each) for each in zip(*tops, strict=True))
+        top = np.lexsort((draws, -best))[: count_looked_at(n)]
+        wanted = {each: np.union1d(wanted[each], items[top][numbers[top] == each]) for each in wanted}
+    units = {number: s.units_of(number, items) for number, items in wanted.items() if len(items)}
+    return view_items(found, pick_sample(s, units or {next(s.filled()): np.arange(1)}))  # one item, where there is none
+
+
+def look_at(part: Fusion, wish: Wish) -> Survey | None:
+    """Find what a first question about each item of a part is worth; None if all of their labels are known."""
+    from ..kernels.questions import find_best
+
+    posterior = read_only(np.ascontiguousarray(part.labels.posterior))
+    draws = draw_numbers(part.seed, hash_keys(part.labels.keys))
+    items = np.flatnonzero(part.given.gold.codes < 0) if part.given.gold is not None else np.arange(len(posterior))
+    if not len(items):
+        return None
+    items = items[np.argsort(draws[items], kind="stable")]
+    n_workers = len(wish.order)
+    answered = find_answered(part, wish.crew)
+    pending = find_pairs(part, wish.crew, wish.asked).without(answered, n_workers)
+    offsets, taken = lay_out(len(posterior), answered, pending, find_pairs(part, wish.crew, wish.barred))
+    closed = (wish.crew.group[wish.order], offsets, wish.rank[taken])
     cells, middles = make_cells(posterior[items], n_workers)
-    slopes = find_slopes(middles, *matrices)
-    best = np.zeros(len(items))
+    slopes = find_slopes(middles, *wish.matrices)
+    best, found = np.zeros(len(items)), np.zeros(len(items))
     by_cell = np.argsort(cells, kind="stable")  # so that the table of a cell stays in the cache
-    found = np.zeros(len(items))
-    find_best(items[by_cell], cells[by_cell], posterior, slopes, *matrices, *closed, found)
+    find_best(items[by_cell], cells[by_cell], posterior, slopes, *wish.matrices, *closed, found)
     best[by_cell] = found
-    n_wide = n + len(np.unique(pending.item))  # items that need no more questions make room for others
-    top = np.sort(np.argsort(-best, kind="stable")[: max(n_wide, min(N_TIMES * n_wide, ENOUGH))])
-    top = top[best[top] > 0]
+    return Survey(items, draws, posterior, pending, closed, cells, slopes, best)
+
+
+def choose_questions(part: Fusion, wish: Wish) -> Questions:
+    """Return the questions to ask about the items of a part; those asked before are taken into account."""
+    from ..kernels.questions import choose
+
+    survey = look_at(part, wish) if wish.n else None
+    if survey is None:
+        return Questions(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    n, n_workers, posterior, pending = wish.n, len(wish.order), survey.posterior, survey.pending
+    # Items that need no more questions make room for others.
+    top = survey.find_top(n + len(np.unique(pending.item)))
+    items = survey.items[top]
     place = np.full(len(posterior), -1, np.int32)
-    place[items[top]] = np.arange(len(top))
-    near = find_neighbours(fused)
+    place[items] = np.arange(len(top))
+    near = find_neighbours(part)
     links = (read_only(near.offsets), read_only(near.node), read_only(near.share))  # those of a graph are
-    here = (items[top], cells[top], best[top], posterior, slopes, *matrices, *closed, *links, place)
+    worth = (survey.cells[top], survey.best[top], posterior, survey.slopes)
+    here = (items, *worth, *wish.matrices, *survey.closed, *links, place)
     bounds = (min(N_SHORT, n_workers), MOST_OUTCOMES)
-    waiting = np.stack([place[pending.item], rank[pending.worker]], axis=1).astype(np.int64)
+    waiting = np.stack([place[pending.item], wish.rank[pending.worker]], axis=1).astype(np.int64)
     has = np.bincount(waiting[:, 1], minlength=n_workers)
-    crowding = 1 + near.count_questions(pending.item)[items[top]]
+    crowding = 1 + near.count_questions(pending.item)[items]
     waiting = waiting[waiting[:, 0] >= 0]
     n_pending = len(waiting)
     chosen, gains = np.concatenate([waiting, np.zeros((n, 2), np.int64)]), np.zeros(n_pending + n)
-    limit = -(-SPREAD * (n + len(pending.item)) // int(can_answer.sum()))
+    can_answer = np.isfinite(wish.matrices[2])
+    limit, limits = -(-SPREAD * (n + len(pending.item)) // int(can_answer.sum())), wish.crew.limits
     while True:
-        left = np.maximum((limit if crew.limits is None else crew.limits[order]) - has, 0)
-        n_chosen = choose(*here, crowding.copy(), *bounds, left, budget + ROUNDING, n_pending, chosen, gains)
-        if n_chosen == n_pending + n or crew.limits is not None or left[can_answer].all():
+        left = np.maximum((limit if limits is None else limits[wish.order]) - has, 0)
+        n_chosen = choose(*here, crowding.copy(), *bounds, left, wish.budget + ROUNDING, n_pending, chosen, gains)
+        if n_chosen == n_pending + n or limits is not None or left[can_answer].all():
             break
         limit *= 2
     place_of, who = chosen[n_pending:n_chosen].T
-    return Questions(items[top][place_of], order[who], gains[n_pending:n_chosen])
+    return Questions(items[place_of], wish.order[who], gains[n_pending:n_chosen])
 
 
 def find_answered(fused: Fusion, crew: Crew) -> Pairs:
@@ -366,19 +460,28 @@ def lay_out(n_items: int, *parts: Pairs) -> tuple[NDArray[np.int64], NDArray[np.
     return np.concatenate([[0], np.cumsum(counts)]), worker[np.argsort(item, kind="stable")]
 
 
-def _open_pairs(fused: Fusion, source: Any, name: str) -> Table:
-    """Return a table of questions, after a look at its columns."""
+def open_pairs(found: Fusion, source: object, name: str) -> Table | None:
+    """Return a table of questions, if one was given, after a look at its columns."""
+    if source is None:
+        return None
     table = open_frame(source, name)
-    names = [*fused.labels.keys, "worker"]
+    names = [*name_keys(found), "worker"]
     missing = [each for each in names if each not in table.names]
     if missing:
         raise InputError(f"The table {name} must have the columns {listing(names)}; {listing(missing)} is missing.")
     return table
 
 
-def _find_pairs(fused: Fusion, crew: Crew, table: Table) -> Pairs:
+def name_keys(found: Fusion) -> list[str]:
+    """Return the names of the columns that identify an item."""
+    return ["item"] if found.crowd.sequences is None else ["sequence", "position"]
+
+
+def find_pairs(part: Fusion, crew: Crew, table: Table | None) -> Pairs:
     """Return the questions in a table whose item and worker are known."""
-    item = fused.answers.find_items([table.read(name) for name in fused.labels.keys])
+    if table is None:
+        return NO_PAIRS
+    item = part.answers.find_items([table.read(name) for name in name_keys(part)])
     worker = lookup(crew.ids, table.read("worker"))
     there = (item >= 0) & (worker >= 0)
     return Pairs(item[there], worker[there])

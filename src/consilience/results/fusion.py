@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..answers.arrays import Crowd
 from ..answers.columns import Column, Values, spell_surrogates, to_column
 from ..answers.frames import BACKENDS
 from ..answers.gold import Gold
@@ -333,6 +334,11 @@ class Fusion:
             "The labels of answers on disk are not held in memory.",
             Sentence("Write them to files with {write}.", write=Python("write(path)")),
         )
+
+    @property
+    def crowd(self) -> Crowd:
+        """Vocabularies and sizes of the answers, wherever these are."""
+        return self.answers if self.source is None else self.source.crowd
 
     @property
     def in_memory(self) -> bool:

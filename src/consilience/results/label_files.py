@@ -13,21 +13,22 @@ from typing import Any
 import pyarrow as pa
 
 from ..answers.frames import build_frame
-from ..engines import open_engine
+from ..engines import EngineLike, open_engine
 from ..errors import InputError, first_line
 from ..formats.register import usual_suffixes, writable_formats
 from ..formats.writing import check_writable, hold_signals, sync, write_tables
 from ..storage.layout import claim_beside
 from .fusion import Fusion, Labels, NoLabels
 from .parts import StoredLabels
+from .undecided import list_undecided
 
 PART = "part-{:05d}.parquet"
 # What files in a folder of labels say of themselves, so that only such folders are replaced.
 MARK = {b"consilience": b"labels"}
 
 
-def write_labels(found: Fusion, path: str, engine: Any) -> None:
-    """Write the labels of a result to a folder of Parquet files, or to one file."""
+def write_labels(found: Fusion, path: str, engine: EngineLike, undecided: float | None = None) -> None:
+    """Write the labels of a result to a folder of Parquet files, or to one file; those below a confidence are open."""
     labels = found.labelled
     if isinstance(labels, NoLabels):
         labels.parts()
@@ -36,8 +37,10 @@ def write_labels(found: Fusion, path: str, engine: Any) -> None:
         check_apart(path, labels.answers.inputs)
     else:
         engine = None  # they are here
-    in_one = is_one_file(path)
-    write_tables(_tables(labels, engine), path) if in_one else write_folder(path, partial(_write_parts, labels, engine))
+    if is_one_file(path):
+        write_tables(_tables(labels, undecided, engine), path)
+    else:
+        write_folder(path, partial(_write_parts, labels, undecided, engine))
     if isinstance(labels, StoredLabels) and labels.steps is not None:
         labels.steps.clear()
 
@@ -163,14 +166,16 @@ def check_apart(path: str, inputs: Iterable[str]) -> None:
             raise InputError(f"Writing to {path!r} would change the input {each!r}.", "Write to another place.")
 
 
-def _tables(labels: Labels | StoredLabels, engine: Any) -> Iterator[pa.Table]:
+def _tables(labels: Labels | StoredLabels, undecided: float | None, engine: EngineLike) -> Iterator[pa.Table]:
     with open_engine(engine) as opened:
-        yield from opened.map(make_table, opened.place(labels.numbers()), labels.lean())
+        yield from opened.map(make_table, opened.place(labels.numbers()), labels.lean(), undecided)
 
 
-def _write_parts(labels: Labels | StoredLabels, engine: Any, folder: Path) -> dict[str, int]:
+def _write_parts(
+    labels: Labels | StoredLabels, undecided: float | None, engine: EngineLike, folder: Path
+) -> dict[str, int]:
     with open_engine(engine) as opened:
-        return dict(opened.map(write_part, opened.place(labels.numbers()), labels.lean(), str(folder)))
+        return dict(opened.map(write_part, opened.place(labels.numbers()), labels.lean(), undecided, str(folder)))
 
 
 def parquet() -> Any:
@@ -180,9 +185,9 @@ def parquet() -> Any:
     return parquet
 
 
-def write_part(number: int, labels: Labels | StoredLabels, folder: str) -> tuple[str, int]:
+def write_part(number: int, labels: Labels | StoredLabels, undecided: float | None, folder: str) -> tuple[str, int]:
     """Write the labels of a part; return the name and the size of the file."""
-    return save_part(make_table(number, labels), Path(folder), number)
+    return save_part(make_table(number, labels, undecided), Path(folder), number)
 
 
 def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
@@ -197,6 +202,6 @@ def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
     return path.name, size
 
 
-def make_table(number: int, labels: Labels | StoredLabels) -> pa.Table:
+def make_table(number: int, labels: Labels | StoredLabels, undecided: float | None = None) -> pa.Table:
     """Return the labels of a part, with the columns of `to_frame`."""
-    return build_frame(labels.part(number).list_columns(), "pyarrow")
+    return build_frame(list_undecided(labels.part(number), undecided), "pyarrow")

@@ -12,10 +12,11 @@ from functools import partial, reduce
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.blocks import Block
-from ..answers.columns import to_column
+from ..answers.columns import Column, to_column, to_values
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..inference.cells import sum_by
@@ -33,7 +34,7 @@ from ..inference.workers.rows import Counted, Factors, LeftOut, vote
 from ..kernels.types import Floats, Integers
 from ..storage.answers import StoredResponses
 from ..storage.layout import StoredBlock
-from ..storage.sampling import Sample
+from ..storage.sampling import Sample, find_gold
 from .comparison import count_differing
 from .fusion import Fusion, Given, Labels
 from .intervals import VoteSums
@@ -85,27 +86,56 @@ class StoredLabels:
         return map(self.part, self.numbers())
 
 
-def view_sample(found: Fusion) -> Fusion:
-    """Return a result as if it were of the items of the sample, with what was learned from all.
+def view_parts(found: Fusion, with_answers: bool = True) -> Iterator[Fusion]:
+    """Yield a result part by part, each as if it were of its items alone, with what was learned from all.
 
-    The comparison with majority vote is that of all items, except for what is counted.
+    A result in memory is one part. The parts of others have their answers only if these are asked for.
     """
+    labelled = found.labelled
+    if not isinstance(labelled, StoredLabels):
+        next(labelled.parts())  # where labels are gone, this says how to get them
+        yield found
+        return
+    s = labelled.answers
+    for number in labelled.numbers():
+        r = s.pick({number: s.list_units(number)}) if with_answers else None
+        yield replace(found, labelled=labelled.part(number), given=Given(r, find_gold(s, number)), source=None)
+
+
+def view_items(found: Fusion, sample: Sample) -> Fusion:
+    """Return a result as if it were of some items of a store, with what was learned from all."""
     labelled, source = found.labelled, found.source
     assert isinstance(labelled, StoredLabels)
     assert isinstance(source, OnDisk)
+    labels = labelled.judge.label_sample(source.bring(sample))
+    return replace(found, labelled=labels, given=Given(sample.responses, sample.gold(labelled.answers)), source=None)
+
+
+def view_sample(found: Fusion) -> Fusion:
+    """Return a result as if it were of the items of the sample.
+
+    The comparison with majority vote is that of all items, except for what is counted.
+    """
+    labelled, comparison = found.labelled, found.comparison
+    assert isinstance(labelled, StoredLabels)
     assert labelled.sample is not None
-    gold, r, comparison = labelled.sample.gold(labelled.answers), labelled.sample.responses, found.comparison
+    n_items = labelled.sample.responses.n_items
     if comparison is not None:
-        share = r.n_items / labelled.n_items
-        n_differ = count_differing(share * comparison.n_differ)
-        comparison = replace(comparison, n_items=r.n_items, n_differ=n_differ)
-    return replace(
-        found,
-        labelled=labelled.judge.label_sample(source.bring(labelled.sample)),
-        given=Given(r, gold),
-        source=None,
-        comparison=comparison,
-    )
+        n_differ = count_differing(n_items / labelled.n_items * comparison.n_differ)
+        comparison = replace(comparison, n_items=n_items, n_differ=n_differ)
+    return replace(view_items(found, labelled.sample), comparison=comparison)
+
+
+def join_tables(parts: list[dict[str, Column]]) -> dict[str, Column]:
+    """Return the columns of several parts as those of one."""
+    return parts[0] if len(parts) == 1 else {name: join([part[name] for part in parts]) for name in parts[0]}
+
+
+def join(columns: list[Column]) -> Column:
+    """Return columns of several parts as one."""
+    if any(isinstance(column, np.ndarray) for column in columns):
+        return np.concatenate([to_values(column) for column in columns])
+    return pa.chunked_array(columns).combine_chunks()
 
 
 class Judge(NamedTuple):

@@ -11,17 +11,7 @@ from ..inference.recipes.base import VOTE_SMOOTHING
 from ..inference.sources import InMemory
 from ..kernels.types import Floats
 from .fusion import Fusion, Guidance, Labels
-from .undecided import check_confidence, find_open, leave_open
 from .worker_report import describe_voters, describe_workers
-
-
-def list_undecided(labels: Labels, undecided: float | None) -> dict[str, Column]:
-    """Return the columns of a table of labels, of which those with a lower confidence are left open."""
-    columns = labels.list_columns()
-    if undecided is not None:
-        is_open = find_open(labels.confidence, check_confidence(undecided, "undecided", "to_frame"))
-        columns["label"] = leave_open(columns["label"], is_open)
-    return columns
 
 
 def count_answers(found: Fusion) -> Floats | Cells:

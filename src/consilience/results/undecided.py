@@ -20,7 +20,7 @@ from ..answers.columns import Column
 from ..arguments import is_number
 from ..errors import parameter_error, plural
 from ..kernels.types import Floats
-from .fusion import Labelled
+from .fusion import Labelled, Labels
 
 ROUNDING = 1e-12
 # For calibration by hidden answers alone; `tests/test_review_page.py` compares it with what was measured.
@@ -109,6 +109,14 @@ def count_kept(labelled: Labelled, least: float, n_gold: int | None) -> Undecide
         kept = confidence[~find_open(confidence, least)]
         n_kept, n_wrong = n_kept + len(kept), n_wrong + float(np.sum(1.0 - kept))
     return Undecided(least, labelled.n_items, n_kept, n_wrong, n_gold)
+
+
+def list_undecided(labels: Labels, least: float | None) -> dict[str, Column]:
+    """Return the columns of a table of labels, of which those with a lower confidence are left open."""
+    columns = labels.list_columns()
+    if least is not None:
+        columns["label"] = leave_open(columns["label"], find_open(labels.confidence, least))
+    return columns
 
 
 def leave_open(labels: Column, is_open: NDArray[np.bool_]) -> Column:

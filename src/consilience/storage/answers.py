@@ -248,8 +248,11 @@ class StoredResponses(Crowd):
 
     def load(self) -> Responses:
         """Return all answers, in memory."""
-        place = 2 if self.in_sequences else 0
-        return self.pick({number: np.arange(self.partitions[number][place]) for number in self.filled()})
+        return self.pick({number: self.list_units(number) for number in self.filled()})
+
+    def list_units(self, number: int) -> NDArray[np.int64]:
+        """Return all items, or sequences, of a partition."""
+        return np.arange(self.partitions[number][2 if self.in_sequences else 0])
 
 
 def join_offsets(offsets: NDArray[np.int64], ends: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -34,15 +34,17 @@ class Sample(NamedTuple):
         """Return the known labels of the items."""
         if s.gold is None:
             return None
-        codes, judging = [], []
-        for number, units in self.units.items():
-            items = s.items_of(number, units)
-            here, code, drawn = s.gold.get(number, (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, bool)))
-            at = np.minimum(np.searchsorted(here, items), max(len(here) - 1, 0))
-            known = here[at] == items if len(here) else np.zeros(len(items), bool)
-            codes.append(np.where(known, code[at] if len(here) else -1, -1).astype(np.int32))
-            judging.append(known & (drawn[at] if len(here) else False))
-        return Gold(np.concatenate(codes), np.concatenate(judging))
+        every = [find_gold(s, number).about(s.items_of(number, units)) for number, units in self.units.items()]
+        return Gold(*(np.concatenate(each) for each in zip(*every, strict=True)))
+
+
+def find_gold(s: StoredResponses, number: int) -> Gold:
+    """Return the known labels of all items of a partition."""
+    n_items, known = s.partitions[number][0], {} if s.gold is None else s.gold
+    gold = Gold(np.full(n_items, -1, np.int32), np.zeros(n_items, bool))
+    if number in known:
+        items, gold.codes[items], gold.judging[items] = known[number]
+    return gold
 
 
 def draw_sample(s: StoredResponses, seed: int, n_wanted: int) -> Sample:

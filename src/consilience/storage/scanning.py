@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..answers.classes import choose_classes
 from ..answers.responses import Responses
 from ..answers.slips import warn_of_silence
@@ -118,8 +116,8 @@ def scan_responses(
 def take_sample(answers: StoredResponses) -> Responses:
     """Return the answers about some items, or in some sequences. Which partition these are in depends on their ids."""
     number = next(answers.filled())
-    n_units = answers.partitions[number][2 if answers.in_sequences else 0]
-    return answers.pick({number: np.arange(0, n_units, -(-n_units // SAMPLE))})
+    units = answers.list_units(number)
+    return answers.pick({number: units[:: -(-len(units) // SAMPLE)]})
 
 
 def limit_threads(n_threads: int, memory: float) -> int:
