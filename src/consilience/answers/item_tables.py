@@ -24,6 +24,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,6 @@ from ..kernels.types import Floats, Truths, freeze
 from ..memory import NUMBER, require_memory
 from .classes import normalise_label
 from .columns import Values, is_present, spell_surrogates, to_values
-from .contents import Features
 from .edges import check_sparse
 from .frames import is_table, open_frame, read_lists
 from .items import Sequences, encode_items, list_keys
@@ -50,6 +50,49 @@ LARGEST = 1e15
 ROUNDING = 1e-12
 # Smaller probabilities than this count as this: they can still be multiplied. Zero stays zero.
 LEAST = 1e-100
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of some items.
+
+    Attributes
+    ----------
+    rows : array or sparse array (n, D)
+        The numbers, in single or double precision.
+    item : int64 array (n,)
+        The item that each row is about, ascending.
+    names : list of str or None
+        The columns of the table that they came in.
+    """
+
+    rows: Any
+    item: Indices
+    names: list[str] | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return int(self.rows.shape[1])
+
+    def select(self, names: list[str] | None, n_columns: int) -> Any:
+        """Return the rows with the columns of a fit, which had these names; without names, with as many columns."""
+        if names is not None and self.names is not None:
+            missing = [name for name in names if name not in self.names]
+            if missing:
+                raise InputError(
+                    f"The model was fitted with the features {listing(names)}, and these have no column "
+                    f"{listing(missing)}.",
+                    keyword="features",
+                )
+            place = {name: number for number, name in enumerate(self.names)}
+            return self.rows[:, [place[name] for name in names]]
+        if self.n_columns != n_columns:
+            raise InputError(
+                f"The model was fitted with {plural(n_columns, 'feature')}, and these are {self.n_columns:,}.",
+                keyword="features",
+            )
+        return self.rows
 
 
 def open_item_table(given: object, what: str) -> Table:

@@ -38,9 +38,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.contents import Features
 from ..answers.hashing import draw_numbers, draw_units, hash_ids, hash_items
-from ..answers.item_tables import ItemPriors, class_shares
+from ..answers.item_tables import Features, ItemPriors, class_shares
 from ..answers.responses import Responses
 from ..errors import DataWarning, listing, plural, warn
 from ..kernels.types import Floats

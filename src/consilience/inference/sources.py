@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 from ..answers.arrays import Crowd
 from ..answers.blocks import Block, cut_blocks, renumber
 from ..answers.columns import Values, to_column
-from ..answers.contents import Features
 from ..answers.gold import Gold
 from ..answers.hashing import hash_ids
 from ..answers.hidden_answers import count_hidden, count_sampled
-from ..answers.item_tables import ItemPriors, add_priors
+from ..answers.item_tables import Features, ItemPriors, add_priors
 from ..answers.items import Sequences
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup

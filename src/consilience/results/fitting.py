@@ -18,10 +18,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.contents import Features
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
-from ..answers.item_tables import class_shares, match_features, match_item_prior, vote_shares_by_item
+from ..answers.item_tables import Features, class_shares, match_features, match_item_prior, vote_shares_by_item
 from ..answers.items import Sequences
 from ..answers.responses import Responses
 from ..answers.vocabulary import VERY_MANY
