@@ -94,11 +94,11 @@ def test_a_task_is_read_fused_shown_and_written_by_one_line_in_the_register(poll
     assert "120 questions" in page
     assert "lucky?" in page
     labels = fused.to_frame()
-    kind, write = choose_writer(fused, labels, find_by_name("prodigy"), None)
+    kind, write = choose_writer(fused, labels, find_by_name("prodigy"), None, None)
     write(str(tmp_path / "verdicts.json"))
     assert kind == "verdicts"
     assert json.loads((tmp_path / "verdicts.json").read_text())["Is 5 lucky?"] == fused.labels_[5]
-    choose_writer(fused, labels, None, None)[1](str(tmp_path / "labels.csv"))
+    choose_writer(fused, labels, None, None, None)[1](str(tmp_path / "labels.csv"))
     assert (tmp_path / "labels.csv").read_text().startswith("item,label,confidence")
 
 
