@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
-from consilience.results.worker_intervals import informativeness
+from consilience.results.intervals import informativeness
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))

@@ -15,8 +15,8 @@ import consilience as cs
 from benchmarks import intervals as benchmark
 from consilience.answers.gold import Gold
 from consilience.inference import powers
-from consilience.results import answer_worth, interval_sums, intervals, worker_intervals
-from consilience.results.worker_intervals import informativeness
+from consilience.results import answer_worth, interval_sums, intervals
+from consilience.results.intervals import informativeness
 
 
 def weighted_alpha(matrix, weight):
@@ -134,11 +134,11 @@ def test_worth_and_centre_of_answers():
     model = cs.DawidSkene(calibration="none").fit(r)
     found, right = estimates_of(model), np.diagonal(model.confusion_, axis1=1, axis2=2)
     sums = interval_sums.sum_up(r, model.posterior_, right, found, answer_worth.sum_chances(r, model.posterior_))
-    answers = worker_intervals.weigh_answers(sums, right, found, None)
+    answers = intervals.weigh_answers(sums, right, found, None)
     slow = slow_answers(r, model.posterior_, model.confusion_, model.fusion_.learned.counts)
     np.testing.assert_allclose(answers, slow, rtol=1e-6)
     shared = interval_sums.invert_scores(r, sums, right, found)
-    together = worker_intervals.weigh_answers(sums, right, found, shared)
+    together = intervals.weigh_answers(sums, right, found, shared)
     assert (together.worth < answers.worth).all()  # what all share is not known either
 
 
@@ -260,7 +260,7 @@ def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
     model = (cs.HiddenMarkov(coupling=0.5) if in_sequences else cs.DawidSkene()).fit(r)
     whole = all_ends(model)
     for entries in (1, 30):
-        for module in (interval_sums, worker_intervals):
+        for module in (interval_sums, intervals):
             monkeypatch.setattr(module, "MOST_ENTRIES", entries)
         runs = list(interval_sums.cut_runs(r))
         assert [run.start for run in runs][1:] == [run.stop for run in runs][:-1]
@@ -288,7 +288,7 @@ def test_a_matrix_is_tilted_to_an_accuracy():
     crowd = small_crowd()
     model = cs.DawidSkene(calibration="none").fit(crowd.responses)
     target = np.array([0.4, 0.5, 0.6, 0.7, 0.8, np.nan])
-    tilted = worker_intervals.tilt(model.confusion_, model.prior_, target, crowd.responses)
+    tilted = intervals.tilt(model.confusion_, model.prior_, target, crowd.responses)
     accuracy = np.diagonal(tilted, axis1=1, axis2=2) @ model.prior_
     np.testing.assert_allclose(accuracy[:5], target[:5], atol=1e-6)
     np.testing.assert_allclose(tilted[5], model.confusion_[5])
@@ -420,7 +420,7 @@ def test_neither_the_order_of_rows_nor_blocks_nor_threads_matter(monkeypatch):
     assert np.array_equal(all_ends(one), all_ends(two))
     monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 200)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
-    for module in (interval_sums, worker_intervals):
+    for module in (interval_sums, intervals):
         monkeypatch.setattr(module, "MOST_ENTRIES", 10)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
 

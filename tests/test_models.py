@@ -21,8 +21,8 @@ import consilience as cs
 import oracles
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
 from consilience.inference.powers import raise_to
+from consilience.results.intervals import informativeness
 from consilience.results.previews import ReportTable
-from consilience.results.worker_intervals import informativeness
 from effort import examples
 from strategies import crowds
 

@@ -132,13 +132,13 @@ class Model(Fitted):
 
     def fit(
         self,
-        responses: Any,
+        responses: object,
         *,
-        graph: Any = None,
-        gold: Any = None,
-        features: Any = None,
-        item_prior: Any = None,
-        engine: Any = None,
+        graph: object = None,
+        gold: object = None,
+        features: object = None,
+        item_prior: object = None,
+        engine: object = None,
     ) -> Self:
         """Learn labels and how workers answer, from the answers and from what is known of the items.
 
@@ -180,12 +180,18 @@ class Model(Fitted):
         task, answers = open_posed(responses)
         return self.adopt(fit(recipe, answers, graph, gold, features, item_prior, engine, task=task))
 
-    def fit_predict(self, responses: Any, **given: Any) -> Values:
+    def fit_predict(self, responses: object, **given: Any) -> Values:
         """Fit, and return the labels. Parameters are those of `fit`."""
         return self.fit(responses, **given).labels_
 
     def _apply(
-        self, responses: Any, graph: Any, gold: Any, engine: Any, features: Any = None, item_prior: Any = None
+        self,
+        responses: object,
+        graph: object,
+        gold: object,
+        engine: object,
+        features: object = None,
+        item_prior: object = None,
     ) -> Applied:
         """Return what was learned, ready to be applied to other answers."""
         fusion, recipe = self.fusion_, self.recipe()
@@ -193,7 +199,7 @@ class Model(Fitted):
         r = None if responses is None and features is not None else self.read(responses).answers
         return Applied(recipe, fusion, add_content(recipe, fusion, r, features, item_prior), graph, gold, engine)
 
-    def read(self, responses: Any) -> Posed:
+    def read(self, responses: object) -> Posed:
         """Return other answers, their labels written as those of the fit if these are in their normal form."""
         names = self.fusion_.names
         if not names.normalised:
@@ -204,13 +210,13 @@ class Model(Fitted):
 
     def predict_proba(
         self,
-        responses: Any,
-        graph: Any = None,
-        gold: Any = None,
-        engine: Any = None,
+        responses: object,
+        graph: object = None,
+        gold: object = None,
+        engine: object = None,
         *,
-        features: Any = None,
-        item_prior: Any = None,
+        features: object = None,
+        item_prior: object = None,
     ) -> Floats:
         """Return class probabilities of other items answered by the same workers.
 
@@ -238,13 +244,13 @@ class Model(Fitted):
 
     def predict(
         self,
-        responses: Any,
-        graph: Any = None,
-        gold: Any = None,
-        engine: Any = None,
+        responses: object,
+        graph: object = None,
+        gold: object = None,
+        engine: object = None,
         *,
-        features: Any = None,
-        item_prior: Any = None,
+        features: object = None,
+        item_prior: object = None,
         as_frame: bool = False,
     ) -> Any:
         """Return the labels of other items answered by the same workers, chosen as `labels_` are.
@@ -271,7 +277,7 @@ class Model(Fitted):
             labels = applied.find_both(codes)
         return build_frame(labels.list_columns(), applied.source.responses.backend)
 
-    def score(self, responses: Any, graph: Any = None, gold: Any = None, engine: Any = None) -> float:
+    def score(self, responses: object, graph: object = None, gold: object = None, engine: object = None) -> float:
         """Return the mean log likelihood of an item's answers (and gold label), at the reported estimates.
 
         For a `MarkovField` it is the mean-field objective per item, without the field's normaliser: it compares answers
@@ -360,12 +366,12 @@ def need_graph_check(found: Fusion) -> GraphCheck:
     return found.graph_check
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"<array {'x'.join(map(str, value.shape))}>"
     return f"<{type(value).__name__}>" if isinstance(value, Model) else shorten(value, 200)
 
 
-def _same(value: Any, default: Any) -> bool:
+def _same(value: object, default: object) -> bool:
     # By their text, for a tuple may hold arrays, which have no one answer to ==.
     return value is default or (type(value) is type(default) and repr(value) == repr(default))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..inference.em import Progress
 from ..inference.recipes.independent import IndependentRecipe
@@ -127,11 +126,11 @@ class DawidSkene(StreamingModel):
         *,
         workers: str = "confusion",
         estimation: str = "variational",
-        prior: Any = "learn",
-        smoothing: Any = "learn",
+        prior: object = "learn",
+        smoothing: object = "learn",
         calibration: str | float = "hidden answers",
-        classifier: Any = None,
-        start: Any = "majority",
+        classifier: object = None,
+        start: object = "majority",
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,

@@ -17,10 +17,10 @@ class FittedModel(Reporting, Planning):
 
     def update(
         self,
-        responses: Any = None,
-        graph: Any = None,
-        gold: Any = None,
-        engine: Any = None,
+        responses: object = None,
+        graph: object = None,
+        gold: object = None,
+        engine: object = None,
         *,
         duplicates: str = "error",
     ) -> Self:

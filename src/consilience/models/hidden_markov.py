@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from ..inference.em import Progress
 from ..inference.learned import explain_choice
@@ -93,15 +93,15 @@ class HiddenMarkov(StreamingModel):
         self,
         *,
         coupling: str | float = "learn",
-        transitions: Any = "free",
+        transitions: object = "free",
         decode: str = "viterbi",
         workers: str = "confusion",
         estimation: str = "variational",
-        prior: Any = "learn",
-        smoothing: Any = "learn",
+        prior: object = "learn",
+        smoothing: object = "learn",
         calibration: str | float = "hidden answers",
-        classifier: Any = None,
-        start: Any = "majority",
+        classifier: object = None,
+        start: object = "majority",
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,

@@ -13,7 +13,7 @@ from ..tasks.base import Posed
 from ..tasks.register import find_task, need_task
 
 
-def open_answers(source: Any, **columns: Any) -> Any:
+def open_answers(source: object, **columns: Any) -> Any:
     """Return answers in any form as what a task takes, such as `Responses`: as they are, or read.
 
     A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
@@ -24,8 +24,10 @@ def open_answers(source: Any, **columns: Any) -> Any:
             "Read them with read_responses.",
         )
     if find_task(source) is None:
-        read = open_source if isinstance(source, (str, os.PathLike)) else read_source
-        return read(source, **{"gold": False, **columns})
+        columns = {"gold": False, **columns}
+        return (
+            open_source(source, **columns) if isinstance(source, (str, os.PathLike)) else read_source(source, **columns)
+        )
     if columns:
         raise ParameterError(
             f"Columns ({listing(columns)}) cannot be named for {type(source).__name__}: they are read already."
@@ -33,12 +35,12 @@ def open_answers(source: Any, **columns: Any) -> Any:
     return source
 
 
-def as_responses(source: Any, **columns: Any) -> Responses:
+def as_responses(source: object, **columns: Any) -> Responses:
     """Return answers in any form as `Responses`; see `open_posed`."""
     return open_posed(source, **columns).answers
 
 
-def open_posed(source: Any, **columns: Any) -> Posed:
+def open_posed(source: object, **columns: Any) -> Posed:
     """Return answers in any form, with the task that they belong to; see `open_answers`.
 
     Whoever calls it cannot name columns. So errors name the function that can.

@@ -40,7 +40,7 @@ def further_of(found: Fusion, name: str) -> Floats:
 class LatentModel(FittedModel):
     """A hidden label per item, a structure over the labels, and workers who answer as their worker model says."""
 
-    calibration: Any
+    calibration: object
 
     uncalibrated_posterior_ = Found(lambda found: found.labels.uncalibrated, "Probabilities before calibration.")
     starts_ = Found(lambda found: dict(found.course.starts), "The trace of every start.")
@@ -126,7 +126,7 @@ class StreamingModel(LatentModel):
     """A model whose items can be cut into batches."""
 
     def partial_fit(
-        self, responses: Any, gold: Any = None, engine: Any = None, *, half_life: float | None = None
+        self, responses: object, gold: object = None, engine: object = None, *, half_life: float | None = None
     ) -> Self:
         """Learn from one more batch of answers, without those of earlier batches.
 

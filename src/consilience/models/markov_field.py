@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from ..checks.graph_check import check_graph
 from ..engines import open_engine
@@ -98,11 +98,11 @@ class MarkovField(LatentModel):
         listeners: str = "all",
         workers: str = "confusion",
         estimation: str = "variational",
-        prior: Any = "learn",
-        smoothing: Any = "learn",
+        prior: object = "learn",
+        smoothing: object = "learn",
         calibration: str | float = "hidden answers",
-        classifier: Any = None,
-        start: Any = "majority",
+        classifier: object = None,
+        start: object = "majority",
         n_init: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -119,13 +119,13 @@ class MarkovField(LatentModel):
 
     def check_graph(
         self,
-        responses: Any,
-        graph: Any,
-        gold: Any = None,
-        engine: Any = None,
+        responses: object,
+        graph: object,
+        gold: object = None,
+        engine: object = None,
         *,
-        features: Any = None,
-        item_prior: Any = None,
+        features: object = None,
+        item_prior: object = None,
     ) -> GraphCheck:
         """Check whether the graph is informative, by a fit to a shuffled one, and whether errors run along its edges.
 

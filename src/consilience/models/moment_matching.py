@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..inference.em import Progress
 from ..inference.moments import SHRINKAGE
@@ -69,7 +68,7 @@ class MomentMatching(FittedModel):
     def __init__(
         self,
         *,
-        prior: Any = "learn",
+        prior: object = "learn",
         shrinkage: float = SHRINKAGE,
         max_iter: int = 500,
         tol: float = 1e-5,

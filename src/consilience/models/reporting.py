@@ -48,7 +48,7 @@ class Reporting(Model):
         least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
         return build_frame(list_undecided(found.labels, least), found.backend)
 
-    def write(self, path: str | os.PathLike[str], engine: Any = None, *, undecided: float | None = None) -> None:
+    def write(self, path: str | os.PathLike[str], engine: object = None, *, undecided: float | None = None) -> None:
         """Write the labels with their probabilities to files.
 
         It is for models that were fitted to answers on disk (see `scan_responses`): labels are made block by block, and
@@ -284,12 +284,12 @@ class Planning(Model):
     def next_questions(
         self,
         n: int | None = None,
-        workers: Any = None,
+        workers: object = None,
         budget: float | None = None,
         *,
-        cost: Any = None,
-        per_worker: Any = None,
-        asked: Any = None,
+        cost: object = None,
+        per_worker: object = None,
+        asked: object = None,
     ) -> Any:
         """Return a table of questions to ask next: which worker should answer which item.
 

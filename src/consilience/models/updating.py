@@ -119,7 +119,7 @@ def need_update(found: Fusion) -> Update:
     return cast(Update, found.update)
 
 
-def update_model(model: Model, responses: Any, graph: Any, gold: Any, engine: Any, duplicates: str) -> None:
+def update_model(model: Model, responses: object, graph: object, gold: object, engine: object, duplicates: str) -> None:
     """Add answers, known labels and edges to a fitted model, and fit it to all; see `FittedModel.update`."""
     before, recipe = model.fusion_, model.recipe()
     old = check_answers(before)
@@ -180,7 +180,7 @@ class Batch(NamedTuple):
     task: AnyTask = TABLE
 
 
-def read_batch(source: Any, old: Responses, duplicates: str) -> Batch:
+def read_batch(source: object, old: Responses, duplicates: str) -> Batch:
     """Return new answers in any form, and those that they retract."""
     if source is None:
         return Batch(no_answers(old))
@@ -202,7 +202,7 @@ def read_batch(source: Any, old: Responses, duplicates: str) -> Batch:
     return Batch(*read_further(table, old, duplicates, form))
 
 
-def read_like(model: Model, source: Any) -> Responses:
+def read_like(model: Model, source: object) -> Responses:
     """Return other answers, read as those of the fit were, as far as the model has them."""
     old = model.fusion_.given.answers
     if old is None:
@@ -213,7 +213,7 @@ def read_like(model: Model, source: Any) -> Responses:
     return model.read(new).answers
 
 
-def join_gold(before: Fusion, joined: Joined, r: Responses, gold: Any) -> tuple[Gold | None, int]:
+def join_gold(before: Fusion, joined: Joined, r: Responses, gold: object) -> tuple[Gold | None, int]:
     """Return old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
     new, old, classes = match_gold(open_paths(gold), r, r.classes), before.given.gold, before.names.classes
     if old is None:
@@ -236,7 +236,7 @@ def join_gold(before: Fusion, joined: Joined, r: Responses, gold: Any) -> tuple[
     return Gold(np.where(told, new.codes, codes), np.where(told, new.judging, judging)), n_new
 
 
-def join_graph(before: Fusion, r: Responses, graph: Any) -> Any:
+def join_graph(before: Fusion, r: Responses, graph: object) -> Any:
     """Return the old graph with further edges, over all items; what is given to a model without one stays as it is."""
     if before.given.graph is None:
         return graph

@@ -48,10 +48,9 @@ from ..tasks.base import AnyTask
 from ..tasks.table_task import TABLE
 from ..tasks.tag_runs import are_tags
 from .answer_worth import find_judged, sum_chances
-from .batches import Past
 from .calibration import Found, calibrate, score_known
 from .fusion import Calibrated, Course, Fusion, Given, Guidance, Judgement, Labels, Later
-from .interval_sums import Estimates, invert_scores, right_matrix, sum_up
+from .interval_sums import Estimates, Past, invert_scores, right_matrix, sum_up
 from .intervals import Confidence, Intervals, VoteSums, Whole, find_intervals, judge_shares, judge_votes
 from .parts import Judge, StoredLabels, Tally, VoteJudge, VoteTally, find_shares
 from .span_results import judge_fit
@@ -153,10 +152,9 @@ def open_stored(
             "Or read them with read_responses.",
             keyword="model",
         )
-    if s.n_responses < FEW:
-        refuse_disk(features=features, item_prior=item_prior)
-        return cast(InMemory, open_source(recipe, s.load(), gold))
     refuse_disk(features=features, item_prior=item_prior)
+    if s.n_responses < FEW:
+        return cast(InMemory, open_source(recipe, s.load(), gold))
     return OnDisk.of(add_gold(recipe.prepare(s), open_paths(gold)), cast(LatentRecipe, recipe).seed)
 
 
@@ -212,6 +210,16 @@ def find_copies_later(recipe: Recipe, source: Source) -> list[list[int]]:
 def learn(recipe: Recipe, source: Source, links: Graph | None, engine: Engine, going_on: GoingOn | None) -> Fusion:
     """Return what a recipe finds in answers as they count, with a graph as it is weighed."""
     raise NotImplementedError(recipe.model)
+
+
+def make_fusion(recipe: Recipe, source: Source, **found: Any) -> Fusion:
+    """Return what was found, with what every result says of its answers."""
+    crowd = source.crowd
+    about: dict[str, Any] = {"source": source}
+    if isinstance(source, InMemory):
+        given = Given(log_prior=source.log_prior, has_priors=source.log_prior is not None)
+        about = {"n_answers": source.responses.votes_per_worker(), "given": given}
+    return Fusion(model=recipe.model, names=Names.of(crowd), backend=crowd.backend, **about | found)
 
 
 # Models with a hidden truth
@@ -271,10 +279,9 @@ def conclude(
         results = find_on_disk(recipe, source, near, concluded, sample, engine)
     else:
         results = find_in_memory(recipe, near, concluded, learned, guided, going_on, past)
-    return Fusion(
-        model=recipe.model,
-        names=Names.of(crowd),
-        backend=crowd.backend,
+    return make_fusion(
+        recipe,
+        source,
         prior=best.parameters.structure.mean,
         learning=Later.known(learned),
         course=Course(
@@ -284,8 +291,6 @@ def conclude(
             {name: each.trace for name, each in fits.items()},
             best.parameters.prior.pair or given_pair(recipe.smoothing),
         ),
-        copying=Later.known([]),
-        copies_count_once=False,
         seed=recipe.seed,
         calibrated=found.calibrated,
         coupling=recipe.find_coupling(problem, best.parameters),
@@ -325,8 +330,6 @@ def find_on_disk(
         "n_answers": tally.n_answers,
         "labelled": StoredLabels(source.answers, judge, mean, tally, sample, fit.plan.problem.steps),
         "judging": Later.known(Judgement(intervals, None)),
-        "given": Given(),
-        "source": source,
     }
 
 
@@ -351,10 +354,8 @@ def find_in_memory(
     if isinstance(judging, Due):
         judging = Later(judge_later, judging, near, learned, labels, fit.found.calibrated)
     return {
-        "n_answers": r.votes_per_worker(),
         "labelled": labels,
         "judging": judging,
-        "given": Given(log_prior=near.log_prior, has_priors=near.log_prior is not None),
         "span_confidence": spans,
         "guidance": None if guided is None else describe_guidance(near, guided, posterior, fit.codes),
     }
@@ -507,21 +508,16 @@ def learn_votes(
         prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
         offsets = None if r.sequences is None else r.sequences.offsets
         sums, n_answers = VoteSums.of(shares, labelled.confidence, prior, offsets), r.votes_per_worker()
-    return Fusion(
-        model=recipe.model,
-        names=Names.of(crowd),
+    return make_fusion(
+        recipe,
+        source,
         n_answers=n_answers,
-        backend=crowd.backend,
         prior=prior,
         labelled=labelled,
         learning=Later(learn_from_votes, recipe, source, prior),
         course=Course(np.empty(0), 0, True),
         judging=Later.known(Judgement(Intervals(None, *judge_votes(sums, prior)), None)),
-        copying=Later.known([]),
-        copies_count_once=False,
-        given=Given(),
         seed=recipe.seed,
-        source=source if isinstance(source, OnDisk) else None,
         voting=source,
     )
 
@@ -563,17 +559,12 @@ def learn_by_moments(
     confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
     estimates = gather_estimates(recipe, source, problem, learned, statistics)
     intervals, _ = find_intervals(r, posterior, codes, estimates, confidence)
-    return Fusion(
-        model=recipe.model,
-        names=Names.of(r),
-        n_answers=r.votes_per_worker(),
-        backend=r.backend,
+    return make_fusion(
+        recipe,
+        source,
         prior=learned.structure.mean,
         labelled=Labels(r.key_columns(), r.classes, codes, posterior),
         learning=Later.known(Learned.of(problem, learned, statistics)),
         course=Course(found.trace, found.n_iter, found.converged),
         judging=Later.known(Judgement(intervals, None)),
-        copying=Later.known([]),
-        copies_count_once=False,
-        given=Given(),
     )

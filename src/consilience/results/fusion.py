@@ -57,9 +57,9 @@ from ..specs import (
 from ..tasks.base import AnyTask
 from ..tasks.register import name_saved
 from ..tasks.table_task import TABLE
-from .batches import Past
 from .comparison import Comparison, GraphCheck
 from .findings import Finding
+from .interval_sums import Past
 from .intervals import Intervals
 
 Value = TypeVar("Value")
@@ -301,8 +301,9 @@ class Fusion:
     learning: Later[Learned]
     course: Course
     judging: Later[Judgement]
-    copying: Later[Annotated[list[list[int]], Check(are_groups)]]  # groups of near-copies, by index
-    copies_count_once: bool
+    # Groups of near-copies, by index.
+    copying: Later[Annotated[list[list[int]], Check(are_groups)]] = field(default_factory=lambda: Later.known([]))
+    copies_count_once: bool = False
     given: Annotated[Given, NOT_SAVED] = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
     seed: int = 0
     calibrated: Calibrated | None = None  # None for models without calibration

@@ -1,4 +1,4 @@
-"""Results of a stream of answers, batch by batch; see `consilience.results.batches` for what is kept."""
+"""Results of a stream of answers, batch by batch; see `consilience.results.interval_sums` for what is kept."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ..inference.sources import InMemory
 from ..inference.structures.base import Statistics
 from ..inference.workers.base import make_pair
 from ..kernels.types import Floats
-from .batches import Past
 from .fitting import conclude
 from .fusion import Fusion, Given, Later
+from .interval_sums import Past
 from .predicting import check_silence
 
 

@@ -13,7 +13,7 @@ from ..answers.columns import Column, Values, spell_surrogates, to_column, to_va
 from ..answers.vocabulary import lookup
 from ..inference.cells import Cells, sum_by
 from ..kernels.types import Floats
-from .worker_intervals import informativeness, informativeness_of_speech, judge_voters
+from .intervals import informativeness, informativeness_of_speech, judge_voters
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
