@@ -23,7 +23,8 @@ all are then worth :math:`v'`:
 
 One batch has g = 1 and :math:`v' = n f`.
 
-**Ends of an interval.** With x a share that n answers or items with a known truth speak for, the ends are the 2.5 % and 97.5 % quantiles of
+**Ends of an interval.** With x a share that n answers or items with a known truth speak for, the ends are the 2.5 % and
+97.5 % quantiles of
 
 .. math:: \operatorname{Beta}(x n + \tfrac{1}{2}, (1 - x) n + \tfrac{1}{2})
 
