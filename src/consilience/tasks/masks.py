@@ -166,7 +166,10 @@ class Masks:
         return cls(*collector.finish(classes, missing))
 
     def to_responses(self) -> Responses:
-        """Return every pixel as an item, and every reader's class of it as an answer. Item ids are 0, 1, 2, ..."""
+        """Return every pixel as an item, and every reader's class of it as an answer. Item ids are 0, 1, 2, ...
+
+        The answers do not tell which image a pixel is in. A model that is fitted to the `Masks` themselves knows it.
+        """
         starts = self.pictures.offsets
         n_pixels = int(starts[-1])
         counts = np.zeros(n_pixels, np.int64)

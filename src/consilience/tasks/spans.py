@@ -136,6 +136,8 @@ class Spans(MarkedTexts):
         elsewhere. Documents without a reader, or without a token, are left out. How texts become tokens, and which
         spans are left out if several overlap, is told on the page about spans of the user guide.
 
+        The answers hold no texts. A model that is fitted to the `Spans` themselves keeps them for its results.
+
         Warns
         -----
         DataWarning
