@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 
 import consilience as cs
 from benchmarks.real_crowds import is_present, load
-from consilience.reporting.write import write_page
+from consilience.reporting.page import write_page
 
 # The comment in report.md that is replaced by the sentence on the origin of the reports.
 PLACE = "<!-- what the reports are about -->"

@@ -326,7 +326,7 @@ def photograph(page: Path, *shots: Shot) -> None:
 
 def draw_report() -> None:
     """The first screen of the report on the crowd of the demo, light and dark."""
-    from consilience.reporting.write import write_page
+    from consilience.reporting.page import write_page
     from consilience.simulate.demo_crowd import make_crowd
 
     with tempfile.TemporaryDirectory() as folder:
@@ -339,7 +339,7 @@ SECTIONS = {"ner": "sequences", "llm_judges": None, "music": "workers"}
 
 def draw_gallery() -> None:
     """A part of each report of the gallery that shows sums and no single answers. This needs the real data."""
-    from consilience.reporting.write import write_page
+    from consilience.reporting.page import write_page
     from docs.gallery import EXHIBITS
 
     for exhibit in EXHIBITS:

@@ -17,6 +17,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience import reporting
 from consilience.answers.columns import to_column
 from consilience.checks import register as checks
 from consilience.engines import ENGINES
@@ -33,6 +34,7 @@ from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.inference.workers.register import WORKERS
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
+from consilience.reporting import charts
 from consilience.results.findings import Finding
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 
@@ -414,3 +416,44 @@ def test_a_new_check_is_one_line(warns, tmp_path, monkeypatch):
     }
     # A loaded model is looked at again.
     assert cs.load(tmp_path / "crowd.model").findings_[-1].kind == "toys"
+
+
+# -------------------------------------------------------------------------------------------------- a new section
+
+
+def test_every_template_is_that_of_a_section():
+    """A section without one of its own shows words, charts and tables."""
+    templates = {path.name.removesuffix(".html.jinja") for path in (PACKAGE / "reporting").rglob("*.jinja")}
+    assert templates - {"page", "macros", "plain"} == set(reporting.SECTIONS) - {"network"}
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_new_section_of_the_report_is_one_line(is_shown, monkeypatch, tmp_path):
+    def describe_toys(subject):
+        """Return what a section of words, a chart and a table shows."""
+        if not is_shown:
+            return None
+        bars = charts.draw_bars("Toys by size", "All are small.", ["small", "<large>"], [7, 0], "Size", "Toys")
+        table = charts.Table("Toys in figures", [("Items", f"{subject.n_items}")], ["What", "How many"])
+        return charts.Plain(["There are <b>toys</b>.", "Put them away."], [bars], [table])
+
+    def find_toys(subject):
+        """The answers are toys."""
+        yield Finding("The answers are toys.", ("Look at them.",), "bad", category=None)
+
+    monkeypatch.setitem(reporting.SECTIONS, "toys", reporting.Section("Toys", "Toy box", describe_toys, "See the toys"))
+    monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, "toys"))
+    pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
+    pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
+    fused = cs.fuse(cs.simulate.independent(60, n_workers=5, n_classes=2, accuracy=0.8, seed=1).responses)
+    page = cs.report(fused, tmp_path / "report.html").read_text("utf-8")
+    for shown in (
+        '<li><a href="#toys">Toy box</a></li>',
+        '<section id="toys" aria-labelledby="toys-h">\n<h2 id="toys-h">Toys</h2>',
+        "<p>There are &lt;b&gt;toys&lt;/b&gt;.</p>\n<p>Put them away.</p>",
+        "<figcaption>Toys by size</figcaption>",
+        '<tr><th scope="row">Items</th><td class="n">60</td></tr>',
+        '<a href="#toys">See the toys</a>',
+    ):
+        assert (shown in page) is is_shown
+    assert "The answers are toys." in page

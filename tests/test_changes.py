@@ -11,7 +11,7 @@ import consilience as cs
 from command_line import run
 from consilience.reporting import changes
 from consilience.reporting.changes import find_changes, find_interval, fit_alone
-from consilience.reporting.write import gather
+from consilience.reporting.page import gather
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")

@@ -225,8 +225,8 @@ def drawing():
 
 
 def test_charts_are_those_of_the_report(fused, drawing):
-    from consilience.reporting.one_chart import CHARTS
-    from consilience.reporting.write import gather, make_page
+    from consilience.reporting import CHARTS
+    from consilience.reporting.page import gather, make_page
 
     gold = dict.fromkeys(fused.responses_.items[:30].tolist(), HOSTILE[0])
     crowd = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)
@@ -262,7 +262,7 @@ def test_a_chart_is_written_light_and_dark(fused, drawing, tmp_path):
 def test_colours_of_files_are_those_of_the_page():
     from consilience.reporting import charts
 
-    css = (Path(charts.__file__).parent / "report.css").read_text("utf-8")
+    css = (Path(charts.__file__).parent / "templates" / "report.css").read_text("utf-8")
     light, dark = (block for block in re.findall(r"--paper: [^}]*}", css)[:2])
     for block, palette in ((light, charts.LIGHT), (dark, charts.DARK)):
         for name, value in palette.items():

@@ -24,10 +24,9 @@ import consilience as cs
 from benchmarks import real_crowds
 from command_line import run
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
-from consilience.reporting import answers, charts, confusions, items, overview, sequences, workers
-from consilience.reporting.page import render, to_json
+from consilience.reporting import answers, charts, items, overview, sequences, workers
+from consilience.reporting.page import gather, make_page, render, to_json
 from consilience.reporting.subject import Subject
-from consilience.reporting.write import gather, make_page
 from real_data import needs_data
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
@@ -393,7 +392,7 @@ def slow_counts(subject: Subject):
 def test_confusions_are_those_of_the_answers(fused, page):
     subject, counts = gather(fused), slow_counts(gather(fused))
     shares = counts.sum(axis=0).T / counts.sum(axis=(0, 1))[:, None]
-    chart = confusions.draw_confusion(subject)
+    chart = workers.draw_confusion(subject)
     assert chart.rows[0] == ("cat", *(f"{share:.1%}" for share in shares[0]))
     found = page.data()["confusions"]
     assert found["classes"] == found["labels"] == ["cat", "dog", "fox"]
@@ -406,13 +405,13 @@ def test_matrices_of_votes_are_counted_like_others():
     cells = vote.counts
     table = np.zeros(cells.shape)
     table[cells.worker, cells.label, cells.klass] = cells.count
-    shown = confusions.choose_shown(vote, 2)
+    shown = workers.choose_shown(vote, 2)
     assert shown.classes[1:] == ["2 other classes"]
     for worker in (None, 3):
-        whole, part = confusions.count_shown(table, shown, worker), confusions.count_shown(cells, shown, worker)
+        whole, part = workers.count_shown(table, shown, worker), workers.count_shown(cells, shown, worker)
         np.testing.assert_allclose(part, whole, rtol=1e-12)
     for axis in (1, 2):
-        np.testing.assert_allclose(confusions.sum_over_workers(cells, axis), confusions.sum_over_workers(table, axis))
+        np.testing.assert_allclose(workers.sum_over_workers(cells, axis), workers.sum_over_workers(table, axis))
 
 
 def test_biases_are_labels_given_too_often():
@@ -421,7 +420,7 @@ def test_biases_are_labels_given_too_often():
     fair = np.where(rng.random((400, 4)) < 0.9, truth[:, None], 1 - truth[:, None])
     biased = np.where(rng.random(400) < 0.5, 1, truth)
     model = cs.fuse(cs.Responses.from_matrix(np.column_stack([fair, biased]), labels=["no", "yes"]))
-    found = [row["bias"] for row in workers.tabulate(gather(model))]
+    found = [row.bias for row in workers.tabulate(gather(model))]
     assert found[:4] == [""] * 4
     share = (biased == 1).mean() - 0.5
     assert found[4].startswith("yes +")
@@ -439,7 +438,7 @@ def test_two_wrong_answers_are_no_bias():
     data["worker"] += ["new", "new"]
     data["label"] += ["b", "b"]
     rows = workers.tabulate(gather(cs.fuse(data)))
-    assert {row["bias"] for row in rows} == {""}
+    assert {row.bias for row in rows} == {""}
 
 
 @pytest.mark.parametrize(
@@ -516,14 +515,14 @@ def test_of_many_classes_each_that_is_shown_has_a_row_and_a_column():
     truth = np.arange(1200) % 60
     matrix = np.where(rng.random((1200, 5)) < 0.8, truth[:, None], rng.integers(0, 60, (1200, 5)))
     subject = gather(cs.DawidSkene(max_iter=3, tol=0, calibration="none").fit(cs.Responses.from_matrix(matrix)))
-    chart = confusions.draw_confusion(subject)
+    chart = workers.draw_confusion(subject)
     assert "other classes" not in chart.alt
     for row in chart.rows[:-1]:
         assert float(row[chart.columns.index(row[0])].rstrip("%")) > 50
 
 
 def test_a_class_without_items_is_not_called_confused():
-    chart = confusions.draw_confusion(
+    chart = workers.draw_confusion(
         gather(cs.fuse({"item": [1] * 9, "worker": range(9), "label": ["a"] * 7 + ["b"] * 2}))
     )
     assert "items of a are called b" in chart.alt
@@ -544,10 +543,10 @@ def test_labels_that_are_no_classes_are_no_votes():
 
 
 def test_rare_classes_are_shown_together():
-    place, names = confusions.choose_classes(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
+    place, names = workers.choose_classes(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
     assert names == ["a", "c", "2 other classes"]
     assert place.tolist() == [0, 2, 1, 2]
-    table = confusions.fold_table(np.ones((4, 4)), place, place, 3, 3)
+    table = workers.fold_table(np.ones((4, 4)), place, place, 3, 3)
     assert table.tolist() == [[1, 1, 2], [1, 1, 2], [2, 2, 4]]
 
 
@@ -788,7 +787,7 @@ def test_what_is_not_installed_is_named(fused, tmp_path, monkeypatch, missing):
 
 def test_the_template_says_what_it_lacks():
     with pytest.raises(Exception, match="is undefined"):
-        render(data={})
+        render(data="{}")
 
 
 @pytest.fixture
@@ -910,7 +909,8 @@ def test_ticks_of_counts_are_whole_numbers(most):
 
 def test_remarks_are_explained(page):
     assert "Most frequent mistake" in [text for _, text in page.all("th")]
-    rows = [{"remarks": "one label; near-copy of w1, w2"}, {"remarks": ""}]
+    found = workers.tabulate(gather(cs.fuse(make_crowd(20))))
+    rows = [found[0]._replace(remarks="one label; near-copy of w1, w2"), found[1]._replace(remarks="")]
     assert [name for name, _ in workers.list_meanings(rows)] == ["one label", "near-copy"]
     assert workers.explain_remarks("one label; near-copy of w1, w2").count(";") >= 1
     assert workers.explain_remarks("") == ""

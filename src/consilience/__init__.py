@@ -33,8 +33,8 @@ _HOMES = {
     "held_out_score": "evaluation.held_out",
     "evaluate": "evaluation.labels",
     "load": "models.loading",
-    "report": "reporting.write",
-    "chart": "reporting.one_chart",
+    "report": "reporting.page",
+    "chart": "reporting.page",
 }
 _MODULES = ("engines", "errors", "metrics", "simulate")
 
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from .models.majority_vote import MajorityVote as MajorityVote
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
-    from .reporting.one_chart import chart as chart
-    from .reporting.write import report as report
+    from .reporting.page import chart as chart
+    from .reporting.page import report as report
     from .storage.scanning import scan_responses as scan_responses
     from .tasks.masks import Masks as Masks
     from .tasks.spans import Spans as Spans

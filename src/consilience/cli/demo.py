@@ -14,8 +14,8 @@ from ..errors import ConsilienceError, MissingDependencyError, first_line
 from ..metrics.parameters import rank_correlation
 from ..models.fitted import FittedModel
 from ..models.majority_vote import MajorityVote
-from ..reporting.again import Given
-from ..reporting.write import check_installed, write_page
+from ..reporting.page import check_installed, write_page
+from ..reporting.subject import Command
 from ..simulate.demo_crowd import Crowd, make_crowd
 from .command import Record
 from .summary import rank_workers
@@ -148,8 +148,8 @@ def write_report(crowd: Crowd, fused: FittedModel) -> str:
     if not may_replace(Path(REPORT)):
         return f"{REPORT} was not written: there is a file of that name, and it is not a report."
     try:
-        given = Given(("fuse", ANSWERS, "--content", COLUMNS[-1]), ("--report", REPORT), ())
-        write_page(fused, REPORT, crowd.captions, f"Demo: {ANSWERS}", given=given)
+        given = Command(("fuse", ANSWERS, "--content", COLUMNS[-1]), ("--report", REPORT), ())
+        write_page(fused, REPORT, crowd.captions, f"Demo: {ANSWERS}", command=given)
     except ConsilienceError as error:
         return f"{REPORT} was not written. {error}"
     return f"{REPORT} says whether to trust the labels. Open it in a browser."

@@ -34,7 +34,7 @@ from ..formats.writing import write_table
 from ..models.fitted import FittedModel
 from ..models.latent import LatentModel
 from ..preparing import Prepared, prepare
-from ..reporting.again import Given
+from ..reporting.subject import Command
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_responses
@@ -257,7 +257,7 @@ def write_files(
 
 def write_report(options: Options, model: FittedModel, path: str) -> None:
     """Write the report, with the content of the items if its column is named."""
-    from ..reporting.write import write_page  # which loads templates
+    from ..reporting.page import write_page  # which loads templates
 
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
@@ -266,7 +266,7 @@ def write_report(options: Options, model: FittedModel, path: str) -> None:
     write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 
-def split_arguments(command: str, gold: Sequence[str]) -> Given:
+def split_arguments(command: str, gold: Sequence[str]) -> Command:
     """Return the command that runs, as it was typed, without known labels, in two parts: others belong between them."""
     typed = [command, *click.get_current_context().meta[TYPED]]
     n_options = typed.index("--") if "--" in typed else len(typed)  # what follows is no option
@@ -282,7 +282,7 @@ def split_arguments(command: str, gold: Sequence[str]) -> Given:
             next(parts, None)
     if place is None:
         place = rest.index("--report") if "--report" in rest else len(rest)
-    return Given(rest[:place], [*rest[place:], *typed[n_options:]], gold)
+    return Command(rest[:place], [*rest[place:], *typed[n_options:]], gold)
 
 
 def read_content(options: Options, responses: Responses) -> dict[str, object]:

@@ -43,7 +43,7 @@ def check_page(path: str) -> None:
 
     A device may have any name.
     """
-    from ..reporting.write import check_installed
+    from ..reporting.page import check_installed
 
     check_installed()
     if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):

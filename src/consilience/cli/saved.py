@@ -18,7 +18,7 @@ from ..formats.writing import write_table
 from ..models.fitted import FittedModel
 from ..models.loading import load
 from ..models.updating import check_answers, read_like
-from ..reporting.write import write_page
+from ..reporting.page import write_page
 from ..results.comparison import Comparison
 from .command import Record, describe_findings, is_asked, tell
 from .fuse import split_arguments

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..answers.columns import to_column
+from ..answers.columns import Column, to_column
 from ..answers.frames import build_frame
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
@@ -28,6 +28,14 @@ from ..tasks.masks import FusedMasks, Masks
 from ..tasks.span_task import collect_spans, tabulate_spans
 from ..tasks.spans import Spans
 from .base import Model
+
+
+def list_worker_columns(found: Fusion) -> dict[str, Column]:
+    """Return the columns of the worker report, after the first."""
+    columns = describe_answers(found)
+    if has_order(found):
+        columns = add_falls(columns, find_drift(found))
+    return name_copies(columns, found.copies, found.names.workers)
 
 
 class Reporting(Model):
@@ -162,11 +170,7 @@ class Reporting(Model):
         Arrow table that prints as a table.
         """
         found = self.fusion_
-        columns = describe_answers(found)
-        if has_order(found):
-            columns = add_falls(columns, find_drift(found))
-        columns = name_copies(columns, found.copies, found.names.workers)
-        return build_report({"worker": to_column(found.names.workers), **columns}, found.backend)
+        return build_report({"worker": to_column(found.names.workers), **list_worker_columns(found)}, found.backend)
 
     def drift_report(self) -> Any:
         """Return a table with one row per worker: how accuracy changes over the order of the answers.

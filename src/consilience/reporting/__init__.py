@@ -2,7 +2,84 @@
 
 The package is not called `report`: a module of that name would take the place of the function `consilience.report`.
 
-`subject` holds what the report is about, and `content` what items look like. `overview`, `answers`, `confusions`,
-`workers`, `items`, `sequences` and `changes` work out what is shown: sums over the data, and a few examples. `charts`
-draws, `page` fills the template, and `write` does it all. `one_chart` draws a single one of the charts.
+`page` has these two functions and fills the templates. `subject` is what a report is about. `overview` is the first
+screen, and the other modules work out what sections show: sums over the data, and a few examples. `charts` draws.
+
+A new section is a function of a `Subject` that returns what is shown, and a line in the register `SECTIONS`. If what it
+returns is a `Plain`, with words, charts and tables, it needs nothing else. Otherwise there is a template of its name in
+the folder `templates`, which calls what was returned `view`.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from . import answers, changes, items, overview, sequences, workers
+from .charts import Chart
+from .subject import Subject
+
+
+class Section(NamedTuple):
+    """A section of the page.
+
+    Attributes
+    ----------
+    title : str
+        Its heading.
+    menu : str
+        What the menu calls it.
+    describe : callable
+        Returns what it shows, or None if the page is to have no such section. An attribute `script` of that, a dict,
+        is given to the script of the page.
+    link : str
+        What a link from a finding of a check to this section says.
+    """
+
+    title: str
+    menu: str
+    describe: Callable[[Subject], object]
+    link: str = ""
+
+
+# By their ids, in the order of the page.
+SECTIONS: dict[str, Section] = {
+    "attention": Section("What needs attention", "Attention", overview.list_notes),
+    "changes": Section("What the known labels changed", "Known labels", changes.find_changes),
+    "answers": Section("Answers", "Answers", answers.describe_answers, "See the answers"),
+    "workers": Section("Workers", "Workers", workers.describe_workers, "See the workers"),
+    "confidence": Section("Confidence", "Confidence", answers.describe_confidence),
+    "vote": Section("Compared with majority vote", "Majority vote", items.compare_labels),
+    "sequences": Section("Sequences", "Sequences", sequences.describe_sequences),
+    "network": Section("Network", "Network", sequences.describe_network, "See the network"),
+    "uncertain": Section("Least certain items", "Least certain", items.list_uncertain),
+    "review": Section("Review", "Review", items.prepare_review, "Review items"),
+}
+
+
+class Kind(NamedTuple):
+    """How to draw a chart, and why there may be none."""
+
+    draw: Callable[[Subject], Chart | None]
+    lack: str = ""
+
+
+# The charts that can be drawn one by one.
+CHARTS: dict[str, Kind] = {
+    "workers": Kind(lambda subject: workers.draw_workers(workers.tabulate(subject)), "no worker has an answer"),
+    "confusion": Kind(workers.draw_confusion, "there is only one class"),
+    "confidence": Kind(answers.draw_confidence),
+    "classes": Kind(answers.draw_classes),
+    "agreement": Kind(answers.draw_agreement, "no item has two answers"),
+    "answers_per_item": Kind(
+        lambda subject: answers.count_per_item(subject).draw(), "all items have the same number of answers"
+    ),
+    "answers_per_worker": Kind(
+        lambda subject: answers.count_per_worker(subject).draw(), "all workers gave the same number of answers"
+    ),
+    "reliability": Kind(
+        answers.draw_by_gold,
+        f"it needs {answers.LEAST_KNOWN} known labels that were drawn at random, and a fit without features",
+    ),
+    "transitions": Kind(sequences.draw_transitions, "only those of HiddenMarkov have it"),
+}

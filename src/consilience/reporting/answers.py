@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.responses import Responses
-from ..errors import plural, quietly
+from ..errors import plural, quietly, to_sentence
 from ..kernels.types import Floats
 from ..metrics.probabilities import reliability_curve
+from ..models.latent import LatentModel
 from .charts import Chart, bin_counts, bin_shares, draw_bars, draw_reliability, draw_shares
-from .confusions import choose_classes
+from .overview import judge
 from .subject import Subject
+from .workers import choose_classes
 
 # The most classes that a chart shows; the others are one.
 MOST_BARS = 15
@@ -24,34 +26,59 @@ LEAST_KNOWN = 20
 UNDECIDED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
+class Counts(NamedTuple):
+    """How many answers there are about each item, or of each worker, and how to say it."""
+
+    numbers: NDArray[np.int64]
+    title: str
+    alt: str
+    what: str
+    each: str
+
+    def draw(self) -> Chart | None:
+        """Return how often each number occurs; None if all are the same."""
+        if len(self.numbers) and self.numbers.min() == self.numbers.max():
+            return None
+        return draw_bars(self.title, self.alt, *bin_counts(self.numbers), "Answers", self.what)
+
+    def describe(self) -> str:
+        """Return the number in words, where all are the same."""
+        return f"{self.each} {plural(int(self.numbers[0]), 'answer')}."
+
+
+def count_per_item(subject: Subject) -> Counts:
+    """Return how many answers items have."""
+    numbers = subject.n_answers
+    alt = f"Items have {numbers.mean() if len(numbers) else 0.0:.1f} answers on average."
+    return Counts(numbers, "Answers per item", alt, "Items", "Each item has")
+
+
+def count_per_worker(subject: Subject) -> Counts:
+    """Return how many answers workers gave."""
+    numbers = subject.responses.votes_per_worker()
+    median = np.median(numbers) if len(numbers) else 0.0
+    alt = f"The median worker gave {plural(round(median), 'answer')}."
+    return Counts(numbers, "Answers per worker", alt, "Workers", "Each worker gave")
+
+
 class Answers(NamedTuple):
-    """How many answers there are, in words where a chart would have a single bar."""
+    """How many answers there are, in words where a chart would have a single bar, and how far they agree."""
 
     words: list[str]
     charts: list[Chart]
+    agreement: str
 
 
-def draw_answers(subject: Subject) -> Answers:
-    """Return how many answers items and workers have."""
-    per_item, per_worker = subject.n_answers, subject.responses.votes_per_worker()
-    mean, median = per_item.mean() if len(per_item) else 0.0, np.median(per_worker) if len(per_worker) else 0.0
-    told = (
-        (per_item, "Answers per item", f"Items have {mean:.1f} answers on average.", "Items", "Each item has"),
-        (
-            per_worker,
-            "Answers per worker",
-            f"The median worker gave {plural(round(median), 'answer')}.",
-            "Workers",
-            "Each worker gave",
-        ),
+def describe_answers(subject: Subject) -> Answers:
+    """Return how many answers there are, what they say, and how far they agree."""
+    counted = [(each, each.draw()) for each in (count_per_item(subject), count_per_worker(subject))]
+    charts = [*(chart for _, chart in counted), draw_classes(subject), draw_agreement(subject)]
+    compared = subject.fusion.comparison
+    return Answers(
+        [each.describe() for each, chart in counted if chart is None],
+        [chart for chart in charts if chart is not None],
+        "" if compared is None else to_sentence(compared.describe_agreement()),
     )
-    words, charts = [], []
-    for numbers, title, alt, what, each in told:
-        if len(numbers) and numbers.min() == numbers.max():
-            words.append(f"{each} {plural(int(numbers[0]), 'answer')}.")
-        else:
-            charts.append(draw_bars(title, alt, *bin_counts(numbers), "Answers", what))
-    return Answers(words, charts)
 
 
 def draw_classes(subject: Subject) -> Chart:
@@ -142,6 +169,28 @@ class Kept(NamedTuple):
     right: str
 
 
+class Confidence(NamedTuple):
+    """How sure the labels are, and whether that is right."""
+
+    chart: Chart
+    kept: list[Kept]
+    calibration: str
+    features: str
+    reliability: Chart | None
+
+
+def describe_confidence(subject: Subject) -> Confidence:
+    """Return how sure the labels are, how their probabilities were found, and how these are judged by known labels."""
+    model, guidance = subject.model, subject.fusion.guidance
+    return Confidence(
+        draw_confidence(subject),
+        list_kept(subject) if judge(subject).counts else [],
+        model.explain_calibration() if isinstance(model, LatentModel) else "",
+        "" if guidance is None else guidance.findings.describe(),
+        draw_by_gold(subject),
+    )
+
+
 def list_kept(subject: Subject) -> list[Kept]:
     """Return how many labels have at least some confidence, and how many of these are expected to be right."""
     rows = []
@@ -158,11 +207,10 @@ def draw_by_gold(subject: Subject) -> Chart | None:
     Known labels took part in learning about the workers, but do not decide about their own items here. Probabilities
     are judged by those that were drawn at random, if it is known which these are.
     """
-    gold = subject.gold
-    findings = getattr(subject.model, "feature_findings_", None)
-    rows = np.empty(0, np.int64) if gold is None else np.flatnonzero(gold.judging)
-    if gold is None or len(rows) < LEAST_KNOWN or (findings is not None and findings.used):
+    gold, guidance = subject.gold, subject.fusion.guidance
+    if gold is None or gold.judging.sum() < LEAST_KNOWN or (guidance is not None and guidance.findings.used):
         return None
+    rows = np.flatnonzero(gold.judging)
     with quietly():
         posterior = subject.model.predict_proba(subject.responses, graph=subject.graph)
     posterior, truth = posterior[rows], gold.codes[rows]

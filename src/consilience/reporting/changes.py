@@ -8,7 +8,7 @@ something, nothing is compared.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +66,9 @@ class Changes(NamedTuple):
 
 
 def find_changes(subject: Subject) -> Changes | None:
-    """Return what known labels changed; None if none are known."""
+    """Return what known labels changed; None if none are known, or if not all items are here."""
     n_known = int(subject.is_known.sum())
-    if not n_known:
+    if not n_known or subject.is_sample:
         return None
     known = f"{plural(n_known, 'label')} {'is' if n_known == 1 else 'are'} known."
     obstacle = find_obstacle(subject)
@@ -110,7 +110,7 @@ def find_obstacle(subject: Subject) -> str:
 
 def fit_alone(model: Model) -> Model:
     """Return the same model, fitted without known labels."""
-    parameters: dict[str, Any] = {"callback": None} if "callback" in model.get_params() else {}
+    parameters: dict[str, object] = {"callback": None} if "callback" in model.get_params() else {}
     if model.get_params().get("coupling") == "learn":
         parameters["coupling"] = model.fusion_.coupling
     alone, found = model.fresh(**parameters), model.fusion_
@@ -153,8 +153,7 @@ def describe_power(model: Model, alone: Model) -> list[str]:
 def describe_accuracy(subject: Subject, before: NDArray[np.int64]) -> list[str]:
     """Return in words how often the crowd alone is right, by known labels that were drawn at random."""
     assert subject.gold is not None
-    answered = (subject.n_answers > 0) | subject.responses.silence_counts
-    drawn = np.flatnonzero(subject.gold.judging & answered)
+    drawn = np.flatnonzero(subject.gold.judging & subject.is_answered)
     if len(drawn) < LEAST_KNOWN:
         return []
     n_right = int((before[drawn] == subject.gold.codes[drawn]).sum())
@@ -231,7 +230,7 @@ def find_interval(n_right: int, n: int) -> tuple[float, float]:
 def list_moved(subject: Subject, alone: Model) -> list[Moved]:
     """Return the workers with some answers whose accuracy moved most, as far as it moved by a percentage point."""
     before, after = find_accuracy(alone), find_accuracy(subject.model)
-    moved = np.where(subject.model.fusion_.n_answers >= FEW_ANSWERS, np.nan_to_num(np.abs(after - before)), 0.0)
+    moved = np.where(subject.fusion.n_answers >= FEW_ANSWERS, np.nan_to_num(np.abs(after - before)), 0.0)
     order = np.argsort(-moved, kind="stable")[:MOST_WORKERS]
     return [
         Moved(to_name(subject.workers[m]), float(before[m]), float(after[m])) for m in order if moved[m] >= LEAST_CHANGE

@@ -18,9 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,25 +37,17 @@ INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "
 # Text in the colour of INK can be read on it.
 HEAT = "var(--heat)"
 PAPER = "var(--paper)"  # behind a chart in a file
-# What they are in a file: those of report.css, light and dark.
-LIGHT = {
-    INK: "#1b2430",
-    MUTED: "#566170",
-    LINE: "#e1e6eb",
-    ACCENT: "#1f6f8b",
-    OTHER: "#a9b4bf",
-    HEAT: "#6cb2ca",
-    PAPER: "#ffffff",
+# What they are in a file, light and dark, as in report.css.
+COLOURS = {
+    INK: ("#1b2430", "#e7ebf0"),
+    MUTED: ("#566170", "#a3afbc"),
+    LINE: ("#e1e6eb", "#2c3640"),
+    ACCENT: ("#1f6f8b", "#7cc6dd"),
+    OTHER: ("#a9b4bf", "#5f6c79"),
+    HEAT: ("#6cb2ca", "#1d6a85"),
+    PAPER: ("#ffffff", "#12171d"),
 }
-DARK = {
-    INK: "#e7ebf0",
-    MUTED: "#a3afbc",
-    LINE: "#2c3640",
-    ACCENT: "#7cc6dd",
-    OTHER: "#5f6c79",
-    HEAT: "#1d6a85",
-    PAPER: "#12171d",
-}
+LIGHT, DARK = ({name: pair[tone] for name, pair in COLOURS.items()} for tone in (0, 1))
 # What they are in a notebook, where all follow from the colour of the text around the chart.
 _NOTEBOOK = (
     "--ink:currentColor;--muted:currentColor;--line:rgba(128,128,128,.35);--other:#98a4b0;"
@@ -61,8 +55,9 @@ _NOTEBOOK = (
     "--heat:rgba(58,143,183,.6)"
 )
 WIDTH = 400
-# Ticks of a scale from 0 to 1.
-QUARTERS = [0, 0.25, 0.5, 0.75, 1]
+# The scale and the axis of shares.
+UNIT = {"domain": [0, 1]}
+QUARTERS = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1]}
 # A row of a chart with one row for each of several things.
 ROW = 22
 # A cell of a heat map must be so wide to have a number in it.
@@ -71,34 +66,25 @@ LEAST_SIDE = 28
 LABEL = 130
 FONT = "system-ui, sans-serif"
 
+_TEXT = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 13}
 _CONFIG = {
     "aria": False,
     "font": FONT,
     "view": {"stroke": None},
     "axis": {
-        "labelColor": MUTED,
-        "titleColor": MUTED,
+        **_TEXT,
         "gridColor": LINE,
         "domainColor": LINE,
         "tickColor": LINE,
-        "labelFontSize": 13,
         "titleFontSize": 13,
         "titleFontWeight": "normal",
         "titlePadding": 8,
         "labelLimit": LABEL,
-        "ticks": False,
         "labelPadding": 6,
+        "ticks": False,
         "domain": False,
     },
-    "legend": {
-        "labelColor": MUTED,
-        "titleColor": MUTED,
-        "labelFontSize": 13,
-        "symbolType": "square",
-        "orient": "top",
-        "title": None,
-        "offset": 4,
-    },
+    "legend": {**_TEXT, "symbolType": "square", "orient": "top", "title": None, "offset": 4},
 }
 
 Spec = dict[str, Any]
@@ -120,7 +106,7 @@ class Chart:
         What is special to the chart in its specification, with colours of the page.
     columns : tuple of str
         Heads of the table of its data.
-    rows : list
+    rows : sequence of tuple
         The rows of that table.
     """
 
@@ -128,7 +114,7 @@ class Chart:
     alt: str
     figure: Spec = field(repr=False)
     columns: tuple[str, ...]
-    rows: list[tuple[str | int | float, ...]] = field(repr=False)
+    rows: Sequence[tuple[str | int | float, ...]] = field(repr=False)
 
     @cached_property
     def svg(self) -> str:
@@ -168,6 +154,22 @@ class Chart:
         with replace_file(target) as temporary:
             temporary.write_bytes(content)
         return target
+
+
+class Table(NamedTuple):
+    """A small table, the first column of which names the rows."""
+
+    caption: str
+    rows: Sequence[tuple[str, ...]]
+    columns: Sequence[str] = ()  # heads, if it has any
+
+
+class Plain(NamedTuple):
+    """What a section shows that needs no template of its own: paragraphs, charts and tables, in this order."""
+
+    words: Sequence[str] = ()
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
 
 
 def colour(svg: str, palette: Mapping[str, str]) -> str:
@@ -218,15 +220,19 @@ def _tidy(tag: str) -> str:
     return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
 
 
-def import_converter() -> Any:
+def import_converter() -> ModuleType:
     """Return vl-convert, or raise the error that it is not installed."""
+    return import_extra("vl_convert", "vl-convert-python")
+
+
+def import_extra(module: str, package: str) -> ModuleType:
+    """Return a module that reports need, or raise the error that its package is not installed."""
     try:
-        import vl_convert
+        return import_module(module)
     except ImportError as error:
         raise MissingDependencyError(
-            "Reports need vl-convert-python, which is not installed.", "Install it: pip install 'consilience[report]'"
+            f"Reports need {package}, which is not installed.", "Install it: pip install 'consilience[report]'"
         ) from error
-    return vl_convert
 
 
 def widen(names: Sequence[str], most: int) -> int:
@@ -238,8 +244,25 @@ def widen(names: Sequence[str], most: int) -> int:
     return round(0.15 * min(7 * max(map(len, names), default=0), most))
 
 
-def _data(rows: list[dict[str, Any]]) -> Spec:
-    return {"values": rows}
+def _measure(name: str, title: str | None = None, **more: object) -> Spec:
+    """Return an axis for numbers."""
+    return {"field": name, "type": "quantitative", "title": title, **more}
+
+
+def _name(name: str, title: str | None = None, axis: Spec | None = None, **more: object) -> Spec:
+    """Return an axis for names, in the order of the rows."""
+    axis = {"grid": False, **(axis or {})}
+    return {"field": name, "type": "nominal", "sort": None, "title": title, "axis": axis, **more}
+
+
+def _lying(names: Sequence[str], rows: list[Spec], step: int) -> Spec:
+    """Return what charts share that have a row for each name."""
+    return {
+        "width": WIDTH - 60,
+        "padding": {"left": 2 + widen(names, LABEL), "right": 2, "top": 2, "bottom": 2},
+        "height": {"step": step},
+        "data": {"values": rows},
+    }
 
 
 def choose_ticks(names: Sequence[str]) -> list[str]:
@@ -256,31 +279,21 @@ def choose_ticks(names: Sequence[str]) -> list[str]:
 
 def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int], x: str, y: str) -> Chart:
     """Return upright bars, one for each name, in this order."""
-    rows = [{"name": name, "count": int(count)} for name, count in zip(names, counts, strict=True)]
+    table = [(name, int(count)) for name, count in zip(names, counts, strict=True)]
     n_ticks = max(1, min(4, int(max(counts, default=0))))  # with more, ticks could be parts of a thing
-    spec = {
+    below = {"labelAngle": 0, "values": choose_ticks(names), "labelOverlap": False}
+    beside = {"tickCount": n_ticks, "labelExpr": "format(datum.value, '~s')"}
+    figure = {
         "width": WIDTH,
         "height": 170,
-        "data": _data(rows),
+        "data": {"values": [{"name": name, "count": count} for name, count in table]},
         "mark": {"type": "bar", "color": ACCENT, "cornerRadiusEnd": 2},
         "encoding": {
-            "x": {
-                "field": "name",
-                "type": "ordinal",
-                "sort": None,
-                "title": x,
-                "axis": {"labelAngle": 0, "values": choose_ticks(names), "labelOverlap": False, "grid": False},
-                "scale": {"paddingInner": 0.15},
-            },
-            "y": {
-                "field": "count",
-                "type": "quantitative",
-                "title": y,
-                "axis": {"tickCount": n_ticks, "labelExpr": "format(datum.value, '~s')"},
-            },
+            "x": _name("name", x, below, scale={"paddingInner": 0.15}),
+            "y": _measure("count", y, axis=beside),
         },
     }
-    return Chart(title, alt, spec, (x, y), [(name, int(n)) for name, n in zip(names, counts, strict=True)])
+    return Chart(title, alt, figure, (x, y), table)
 
 
 def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Floats]) -> Chart:
@@ -291,39 +304,19 @@ def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Fl
         for row, name in enumerate(names)
         for kind in kinds
     ]
-    spec = {
-        "width": WIDTH - 60,
-        "padding": {"left": 2 + widen(names, LABEL), "right": 2, "top": 2, "bottom": 2},
-        "height": {"step": 11},
-        "data": _data(rows),
+    colours = {"domain": kinds, "range": [OTHER, ACCENT][-len(kinds) :]}
+    figure = {
+        **_lying(names, rows, step=11),
         "mark": {"type": "bar", "cornerRadiusEnd": 2},
         "encoding": {
-            "y": {
-                "field": "name",
-                "type": "nominal",
-                "sort": None,
-                "title": None,
-                "scale": {"paddingInner": 0.35},
-                "axis": {"grid": False},
-            },
+            "y": _name("name", scale={"paddingInner": 0.35}),
             "yOffset": {"field": "kind", "sort": kinds},
-            "x": {
-                "field": "share",
-                "type": "quantitative",
-                "title": None,
-                "axis": {"format": "%", "tickCount": 4},
-                "scale": {"zero": True},
-                "stack": None,
-            },
-            "color": {
-                "field": "kind",
-                "type": "nominal",
-                "scale": {"domain": kinds, "range": [OTHER, ACCENT][-len(kinds) :]},
-            },
+            "x": _measure("share", axis={"format": "%", "tickCount": 4}, scale={"zero": True}, stack=None),
+            "color": {"field": "kind", "type": "nominal", "scale": colours},
         },
     }
     table = [(name, *(f"{shares[kind][row]:.1%}" for kind in kinds)) for row, name in enumerate(names)]
-    return Chart(title, alt, spec, ("Class", *kinds), list(table))
+    return Chart(title, alt, figure, ("Class", *kinds), table)
 
 
 def draw_heat(
@@ -337,42 +330,24 @@ def draw_heat(
     ]
     side = max(22, min(46, (WIDTH - 80) // max(len(columns), 1)))
     angle = 0 if 8 * max(map(len, columns), default=0) + 8 <= side else -40
-    ordered = {"type": "nominal", "sort": None}
-    encoding = {
-        "y": {
-            "field": "row",
-            **ordered,
-            "title": y,
-            "axis": {"grid": False, "labelLimit": 90, "titlePadding": 8 + widen(rows, 90)},
-        },
-        "x": {
-            "field": "column",
-            **ordered,
-            "title": x,
-            "axis": {"grid": False, "labelAngle": angle, "orient": "top", "labelLimit": 90, "labelOverlap": False},
-        },
-    }
-    shade = {"field": "share", "type": "quantitative", "legend": None, "scale": {"domain": [0, 1], "range": [0.04, 1]}}
+    above = {"labelAngle": angle, "orient": "top", "labelLimit": 90, "labelOverlap": False}
+    beside = {"labelLimit": 90, "titlePadding": 8 + widen(rows, 90)}
+    shade = _measure("share", legend=None, scale={**UNIT, "range": [0.04, 1]})
+    shaded: Spec = {"mark": {"type": "rect", "color": HEAT}, "encoding": {"fillOpacity": shade}}
     written: Spec = {
         "mark": {"type": "text", "fontSize": 12},
         "transform": [{"filter": "datum.share >= 0.005"}],
-        "encoding": {
-            "text": {"field": "share", "type": "quantitative", "format": ".0%"},
-            "color": {"value": INK},
-        },
+        "encoding": {"text": _measure("share", format=".0%"), "color": {"value": INK}},
     }
-    spec = {
+    figure = {
         "width": {"step": side},
         "height": {"step": min(side, 30)},
-        "data": _data(cells),
-        "encoding": encoding,
-        "layer": [
-            {"mark": {"type": "rect", "color": HEAT}, "encoding": {"fillOpacity": shade}},
-            *([written] if side >= LEAST_SIDE else []),
-        ],
+        "data": {"values": cells},
+        "encoding": {"y": _name("row", y, beside), "x": _name("column", x, above)},
+        "layer": [shaded, written] if side >= LEAST_SIDE else [shaded],
     }
     table = [(name, *(f"{share:.1%}" for share in line)) for name, line in zip(rows, shares.tolist(), strict=True)]
-    return Chart(title, alt, spec, (y, *columns), list(table))
+    return Chart(title, alt, figure, (y, *columns), table)
 
 
 def draw_intervals(title: str, alt: str, names: Sequence[str], values: Floats, low: Floats, high: Floats) -> Chart:
@@ -381,31 +356,19 @@ def draw_intervals(title: str, alt: str, names: Sequence[str], values: Floats, l
         {"name": name, "value": float(v), "low": float(a), "high": float(b)}
         for name, v, a, b in zip(names, values.round(4), low.round(4), high.round(4), strict=True)
     ]
-    y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False}}
-    scale = {"domain": [0, 1]}
-    axis = {"format": "%", "values": QUARTERS}
-    spec = {
-        "width": WIDTH - 60,
-        "padding": {"left": 2 + widen(names, LABEL), "right": 2, "top": 2, "bottom": 2},
-        "height": {"step": ROW},
-        "data": _data(rows),
-        "encoding": {"y": y},
+    rule = {"type": "rule", "color": ACCENT, "strokeWidth": 4, "opacity": 0.35, "strokeCap": "round"}
+    ends = {"x": _measure("low", scale=UNIT, axis=QUARTERS), "x2": {"field": "high"}}
+    point = {"type": "point", "filled": True, "size": 55, "color": ACCENT, "opacity": 1}
+    figure = {
+        **_lying(names, rows, step=ROW),
+        "encoding": {"y": _name("name")},
         "layer": [
-            {
-                "mark": {"type": "rule", "color": ACCENT, "strokeWidth": 4, "opacity": 0.35, "strokeCap": "round"},
-                "encoding": {
-                    "x": {"field": "low", "type": "quantitative", "scale": scale, "axis": axis, "title": None},
-                    "x2": {"field": "high"},
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 55, "color": ACCENT, "opacity": 1},
-                "encoding": {"x": {"field": "value", "type": "quantitative", "scale": scale}},
-            },
+            {"mark": rule, "encoding": ends},
+            {"mark": point, "encoding": {"x": _measure("value", scale=UNIT)}},
         ],
     }
     table = [(name, f"{v:.1%}", f"{a:.1%} to {b:.1%}") for name, v, a, b in zip(names, values, low, high, strict=True)]
-    return Chart(title, alt, spec, ("Worker", "Accuracy", "95% interval"), list(table))
+    return Chart(title, alt, figure, ("Worker", "Accuracy", "95% interval"), table)
 
 
 def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats, counts: NDArray[np.int64]) -> Chart:
@@ -414,35 +377,30 @@ def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats,
         {"confidence": float(c), "accuracy": float(a), "items": int(n)}
         for c, a, n in zip(confidence.round(4), accuracy.round(4), counts, strict=True)
     ]
-    scale = {"domain": [0, 1]}
-    axes = {
-        "x": {"field": "confidence", "type": "quantitative", "scale": scale, "title": "Confidence"},
-        "y": {"field": "accuracy", "type": "quantitative", "scale": scale, "title": "Share of right labels"},
-    }
-    for axis in axes.values():
-        axis["axis"] = {"format": "%", "values": QUARTERS}
-    diagonal = [{"confidence": 0, "accuracy": 0}, {"confidence": 1, "accuracy": 1}]
-    spec = {
+    points, diagonal = {"values": rows}, {"values": [{"confidence": end, "accuracy": end} for end in (0, 1)]}
+    size = _measure("items", legend=None, scale={"range": [30, 250]})
+    figure = {
         "width": 260,
         "height": 260,
-        "encoding": axes,
+        "encoding": {
+            "x": _measure("confidence", "Confidence", scale=UNIT, axis=QUARTERS),
+            "y": _measure("accuracy", "Share of right labels", scale=UNIT, axis=QUARTERS),
+        },
         "layer": [
-            {"data": _data(diagonal), "mark": {"type": "line", "color": OTHER, "strokeDash": [4, 4]}},
-            {"data": _data(rows), "mark": {"type": "line", "color": ACCENT, "strokeWidth": 1.5}},
+            {"data": diagonal, "mark": {"type": "line", "color": OTHER, "strokeDash": [4, 4]}},
+            {"data": points, "mark": {"type": "line", "color": ACCENT, "strokeWidth": 1.5}},
             {
-                "data": _data(rows),
+                "data": points,
                 "mark": {"type": "point", "filled": True, "color": ACCENT, "opacity": 1},
-                "encoding": {
-                    "size": {"field": "items", "type": "quantitative", "legend": None, "scale": {"range": [30, 250]}}
-                },
+                "encoding": {"size": size},
             },
         ],
     }
     table = [(f"{c:.1%}", f"{a:.1%}", int(n)) for c, a, n in zip(confidence, accuracy, counts, strict=True)]
-    return Chart(title, alt, spec, ("Mean confidence", "Share of right labels", "Items"), list(table))
+    return Chart(title, alt, figure, ("Mean confidence", "Share of right labels", "Items"), table)
 
 
-def bin_counts(values: np.ndarray[Any, Any], most: int = 16) -> tuple[list[str], list[int]]:
+def bin_counts(values: NDArray[np.int64], most: int = 16) -> tuple[list[str], list[int]]:
     """Return how often whole numbers occur, in at most so many bins: single numbers where that is possible.
 
     >>> bin_counts(np.array([1, 1, 3]))

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import Values
 from ..answers.gold import find_alike, find_empty
+from ..errors import to_sentence
+from ..kernels.types import Floats
+from ..models.majority_vote import MajorityVote
+from ..models.markov_field import MarkovField
 from ..planning.next_items import choose_next_items
-from .content import Content
-from .subject import Subject, spell
+from .subject import Command, Content, Subject, spell
 
 # How many items each list shows, and workers for each label.
 N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW = 12, 12, 8, 50
 MOST_WORKERS, MOST_LABELS, MOST_PROBABLE = 6, 6, 4
-# Labels that were known before are downloaded with the new ones, if there are no more.
-MOST_KNOWN = 10_000
 # Words that are shown on either side of an item.
 AROUND = 10
 # Labels of at least this confidence are not called uncertain.
 SURE = 0.95
+# The file that the page downloads. Labels that were known before are in it too, if there are no more than so many.
+GOLD, MOST_KNOWN = "gold.csv", 10_000
 
 
 class Said(NamedTuple):
@@ -53,17 +56,9 @@ class Item(NamedTuple):
         return not self.probable or self.confidence >= self.probable[0][1]
 
 
-def describe_lead(items: list[Item]) -> str:
-    """Say by how much, at most, the most probable class of some items is ahead of their label."""
-    lead = 100 * max(item.probable[0][1] - item.confidence for item in items)
-    if lead < 1:
-        return "by less than 1 percentage point"
-    return f"by {'up to ' if len(items) > 1 else ''}{lead:.0f} percentage {'point' if round(lead) == 1 else 'points'}"
-
-
 def describe_item(subject: Subject, item: int) -> Item:
     """Return an item with its probabilities and answers."""
-    posterior = subject.model.posterior_[item]
+    posterior = subject.posterior[item]
     label = int(subject.codes[item])
     order = np.argsort(-posterior, kind="stable")[:MOST_PROBABLE].tolist()
     shown = [k for k in order if posterior[k] >= 0.005 or k == label]
@@ -80,6 +75,20 @@ def describe_item(subject: Subject, item: int) -> Item:
         ", ".join(subject.classes[k] for k in voted[:3].tolist()),
         context_of(subject, item),
     )
+
+
+def context_of(subject: Subject, item: int) -> list[tuple[str, bool]]:
+    """Return the texts around an item of a sequence, and whether each is the item itself; none if some are unknown."""
+    if subject.responses.sequences is None or subject.content is None:
+        return []
+    start, stop = subject.bounds_of(subject.sequence_of(item))
+    words = []
+    for near in range(max(start, item - AROUND), min(stop, item + AROUND + 1)):
+        shown = subject.show(near)
+        if shown is None or shown.picture:
+            return []
+        words.append((shown.text, near == item))
+    return words
 
 
 def list_said(subject: Subject, item: int) -> list[Said]:
@@ -100,17 +109,52 @@ def list_said(subject: Subject, item: int) -> list[Said]:
     return [*found[: MOST_LABELS - 1], Said(f"{len(rest):,} other labels", n_workers, [], 0)]
 
 
-def list_uncertain(subject: Subject) -> list[Item]:
+class Uncertain(NamedTuple):
+    """The items with the lowest confidence.
+
+    Attributes
+    ----------
+    items : list of Item
+        The items.
+    n_behind : int
+        How many of them have a label that is not the most probable class.
+    lead : str
+        How far the most probable class is ahead there.
+    are_linked : bool
+        Whether labels are chosen together with those of neighbours.
+    one_class : bool
+        Whether there is only one class.
+    """
+
+    items: list[Item]
+    n_behind: int
+    lead: str
+    are_linked: bool
+    one_class: bool
+
+
+def list_uncertain(subject: Subject) -> Uncertain:
     """Return the items with the lowest confidence among those with answers; those without if there are no others."""
-    if len(subject.classes) < 2:
-        return []
-    answered = (subject.n_answers > 0) | subject.responses.silence_counts
-    doubtful = ~subject.is_known & (subject.confidence < SURE)
-    rows = np.flatnonzero(doubtful & answered if (doubtful & answered).any() else doubtful)
-    return [describe_item(subject, item) for item in first(rows, subject.confidence[rows], N_UNCERTAIN)]
+    doubtful = ~subject.is_known & (subject.confidence < SURE) & (len(subject.classes) > 1)
+    told = doubtful & subject.is_answered
+    rows = np.flatnonzero(told if told.any() else doubtful)
+    found = [describe_item(subject, item) for item in first(rows, subject.confidence[rows], N_UNCERTAIN)]
+    behind = [item for item in found if not item.is_most_probable]
+    is_network = isinstance(subject.model, MarkovField) or subject.fusion.graph_check is not None
+    are_linked = subject.responses.sequences is not None or is_network
+    lead = describe_lead(behind) if behind else ""
+    return Uncertain(found, len(behind), lead, are_linked, len(subject.classes) < 2)
 
 
-def first(rows: NDArray[np.int64], size: NDArray[Any], n: int) -> list[int]:
+def describe_lead(items: list[Item]) -> str:
+    """Say by how much, at most, the most probable class of some items is ahead of their label."""
+    lead = 100 * max(item.probable[0][1] - item.confidence for item in items)
+    if lead < 1:
+        return "by less than 1 percentage point"
+    return f"by {'up to ' if len(items) > 1 else ''}{lead:.0f} percentage {'point' if round(lead) == 1 else 'points'}"
+
+
+def first(rows: NDArray[np.int64], size: Floats, n: int) -> list[int]:
     """Return the rows with the smallest sizes, in order; of equal sizes the first."""
     if len(rows) > n:
         last = np.partition(size, n - 1)[n - 1]
@@ -131,6 +175,7 @@ class Difference(NamedTuple):
     """Where fused labels differ from majority vote."""
 
     words: str
+    test: str  # which of the two predicts hidden answers better
     flows: list[Flow]
     more: int  # kinds of differences that are not shown
     examples: list[Item]
@@ -141,7 +186,7 @@ def describe_difference(subject: Subject, n_fewer: int) -> str:
 
     `Comparison.n_differ` has a part of the ties, since majority vote draws lots there.
     """
-    compared = getattr(subject.model, "comparison_", None)
+    compared = subject.fusion.comparison
     n_differ = n_fewer if compared is None else max(compared.n_differ, n_fewer)
     if not n_differ:
         return "Every fused label has most votes, or as many as another one."
@@ -158,8 +203,11 @@ def describe_difference(subject: Subject, n_fewer: int) -> str:
     return f"{differ} {fewer} Elsewhere {tied}."
 
 
-def compare_labels(subject: Subject) -> Difference:
-    """Return where another class than the fused label has most votes, with the clearest examples."""
+def compare_labels(subject: Subject) -> Difference | None:
+    """Return where another class than the fused label has most votes, with the clearest examples; None for a vote."""
+    if isinstance(subject.model, MajorityVote):
+        return None
+    compared = subject.fusion.comparison
     rows = np.flatnonzero(subject.differs)
     n_classes = len(subject.classes)
     voted = subject.vote[rows].argmax(axis=1) if len(rows) else np.empty(0, np.int64)
@@ -169,46 +217,103 @@ def compare_labels(subject: Subject) -> Difference:
         Flow(subject.classes[pairs[n] // n_classes], subject.classes[pairs[n] % n_classes], int(counts[n]))
         for n in order[:N_FLOWS]
     ]
-    examples = first(rows, -subject.confidence[rows], N_DIFFERENT)
-    words = describe_difference(subject, len(rows))
-    return Difference(words, flows, len(order) - len(flows), [describe_item(subject, item) for item in examples])
+    examples = [describe_item(subject, item) for item in first(rows, -subject.confidence[rows], N_DIFFERENT)]
+    test = "" if compared is None else to_sentence(compared.describe_test())
+    return Difference(describe_difference(subject, len(rows)), test, flows, len(order) - len(flows), examples)
+
+
+class NextRun(NamedTuple):
+    """How to fuse again with what a reviewer labelled.
+
+    Attributes
+    ----------
+    command : str
+        For the shell; empty where it would have to name files that nothing is known of.
+    python : str
+        For Python; empty where the command that was given is known.
+    gives_known : bool
+        Whether files of known labels are given beside gold.csv.
+    """
+
+    command: str
+    python: str
+    gives_known: bool
+
+
+def plan_next_run(command: Command | None, has_content: bool, argument: str, holds_known: bool) -> NextRun:
+    """Return how to fuse again.
+
+    Parameters
+    ----------
+    command : Command or None
+        The command that fused the answers; None if there was none, or nothing is known of it.
+    has_content : bool
+        Whether it was said what the items look like.
+    argument : str
+        What the answers are called in Python.
+    holds_known : bool
+        Whether gold.csv holds the labels that were known before. If not, their files are given beside it.
+
+    Examples
+    --------
+    >>> plan_next_run(Command(("update", "crowd.model"), (), ()), False, "answers", holds_known=False)
+    NextRun(command='consilience update crowd.model --gold gold.csv', python='', gives_known=False)
+    """
+    python = ""
+    if command is None:
+        known = f'"{GOLD}"' if holds_known else f'["known.csv", "{GOLD}"]'
+        python = f"fused = consilience.fuse({argument}, gold={known})"
+        if argument != "answers":
+            return NextRun("", python, not holds_known)
+        content = ("--content", "COLUMN") if has_content else ()
+        command = Command(("fuse", "answers.csv", *content), ("--report", "report.html"), ("known.csv",))
+    files = [GOLD] if holds_known and not command.keeps else [*command.gold, GOLD]
+    return NextRun(command.write(files), python, not holds_known and bool(command.gold))
+
+
+class Card(NamedTuple):
+    """An item to review."""
+
+    item: Item
+    is_random: bool  # whether it was drawn at random
 
 
 class Review(NamedTuple):
     """The items to review, for the page and for its script."""
 
-    cards: list[dict[str, Any]]
-    data: dict[str, Any]
+    cards: list[Card]
+    script: dict[str, object]
     n_known: int  # labels that were known before
     holds_known: bool  # whether gold.csv holds these too
     n_nameless: int  # items that cannot be reviewed, since gold.csv cannot name them
+    next_run: NextRun
 
 
-def prepare_review(subject: Subject) -> Review:
-    """Return the items to review, with what a person sees and what is written to gold.csv."""
-    has_names = not find_nameless(subject.model.classes_).any()
-    n = N_REVIEW if subject.task.reviewed and len(subject.classes) > 1 and has_names else 0
-    found = choose_next_items(subject.model.fusion_, n)
-    sequences = subject.responses.sequences
-    nameless = find_nameless(subject.responses.items) if sequences is None else find_nameless(sequences.ids)
+def prepare_review(subject: Subject) -> Review | None:
+    """Return the items to review, with what a person sees and what is written to gold.csv; None if there are none."""
+    classes, sequences = subject.fusion.names.classes, subject.responses.sequences
+    if not subject.task.reviewed or len(classes) < 2 or find_nameless(classes).any():
+        return None
+    nameless = find_nameless(subject.responses.items if sequences is None else sequences.ids)
     nameless = nameless if sequences is None else nameless[sequences.of_items()]
+    found = choose_next_items(subject.fusion, N_REVIEW)
     listed = zip(found.items.tolist(), found.drawn.tolist(), strict=True)
     chosen = [(item, drawn) for item, drawn in listed if not nameless[item]]
-    cards = []
-    for number, (item, drawn) in enumerate(chosen):
-        cards.append({"number": number, "random": drawn, "item": describe_item(subject, item)})
-    keys = ["item"] if sequences is None else ["sequence", "position"]
-    data = {
-        "columns": keys,
+    if not chosen:
+        return None
+    data: dict[str, object] = {
+        "columns": ["item"] if sequences is None else ["sequence", "position"],
         "items": [[*subject.key_of(item), drawn] for item, drawn in chosen],
-        "classes": [spell(name) for name in subject.model.classes_.tolist()],
+        "classes": [spell(name) for name in classes.tolist()],
     }
     # The same list and classes have the same name in the browser's storage, so that work survives a new report.
     data["id"] = hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
     n_known = int(subject.is_known.sum())
     holds_known = n_known <= MOST_KNOWN and not nameless[subject.is_known].any()
-    data["known"] = list_known(subject) if holds_known and chosen else []
-    return Review(cards, data, n_known, holds_known, int(nameless.sum()))
+    data["known"] = list_known(subject) if holds_known else []
+    cards = [Card(describe_item(subject, item), drawn) for item, drawn in chosen]
+    next_run = plan_next_run(subject.command, subject.content is not None, subject.task.argument, holds_known)
+    return Review(cards, {"review": data}, n_known, holds_known, int(nameless.sum()), next_run)
 
 
 def find_nameless(ids: Values) -> NDArray[np.bool_]:
@@ -216,25 +321,9 @@ def find_nameless(ids: Values) -> NDArray[np.bool_]:
     return np.asarray(find_alike(ids) | find_empty(ids))
 
 
-def list_known(subject: Subject) -> list[list[Any]]:
+def list_known(subject: Subject) -> list[list[object]]:
     """Return the known labels: what identifies the item, the class, and whether it was drawn at random."""
     if subject.gold is None:
         return []
     codes, drawn = subject.gold.codes.tolist(), subject.gold.judging.tolist()
     return [[*subject.key_of(item), codes[item], drawn[item]] for item in np.flatnonzero(subject.is_known).tolist()]
-
-
-def context_of(subject: Subject, item: int) -> list[tuple[str, bool]]:
-    """Return the texts around an item of a sequence, and whether each is the item itself; none if some are unknown."""
-    sequences = subject.responses.sequences
-    if sequences is None or subject.content is None:
-        return []
-    number = int(np.searchsorted(sequences.offsets, item, side="right")) - 1
-    start, stop = int(sequences.offsets[number]), int(sequences.offsets[number + 1])
-    words = []
-    for near in range(max(start, item - AROUND), min(stop, item + AROUND + 1)):
-        shown = subject.show(near)
-        if shown is None or shown.picture:
-            return []
-        words.append((shown.text, near == item))
-    return words

@@ -53,10 +53,26 @@ class Figure(NamedTuple):
     detail: str = ""
 
 
+class Header(NamedTuple):
+    """The first screen."""
+
+    verdict: Verdict
+    results: str  # how many results there are, where these are not the labels
+    figures: list[Figure]
+    facts: list[tuple[str, str]]
+
+
+def describe_all(subject: Subject) -> Header:
+    """Return the first screen: whether to trust the labels, and what was fused."""
+    verdict = judge(subject)
+    results = subject.task.count(subject.fusion, verdict.counts)
+    return Header(verdict, results, list_figures(subject), list_facts(subject))
+
+
 def judge(subject: Subject) -> Verdict:
     """Return whether to trust the labels, as the comparison with majority vote tells."""
     model, r = subject.model, subject.responses
-    compared: Comparison | None = getattr(model, "comparison_", None)
+    compared = subject.fusion.comparison
     if len(subject.classes) == 1:
         return Verdict("care", "One class", "There is only one class, so every label is the same.", [])
     if subject.is_known.all():
@@ -87,7 +103,7 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     lead = [*describe_vote_accuracy(compared), test]
     if not isinstance(subject.model, LatentModel):
         lead.append(UNCALIBRATED)
-    if compared.has_record and getattr(subject.model, "feature_findings_", None) is None:
+    if compared.has_record and subject.fusion.guidance is None:
         lead.append(to_sentence(compared.describe_record()))  # which was made without features
     if compared.verdict == "worse":
         return Verdict("bad", "Worse than majority vote", "Majority vote may be better than these labels.", lead)
@@ -116,14 +132,13 @@ def describe_vote_accuracy(compared: Comparison) -> list[str]:
 
 def judge_alone(subject: Subject) -> Verdict:
     """Return the verdict on a model that was not compared with majority vote."""
-    model = subject.model
     untested = "They were not compared with majority vote; fuse does that."
-    if not isinstance(model, LatentModel):
+    if not isinstance(subject.model, LatentModel):
         headline = f"It is not known how many of these {subject.n_labels:,} {subject.called} are right."
         return Verdict("care", "Not compared", headline, [UNCALIBRATED, untested])
-    low, high = model.expected_accuracy_low_, model.expected_accuracy_high_
+    accuracy, low, high = subject.fusion.expected_accuracy
     interval = f"The 95% interval is {low:.1%} to {high:.1%} if workers err independently."
-    headline = expect(model.expected_accuracy_, low, high, f"{subject.n_labels:,} {subject.called}")
+    headline = expect(accuracy, low, high, f"{subject.n_labels:,} {subject.called}")
     return Verdict("care", "Not compared", headline, [interval, untested], counts=True)
 
 
@@ -147,9 +162,7 @@ def expect(accuracy: float, low: float, high: float, what: str) -> str:
 
 def list_figures(subject: Subject) -> list[Figure]:
     """Return the few numbers of the first screen."""
-    model = subject.model
-    compared: Comparison | None = getattr(model, "comparison_", None)
-    figures = []
+    compared, figures = subject.fusion.comparison, []
     told = compared is not None and (compared.tested or subject.responses.silence_counts)
     if compared is not None and told and len(subject.classes) > 1 and not math.isnan(compared.expected_accuracy):
         low, high = compared.expected_accuracy_low, compared.expected_accuracy_high
@@ -177,15 +190,15 @@ def count_labels(subject: Subject, name: str, number: int, share: float) -> Figu
 
 def list_facts(subject: Subject) -> list[tuple[str, str]]:
     """Return what was fused, in names and words."""
-    r, model = subject.responses, subject.model
+    r = subject.responses
     sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), 'sequence')}"
     counted = f"{r.n_items:,}" if subject.called == "labels" else plural(r.n_items, subject.task.item)
     facts = [
         ("Items", f"{subject.n_labels:,}" if subject.is_sample else f"{counted}{sequences}"),
         ("Workers", f"{r.n_workers:,}"),
-        ("Answers", f"{int(model.fusion_.n_answers.sum()):,}"),
+        ("Answers", f"{int(subject.fusion.n_answers.sum()):,}"),
         ("Classes", f"{r.n_classes:,}"),
-        ("Model", type(model).__name__),
+        ("Model", type(subject.model).__name__),
     ]
     if subject.is_sample:
         facts.append(("Shown here", f"a random sample of {r.n_items:,} items"))

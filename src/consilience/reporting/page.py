@@ -1,8 +1,8 @@
-"""The page: a template with everything in it, filled by jinja2. No other file imports that.
+"""`consilience.report`: one HTML page about a fitted model; `consilience.chart`: one of its charts.
 
-Whatever comes from the data is escaped by jinja2, or is JSON whose signs ``<``, ``>`` and ``&`` are escaped. The page
-may load nothing, and runs and styles nothing but what is in it: its content security policy has the hashes of the one
-script and the one style sheet.
+The page is a template with everything in it, filled by jinja2. No other file imports that. Whatever comes from the data
+is escaped by jinja2, or is JSON whose signs ``<``, ``>`` and ``&`` are escaped. The page may load nothing, and runs and
+styles nothing but what is in it: its content security policy has the hashes of the one script and the one style sheet.
 """
 
 from __future__ import annotations
@@ -10,49 +10,202 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import NamedTuple
 
-from ..errors import MissingDependencyError
+from ..arguments import to_path
+from ..checks.judging import list_findings
+from ..errors import ParameterError, parameter_error
+from ..formats.writing import replace_file
+from ..models.base import Model
+from ..results.parts import view_sample
+from . import CHARTS, SECTIONS
+from .charts import Chart, Plain, import_converter, import_extra
+from .overview import describe_all
+from .subject import Command, Subject, find_content, show_by_task, spell
 
-FOLDER = Path(__file__).parent
+TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render(**context: Any) -> str:
-    """Return the page.
+def report(model: Model, path: str | os.PathLike[str], content: object = None) -> Path:
+    """Write one HTML page about a fitted model: whether to trust the labels, whom to talk to, what to look at.
+
+    The page needs no network and no other file. It holds sums over the data, and some items, workers and answers as
+    examples; see the user guide for what it contains before you send it to others.
 
     Parameters
     ----------
-    **context
-        What the template shows; `data` is for the script.
+    model : Model
+        A fitted model, with its answers. Best is one that `consilience.fuse` returned: it was compared with majority
+        vote.
+    path : str or path
+        The file to write.
+    content : dict, Series, table or path, optional
+        What the items look like: a text, or the path of a picture, which is embedded small (this needs pillow). {item:
+        text}, for sequences {(sequence, position): text}; or a table with the items and a column of content. Relative
+        paths of pictures start in the current folder.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile
+    >>> fused = cs.fuse(cs.simulate.independent(n_items=200, n_workers=12, seed=1).responses)
+    >>> cs.report(fused, f"{tempfile.mkdtemp()}/report.html").name
+    'report.html'
     """
+    return write_page(model, to_path("path", "report", path), content)
+
+
+def chart(model: Model, name: str = "workers") -> Chart:
+    """Return one of the charts of the report.
+
+    A notebook shows it. `Chart.save` writes it to a file, `Chart.spec` is its specification in Vega-Lite, and
+    `Chart.rows` are the figures behind it.
+
+    Parameters
+    ----------
+    model : Model
+        A fitted model, with its answers.
+    name : str
+        "workers": the accuracy of the workers. "confusion": what the crowd says about items of each class.
+        "confidence": how sure the labels are. "classes": how frequent classes are in answers and labels. "agreement":
+        how many workers share the most frequent answer. "answers_per_item", "answers_per_worker". "reliability": how
+        often labels of each confidence are right, by known labels. "transitions": which label follows which, of a
+        `HiddenMarkov`.
+
+    Returns
+    -------
+    Chart
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> fused = cs.DawidSkene().fit(cs.simulate.independent(200, n_workers=5, seed=1).responses)
+    >>> chart = cs.chart(fused, "workers")
+    >>> print(chart.title)
+    Accuracy of the workers, with 95% intervals
+    >>> chart.rows[0]
+    ('0', '71.0%', '63.2% to 79.4%')
+    """
+    if not isinstance(name, str) or name not in CHARTS:
+        raise parameter_error("name", "chart", f"one of {', '.join(map(repr, CHARTS))}", name)
+    import_converter()
+    found = CHARTS[name].draw(gather(model))
+    if found is None:
+        raise ParameterError(f"This model has no chart {name!r}: {CHARTS[name].lack}.", keyword="name")
+    return found
+
+
+def write_page(
+    model: Model,
+    path: str,
+    content: object = None,
+    title: str = "Fused labels",
+    folder: str = "",
+    command: Command | None = None,
+) -> Path:
+    """Write the page.
+
+    Parameters
+    ----------
+    model, path, content
+        As for `report`.
+    title : str
+        What the page is called: usually the name of the file of answers.
+    folder : str
+        Where relative paths of pictures start.
+    command : Command, optional
+        The command that fused the answers: the page says how to repeat it with new labels.
+    """
+    page = make_page(gather(model, content, folder, command), title)
+    with replace_file(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    return Path(path)
+
+
+def check_installed() -> None:
+    """Raise the error that a report would meet if what it needs is not installed."""
+    import_jinja()
+    import_converter()
+
+
+def import_jinja() -> ModuleType:
+    """Return jinja2, or raise the error that it is not installed."""
+    return import_extra("jinja2", "jinja2")
+
+
+def gather(model: object, content: object = None, folder: str = "", command: Command | None = None) -> Subject:
+    """Return what the report is about.
+
+    Parameters
+    ----------
+    model, content
+        As for `consilience.report`.
+    folder : str
+        Where relative paths of pictures start.
+    command : Command, optional
+        The command that fused the answers.
+    """
+    if not isinstance(model, Model):
+        raise parameter_error("model", "report", "a fitted model", model)
+    found = model.fusion_
+    findings, n_labels = list_findings(model.recipe(), found), found.labelled.n_items
+    if found.source is not None:
+        found = view_sample(found)
+        model = model.fresh().adopt(found)
+    r = found.answers.with_classes(found.names.classes)
+    shown = show_by_task(found.task) if content is None else find_content(content, r, folder)
+    return Subject(model, r, findings, n_labels, shown, command)
+
+
+class Part(NamedTuple):
+    """A section that the page has."""
+
+    name: str
+    title: str
+    menu: str
+    template: str
+    view: object
+
+
+def make_page(subject: Subject, title: str) -> str:
+    """Return the page as HTML."""
+    parts, links, data = list[Part](), dict[str, str](), dict[str, object]()
+    for name, section in SECTIONS.items():
+        view = section.describe(subject)
+        if view is not None:
+            template = "plain" if isinstance(view, Plain) else name
+            parts.append(Part(name, section.title, section.menu, f"{template}.html.jinja", view))
+            data |= getattr(view, "script", {})
+            if section.link:
+                links[name] = section.link
+    return render(title=spell(title), header=describe_all(subject), sections=parts, links=links, data=to_json(data))
+
+
+def render(**context: object) -> str:
+    """Return the page, filled with what its template names."""
     jinja2 = import_jinja()
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(percent=to_percent, sure=to_confidence, whole=to_whole)
-    style, script = (read(name) for name in ("report.css", "report.js"))
-    parts = {
-        "policy": (
-            f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; img-src data:; "
-            "base-uri 'none'; form-action 'none'"
-        ),
-        "style": _mark_safe(style),
-        "script": _mark_safe(script),
-        "data": _mark_safe(to_json(context.pop("data"))),
-        "draw": lambda chart: _mark_safe(chart.svg),
-    }
-    page: str = environment.get_template("report.html.jinja").render(**context, **parts)
+    style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    policy = (
+        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page: str = environment.get_template("page.html.jinja").render(**context, policy=policy, style=style, script=script)
     return page
-
-
-def read(name: str) -> str:
-    """Return a file of this folder."""
-    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def digest(text: str) -> str:
@@ -60,7 +213,7 @@ def digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def to_json(data: Any) -> str:
+def to_json(data: object) -> str:
     r"""Return data as JSON that can stand in a script element.
 
     >>> to_json({"a": "</script>"})
@@ -95,20 +248,3 @@ def to_whole(number: int) -> str:
     '1,200'
     """
     return f"{number:,}"
-
-
-def _mark_safe(text: str) -> Any:
-    from markupsafe import Markup  # comes with jinja2
-
-    return Markup(text)
-
-
-def import_jinja() -> Any:
-    """Return jinja2, or raise the error that it is not installed."""
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Reports need jinja2, which is not installed.", "Install it: pip install 'consilience[report]'"
-        ) from error
-    return jinja2

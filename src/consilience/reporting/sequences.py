@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Values
 from ..answers.tagging import split_tag
 from ..inference.sources import InMemory
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField
 from ..results.comparison import describe_limit, describe_usual
 from ..tasks.tag_runs import are_tags, find_runs
-from .charts import Chart, draw_heat
-from .confusions import MOST_CLASSES, choose_classes, fold_table
+from .charts import Chart, Plain, Table, draw_heat
 from .subject import Subject, spell, to_name
+from .workers import MOST_CLASSES, choose_classes, fold_table
 
 # How many examples there are, how long, and of how many workers.
 N_EXAMPLES, LONGEST, MOST_TRACKS = 5, 60, 12
@@ -60,53 +61,67 @@ class Example(NamedTuple):
     text: list[Piece]
 
 
-def describe_chain(subject: Subject) -> tuple[str, Chart | None] | None:
-    """Return what was learned about how labels follow each other; None for other models."""
-    model = subject.model
-    if not isinstance(model, HiddenMarkov):
+class Sequences(NamedTuple):
+    """How labels follow each other, and examples."""
+
+    words: str
+    chart: Chart | None
+    examples: list[Example]
+    differ: bool  # whether there are labels that differ from the vote
+
+
+def describe_sequences(subject: Subject) -> Sequences | None:
+    """Return what was learned about how labels follow each other, with examples; None if there are no sequences."""
+    if subject.responses.sequences is None:
         return None
-    sequences = subject.responses.sequences
-    if sequences is None or subject.n_items == len(sequences):
-        return "No sequence has two positions, so nothing was learned about how labels follow each other.", None
-    words = model.explain_coupling()
-    transition = np.asarray(model.transition_)
+    chart, words = draw_transitions(subject), ""
+    if chart is not None and isinstance(subject.model, HiddenMarkov):
+        words = subject.model.explain_coupling()
+    elif isinstance(subject.model, HiddenMarkov):
+        words = "No sequence has two positions, so nothing was learned about how labels follow each other."
+    return Sequences(words, chart, list_examples(subject), bool(subject.differs.any()))
+
+
+def draw_transitions(subject: Subject) -> Chart | None:
+    """Return which label follows which; None if that was not learned."""
+    model, sequences = subject.model, subject.responses.sequences
+    if not isinstance(model, HiddenMarkov) or sequences is None or subject.n_items == len(sequences):
+        return None
+    transition, prior = np.asarray(model.transition_), subject.fusion.prior
     size = np.bincount(subject.codes, minlength=len(subject.classes)).astype(float)
     place, names = choose_classes(size, subject.classes, MOST_CLASSES)
-    weights = transition * np.maximum(model.prior_, 1e-12)[:, None]
-    table = fold_table(weights, place, place, len(names), len(names))
+    table = fold_table(transition * np.maximum(prior, 1e-12)[:, None], place, place, len(names), len(names))
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
-    stays = float(np.sum(model.prior_ * np.diag(transition)))
+    stays = float(np.sum(prior * np.diag(transition)))
     alt = f"A label stays the same at the next position in {stays:.0%} of the cases."
-    return words, draw_heat("Which label follows which", alt, names, names, shares, "From", "To")
+    return draw_heat("Which label follows which", alt, names, names, shares, "From", "To")
 
 
-def describe_network(subject: Subject) -> tuple[str, list[tuple[str, str]]] | None:
+def describe_network(subject: Subject) -> Plain | None:
     """Return what was found about the graph, in words and figures; None for other models."""
-    model = subject.model
-    check = getattr(model, "graph_check_", None)
+    model, check = subject.model, subject.fusion.graph_check
     if not isinstance(model, MarkovField) and check is None:
         return None
-    figures = []
+    figures, words = list[tuple[str, str]](), "The graph was not checked. fuse does that."
     if isinstance(model, MarkovField):
-        note = describe_usual(model.usual_weight)
-        figures = [(f"Coupling, in nats per agreeing neighbour{note}", f"{model.coupling_ * model.usual_weight:.2f}")]
-    if check is None:
-        return "The graph was not checked. fuse does that.", figures
-    words = str(check)
-    if getattr(model, "listeners", "") == "unanswered":
-        words += f" {describe_limit(bool(InMemory(subject.responses).find_told().all()), 'The graph')}"
-    figures += [
-        ("Coupling on a shuffled graph", f"{check.shuffled_coupling:.2f}"),
-        ("Neighbours of an item, on average", f"{check.degree:.1f}"),
-        ("Labels that the graph changes", f"{check.changed:.1%}"),
-        ("Labels that a shuffled graph changes", f"{check.shuffled_changed:.1%}"),
-    ]
-    if check.measured:
-        agreement = f"{check.agreement:.3f}, standard error {check.agreement_error:.3f}"
-        figures.append(("Agreement along edges beyond chance", agreement))
-    if check.error_correlation_error < float("inf"):
-        figures.append(("Correlation of a worker's errors along edges", f"{check.error_correlation:.2f}"))
-    return words, figures
+        name = f"Coupling, in nats per agreeing neighbour{describe_usual(model.usual_weight)}"
+        figures.append((name, f"{model.coupling_ * model.usual_weight:.2f}"))
+    if check is not None:
+        words = str(check)
+        if isinstance(model, MarkovField) and model.listeners == "unanswered":
+            words += f" {describe_limit(bool(InMemory(subject.responses).find_told().all()), 'The graph')}"
+        figures += [
+            ("Coupling on a shuffled graph", f"{check.shuffled_coupling:.2f}"),
+            ("Neighbours of an item, on average", f"{check.degree:.1f}"),
+            ("Labels that the graph changes", f"{check.changed:.1%}"),
+            ("Labels that a shuffled graph changes", f"{check.shuffled_changed:.1%}"),
+        ]
+        if check.measured:
+            agreement = f"{check.agreement:.3f}, standard error {check.agreement_error:.3f}"
+            figures.append(("Agreement along edges beyond chance", agreement))
+        if check.error_correlation_error < float("inf"):
+            figures.append(("Correlation of a worker's errors along edges", f"{check.error_correlation:.2f}"))
+    return Plain([words], tables=[Table("The graph in figures", figures)] if figures else [])
 
 
 def list_examples(subject: Subject) -> list[Example]:
@@ -125,7 +140,7 @@ def list_examples(subject: Subject) -> list[Example]:
     fits = length[eligible] <= LONGEST
     alone = np.add.reduceat(np.append(subject.n_answers, 0), starts)[eligible] < 2 * length[eligible]
     order = np.lexsort((-doubt, -differs, ~fits, alone))
-    with_text = subject.task.read(0) is not None and are_tags(subject.model.classes_)
+    with_text = subject.task.read(0) is not None and are_tags(subject.fusion.names.classes)
     make = show_text if with_text else show_tracks
     return [make(subject, int(eligible[n]), colours) for n in order[:N_EXAMPLES]]
 
@@ -148,18 +163,10 @@ def colour_classes(classes: list[str]) -> list[int | None]:
     return result
 
 
-def bounds_of(subject: Subject, sequence: int) -> tuple[int, int]:
-    """Return the first item of a sequence, and the one after its last."""
-    sequences = subject.responses.sequences
-    assert sequences is not None
-    return int(sequences.offsets[sequence]), int(sequences.offsets[sequence + 1])
-
-
 def name_sequence(subject: Subject, sequence: int) -> str:
     """Return what a sequence is called, short enough to be shown."""
-    sequences = subject.responses.sequences
-    assert sequences is not None
-    return to_name(sequences.ids[[sequence]].tolist()[0])
+    assert subject.responses.sequences is not None
+    return to_name(subject.responses.sequences.ids[[sequence]].tolist()[0])
 
 
 def codes_of_workers(subject: Subject, start: int, stop: int) -> dict[int, NDArray[np.int64]]:
@@ -179,7 +186,7 @@ def codes_of_workers(subject: Subject, start: int, stop: int) -> dict[int, NDArr
 def show_tracks(subject: Subject, sequence: int, colours: list[int | None]) -> Example:
     """Return a sequence with the labels of each worker, one position after the other."""
     r = subject.responses
-    start, end = bounds_of(subject, sequence)
+    start, end = subject.bounds_of(sequence)
     stop = min(end, start + LONGEST)
     fused = subject.codes[start:stop].tolist()
     tracks = []
@@ -205,15 +212,15 @@ def shorten_tag(name: str) -> str:
 
 def show_text(subject: Subject, sequence: int, colours: list[int | None]) -> Example:
     """Return a text with the fused spans, and with those of each worker."""
-    model, r = subject.model, subject.responses
+    r = subject.responses
     passage = subject.task.read(sequence)
     assert passage is not None
     text, *where = passage
-    start, stop = bounds_of(subject, sequence)
+    start, stop = subject.bounds_of(sequence)
 
-    def mark(codes: NDArray[np.int64], names: list[str], values: Any, kinds: list[int | None]) -> list[Piece]:
+    def mark(codes: NDArray[np.int64], names: list[str], values: Values, kinds: list[int | None]) -> list[Piece]:
         known = np.where(codes >= 0, codes, len(names))
-        labels = np.append(np.asarray(values, dtype=object), "O")
+        labels = np.append(values.astype(object), "O")
         runs = find_runs(known, labels, np.zeros(stop - start, np.int64))
         pieces, place = [], 0
         for begin, end in zip(runs.first.tolist(), runs.stop.tolist(), strict=True):
@@ -231,7 +238,7 @@ def show_text(subject: Subject, sequence: int, colours: list[int | None]) -> Exa
         (subject.workers[worker], mark(codes, subject.labels, r.labels, by_label))
         for worker, codes in said[:MOST_TRACKS]
     ]
-    fused = mark(subject.codes[start:stop], subject.classes, model.classes_, colours)
+    fused = mark(subject.codes[start:stop], subject.classes, subject.fusion.names.classes, colours)
     return Example(name_sequence(subject, sequence), [], [], None, 0, len(said) - len(readers), readers, fused)
 
 

@@ -1,68 +1,133 @@
-"""What a report is about: a fitted model, its answers, and how items, workers and labels are called."""
+"""What a report is about: a fitted model, its answers, and what items, workers and labels are called and look like.
+
+What items look like is given for each as text. A text that ends like the name of a picture, and is the path of a file,
+is taken for that picture, which is made small and put into the page. Pictures are opened only for items that are shown.
+"""
 
 from __future__ import annotations
 
+import base64
+import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Values, spell_surrogates
+from ..answers.columns import Column, Values, find_missing, spell_surrogates, to_column, to_values
+from ..answers.frames import open_series
 from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.item_tables import key_names, open_item_table
 from ..answers.responses import Responses
-from ..errors import quietly
+from ..answers.tables import Table
+from ..errors import InputError, Sentence, listing, quietly
+from ..formats.arrays import shrink_picture
+from ..formats.reading import open_path
 from ..inference.cells import Cells
 from ..inference.recipes.independent import find_tied
 from ..kernels.types import Floats
+from ..models.base import Model
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
 from ..results.findings import Finding
 from ..results.fusion import Fusion
 from ..results.tables import count_answers
 from ..tasks.base import AnyTask
-from .content import Content
 
 # The most characters of a label or an id that are shown.
 LONGEST_NAME = 60
 # The same of a word that is named beside its place in a sequence.
 LONGEST_WORD = 30
+# The most characters of a text that are shown, and the longer side of a picture.
+LONGEST_TEXT, SIDE = 700, 240
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 # Characters that XML does not allow, nor charts: vl-convert ends the whole process at one.
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 
 
+class Content(NamedTuple):
+    """What an item looks like."""
+
+    text: str = ""
+    picture: str = ""  # a data: URL
+
+
+class Command(NamedTuple):
+    """The command of `consilience` that fused the answers, as it was typed.
+
+    Attributes
+    ----------
+    before, after : sequence of str
+        What stands before and after the known labels.
+    gold : sequence of str
+        The files that hold the known labels; none if a saved model holds them.
+    keeps : bool
+        Whether these files are needed even if another one holds their labels: known spans also say where tokens are
+        cut.
+    """
+
+    before: Sequence[str]
+    after: Sequence[str]
+    gold: Sequence[str]
+    keeps: bool = False
+
+    def write(self, files: Sequence[str]) -> str:
+        """Return the command line with these files of known labels.
+
+        >>> Command(["fuse", "my answers.csv"], ["--report", "r.html"], ["a.csv"]).write(["gold.csv"])
+        "consilience fuse 'my answers.csv' --gold gold.csv --report r.html"
+        """
+        gold = [part for file in files for part in ("--gold", file)]
+        return " ".join(shlex.quote(spell(part)) for part in ("consilience", *self.before, *gold, *self.after))
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A fitted model and what it was fitted to.
+    """A fitted model and what it was fitted to. Everything is read from its result.
 
     Attributes
     ----------
     model : Model
-        The fitted model.
+        The fitted model. One that was fitted to answers on disk is looked at through a random sample of them.
     responses : Responses
         Its answers, with the classes of the model.
     findings : sequence of Finding
         What checks found.
-    gold : Gold or None
-        Known labels, by item.
-    graph : Graph or None
-        The neighbours of each item.
+    n_labels : int
+        How many items the model was fitted to, of which the report may show a sample.
     content : callable or None
         What an item looks like, by its index.
-    n_labels : int
-        How many items the model was fitted to. The report shows a random sample of those on disk.
+    command : Command or None
+        The command that fused the answers.
     """
 
-    model: Any
+    model: Model
     responses: Responses
     findings: Sequence[Finding]
-    gold: Gold | None = None
-    graph: Any = None
+    n_labels: int
     content: Callable[[int], Content | None] | None = None
-    n_labels: int = 0  # how many items there are, if these are a sample
+    command: Command | None = None
+
+    @property
+    def fusion(self) -> Fusion:
+        """What the fit found."""
+        return self.model.fusion_
+
+    @property
+    def gold(self) -> Gold | None:
+        """Known labels, by item."""
+        return self.fusion.given.gold
+
+    @property
+    def graph(self) -> Graph | None:
+        """The neighbours of each item."""
+        return self.fusion.given.graph
 
     @cached_property
     def kinds(self) -> set[str]:
@@ -77,8 +142,7 @@ class Subject:
     @property
     def task(self) -> AnyTask:
         """What the items are."""
-        found: Fusion = self.model.fusion_
-        return found.task
+        return self.fusion.task
 
     @property
     def called(self) -> str:
@@ -93,7 +157,7 @@ class Subject:
     @cached_property
     def classes(self) -> list[str]:
         """Names of the classes, short enough to be shown, and distinct."""
-        return name_all(self.model.classes_)
+        return name_all(self.fusion.names.classes)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -105,25 +169,30 @@ class Subject:
         """Names of the workers."""
         return [to_name(worker) for worker in self.responses.workers.tolist()]
 
-    @cached_property
+    @property
     def codes(self) -> NDArray[np.int64]:
         """The fused label of each item, as an index into the classes."""
-        return np.asarray(self.model.fusion_.labels.codes)
+        return self.fusion.labels.codes
 
-    @cached_property
-    def counts(self) -> Floats | Cells:
-        """How often each worker gave each label to items of each class, as the fit expects it, (M, L, K)."""
-        return count_answers(self.model.fusion_)
+    @property
+    def posterior(self) -> Floats:
+        """The probabilities of the classes of each item."""
+        return self.fusion.labels.posterior
 
     @cached_property
     def confidence(self) -> Floats:
         """The probability of the fused label of each item."""
-        return np.asarray(self.model.posterior_[np.arange(self.n_items), self.codes])
+        return self.fusion.labels.confidence
 
     @cached_property
     def entropy(self) -> Floats:
         """The entropy of the calibrated posterior of each item, in nats."""
-        return find_entropy(self.model.posterior_)
+        return find_entropy(self.posterior)
+
+    @cached_property
+    def counts(self) -> Floats | Cells:
+        """How often each worker gave each label to items of each class, as the fit expects it, (M, L, K)."""
+        return count_answers(self.fusion)
 
     @cached_property
     def n_answers(self) -> NDArray[np.int64]:
@@ -136,12 +205,12 @@ class Subject:
         return np.zeros(self.n_items, bool) if self.gold is None else np.asarray(self.gold.codes >= 0)
 
     @cached_property
-    def known_labels(self) -> dict[Any, Any] | None:
+    def known_labels(self) -> dict[object, object] | None:
         """Known labels by id of the item; None if there are none."""
         if self.gold is None:
             return None
         rows = np.flatnonzero(self.is_known)
-        labels = self.model.classes_[self.gold.codes[rows]].tolist()
+        labels = self.fusion.names.classes[self.gold.codes[rows]].tolist()
         return dict(zip(self.responses.items[rows].tolist(), labels, strict=True))
 
     @cached_property
@@ -163,13 +232,29 @@ class Subject:
         tied = find_tied(self.vote)[np.arange(self.n_items), self.codes]
         return np.asarray(~tied & self.is_voted & ~self.is_known)
 
+    @cached_property
+    def is_answered(self) -> NDArray[np.bool_]:
+        """Whether there are answers about each item, of which silence may be one."""
+        return np.asarray((self.n_answers > 0) | self.responses.silence_counts)
+
+    def sequence_of(self, item: int) -> int:
+        """Return the number of the sequence that an item is in."""
+        assert self.responses.sequences is not None
+        return int(np.searchsorted(self.responses.sequences.offsets, item, side="right")) - 1
+
+    def bounds_of(self, sequence: int) -> tuple[int, int]:
+        """Return the first item of a sequence, and the one after its last."""
+        assert self.responses.sequences is not None
+        start, stop = self.responses.sequences.offsets[sequence : sequence + 2].tolist()
+        return start, stop
+
     def key_of(self, item: int) -> tuple[str, ...]:
         """Return what identifies an item as text: its id, or its sequence and position."""
         sequences = self.responses.sequences
         if sequences is None:
             return (spell(self.responses.keys[[item]].tolist()[0]),)  # type: ignore[index]
-        number = int(np.searchsorted(sequences.offsets, item, side="right")) - 1
-        return spell(sequences.ids[[number]].tolist()[0]), spell(sequences.position[[item]].tolist()[0])
+        sequence = sequences.ids[[self.sequence_of(item)]].tolist()[0]
+        return spell(sequence), spell(sequences.position[[item]].tolist()[0])
 
     def name_of(self, item: int) -> str:
         """Return what an item is called, short enough to be shown."""
@@ -185,7 +270,7 @@ class Subject:
         return None if self.content is None else self.content(item)
 
 
-def spell(value: Any) -> str:
+def spell(value: object) -> str:
     r"""Return a value as text that can be written to a file.
 
     >>> spell(7), spell(None), spell("a\ud800")
@@ -194,7 +279,7 @@ def spell(value: Any) -> str:
     return spell_surrogates(str(value))
 
 
-def to_name(value: Any, width: int = LONGEST_NAME) -> str:
+def to_name(value: object, width: int = LONGEST_NAME) -> str:
     r"""Return a value as a short text in one line; one that is empty is named so.
 
     >>> to_name("a" * 100, 10), to_name("  "), to_name("a\x01b")
@@ -227,3 +312,117 @@ def distinguish(names: Iterable[str]) -> list[str]:
             unique, n = f"{name} ({n})", n + 1
         found[unique] = None
     return list(found)
+
+
+def show_by_task(task: AnyTask) -> Callable[[int], Content | None] | None:
+    """Return a function that tells what an item looks like by what it is, such as a word; None if nothing is known."""
+
+    def show(index: int) -> Content | None:
+        shown = task.show(np.array([index]))
+        return None if shown is None else Content(shown[0])
+
+    return None if show(0) is None else show
+
+
+def find_content(
+    content: object, r: Responses, folder: str | os.PathLike[str] | None = None
+) -> Callable[[int], Content | None]:
+    """Return a function that tells what an item looks like, by its index.
+
+    Parameters
+    ----------
+    content : dict, Series, table or path
+        {item: text}, or a table with the items and one other column (or one called content, text or image). Of several
+        rows about one item the first counts.
+    r : Responses
+        Whose items they are.
+    folder : path, optional
+        Where relative paths of pictures start.
+    """
+    keys, values = open_columns(content, r)
+    known = np.ones(len(values), bool)
+    known[find_missing(values)] = False
+    item = r.find_items(keys)
+    rows = np.flatnonzero(known & (item >= 0))[::-1]
+    if not len(rows):
+        raise InputError(
+            f"The content is about none of the items of the answers, such as {listing(first_items(r))}.",
+            "Check that both use the same ids.",
+            keyword="content",
+        )
+    row_of_item = np.full(r.n_items, -1)
+    row_of_item[item[rows]] = rows  # from the last to the first
+
+    @cache
+    def show(index: int) -> Content | None:
+        row = int(row_of_item[index])
+        if row < 0:
+            return None
+        return open_content(spell_surrogates(str(to_values(values.take([row])).tolist()[0])), folder)
+
+    return show
+
+
+def open_columns(content: object, r: Responses) -> tuple[list[Column], Column]:
+    """Return the keys of items, and what is said of each."""
+    series = open_series(content)
+    if series is not None:
+        return split_keys(series[0], r), to_column(series[1])
+    if isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values()):
+        return split_keys(to_column(list(content)), r), to_column(list(content.values()))
+    table = open_item_table(open_path(content), "content").prefer(r.columns)
+    names = key_names(table, r)
+    return [table.read(name) for name in names], table.read(find_column(table, names))
+
+
+def split_keys(keys: Column, r: Responses) -> list[Column]:
+    """Return keys of items as columns: (sequence, position) pairs as two."""
+    if r.sequences is None:
+        return [keys]
+    pairs = to_values(keys).tolist()
+    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
+        raise InputError(
+            "The content of sequences must be keyed by (sequence, position), such as {('s1', 0): 'The'}.",
+            keyword="content",
+        )
+    return [to_column([pair[part] for pair in pairs]) for part in (0, 1)]
+
+
+def first_items(r: Responses) -> list[object]:
+    """Return the ids of the first items."""
+    if r.sequences is None:
+        return list(r.items[:3].tolist())
+    return list(r.sequences.ids[:3].tolist())
+
+
+def find_column(table: Table, keys: list[str]) -> str:
+    """Return the column of content: the only one beside the items, or the one with a usual name."""
+    others = [name for name in table.names if name not in keys]
+    if len(others) == 1:
+        return others[0]
+    for name in others:
+        plain = name.strip().lower().removeprefix("input.").removeprefix("input:")  # as in files of MTurk and Toloka
+        if plain in ("content", "text", "image", "word", "token"):
+            return name
+    raise InputError(
+        f"{table.name} has the columns {listing(table.names)}: which of them is the content is not clear.",
+        Sentence("Keep the items and one other column, or call it content."),
+        keyword="content",
+    )
+
+
+def open_content(text: str, folder: str | os.PathLike[str] | None = None) -> Content:
+    """Return content as it is shown: the beginning of a text, or a small picture."""
+    if len(text) < 1000 and text.lower().endswith(PICTURES):
+        path = Path(folder or ".", text)
+        try:
+            is_file = path.is_file()
+        except (OSError, ValueError):
+            is_file = False
+        if is_file:
+            try:
+                kind, data = shrink_picture(os.fspath(path), SIDE)
+            except InputError:
+                return Content(f"{text} (cannot be read)")
+            return Content(Path(text).name, f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
+    return Content(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…")

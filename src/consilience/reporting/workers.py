@@ -1,64 +1,168 @@
-"""The workers: a table of all, or of those that matter most, and how each confuses the classes."""
+"""The workers: a table of all, or of those that matter most, and how each of them and the crowd confuse the classes.
+
+Confusion matrices are made small enough to be shown: rare classes are one row together.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import to_values
 from ..checks.drift import find_drift, has_order
 from ..errors import plural
-from ..inference.cells import Cells
+from ..inference.cells import Cells, sum_by
 from ..kernels.types import Floats
-from ..results.worker_report import FEW_ANSWERS, rank_accuracy
-from .charts import Chart, bin_shares, draw_bars, draw_intervals
-from .confusions import choose_shown, count_shown
+from ..models.reporting import list_worker_columns
+from ..results.worker_report import FEW_ANSWERS
+from .charts import Chart, bin_shares, draw_bars, draw_heat, draw_intervals
 from .subject import Subject, distinguish, spell, to_name
 
 # The most workers in the table, and numbers in all heat maps.
 MOST_WORKERS, MOST_NUMBERS = 1000, 120_000
 # So many entries of a table of workers are worked on at a time.
 MOST_ENTRIES = 1 << 20
-# Classes of a heat map.
-MOST_CLASSES = 12
 # Workers whose intervals are drawn one by one.
 MOST_DRAWN = 30
 # A bias must be so large, and so many standard errors, to be told.
 LEAST_BIAS, STANDARD_ERRORS = 0.03, 2
+# The most classes of the crowd's matrix and of a worker's, and columns beside those of the classes.
+MOST_CLASSES, MOST_CLASSES_EACH, MORE_COLUMNS = 14, 12, 3
+# Classes whose items have fewer answers, as the fit expects, have none to speak of.
+FEWEST = 0.5
 
 
-def tabulate(subject: Subject) -> list[dict[str, Any]]:
+class Worker(NamedTuple):
+    """A worker as the table and the charts show it; None is what is not known."""
+
+    number: int
+    name: str
+    answers: int
+    accuracy: float | None
+    low: float | None  # end of the interval of accuracy
+    high: float | None
+    informativeness: float | None
+    worst: str  # the most frequent mistake
+    bias: str
+    remarks: str
+    group: int | None  # of near-copies
+    change: float | None  # of accuracy over time
+    change_interval: str
+
+    @property
+    def interval(self) -> str:
+        """The interval of accuracy in words."""
+        return "" if self.low is None or self.high is None else f"{self.low:.0%} to {self.high:.0%}"
+
+    @property
+    def meaning(self) -> str:
+        """What the remarks mean."""
+        return explain_remarks(self.remarks)
+
+
+class Workers(NamedTuple):
+    """What is shown of the workers."""
+
+    rows: list[Worker]
+    n_workers: int  # of whom the table may not have all
+    remarks: list[tuple[str, str]]  # those that occur, and what they mean
+    charts: list[Chart]
+    script: dict[str, object]  # what heat maps of workers are drawn from, in the browser
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether there are near-copies among them."""
+        return any(row.group is not None for row in self.rows)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether it is known of any how accuracy changes."""
+        return any(row.change is not None for row in self.rows)
+
+
+def describe_workers(subject: Subject) -> Workers:
+    """Return what is shown of the workers."""
+    table = tabulate(subject)
+    shown = choose_workers(table)
+    drawn = draw_workers(table)
+    charts = [] if drawn is None else [chart for chart in (drawn, draw_confusion(subject)) if chart is not None]
+    script: dict[str, object] = {"confusions": gather_confusions(subject, shown)}
+    return Workers(shown, len(table), list_meanings(shown), charts, script)
+
+
+def tabulate(subject: Subject) -> list[Worker]:
     """Return the rows of `worker_report` with the bias of each worker, in the order of the workers."""
-    model = subject.model
-    columns = model.worker_report()
-    rows = to_records(columns)
-    for number, (row, bias) in enumerate(zip(rows, find_biases(subject), strict=True)):
-        row["bias"], row["number"] = bias, number
-        row["name"] = subject.workers[number]
-        row["change"], row["change_interval"] = None, ""
-    if has_order(model.fusion_):
-        add_changes(model, rows)
-    return rows
+    columns = {name: to_values(column).tolist() for name, column in list_worker_columns(subject.fusion).items()}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    changes = list_changes(subject)
+    return [
+        Worker(
+            number,
+            subject.workers[number],
+            row["answers"],
+            to_figure(row["accuracy"]),
+            to_figure(row["accuracy_low"]),
+            to_figure(row["accuracy_high"]),
+            to_figure(row["informativeness"]),
+            to_name(row["worst_confusion"].replace(" -> ", " → "), 60) if row["worst_confusion"] else "",
+            bias,
+            spell(row["remarks"]),
+            None if to_figure(row["group"]) is None else int(row["group"]),
+            *changes[number],
+        )
+        for number, (row, bias) in enumerate(zip(rows, find_biases(subject), strict=True))
+    ]
 
 
-def add_changes(model: Any, rows: list[dict[str, Any]]) -> None:
-    """Give each worker the change of accuracy over time, and its interval in words."""
-    found = find_drift(model.fusion_)
-    for row in rows:
-        change, low, high = (float(ends[row["number"]]) for ends in (found.change, found.low, found.high))
-        if is_number(change):
-            row["change"], row["change_interval"] = change, f"{change:+.0%} ({low:+.0%} to {high:+.0%})"
+def list_changes(subject: Subject) -> list[tuple[float | None, str]]:
+    """Return the change of accuracy of each worker over time, and its interval in words."""
+    if not has_order(subject.fusion):
+        return [(None, "")] * len(subject.workers)
+    found = find_drift(subject.fusion)
+    ends = zip(found.change.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    return [
+        (None, "") if math.isnan(change) else (change, f"{change:+.0%} ({low:+.0%} to {high:+.0%})")
+        for change, low, high in ends
+    ]
 
 
-def to_records(frame: Any) -> list[dict[str, Any]]:
-    """Return the rows of a table of any library as dicts."""
-    if hasattr(frame, "to_pylist"):
-        return list(frame.to_pylist())
-    if hasattr(frame, "to_dicts"):
-        return list(frame.to_dicts())
-    return [dict(row) for row in frame.to_dict("records")]
+def to_figure(value: float | None) -> float | None:
+    """Return a figure, None if it is not known."""
+    return None if value is None or math.isnan(value) else value
+
+
+def choose_workers(rows: list[Worker]) -> list[Worker]:
+    """Return the workers to show, those with most answers first: all, or those with remarks and the busiest."""
+    ranked = sorted(rows, key=lambda row: (-row.answers, row.number))
+    if len(rows) <= MOST_WORKERS:
+        return ranked
+    remarked = [row for row in ranked if row.remarks not in ("", "few answers")][: MOST_WORKERS // 2]
+    chosen = {row.number for row in remarked}
+    chosen |= {row.number for row in ranked[: MOST_WORKERS - len(chosen)]}
+    return [row for row in ranked if row.number in chosen]
+
+
+def draw_workers(rows: list[Worker]) -> Chart | None:
+    """Return the accuracy of workers with its interval, or how it is distributed if there are many."""
+    known = [(row.accuracy, row) for row in rows if row.accuracy is not None]
+    if not known:
+        return None
+    # By the lower end, as in `rank_accuracy`: a worker with a single answer, which is right, is not the best of all.
+    known.sort(key=lambda each: (-(each[0] if each[1].low is None else each[1].low), each[1].number))
+    accuracy = np.array([each for each, _ in known])
+    alt = f"{plural(len(known), 'worker')}, from {accuracy.min():.0%} to {accuracy.max():.0%} right."
+    if len(known) > MOST_DRAWN:
+        names, counts = bin_shares(accuracy, 20)
+        first = next(n for n, count in enumerate(counts) if count)
+        return draw_bars("Accuracy of the workers", alt, names[first:], counts[first:], "Accuracy", "Workers")
+    low = np.array([each if row.low is None else row.low for each, row in known])
+    high = np.array([each if row.high is None else row.high for each, row in known])
+    names = distinguish(to_name(row.name, 24) for _, row in known)
+    return draw_intervals("Accuracy of the workers, with 95% intervals", alt, names, accuracy, low, high)
 
 
 def find_biases(subject: Subject) -> list[str]:
@@ -101,63 +205,6 @@ def find_excess(said: Floats, true: Floats, total: Floats) -> tuple[NDArray[np.i
     return label, np.asarray(excess[np.arange(len(excess)), label])
 
 
-def choose_workers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the workers to show, those with most answers first: all, or those with remarks and the busiest."""
-    ranked = sorted(rows, key=lambda row: (-row["answers"], row["number"]))
-    if len(rows) <= MOST_WORKERS:
-        return ranked
-    remarked = [row for row in ranked if row["remarks"] not in ("", "few answers")][: MOST_WORKERS // 2]
-    chosen = {row["number"] for row in remarked}
-    chosen |= {row["number"] for row in ranked[: MOST_WORKERS - len(chosen)]}
-    return [row for row in ranked if row["number"] in chosen]
-
-
-class Confusions(NamedTuple):
-    """What heat maps of workers are drawn from, in the browser."""
-
-    classes: list[str]
-    labels: list[str]
-    counts: dict[int, list[list[float]]]  # for the number of each worker, [class][label]
-
-
-def gather_confusions(subject: Subject, listed: list[dict[str, Any]]) -> Confusions:
-    """Return the expected counts of answers of the workers in the table, of as many as there is room for."""
-    shown = choose_shown(subject, MOST_CLASSES)
-    most = MOST_NUMBERS // max(len(shown.classes) * len(shown.labels), 1)
-    found = {row["number"]: shorten_table(count_shown(subject.counts, shown, row["number"])) for row in listed[:most]}
-    return Confusions(shown.classes, shown.labels, found)
-
-
-def shorten_table(table: Floats) -> list[list[float]]:
-    """Return counts with few digits, whole numbers without a point."""
-    return [[int(x) if float(x).is_integer() else x for x in row] for row in table.round(1).tolist()]
-
-
-def draw_workers(rows: list[dict[str, Any]]) -> Chart | None:
-    """Return the accuracy of workers with its interval, or how it is distributed if there are many."""
-    known = [row for row in rows if is_number(row["accuracy"])]
-    if not known:
-        return None
-    known.sort(key=lambda row: (-rank_accuracy(row), row["number"]))
-    accuracy = np.array([row["accuracy"] for row in known])
-    alt = f"{plural(len(known), 'worker')}, from {accuracy.min():.0%} to {accuracy.max():.0%} right."
-    if len(known) > MOST_DRAWN:
-        names, counts = bin_shares(accuracy, 20)
-        first = next(n for n, count in enumerate(counts) if count)
-        return draw_bars("Accuracy of the workers", alt, names[first:], counts[first:], "Accuracy", "Workers")
-    low, high = (
-        np.array([row[end] if is_number(row[end]) else row["accuracy"] for row in known])
-        for end in ("accuracy_low", "accuracy_high")
-    )
-    names = distinguish(to_name(row["name"], 24) for row in known)
-    return draw_intervals("Accuracy of the workers, with 95% intervals", alt, names, accuracy, low, high)
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether a figure is known."""
-    return value is not None and not math.isnan(value)
-
-
 # What the remarks of `worker_report` mean, by their first words.
 MEANINGS = {
     "contrary": "right less often than by chance",
@@ -169,9 +216,9 @@ MEANINGS = {
 }
 
 
-def list_meanings(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def list_meanings(rows: Sequence[Worker]) -> list[tuple[str, str]]:
     """Return the remarks that occur in the table, and what they mean."""
-    return [(name, meaning) for name, meaning in MEANINGS.items() if any(name in row["remarks"] for row in rows)]
+    return [(name, meaning) for name, meaning in MEANINGS.items() if any(name in row.remarks for row in rows)]
 
 
 def explain_remarks(remarks: str) -> str:
@@ -185,23 +232,109 @@ def explain_remarks(remarks: str) -> str:
     return "; ".join(f"{name}: {words}" for name, words in found)
 
 
-def to_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a worker as the table shows it: texts, and the values to sort by."""
-    accuracy, low, high = row["accuracy"], row["accuracy_low"], row["accuracy_high"]
-    group = row["group"]
-    return {
-        "number": row["number"],
-        "name": row["name"],
-        "answers": row["answers"],
-        "accuracy": accuracy if is_number(accuracy) else None,
-        "low": low if is_number(low) else None,
-        "interval": f"{low:.0%} to {high:.0%}" if is_number(low) and is_number(high) else "",
-        "informativeness": row["informativeness"] if is_number(row["informativeness"]) else None,
-        "worst": to_name(row["worst_confusion"].replace(" -> ", " → "), 60) if row["worst_confusion"] else "",
-        "bias": row["bias"],
-        "remarks": spell(row["remarks"])[:200],
-        "meaning": explain_remarks(row["remarks"]),
-        "change": row["change"],
-        "change_interval": row["change_interval"],
-        "group": int(group) if is_number(group) else None,
-    }
+class Shown(NamedTuple):
+    """What a matrix shows: the names of its rows and columns, and where each class and each label is counted."""
+
+    classes: list[str]
+    labels: list[str]
+    row: NDArray[np.int64]  # of each class
+    column: NDArray[np.int64]  # of each label
+
+
+def choose_shown(subject: Subject, most: int) -> Shown:
+    """Return which classes a matrix with at most so many rows shows: the most frequent ones.
+
+    It has a column for each of these, and a few more for other labels.
+    """
+    counts, klass = subject.counts, subject.responses.class_of_label
+    row, classes = choose_classes(sum_over_workers(counts, 2), subject.classes, most)
+    n_alone = len(classes) if len(classes) == len(subject.classes) else len(classes) - 1
+    has_row = (klass >= 0) & (row[klass] < n_alone)
+    size = np.where(has_row, np.inf, sum_over_workers(counts, 1))
+    column, labels = choose_classes(size, subject.labels, len(classes) + MORE_COLUMNS)
+    return Shown(classes, labels, row, column)
+
+
+def sum_over_workers(counts: Floats | Cells, axis: int) -> Floats:
+    """Return how often each label was given (axis 1), or each class was met (axis 2), by all workers."""
+    if isinstance(counts, Cells):
+        return sum_by(counts.label if axis == 1 else counts.klass, counts.count, counts.shape[axis])
+    return np.asarray(counts.sum(axis=(0, 3 - axis)))
+
+
+def choose_classes(size: Floats, names: list[str], most: int) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the place at which each class is shown, and the names of places: in order, the rare ones together.
+
+    >>> choose_classes(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
+    (array([0, 2, 1, 2]), ['a', 'c', '2 other classes'])
+    """
+    if len(names) <= most:
+        return np.arange(len(names)), names
+    shown = np.sort(np.argsort(-size, kind="stable")[: most - 1])
+    place = np.full(len(names), most - 1)
+    place[shown] = np.arange(most - 1)
+    return place, [*(names[k] for k in shown), f"{len(names) - most + 1:,} other classes"]
+
+
+def count_shown(counts: Floats | Cells, shown: Shown, worker: int | None = None) -> Floats:
+    """Return how often a worker, or all together, gave each label shown to items of each class shown."""
+    size = len(shown.classes), len(shown.labels)
+    if isinstance(counts, Cells):
+        part = counts if worker is None else counts.of_workers(worker, worker + 1)
+        code = shown.row[part.klass] * size[1] + shown.column[part.label]
+        return sum_by(code, part.count, size[0] * size[1]).reshape(size)
+    table = counts.sum(axis=0) if worker is None else counts[worker]
+    return fold_table(table.T, shown.row, shown.column, *size)
+
+
+def fold_table(
+    table: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64], n_rows: int, n_columns: int
+) -> Floats:
+    """Return the sums of a table by places of its rows and columns."""
+    folded = np.zeros((n_rows, n_columns))
+    np.add.at(folded, (rows[:, None], columns[None, :]), table)
+    return folded
+
+
+def draw_confusion(subject: Subject) -> Chart | None:
+    """Return how often the crowd gives each label to items of each class; None if there is nothing to confuse."""
+    if len(subject.classes) < 2:
+        return None
+    shown = choose_shown(subject, MOST_CLASSES)
+    table = count_shown(subject.counts, shown)
+    table[table.sum(axis=1) < FEWEST] = 0.0
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    title, alt = "What the crowd says about items of each class", describe_confusion(subject, table, shares, shown)
+    return draw_heat(title, alt, shown.classes, shown.labels, shares, "Fused label", "Answer")
+
+
+def describe_confusion(subject: Subject, table: Floats, shares: Floats, shown: Shown) -> str:
+    """Return in words which confusion occurs most often, among the classes and labels that are shown one by one."""
+    wrong = table.copy()
+    klass = subject.responses.class_of_label
+    named = np.flatnonzero(klass >= 0)
+    wrong[shown.row[klass[named]], shown.column[named]] = 0.0  # these answers are right
+    wrong[shown.row[np.bincount(shown.row)[shown.row] > 1]] = 0.0
+    wrong[:, shown.column[np.bincount(shown.column)[shown.column] > 1]] = 0.0
+    i, j = divmod(int(wrong.argmax()), wrong.shape[1])
+    if wrong[i, j] < FEWEST:
+        return "The classes that are shown are hardly ever confused."
+    share = "less than 1%" if shares[i, j] < 0.005 else f"{shares[i, j]:.0%}"
+    confused = f"items of {shown.classes[i]} are called {shown.labels[j]}"
+    return f"The most frequent confusion: {confused} in {share} of the answers."
+
+
+def gather_confusions(subject: Subject, listed: list[Worker]) -> dict[str, object]:
+    """Return the expected counts of answers of the workers in the table, of as many as there is room for.
+
+    They are by the number of each worker, [class][label].
+    """
+    shown = choose_shown(subject, MOST_CLASSES_EACH)
+    most = MOST_NUMBERS // max(len(shown.classes) * len(shown.labels), 1)
+    found = {row.number: shorten_table(count_shown(subject.counts, shown, row.number)) for row in listed[:most]}
+    return {"classes": shown.classes, "labels": shown.labels, "counts": found}
+
+
+def shorten_table(table: Floats) -> list[list[float]]:
+    """Return counts with few digits, whole numbers without a point."""
+    return [[int(x) if float(x).is_integer() else x for x in row] for row in table.round(1).tolist()]

@@ -116,9 +116,9 @@
 
   // The review: one item at a time. Labels are kept in the browser's storage, and downloaded as gold.csv.
 
-  const { columns, items, classes, known, id } = data.review;
   const cards = [...document.querySelectorAll("[data-review]")];
   if (!cards.length) return;
+  const { columns, items, classes, known, id } = data.review;
   const key = `consilience review ${id}`;
   const MOST_BUTTONS = 12;
   let current = 0;
