@@ -12,7 +12,7 @@ import consilience as cs
 from consilience.cli.fuse import choose_writer
 from consilience.errors import InputError
 from consilience.formats.register import find_by_name
-from consilience.reporting.write import gather, make_page
+from consilience.reporting.page import gather, make_page
 from consilience.specs import ColumnSpec
 from consilience.tasks import register
 from consilience.tasks.base import Posed, Refusal, Task
