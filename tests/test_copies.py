@@ -310,7 +310,7 @@ def test_common_items_of_pairs_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
     first, second = np.triu_indices(7, 1)
-    pair, item, agree = suspects.Answers(r).find_common(suspects.Pairs(first, second, np.zeros(21)))
+    pair, item, agree = suspects.find_common(r, suspects.Pairs(first, second, np.zeros(21)))
     for p, (a, b) in enumerate(zip(first, second, strict=True)):
         both = np.flatnonzero((votes[:, a] >= 0) & (votes[:, b] >= 0))
         assert item[pair == p].tolist() == both.tolist()
@@ -337,7 +337,7 @@ def test_a_sample_is_extended(monkeypatch):
     assert sample.is_part
     assert len(sample.item) < 2_000
     pairs = suspects.Pairs(np.array([0, 3]), np.array([1, 4]), np.zeros(2), np.zeros(2))
-    larger = suspects.extend_sample(suspects.Answers(r), None, sample, numbers, pairs, np.array([True, False]))
+    larger = suspects.extend_sample(r, None, sample, numbers, pairs, np.array([True, False]))
     assert set(range(100)) | set(r.items[sample.items]) == set(r.items[larger.items])  # all items of the first team
     found = cs.MajorityVote().fit(r).copies_
     assert len(found) >= len(whole)

@@ -44,7 +44,6 @@ from ..kernels.types import Floats
 from .copy_suspects import (
     FEWEST_ITEMS,
     FEWEST_OTHERS,
-    Answers,
     Integers,
     Pairs,
     Sample,
@@ -56,6 +55,7 @@ from .copy_suspects import (
     extend_sample,
     find_suspects,
     is_copied,
+    look_up,
     typical_agreement,
 )
 from .sources import count_once
@@ -106,15 +106,14 @@ def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> 
     sample = draw_sample(r, gold, numbers)
     pairs, few = count_agreement(sample)
     usual = typical_agreement(sample, pairs)
-    everything = Answers(r)
     if sample.is_part:
-        pairs = count_closely(everything, pairs, usual)
+        pairs = count_closely(r, pairs, usual)
     suspect = find_suspects(pairs, usual)
     if not suspect.any() or len(np.unique(sample.half)) < 2:  # a few sequences may all be in one half
         return nobody
     judged = choose_pairs(r, pairs, suspect, few)
     if sample.is_part:
-        sample = extend_sample(everything, gold, sample, numbers, *judged)
+        sample = extend_sample(r, gold, sample, numbers, *judged)
     events = find_events(sample, *judged)
     by_all = np.ascontiguousarray(fit(sample.responses, sample.gold).matrices.transpose(2, 0, 1))
     copied, shared = events.suspect, 0.0
@@ -142,23 +141,9 @@ class Events(NamedTuple):
 
 def find_events(sample: Sample, pairs: Pairs, suspect: NDArray[np.bool_]) -> Events:
     """Return the common items of pairs, as many of each as can be looked at."""
-    n_workers = sample.responses.n_workers
-    by_worker = np.argsort(sample.worker, kind="stable")
-    ends = np.searchsorted(sample.worker[by_worker], np.arange(n_workers + 1))
-    # Each answer of the one who gave fewer is looked up among those of the other.
-    swap = np.diff(ends)[pairs.first] > np.diff(ends)[pairs.second]
-    one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
-    most = max(FEWEST_ITEMS, MOST_EVENTS // max(len(one), 1))
-    sizes = np.minimum(ends[one + 1] - ends[one], most)
-    pair = np.repeat(np.arange(len(one)), sizes)
-    starts = np.repeat(ends[one] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-    first = by_worker[np.arange(len(pair)) + starts]
-    code = sample.item * n_workers + sample.worker  # which is sorted
-    wanted = sample.item[first] * n_workers + other[pair]
-    second = np.minimum(np.searchsorted(code, wanted), len(code) - 1)
-    common = np.flatnonzero(code[second] == wanted)
-    pair, first, second = pair[common], first[common], second[common]
-    n_answers = np.maximum(np.diff(ends), 1)
+    n_workers, most = sample.responses.n_workers, max(FEWEST_ITEMS, MOST_EVENTS // max(len(pairs.first), 1))
+    pair, first, second = look_up(sample.worker, sample.item, n_workers, pairs, most)
+    n_answers = np.maximum(np.bincount(sample.worker, minlength=n_workers), 1)
     uncertainty = 1 / n_answers[pairs.first] + 1 / n_answers[pairs.second]
     return Events(pairs, suspect, uncertainty, pair, first, second, sample.label[first] == sample.label[second])
 

@@ -222,42 +222,47 @@ def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
     return usual
 
 
-class Answers:
-    """All answers, in which the common items of pairs can be looked up."""
+def look_up(
+    worker: Integers, item: Integers, n_workers: int, pairs: Pairs, most: int | None = None
+) -> tuple[Integers, Integers, Integers]:
+    """Return the common items of pairs: of which pair, and the answers of both, as indices.
 
-    def __init__(self, r: Responses) -> None:
-        self.responses = r
-
-    def count_lookups(self, pairs: Pairs) -> Integers:
-        """Return how many answers are looked up for each pair: those of the one who gave fewer."""
-        n_answers = self.responses.votes_per_worker()
-        return np.minimum(n_answers[pairs.first], n_answers[pairs.second])
-
-    def find_common(self, pairs: Pairs) -> tuple[Integers, Integers, NDArray[np.bool_]]:
-        """Return all common items of pairs: of which pair, which item, and whether they agree."""
-        r = self.responses
-        looked_at = np.zeros(r.n_workers, bool)
-        looked_at[pairs.first] = looked_at[pairs.second] = True
-        # Their answers in order of worker and item, where those of each worker begin, and the code of each, sorted.
-        order = np.flatnonzero(looked_at[r.worker])
-        order = order[np.argsort(r.worker[order], kind="stable")]
-        worker, items = r.worker[order].astype(np.int64), r.items_of(order)
-        offsets, codes = np.searchsorted(worker, np.arange(r.n_workers + 1)), worker * r.n_items + items
-        n_answers = np.diff(offsets)
-        swap = n_answers[pairs.first] > n_answers[pairs.second]
-        one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
-        pair = np.repeat(np.arange(len(one)), n_answers[one])
-        place = np.arange(len(pair)) + np.repeat(
-            offsets[one] - np.cumsum(n_answers[one]) + n_answers[one], n_answers[one]
-        )
-        wanted = other[pair] * r.n_items + items[place]
-        found = np.minimum(np.searchsorted(codes, wanted), len(items) - 1)
-        common = np.flatnonzero(codes[found] == wanted)
-        agree = r.label[order[place[common]]] == r.label[order[found[common]]]
-        return pair[common], items[place[common]], agree
+    Answers are in order of their items. Each answer of the one who gave fewer, or each of the first `most`, is looked
+    up among those of the other.
+    """
+    by_worker = np.argsort(worker, kind="stable")
+    ends = np.searchsorted(worker[by_worker], np.arange(n_workers + 1))
+    width = int(item.max(initial=0)) + 1
+    codes = worker[by_worker] * width + item[by_worker]  # which are sorted
+    n_answers = np.diff(ends)
+    swap = n_answers[pairs.first] > n_answers[pairs.second]
+    one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
+    sizes = n_answers[one] if most is None else np.minimum(n_answers[one], most)
+    pair = np.repeat(np.arange(len(one)), sizes)
+    first = by_worker[np.arange(len(pair)) + np.repeat(ends[one] - np.cumsum(sizes) + sizes, sizes)]
+    wanted = other[pair] * width + item[first]
+    found = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    common = np.flatnonzero(codes[found] == wanted)
+    return pair[common], first[common], by_worker[found[common]]
 
 
-def count_closely(answers: Answers, pairs: Pairs, usual: Floats) -> Pairs:
+def count_lookups(r: Responses, pairs: Pairs) -> Integers:
+    """Return how many answers are looked up for each pair: those of the one who gave fewer."""
+    n_answers = r.votes_per_worker()
+    return np.minimum(n_answers[pairs.first], n_answers[pairs.second])
+
+
+def find_common(r: Responses, pairs: Pairs) -> tuple[Integers, Integers, NDArray[np.bool_]]:
+    """Return all common items of pairs: of which pair, which item, and whether they agree."""
+    looked_at = np.zeros(r.n_workers, bool)
+    looked_at[pairs.first] = looked_at[pairs.second] = True
+    answer = np.flatnonzero(looked_at[r.worker])
+    item, label = r.items_of(answer), r.label[answer]
+    pair, first, second = look_up(r.worker[answer].astype(np.int64), item, r.n_workers, pairs)
+    return pair, item[first], label[first] == label[second]
+
+
+def count_closely(r: Responses, pairs: Pairs, usual: Floats) -> Pairs:
     """Return pairs of a sample with those counted in all answers that may be copies, and have few items in the sample.
 
     These are as many as can be looked up, in order of how improbable their agreement is. Others with too few items are
@@ -270,17 +275,17 @@ def count_closely(answers: Answers, pairs: Pairs, usual: Floats) -> Pairs:
     if not len(chosen):
         return pairs
     tail = betainc(np.maximum(n_agree[chosen], 1e-9), (n_common - n_agree)[chosen] + 1, expected[chosen])
-    hashes = hash_ids(answers.responses.workers)
+    hashes = hash_ids(r.workers)
     chosen = chosen[np.lexsort((hashes[pairs.first[chosen]] ^ hashes[pairs.second[chosen]], tail))]
-    chosen = chosen[np.cumsum(answers.count_lookups(pairs.of(chosen))) <= MOST_LOOKUPS]
-    pair, _, agree = answers.find_common(pairs.of(chosen))
+    chosen = chosen[np.cumsum(count_lookups(r, pairs.of(chosen))) <= MOST_LOOKUPS]
+    pair, _, agree = find_common(r, pairs.of(chosen))
     n_common[chosen] = np.bincount(pair, minlength=len(chosen))
     n_agree[chosen] = np.bincount(pair, agree, minlength=len(chosen))
     return pairs._replace(n_common=n_common, n_agree=n_agree)
 
 
 def extend_sample(
-    answers: Answers,
+    r: Responses,
     gold: NDArray[np.int32] | None,
     sample: Sample,
     numbers: Hashes,
@@ -288,13 +293,12 @@ def extend_sample(
     suspect: NDArray[np.bool_],
 ) -> Sample:
     """Return the sample with items added that pairs have in common, if they have few; as many of each as possible."""
-    r = answers.responses
     inside = np.zeros(r.n_items, bool)
     inside[sample.items] = True
     for which, most in ((suspect, MOST_OF_SUSPECTS), (~suspect, MOST_OF_OTHERS)):
         chosen = pairs.of(np.flatnonzero(which & (pairs.n_common < ENOUGH_SAMPLED)))
-        chosen = chosen.of(np.cumsum(answers.count_lookups(chosen)) <= MOST_LOOKUPS)
-        pair, item, _ = answers.find_common(chosen)
+        chosen = chosen.of(np.cumsum(count_lookups(r, chosen)) <= MOST_LOOKUPS)
+        pair, item, _ = find_common(r, chosen)
         order = np.lexsort((numbers[item], pair))
         pair, item = pair[order], item[order]
         rank = np.arange(len(pair)) - np.searchsorted(pair, pair)

@@ -331,7 +331,7 @@ def choose_trainer(
     else:
         trainers = {None: EstimatorTrainer(owner.classifier, rows, name_classes(r.classes), owner.seed)}
     losses = {
-        strength: log_loss(known[sample], judge_sample(trainer, known, sample, fold, base))
+        strength: log_loss(known[sample], blend(judge_by_fold(trainer, known, sample, fold), base))
         for strength, trainer in trainers.items()
     }
     units = np.unique(unit[sample], return_inverse=True)[1]
@@ -349,15 +349,13 @@ def choose_trainer(
     return found._replace(used=used, gain=gain, error=error, strength=best), trainers[best]
 
 
-def judge_sample(
-    trainer: Trainer, known: Floats, sample: NDArray[np.int64], fold: NDArray[np.int64], base: Floats
-) -> Floats:
-    """Return the probabilities of sampled rows by classifiers trained on the sampled rows of other folds."""
-    judged = np.empty((len(sample), known.shape[1]))
+def judge_by_fold(trainer: Trainer, known: Floats, rows: NDArray[np.int64], fold: NDArray[np.int64]) -> Floats:
+    """Return the probabilities of some rows, each by a classifier trained on those of them in other folds."""
+    judged = np.empty((len(rows), known.shape[1]))
     for number in range(N_FOLDS):
-        inside = fold[sample] == number
-        judged[inside] = ask_others(trainer, known, sample[~inside], sample[inside])
-    return blend(judged, base)
+        inside = fold[rows] == number
+        judged[inside] = ask_others(trainer, known, rows[~inside], rows[inside])
+    return judged
 
 
 def judge_out_of_fold(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], fold: NDArray[np.int64]) -> Floats:
@@ -365,9 +363,7 @@ def judge_out_of_fold(trainer: Trainer, known: Floats, pupils: NDArray[np.int64]
     judged = np.empty(known.shape)
     others = np.ones(len(known), bool)
     others[pupils] = False
-    for number in range(N_FOLDS):
-        inside = fold[pupils] == number
-        judged[pupils[inside]] = ask_others(trainer, known, pupils[~inside], pupils[inside])
+    judged[pupils] = judge_by_fold(trainer, known, pupils, fold)
     if others.any():
         judged[others] = ask_others(trainer, known, pupils, np.flatnonzero(others))
     return judged

@@ -292,8 +292,7 @@ def score_hidden(
 ) -> HeldOutScore:
     """Score hidden answers by the posterior and the expected counts (M, L, K) of a fit to the others."""
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
-    probability = np.einsum("ik,ik->i", posterior[item], shrink_rows(counts, worker, label))
-    logs = np.log(np.maximum(probability, 1e-300))
+    logs = log_chance(posterior[item], shrink_rows(counts, worker, label))
     if r.weight is not None:
         logs = logs * r.weight[hidden]
     totals = np.bincount(unit, weights=logs).astype(np.float64)

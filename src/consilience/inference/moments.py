@@ -235,12 +235,16 @@ def strongest_answers(responses: Responses) -> Responses:
         return responses
     pair = responses.item_of_answer() * responses.n_workers + responses.worker
     # Within a pair the heaviest comes first, and of equals the first label.
-    order = np.lexsort((-responses.weight, pair))
+    return responses.keep(find_first(np.lexsort((-responses.weight, pair)), pair)).unweighted()
+
+
+def find_first(order: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which entries are the first of those with the same code, which are next to each other in this order."""
     first = np.ones(len(order), bool)
-    first[1:] = pair[order][1:] != pair[order][:-1]
+    first[1:] = codes[order][1:] != codes[order][:-1]
     chosen = np.zeros(len(order), bool)
     chosen[order[first]] = True
-    return responses.keep(chosen).unweighted()
+    return chosen
 
 
 def answers_to_match(responses: Responses) -> Responses:
@@ -254,11 +258,7 @@ def answers_to_match(responses: Responses) -> Responses:
         return answers
     item, leader = answers.item_of_answer(), answers.leader[answers.worker]
     numbers = draw_numbers(0, hash_items(answers.keys)[item], hash_ids(answers.workers)[answers.worker])
-    order = np.lexsort((numbers, leader, item))
-    first = np.ones(len(order), bool)
-    first[1:] = (item[order][1:] != item[order][:-1]) | (leader[order][1:] != leader[order][:-1])
-    chosen = np.zeros(len(order), bool)
-    chosen[order[first]] = True
+    chosen = find_first(np.lexsort((numbers, leader, item)), item * answers.n_workers + leader)
     return replace(answers, worker=leader.astype(answers.worker.dtype)).keep(chosen)
 
 

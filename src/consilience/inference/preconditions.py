@@ -251,39 +251,28 @@ def check_prediction(owner: str, workers: WorkerModel) -> None:
     )
 
 
+def require_for_classes(n_bytes: float, problem: str, *instead: str | Sentence) -> None:
+    """Raise an error if what there is for each class cannot be held in memory."""
+    require_memory(n_bytes, problem, "Merge rare or misspelt labels.", NAME_CLASSES, *instead, keyword="classes")
+
+
 def check_moments(owner: str, r: Responses, effort: Effort, instead: Sentence) -> None:
     """Raise an error if the products that moments are matched by cannot be held in memory."""
-    require_memory(
-        effort.n_bytes,
-        f"{owner} needs the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes",
-        "Merge rare or misspelt labels.",
-        NAME_CLASSES,
-        instead,
-        keyword="classes",
-    )
+    needed = f"the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes"
+    require_for_classes(effort.n_bytes, f"{owner} needs {needed}", instead)
 
 
 def check_posteriors(owner: str, r: Responses) -> None:
     """Raise an error if the posteriors of all items cannot be held in memory."""
-    require_memory(
-        NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes,
-        f"{owner} needs probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes",
-        "Merge rare or misspelt labels.",
-        NAME_CLASSES,
-        "Or fuse the items in several parts.",
-        keyword="classes",
-    )
+    needed = f"probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
+    n_bytes = NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes
+    require_for_classes(n_bytes, f"{owner} needs {needed}", "Or fuse the items in several parts.")
 
 
 def check_transitions(owner: str, r: Responses) -> None:
     """Raise an error if the transition matrix cannot be held in memory."""
-    require_memory(
-        NUMBER * 2 * r.n_classes**2,
-        f"{owner} needs transitions for {r.n_classes:,} x {r.n_classes:,} classes",
-        "Merge rare or misspelt labels.",
-        NAME_CLASSES,
-        keyword="classes",
-    )
+    needed = f"transitions for {r.n_classes:,} x {r.n_classes:,} classes"
+    require_for_classes(NUMBER * 2 * r.n_classes**2, f"{owner} needs {needed}")
 
 
 def check_messages(owner: str, r: Responses, graph: Graph) -> None:

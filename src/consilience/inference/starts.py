@@ -166,25 +166,15 @@ def moments_of(owner: LatentRecipe, r: Responses, plain: Floats, prior: Floats, 
     given = fixed_prior(owner, r)
     answers = answers_to_match(r)
     effort = owner.estimate_moments(answers)
+    long = f"may take about {effort.describe_time()} for {voters(r).describe_size()}"
+    use = Sentence("Use {start}.", start="majority")
     if is_hopeless(answers, effort):
-        warn(
-            DataWarning(
-                f"The fit does not start from moments. They may take about {effort.describe_time()} for "
-                f"{voters(r).describe_size()}, and {plural(r.n_responses, 'answer')} are too few for so many entries.",
-                Sentence("Use {start}.", start="majority"),
-                keyword="start",
-            )
-        )
+        few = f"{plural(r.n_responses, 'answer')} are too few for so many entries"
+        warn(DataWarning(f"The fit does not start from moments. They {long}, and {few}.", use, keyword="start"))
         return None
     check_moments(owner.model, r, effort, Sentence("Or use {start}.", start="majority"))
     if effort.seconds > SLOW:
-        warn(
-            DataWarning(
-                f"The start from moments may take about {effort.describe_time()} for {voters(r).describe_size()}.",
-                Sentence("Use {start}.", start="majority"),
-                keyword="start",
-            )
-        )
+        warn(DataWarning(f"The start from moments {long}.", use, keyword="start"))
     found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
     for obstacle in find_obstacles(answers, found.confusion) if warns else ():
         warn(DataWarning(f"Moments are a poor start here. {obstacle}"))
