@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from consilience import MarkovField
 from consilience.metrics.labels import macro_f1
-from consilience.metrics.parameters import confusion_error
+from consilience.metrics.probabilities import confusion_error
 from consilience.simulate import network
 
 from .drawing import Panel, draw_curves

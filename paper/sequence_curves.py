@@ -13,7 +13,7 @@ import numpy as np
 
 from consilience import HiddenMarkov
 from consilience.metrics.labels import macro_f1
-from consilience.metrics.parameters import confusion_error, transition_error
+from consilience.metrics.probabilities import confusion_error, transition_error
 from consilience.simulate import sequences
 from consilience.simulate.results import Simulation
 

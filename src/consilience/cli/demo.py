@@ -11,7 +11,7 @@ from .. import metrics
 from ..answers.responses import Responses
 from ..api import fuse
 from ..errors import ConsilienceError, MissingDependencyError, first_line
-from ..metrics.parameters import rank_correlation
+from ..metrics.probabilities import rank_correlation
 from ..models.fitted import FittedModel
 from ..models.majority_vote import MajorityVote
 from ..reporting.page import check_installed, write_page

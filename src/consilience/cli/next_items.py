@@ -15,7 +15,7 @@ from ..formats.writing import write_table
 from ..models.fitted import FittedModel
 from ..models.loading import load
 from ..planning.next_items import add_label, list_next_items, list_stop_items
-from ..planning.next_questions import add_empty_label, list_questions
+from ..planning.next_questions import list_questions
 from .command import Record, tell
 from .commands import N_LISTED
 from .outputs import check_outputs
@@ -101,7 +101,7 @@ def ask_workers(
     n = N_LISTED if n is None and budget is None else n
     who, costs, limits = (None, cost, per_worker) if workers is None else _read_workers(workers, cost, per_worker)
     columns = list_questions(fitted.fusion_, n, who, budget, costs, limits, open_path(asked))
-    table, written = build_frame(columns, "pyarrow"), build_frame(add_empty_label(columns), "pyarrow")
+    table, written = build_frame(columns, "pyarrow"), build_frame(add_label(columns), "pyarrow")
     empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
     price = ("Questions", f"{table.num_rows:,}, for {sum(table['cost'].to_pylist()):g} in all")
     title = "Questions of {} to ask next"

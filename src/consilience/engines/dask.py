@@ -214,7 +214,7 @@ class Dask(Engine):
         )
 
 
-def _return(content: Any) -> Any:
+def _return(content: Result) -> Result:
     """Return what `Dask._send` has sent."""
     return content
 

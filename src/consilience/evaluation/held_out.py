@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..answers.hidden_answers import hide_answers
 from ..arguments import check_seed, is_number
 from ..checks.comparison import settle
-from ..engines import open_engine
+from ..engines import EngineLike, open_engine
 from ..errors import parameter_error
 from ..inference.hidden_fits import HeldOutScore, score_hidden
 from ..models.base import Model
@@ -18,14 +16,14 @@ from ..results.tables import count_answers
 
 def held_out_score(
     model: Model,
-    responses: Any,
-    graph: Any = None,
-    gold: Any = None,
+    responses: object,
+    graph: object = None,
+    gold: object = None,
     fraction: float = 0.1,
     seed: int = 0,
-    engine: Any = None,
-    features: Any = None,
-    item_prior: Any = None,
+    engine: EngineLike = None,
+    features: object = None,
+    item_prior: object = None,
 ) -> HeldOutScore:
     r"""Hide a fraction of the answers, fit a fresh copy of `model` on the rest, and score the hidden answers.
 

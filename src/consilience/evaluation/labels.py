@@ -57,7 +57,7 @@ class SpanEvaluation:
     relaxed: SpanScore
     n_invalid_transitions: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the same as plain numbers and dicts."""
         return {
             "strict": self.strict._asdict(),
@@ -97,7 +97,7 @@ class Evaluation:
     log_loss: float | None
     brier: float | None
     calibration_error: float | None
-    classes: tuple[tuple[Any, ClassScore], ...]
+    classes: tuple[tuple[object, ClassScore], ...]
     spans: SpanEvaluation | None = None
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class Evaluation:
         texts = [f"{name} {value:.3f}" for name, value in figures.items() if value is not None]
         return f"Evaluation({plural(self.n_matched, 'item')}: {', '.join(texts)})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the same as plain numbers, lists and dicts; each class as one dict."""
         figures = {name: value for name, value in vars(self).items() if name not in ("classes", "spans")}
         return {
@@ -163,7 +163,7 @@ class _Paired(NamedTuple):
     """
 
     classes: Values
-    names: list[Any]
+    names: list[object]
     guess: NDArray[np.int64]
     row: NDArray[np.int64]
     gold_row: NDArray[np.int64]
@@ -172,8 +172,8 @@ class _Paired(NamedTuple):
 
 
 def evaluate(
-    labels: Any,
-    gold: Any,
+    labels: object,
+    gold: object,
     item: str | None = None,
     label: str | None = None,
     sequence: str | None = None,
@@ -339,11 +339,11 @@ def _check_order(given: Table, known: Table) -> None:
         )
 
 
-def _list_distinct(column: pa.Array) -> list[Any]:
+def _list_distinct(column: pa.Array) -> list[object]:
     return list(dict.fromkeys(to_values(column).tolist()))
 
 
-def _doubt_names(strange: list[Any], labels: list[Any], possible: list[Any], some: bool) -> None:
+def _doubt_names(strange: list[object], labels: list[object], possible: list[object], some: bool) -> None:
     """Warn if known labels seem to be written in another way than the labels.
 
     Parameters
@@ -389,13 +389,13 @@ def _judge_spans(given: _Labels, known: _Labels, pair: _Paired) -> SpanEvaluatio
     return SpanEvaluation(span_score(*tags), relaxed_span_score(*tags), n_invalid + given.elsewhere.n_invalid)
 
 
-def _sort_keys(side: _Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+def _sort_keys(side: _Labels) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     """Return the number of each row's sequence, and that of its position."""
     owner, _ = encode_in_order_of_appearance(side.keys[0])
     return owner, np.unique(read_positions(side.keys[1], side.table.name), return_inverse=True)[1]
 
 
-def _name_classes(classes: Values, columns: list[tuple[Column, pa.Array]]) -> list[Any]:
+def _name_classes(classes: Values, columns: list[tuple[Column, pa.Array]]) -> list[object]:
     """Return the names of classes as the labels spell them: text that was compared as a number stays text.
 
     Each of `columns` is one as it was given and as it was compared; the first that holds a class names it.

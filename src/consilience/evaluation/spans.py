@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,14 +63,14 @@ class SpansEvaluation:
         texts = [text, *(f"{name} {value:.3f}" for name, value in figures.items() if value is not None)]
         return f"SpansEvaluation({plural(self.n_documents, 'document')}: {'; '.join(texts)})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the same as plain numbers, lists and dicts; each type as one dict."""
         scores = {name: getattr(self, name)._asdict() for name in ("strict", "relaxed", "type_only")}
         types = [{"type": name, **score._asdict()} for name, score in self.types]
         return {**vars(self), **scores, "types": types}
 
 
-def open_both(labels: Any, gold: Any) -> tuple[Any, Any]:
+def open_both(labels: object, gold: object) -> tuple[object, object]:
     """Return labels and known labels, as `Spans` where they hold spans, and paths as tables.
 
     A table of known spans has no texts. They are those of the labels; two tables of spans do without.
@@ -92,7 +91,7 @@ def open_both(labels: Any, gold: Any) -> tuple[Any, Any]:
     return found, gold
 
 
-def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
+def evaluate_spans(labels: object, gold: Spans) -> SpansEvaluation:
     """Compare fused spans with known ones; see `consilience.evaluate`."""
     found = labels.to_span_set() if isinstance(labels, FittedModel) else labels
     if isinstance(found, (str, os.PathLike)) or is_table(found):
@@ -140,7 +139,7 @@ def evaluate_spans(labels: Any, gold: Spans) -> SpansEvaluation:
     )
 
 
-def _read_table(given: Any, gold: Spans) -> Spans:
+def _read_table(given: object, gold: Spans) -> Spans:
     """Return the spans of a table, as `to_spans` gives it, in the texts that gold has. All of these count as read."""
     found = Spans.of(read_sole_spans(open_path(given), "labels", gold.documents, gold.texts, fused=True))
     assert found.gold is not None

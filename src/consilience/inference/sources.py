@@ -33,8 +33,7 @@ from ..engines.base import Engine, Placed
 from ..kernels.types import Floats, Integers, freeze
 from ..specs import is_whole
 from ..storage.answers import StoredResponses
-from ..storage.layout import StoredBlock
-from ..storage.opening import Opening
+from ..storage.layout import Opening, StoredBlock
 from ..storage.sampling import Sample, draw_sample, list_units, pick_sample
 from ..tasks.base import AnyTask
 from ..tasks.table_task import TABLE

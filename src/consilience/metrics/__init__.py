@@ -13,14 +13,17 @@ from .agreement import (
     pairwise_agreement,
 )
 from .labels import ClassScore, accuracy, class_f1, confusion_counts, macro_f1
-from .parameters import confusion_error, prior_error, rank_correlation, transition_error
 from .probabilities import (
     ReliabilityCurve,
     accuracy_at_coverage,
     brier,
     calibration_error,
+    confusion_error,
     log_loss,
+    prior_error,
+    rank_correlation,
     reliability_curve,
+    transition_error,
 )
 from .spans import (
     SpanScore,

@@ -10,6 +10,7 @@ recall over known ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arguments import to_floats
 from ..errors import InputError, first_line, shorten
 from ..kernels.types import Floats
-from ..tasks.tag_runs import BEGIN, INSIDE, OUTSIDE, TagSpans, find_spans, split_tags
+from ..tasks.tag_runs import BEGIN, INSIDE, OUTSIDE, find_spans, split_tags
 from ..tasks.texts import Marks
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class SpanScore(NamedTuple):
     n_correct: int
 
 
-def span_f1(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> float:
+def span_f1(gold: object, predicted: object, lengths: ArrayLike | None = None) -> float:
     """Return the strict span F1: a span counts if start, end and type are all right.
 
     Parameters
@@ -59,7 +60,7 @@ def span_f1(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> floa
     return span_score(gold, predicted, lengths).f1
 
 
-def span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> SpanScore:
+def span_score(gold: object, predicted: object, lengths: ArrayLike | None = None) -> SpanScore:
     """Return strict precision, recall and F1 of spans; arguments as for `span_f1`.
 
     Examples
@@ -67,12 +68,10 @@ def span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> S
     >>> span_score(["B", "I", "O", "B"], ["B", "I", "B", "I"])
     SpanScore(precision=0.5, recall=0.5, f1=0.5, n_gold=2, n_predicted=2, n_correct=1)
     """
-    true, found, _ = _both(gold, predicted, lengths)
-    n_correct = _count_common(true, found)
-    return make_score(n_correct, n_correct, len(true.start), len(found.start), n_correct)
+    return _compare(*_both(gold, predicted, lengths)).strict
 
 
-def relaxed_span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = None) -> SpanScore:
+def relaxed_span_score(gold: object, predicted: object, lengths: ArrayLike | None = None) -> SpanScore:
     """Return scores that count the part of each span that is right.
 
     Precision is the mean share of a predicted span that lies in gold spans of its type, recall the mean share of a gold
@@ -83,21 +82,10 @@ def relaxed_span_score(gold: Any, predicted: Any, lengths: ArrayLike | None = No
     >>> relaxed_span_score(["B", "I", "I", "I"], ["O", "B", "I", "O"]).recall
     0.5
     """
-    true, found, size = _both(gold, predicted, lengths)
-    kinds = [np.full(size, -1), np.full(size, -1)]
-    for spans, kind in zip((true, found), kinds, strict=True):
-        for start, stop, name in zip(*spans, strict=True):
-            kind[start:stop] = name
-    covered = np.concatenate([[0], np.cumsum((kinds[0] == kinds[1]) & (kinds[0] >= 0))])
-
-    def shares(spans: TagSpans) -> float:
-        return float(np.sum((covered[spans.stop] - covered[spans.start]) / (spans.stop - spans.start)))
-
-    n_correct = _count_common(true, found)
-    return make_score(shares(found), shares(true), len(true.start), len(found.start), n_correct)
+    return _compare(*_both(gold, predicted, lengths)).relaxed
 
 
-def count_invalid_transitions(tags: Any, lengths: ArrayLike | None = None) -> int:
+def count_invalid_transitions(tags: object, lengths: ArrayLike | None = None) -> int:
     """Return how many tags IOB2 does not allow where they stand: I-X that follows neither B-X nor I-X.
 
     Parameters
@@ -131,8 +119,8 @@ def make_score(found_right: float, true_found: float, n_gold: int, n_predicted: 
     return SpanScore(precision, recall, f1, n_gold, n_predicted, n_correct)
 
 
-def _both(gold: Any, predicted: Any, lengths: ArrayLike | None) -> tuple[TagSpans, TagSpans, int]:
-    """Return the spans of both, with types numbered alike, and the number of tokens."""
+def _both(gold: object, predicted: object, lengths: ArrayLike | None) -> Iterator[NDArray[np.int64]]:
+    """Yield the spans of both as rows, as `_rows` does, with types numbered alike; all tokens are one document."""
     true, true_lengths = _flatten(gold, lengths)
     found, found_lengths = _flatten(predicted, lengths)
     if not np.array_equal(true_lengths, found_lengths):
@@ -143,11 +131,12 @@ def _both(gold: Any, predicted: Any, lengths: ArrayLike | None) -> tuple[TagSpan
     first = np.zeros(len(true), bool)
     first[_firsts(true_lengths)] = True
     prefix, kind = split_tags([*true, *found])
-    spans = [find_spans(prefix[part], kind[part], first) for part in (slice(0, len(true)), slice(len(true), None))]
-    return spans[0], spans[1], len(true)
+    for part in (slice(0, len(true)), slice(len(true), None)):
+        spans = find_spans(prefix[part], kind[part], first)
+        yield np.stack([spans.kind, np.zeros_like(spans.kind), spans.start, spans.stop], axis=1)
 
 
-def _flatten(tags: Any, lengths: ArrayLike | None) -> tuple[list[Any], NDArray[np.int64]]:
+def _flatten(tags: object, lengths: ArrayLike | None) -> tuple[list[Any], NDArray[np.int64]]:
     entries = _to_list(tags)
     if entries and lengths is None and not isinstance(entries[0], str):
         nested = [sequence for sequence in map(_to_list, entries) if sequence]
@@ -160,9 +149,9 @@ def _flatten(tags: Any, lengths: ArrayLike | None) -> tuple[list[Any], NDArray[n
     return entries, sizes[sizes > 0]
 
 
-def _to_list(values: Any) -> list[Any]:
+def _to_list(values: object) -> list[Any]:
     try:
-        entries = values.tolist() if hasattr(values, "tolist") else list(values)
+        entries = values.tolist() if hasattr(values, "tolist") else list(values)  # type: ignore[call-overload]
     except TypeError:
         entries = None
     if not isinstance(entries, list):
@@ -170,7 +159,7 @@ def _to_list(values: Any) -> list[Any]:
     return entries
 
 
-def _read_lengths(lengths: Any, n_tags: int) -> NDArray[np.int64]:
+def _read_lengths(lengths: ArrayLike, n_tags: int) -> NDArray[np.int64]:
     try:
         sizes = to_floats(lengths)
     except ValueError as error:
@@ -180,13 +169,6 @@ def _read_lengths(lengths: Any, n_tags: int) -> NDArray[np.int64]:
     if sizes.sum() != n_tags:
         raise InputError(f"lengths sum to {sizes.sum():,.0f}, but there are {n_tags:,} tags.")
     return sizes.astype(np.int64)
-
-
-def _count_common(one: TagSpans, other: TagSpans) -> int:
-    """Return how many spans are in both; on either side no two begin at the same token."""
-    _, here, there = np.intersect1d(one.start, other.start, assume_unique=True, return_indices=True)
-    same = (one.stop[here] == other.stop[there]) & (one.kind[here] == other.kind[there])
-    return int(same.sum())
 
 
 class SpanScores(NamedTuple):
@@ -209,7 +191,11 @@ def compare_spans(gold: Marks, found: Marks) -> SpanScores:
     >>> [round(score.f1, 3) for score in compare_spans(gold, found)]
     [0.5, 0.933, 1.0]
     """
-    known, said = _rows(gold), _rows(found)
+    return _compare(_rows(gold), _rows(found))
+
+
+def _compare(known: NDArray[np.int64], said: NDArray[np.int64]) -> SpanScores:
+    """Return the scores of spans as rows, of which no side holds one twice."""
     right = count_common(known, said)
     shares = overlap_shares(said, known), overlap_shares(known, said)
     touched = [float((share > 0).sum()) for share in shares]

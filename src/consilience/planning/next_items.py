@@ -102,10 +102,10 @@ def list_next_items(found: Fusion, n: int, words: bool = False) -> dict[str, Col
 
 
 def add_label(columns: dict[str, Column]) -> dict[str, Column]:
-    """Return the columns with an empty one for the labels that a person gives, after those that identify the items."""
-    keys = [name for name in ("item", "sequence", "position") if name in columns]
-    n_rows = len(columns["random"])
-    return {name: columns[name] for name in keys} | {"label": pa.nulls(n_rows, pa.string())} | columns
+    """Return the columns with an empty one for the labels to come, after those that say which item, and whom to ask."""
+    asked = [name for name in ("item", "sequence", "position", "worker") if name in columns]
+    n_rows = len(next(iter(columns.values())))
+    return {name: columns[name] for name in asked} | {"label": pa.nulls(n_rows, pa.string())} | columns
 
 
 def find_entropy(posterior: Floats) -> Floats:

@@ -41,7 +41,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import entr
 
@@ -218,12 +217,6 @@ def list_questions(
     columns["gain"] = to_column(chosen.gain)
     columns["cost"] = to_column(crew.cost[chosen.workers])
     return columns
-
-
-def add_empty_label(columns: dict[str, Column]) -> dict[str, Column]:
-    """Return the columns with an empty one for the answers, after those that say who is asked what."""
-    asked = [name for name in ("item", "sequence", "position", "worker") if name in columns]
-    return {name: columns[name] for name in asked} | {"label": pa.nulls(len(columns["gain"]), pa.string())} | columns
 
 
 def check_limits(n: object, budget: object) -> tuple[int | None, float]:

@@ -133,6 +133,7 @@ def join_tables(parts: list[dict[str, Column]]) -> dict[str, Column]:
 
 def join(columns: list[Column]) -> Column:
     """Return columns of several parts as one."""
+    columns = [column for column in columns if len(column)] or columns[:1]  # an empty one may have any type
     if any(isinstance(column, np.ndarray) for column in columns):
         return np.concatenate([to_values(column) for column in columns])
     return pa.chunked_array(columns).combine_chunks()

@@ -6,7 +6,7 @@ simulated, and it can be replayed with a real crowd in which most workers answer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,13 @@ from ..arguments import is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
 from ..kernels.types import Floats
 from ..memory import require_memory
+from ..planning.next_questions import list_questions, read_costs
 from ..results.previews import build_report
-from .checks import check_whole
 from .results import Simulation
+from .workers import check_whole
 
 if TYPE_CHECKING:
+    from ..models.fitted import FittedModel
     from ..results.fusion import Fusion
 
 Policy = str | Callable[[Any, int], Any]
@@ -41,10 +43,10 @@ def campaign(
     crowd: Simulation | Responses,
     policy: Policy = "information",
     *,
-    truth: Any = None,
-    model: Any = None,
+    truth: object = None,
+    model: object = None,
     budget: float | None = None,
-    cost: Any = None,
+    cost: object = None,
     first: int = 2,
     batch: int | None = None,
     arrivals: int | None = None,
@@ -181,14 +183,14 @@ class Stock:
     draw: NDArray[np.uint64]
     revealed: NDArray[np.bool_]
     spent: float
-    cost: Any
+    cost: object
 
     @classmethod
-    def of(cls, pool: Responses, cost: Any, seed: int) -> Stock:
+    def of(cls, pool: Responses, cost: object, seed: int) -> Stock:
         """Return a stock of which nothing was bought yet."""
         codes, pair = np.unique(pool.item_of_answer() * pool.n_workers + pool.worker, return_inverse=True)
         item, worker = np.divmod(codes, pool.n_workers)
-        prices = _read_costs(cost, pool.workers.tolist())
+        prices = read_costs(cost, np.array(pool.workers.tolist(), object), "campaign")
         draw = draw_numbers(seed, hash_items(pool.keys)[item], hash_ids(pool.workers)[worker])
         order = np.lexsort((draw, item))
         counts = np.bincount(item, minlength=pool.n_items)
@@ -209,8 +211,6 @@ class Stock:
 
     def best_questions(self, found: Fusion, items: NDArray[np.int64], n: int, budget: float) -> NDArray[np.int64]:
         """Return the pairs that `next_questions` lists, of those to which there is an answer."""
-        from ..planning.next_questions import list_questions
-
         if self.spent >= budget:
             return np.empty(0, np.int64)
         missing = None
@@ -223,7 +223,7 @@ class Stock:
             missing = keys | {"worker": self.pool.workers[worker]}
         return self.find(list_questions(found, n, None, budget - self.spent, self.cost, None, None, missing))
 
-    def find(self, questions: Any) -> NDArray[np.int64]:
+    def find(self, questions: object) -> NDArray[np.int64]:
         """Return the pairs that a table of questions asks for; those without an answer are left out."""
         table, keys = open_frame(questions, "the table of the policy"), list(self.pool.key_columns())
         if any(name not in table.names for name in [*keys, "worker"]):
@@ -246,7 +246,7 @@ class Stock:
         return len(bought)
 
 
-def _open_crowd(crowd: Any, truth: Any) -> tuple[Responses, NDArray[np.int64], Graph | None]:
+def _open_crowd(crowd: object, truth: object) -> tuple[Responses, NDArray[np.int64], Graph | None]:
     """Return all answers, the true class of each item (-1 if it is not known), and the graph."""
     if isinstance(crowd, Simulation):
         if truth is not None:
@@ -264,7 +264,7 @@ def _open_crowd(crowd: Any, truth: Any) -> tuple[Responses, NDArray[np.int64], G
     return crowd, known.codes.astype(np.int64), None
 
 
-def _open_model(model: Any, graph: Graph | None) -> Any:
+def _open_model(model: object, graph: Graph | None) -> FittedModel:
     """Return the model to fit."""
     from ..models.dawid_skene import DawidSkene
     from ..models.fitted import FittedModel
@@ -276,9 +276,3 @@ def _open_model(model: Any, graph: Graph | None) -> Any:
     if model.recipe().takes_graph and graph is None:
         raise ParameterError(f"{type(model).__name__} needs a crowd with a graph.", keyword="model")
     return model
-
-
-def _read_costs(cost: Any, workers: Iterable[Any]) -> Floats:
-    from ..planning.next_questions import read_costs
-
-    return read_costs(cost, np.array(list(workers), object), "campaign")

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..arguments import is_whole
 from ..errors import ParameterError, Sentence, plural
 from ..kernels.types import Floats
 from ..memory import NUMBER, require_memory
-from .checks import as_probabilities, bad_parameter, check_between, check_whole, cumulate
 from .results import Simulation, TrueParameters
-from .workers import Crew, draw_answers, mislead
+from .workers import (
+    Crew,
+    as_probabilities,
+    bad_parameter,
+    check_between,
+    check_whole,
+    cumulate,
+    draw_answers,
+    mislead,
+)
 
 
 def independent(
@@ -84,10 +94,7 @@ def independent(
     streams = _Streams(seed)
     shares = _class_shares(prior, n_classes)
     truth = streams.truth.choice(n_classes, size=n_items, p=shares)
-    confusion = crew.draw_confusion(streams.workers)
-    apparent = mislead(streams.hard, truth, n_classes, hard)
-    responses = draw_answers(streams.answers, crew, confusion, apparent, np.arange(n_items))
-    return Simulation(responses, truth, TrueParameters(shares, confusion, crew.kinds(), crew.copies(), hard=hard))
+    return _draw_crowd(streams, crew, truth, np.arange(n_items), hard, prior=shares)
 
 
 def sequences(
@@ -157,12 +164,8 @@ def sequences(
     n_items = int(offsets[-1])
     # Draws from (0, 1], so that what has probability 0 never happens.
     truth = sample_chains(offsets, cumulate(start), cumulate(moves), 1.0 - streams.truth.random(n_items))
-    confusion = crew.draw_confusion(streams.workers)
     keys = Sequences(np.arange(n_sequences), offsets, np.arange(n_items) - np.repeat(offsets[:-1], lengths))
-    apparent = mislead(streams.hard, truth, n_classes, hard)
-    responses = draw_answers(streams.answers, crew, confusion, apparent, keys)
-    parameters = TrueParameters(start, confusion, crew.kinds(), crew.copies(), moves, start, hard=hard)
-    return Simulation(responses, truth, parameters)
+    return _draw_crowd(streams, crew, truth, keys, hard, prior=start, transition=moves, initial=start)
 
 
 def network(
@@ -224,16 +227,13 @@ def network(
     shares = _class_shares(prior, n_classes)
     truth = streams.truth.choice(n_classes, size=n_items, p=shares)
     source, target = draw_edges(streams.structure, truth, n_classes, n_edges, homophily)
-    confusion = crew.draw_confusion(streams.workers)
-    apparent = mislead(streams.hard, truth, n_classes, hard)
-    responses = draw_answers(streams.answers, crew, confusion, apparent, np.arange(n_items))
-    graph = Graph.from_edges(source, target, items=responses.items)
+    graph = Graph.from_edges(source, target, items=np.arange(n_items))
     # By Bayes' rule an edge speaks for agreement by the odds that it lies within a class, over those of any pair.
     alike = float(np.sum(shares**2))
     odds = np.log(max(homophily, 1e-9) * (1 - alike) / (max(1 - homophily, 1e-9) * alike)) if alike < 1 else 0.0
     coupling = max(float(odds), 0.0)
-    parameters = TrueParameters(shares, confusion, crew.kinds(), crew.copies(), coupling=coupling, hard=hard)
-    return Simulation(responses, truth, parameters, graph)
+    crowd = _draw_crowd(streams, crew, truth, np.arange(n_items), hard, prior=shares, coupling=coupling)
+    return replace(crowd, graph=graph)
 
 
 class _Streams:
@@ -245,14 +245,25 @@ class _Streams:
         self.truth, self.structure, self.workers, self.answers, self.hard = np.random.default_rng(seed).spawn(5)
 
 
+def _draw_crowd(
+    streams: _Streams, crew: Crew, truth: NDArray[np.int64], keys: Values | Sequences, hard: float, **true: Any
+) -> Simulation:
+    """Return what workers say about items whose truth was drawn from true parameters."""
+    confusion = crew.draw_confusion(streams.workers)
+    apparent = mislead(streams.hard, truth, crew.n_classes, hard)
+    responses = draw_answers(streams.answers, crew, confusion, apparent, keys)
+    parameters = TrueParameters(confusion=confusion, kinds=crew.kinds(), copies=crew.copies(), hard=hard, **true)
+    return Simulation(responses, truth, parameters)
+
+
 def _class_shares(prior: ArrayLike | None, n_classes: int) -> Floats:
     if prior is None:
         return np.full(n_classes, 1 / n_classes)
     return as_probabilities("prior", prior, (n_classes,))
 
 
-def _length_range(length: Any) -> tuple[int, int]:
-    ends = (length, length) if is_whole(length) else length
+def _length_range(length: int | tuple[int, int]) -> tuple[int, int]:
+    ends: Any = (length, length) if is_whole(length) else length
     paired = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_whole, ends))
     if not (paired and 1 <= ends[0] <= ends[1]):
         raise bad_parameter("length", "a whole number >= 1, or a pair (least, most) of them", length)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from ..answers.columns import objects
 from ..kernels.types import Floats
 from ..tasks.spans import Spans
 from ..tasks.texts import Marks, sort_marks
-from .checks import bad_parameter, check_between, check_whole
 from .crowds import _length_range
+from .workers import bad_parameter, check_between, check_whole
 
 # How many words an entity has, by probability.
 _WORDS_PER_ENTITY = (0.45, 0.35, 0.15, 0.05)
@@ -152,7 +152,7 @@ def _name_types(n_types: int) -> list[str]:
     return known[:n_types] if n_types <= len(known) else [f"T{number:04d}" for number in range(n_types)]
 
 
-def _draw_entities(rng: Any, sizes: NDArray[np.int64], density: float, n_types: int) -> _Entities:
+def _draw_entities(rng: np.random.Generator, sizes: NDArray[np.int64], density: float, n_types: int) -> _Entities:
     begins = (rng.random(int(sizes.sum())) < density).tolist()
     words = rng.choice(len(_WORDS_PER_ENTITY), len(begins), p=_WORDS_PER_ENTITY) + 1
     kinds = rng.integers(0, n_types, len(begins))
@@ -168,7 +168,7 @@ def _draw_entities(rng: Any, sizes: NDArray[np.int64], density: float, n_types: 
 
 
 def _write_texts(
-    rng: Any, sizes: NDArray[np.int64], entities: _Entities
+    rng: np.random.Generator, sizes: NDArray[np.int64], entities: _Entities
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
     """Return the texts, and where each word begins and ends; words of entities are capitalised."""
     n_words = int(sizes.sum())
@@ -188,7 +188,7 @@ def _write_texts(
 
 
 def _draw_marks(
-    rng: Any,
+    rng: np.random.Generator,
     sizes: NDArray[np.int64],
     entities: _Entities,
     readings: NDArray[np.int64],

@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.arrays import Crowd, Provenance, keep_weights
-from ..answers.columns import Values, to_column, to_values
+from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.hashing import Hashes, combine_hashes, hash_ids
 from ..answers.items import Sequences
 from ..answers.responses import Responses
@@ -178,16 +177,13 @@ class StoredResponses(Crowd):
             For each partition which of its items, or sequences.
         """
         parts = [self._pick_from(number, units[number]) for number in sorted(units)]
-        worker, label, weight, sizes = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:4])
-        keys: Values | Sequences
-        ids = [pa.concat_arrays([part for each in parts for part in each[4][i]]) for i in range(len(parts[0][4]))]
+        answers, items = zip(*parts, strict=True)
+        worker, label, weight, sizes, lengths = (np.concatenate(column) for column in zip(*answers, strict=True))
+        ids = [to_column(pa.chunked_array(columns)) for columns in zip(*items, strict=True)]
+        keys: Values | Sequences = to_values(ids[0])
         if self.in_sequences:
-            lengths = np.concatenate([each[5] for each in parts])
             offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            first = to_values(to_column(ids[0].take(pa.array(offsets[:-1]))))
-            keys = Sequences(first, offsets, to_values(to_column(ids[1])))
-        else:
-            keys = to_values(to_column(ids[0]))
+            keys = Sequences(to_values(ids[0].take(pa.array(offsets[:-1]))), offsets, to_values(ids[1]))
         return Responses(
             offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             worker=worker.astype(np.int32),
@@ -200,24 +196,29 @@ class StoredResponses(Crowd):
             provenance=Provenance(self.columns),
         )
 
-    def _pick_from(self, number: int, units: NDArray[np.int64]) -> tuple[Any, ...]:
-        """Return worker, label and weight of answers; of items their answers and keys; of sequences their items."""
-        file = ArrayFile.open(name_arrays(self.folder, number))
-        bounds = file.read("blocks")
-        items, lengths = units, np.empty(0, np.int64)
+    def _pick_from(self, number: int, units: NDArray[np.int64]) -> tuple[tuple[NDArray[np.generic], ...], list[Column]]:
+        """Return arrays of some units of a partition, and what identifies their items.
+
+        The arrays are worker, label and weight of answers; how many answers each item has; and how many items each
+        sequence has.
+        """
+        file, bounds, offsets = self._open(number)
+        items, lengths = self.items_of(number, units), np.empty(0, np.int64)
         if self.in_sequences:
-            starts = self._starts(number)
-            lengths = np.diff(starts)[units]
-            items = spread(starts[units], lengths)
-        offsets = join_offsets(file.read("offsets"), bounds[:, ITEM], bounds[:, ANSWER])
+            lengths = np.diff(self._starts(number))[units]
         sizes = np.diff(offsets)[items]
         answers = spread(offsets[items], sizes)
         block = np.searchsorted(bounds[:, ANSWER], answers, side="right") - 1
         row = file.read("rows")[bounds[block, ROW] + file.read("codes")[answers]]
-        worker, label = np.divmod(row, self.n_labels)
         weight = file.read("weight")[answers] if "weight" in file else np.ones(len(answers))
         keys = [to_column(column.take(pa.array(items))) for column in self.keys(number).values()]
-        return worker, label, weight, sizes, [[column] for column in keys], lengths
+        return (*np.divmod(row, self.n_labels), weight, sizes, lengths), keys
+
+    def _open(self, number: int) -> tuple[ArrayFile, NDArray[np.int64], NDArray[np.int64]]:
+        """Open the arrays of a partition; return also where its blocks begin, and the offsets of its items."""
+        file = ArrayFile.open(name_arrays(self.folder, number))
+        bounds = file.read("blocks")
+        return file, bounds, join_offsets(file.read("offsets"), bounds[:, ITEM], bounds[:, ANSWER])
 
     def items_of(self, number: int, units: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the items that are in some sequences of a partition; without sequences, the units themselves."""
@@ -232,9 +233,7 @@ class StoredResponses(Crowd):
 
     def who_answered(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the item, or sequence, and the worker of each answer of a partition."""
-        file = ArrayFile.open(name_arrays(self.folder, number))
-        bounds = file.read("blocks")
-        offsets = join_offsets(file.read("offsets"), bounds[:, ITEM], bounds[:, ANSWER])
+        file, bounds, offsets = self._open(number)
         ends = offsets[self._starts(number)] if self.in_sequences else offsets
         block = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds[:, ANSWER]))
         worker = file.read("rows")[bounds[block, ROW] + file.read("codes")] // self.n_labels

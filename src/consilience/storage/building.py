@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -69,7 +69,7 @@ DROP = "A missing answer needs no row: drop it."
 FILL = "Every answer must say who gave it about what: fill it in or drop the row."
 
 
-def find_key(scan: Scan, fingerprint: object, options: Mapping[str, Any]) -> str:
+def find_key(scan: Scan, fingerprint: object, options: Mapping[str, object]) -> str:
     """Return the key of the store of some files, read in some way."""
     release = [SCHEMA, __version__, partitioning.ROWS_PER_PARTITION, blocks.BLOCK_SIZE]
     content = json.dumps([release, scan.format.name, fingerprint, sorted(options.items())], default=str)
@@ -279,7 +279,7 @@ def split_stretch(
     vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
     found: dict[str, set[pa.DataType]] = {role: set() for role in (*keys, *vocabularies)}
     pieces, whole = list[Piece](), dict.fromkeys(found, scan.format.codec.all_text)
-    waiting, n_waiting, n_bytes, n_rows = list[dict[str, Any]](), 0, 0, 0
+    waiting, n_waiting, n_bytes, n_rows = list[dict[str, Column]](), 0, 0, 0
 
     def write() -> None:
         joined = {name: join([part[name] for part in waiting]) for name in waiting[0]}
@@ -306,7 +306,7 @@ def split_stretch(
             types.add(plain_type(given[role].type))
         if any(len(types) > 1 for types in found.values()):
             continue
-        ready: dict[str, Any] = {"row": row}
+        ready: dict[str, Column] = {"row": row}
         ready |= {role: vocabulary.encode(given[role]) for role, vocabulary in vocabularies.items()}
         if "weight" in columns:
             ready["weight"] = read_weights(table, columns["weight"])
@@ -342,7 +342,7 @@ def give_type(column: Column, kind: pa.DataType | None, name: str) -> pa.Array:
         ) from error
 
 
-def join(parts: list[Any]) -> Any:
+def join(parts: list[Column]) -> Column:
     """Return the parts of a column in one."""
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
 

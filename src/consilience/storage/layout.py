@@ -32,9 +32,10 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -46,6 +47,7 @@ from ..answers.blocks import Block, cut_blocks
 from ..answers.columns import Column
 from ..answers.hashing import hash_ids, hash_items
 from ..answers.responses import Responses
+from ..engines.base import Engine, Placed, Result, Total
 from ..errors import StoreError, first_line
 from ..formats.writing import sync
 from ..kernels.types import freeze
@@ -270,6 +272,69 @@ def list_blocks(
         ]
         first += n_items
     return blocks
+
+
+# Returns a block as it is worked on.
+Opener: TypeAlias = Callable[[StoredBlock], Block]
+
+
+class Opening(Engine):
+    """Work as another engine does, on groups of blocks, each of which is opened first.
+
+    The sum over a group is taken where its blocks are opened, and only such sums travel.
+
+    Parameters
+    ----------
+    inner : Engine
+        Where to work.
+    open_block : callable
+        Returns the block that a handle stands for.
+    """
+
+    def __init__(self, inner: Engine, open_block: Opener) -> None:
+        self.inner = inner
+        self.open_block = open_block
+
+    def place(self, blocks: Sequence[object]) -> Sequence[Placed]:
+        """Put groups of handles where they will be opened."""
+        return self.inner.place(blocks)
+
+    def map(self, function: Callable[..., Result], placed: Sequence[Placed], *shared: object) -> Iterator[Result]:
+        """Yield function(block, *shared) for each block of each group, in order."""
+        for results in self.inner.map(partial(run_group, function, self.open_block), placed, *shared):
+            yield from results
+
+    def sum(
+        self,
+        function: Callable[..., Result],
+        placed: Sequence[Placed],
+        add_up: Callable[[Iterable[Result]], Total],
+        combine: Callable[[Total, Total], Total],
+        *shared: object,
+    ) -> Total:
+        """Return the sum over all blocks of function(block, *shared)."""
+        return self.inner.total(partial(sum_group, function, add_up, self.open_block), placed, combine, *shared)
+
+
+def run_group(
+    function: Callable[..., Result],
+    open_block: Opener,
+    group: Sequence[StoredBlock],
+    *shared: object,
+) -> list[Result]:
+    """Call the function with each block of a group."""
+    return [function(open_block(handle), *shared) for handle in group]
+
+
+def sum_group(
+    function: Callable[..., Result],
+    add_up: Callable[[Iterable[Result]], Total],
+    open_block: Opener,
+    group: Sequence[StoredBlock],
+    *shared: object,
+) -> Total:
+    """Return the sum over the blocks of a group."""
+    return add_up(function(open_block(handle), *shared) for handle in group)
 
 
 # ---------------------------------------------------------------------------- folders that belong to one run

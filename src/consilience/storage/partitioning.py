@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -73,7 +73,7 @@ class GrowingVocabulary:
     Categories that occur in no row are known, but not seen.
     """
 
-    codes: dict[Any, int] = field(default_factory=dict)
+    codes: dict[object, int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     categorical: bool = True
 
@@ -161,7 +161,7 @@ class Piece(NamedTuple):
     offsets: NDArray[np.int64]
 
 
-def write_piece(path: Path, owners: Column, columns: Mapping[str, Any], n_partitions: int) -> Piece:
+def write_piece(path: Path, owners: Column, columns: Mapping[str, Column], n_partitions: int) -> Piece:
     """Write rows to a file, sorted by the partition of their owner: an item, or a sequence."""
     from ..kernels.layout import order_by
 

@@ -7,13 +7,14 @@ import re
 import secrets
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 from ..answers.classes import choose_classes
 from ..answers.responses import Responses
 from ..answers.slips import warn_of_silence
 from ..arguments import check_truth, to_path
-from ..engines import open_engine
+from ..engines import EngineLike, open_engine
 from ..engines.local import Threads
 from ..errors import DataWarning, listing, parameter_error, warn
 from ..formats.scanning import scan_table
@@ -40,11 +41,11 @@ def scan_responses(
     sequence: str | None = None,
     position: str | None = None,
     weight: str | None = None,
-    classes: Any = None,
+    classes: ArrayLike | None = None,
     duplicates: str = "error",
     drop_missing: bool = False,
     format: str | None = None,
-    engine: Any = None,
+    engine: EngineLike = None,
     resume: bool = False,
 ) -> StoredResponses:
     r"""Read answers that may be larger than memory.
@@ -91,7 +92,7 @@ def scan_responses(
     scan = scan_table(path, format)
     names = dict(zip(ROLES, (item, worker, label, sequence, position, weight), strict=True))
     fingerprint = scan.fingerprint()
-    options: dict[str, Any] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
+    options: dict[str, object] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
     unknown = [path for path, _, changed in fingerprint if changed is None]
     if unknown:
         warn(
