@@ -34,7 +34,7 @@ from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
 from ..inference.powers import POWERS, KnownScores, raise_in_place, raise_where
 from ..inference.preconditions import START_TABLES, check_matrices, fixed_prior, given_pair
-from ..inference.recipes.base import LatentRecipe, Plan, Recipe, refuse_disk, sum_pseudo_counts
+from ..inference.recipes.base import LatentRecipe, Plan, Recipe, refuse_disk
 from ..inference.recipes.independent import MomentRecipe, VoteRecipe, collect_votes
 from ..inference.sources import FEW, InMemory, OnDisk, Source
 from ..inference.structures.base import Statistics, Summary
@@ -364,7 +364,7 @@ def find_in_memory(
 class Due(NamedTuple):
     """What is kept of an update for its intervals, which are worked out when somebody asks for them."""
 
-    pseudo_counts: Floats  # (K,): of a worker's answers about each class
+    pseudo_counts: Floats  # (K,) or (1,): of a worker's answers about each class; see `WorkerModel`
     summary: Summary
     prior_is_known: bool
     raised: NDArray[np.bool_]  # of which items the posterior is raised to a power
@@ -376,7 +376,7 @@ def judge_fitted(
     """Return the intervals of a fit in memory; of an update they are due when somebody asks for them."""
     plan, best, evidence = fit.plan, fit.best, fit.found.calibrated.evidence
     if going_on is not None and plan.problem.graph is None:
-        pseudo_counts, is_known = sum_pseudo_counts(best.parameters.prior), fit.estimates.prior_is_known
+        pseudo_counts, is_known = fit.estimates.pseudo_counts, fit.estimates.prior_is_known
         return Due(pseudo_counts, best.statistics.summary, is_known, recipe.find_raised(near.responses))
     earlier, confidence = None if past is None else past.sums, fit.found.confidence
     intervals, sums = find_intervals(
@@ -452,7 +452,7 @@ def gather_estimates(
         confusion.transpose(0, 2, 1),
         workers.plain_counts(statistics.counts),
         learned.structure.mean,
-        sum_pseudo_counts(learned.prior),
+        workers.pseudo_counts(learned.prior),
         fixed_prior(recipe, source.responses) is not None,
         find_judged(source.responses, source.gold, problem.graph),
     )

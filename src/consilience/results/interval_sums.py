@@ -70,7 +70,7 @@ class Estimates(NamedTuple):
     confusion: Floats  # (M, K, A)
     counts: Floats  # (M, L, K): expected counts of answers
     prior: Floats  # (K,)
-    pseudo_counts: Floats  # (K,): of a worker's answers about each class
+    pseudo_counts: Floats  # (K,) or (1,): of a worker's answers about each class; see `WorkerModel`
     prior_is_known: bool
     judged: NDArray[np.bool_]  # (N,): whether answers to an item are judged by others
 

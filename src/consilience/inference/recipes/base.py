@@ -344,15 +344,10 @@ def split_prior(workers: WorkerModel, r: Crowd) -> tuple[Floats, Floats, Floats]
         smoothing = smoothing_array((off, diagonal), r.class_of_label, r.n_classes, r.n_workers)
         return workers.prior(np.where(meant, smoothing, PAIR[0]), "variational", unvoted).smoothing
 
-    # Worker models are linear in the pair as long as the diagonal is the larger one.
+    # `WorkerModel.prior` is linear in the pair as long as the diagonal is the larger one.
     low, high, both = at(1.0, 2.0), at(1.0, 3.0), at(2.0, 3.0)
     off, diagonal = both - high, high - low
     return freeze(off), freeze(diagonal), freeze(low - off - 2.0 * diagonal)
-
-
-def sum_pseudo_counts(prior: Prior) -> Floats:
-    """Return how many pseudo-counts a worker has for each class, on average, (K,)."""
-    return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
 
 
 def refuse_disk(**given: object) -> None:

@@ -147,8 +147,17 @@ class WorkerModel(ABC):
     def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
         """Return the prior that pseudo-counts (1 or M, L, K) of confusion matrices stand for.
 
-        `unvoted` (K,) are the class probabilities of an item that nobody answered.
+        `unvoted` (K,) are the class probabilities of an item that nobody answered. Where `smoothing` is a pair, off the
+        diagonal and on it, and the latter is the larger one, pseudo-counts must be linear in the pair (with a constant
+        part, if need be), whatever their shape: a pair that is learned is put together from its parts.
         """
+
+    def pseudo_counts(self, prior: Prior) -> Floats:
+        """Return how many pseudo-counts a worker has for each class, on average, (K,); (1,) if all classes share them.
+
+        This is for a prior whose pseudo-counts are (1 or M, L, K). A model whose prior has another shape overrides it.
+        """
+        return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
 
     @abstractmethod
     def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:
