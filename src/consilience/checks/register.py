@@ -16,11 +16,23 @@ from .subject import Subject
 
 
 class Check(NamedTuple):
-    """What looks at a result."""
+    """What looks at a result.
+
+    Attributes
+    ----------
+    find : callable
+        Takes a `Subject`, and yields a `Finding` for each thing it found. `fuse` warns of it, unless its `category` is
+        None.
+    place : str
+        The section of the report that shows more: the id of one with a `link` in `consilience.reporting.SECTIONS`. The
+        link comes after the remedies, so a finding without remedies has none.
+    later : bool
+        Whether it is done only for those who ask what was found. `fuse` then never warns of it, whatever the category.
+    """
 
     find: Callable[[Subject], Iterable[Finding]]
-    place: str = ""  # the section of the report that shows more
-    later: bool = False  # whether it is done only for those who ask what was found: `fuse` need not warn of it
+    place: str = ""
+    later: bool = False
 
 
 # By the kind of what they find, the most serious first.
