@@ -25,6 +25,7 @@ from consilience.engines.local import Threads
 from consilience.errors import DataWarning, Sentence
 from consilience.formats import register as formats
 from consilience.formats.annotation_tools import Answer, SharedRecords
+from consilience.formats.files import open_input
 from consilience.formats.records import Identity, write_records
 from consilience.formats.writing import check_table_path, write_table
 from consilience.inference.powers import raise_to
@@ -34,7 +35,7 @@ from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.inference.workers.register import WORKERS
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
-from consilience.reporting import charts
+from consilience.reporting import SECTIONS, charts
 from consilience.results.findings import Finding
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 
@@ -89,9 +90,35 @@ def test_the_loop_asks_nothing_but_the_contract():
 
 
 class TwiceWorkers(ConfusionWorkers):
-    """Confusion workers who keep an array of their own, and a column of the report."""
+    """Confusion workers with a prior in another shape, an array of their own, and a column of the report."""
 
     name: ClassVar[str] = "twice"
+
+    def reshape(self, prior, *shape):
+        """Return the prior with its pseudo-counts, and the parts of a learned one, in another shape."""
+        parts = prior.parts and tuple(part.reshape(len(part), *shape) for part in prior.parts)
+        return prior._replace(smoothing=prior.smoothing.reshape(len(prior.smoothing), *shape), parts=parts)
+
+    def unfold(self, prior):
+        return self.reshape(prior, self.n_labels, self.n_classes)
+
+    def prior(self, smoothing, estimation, unvoted):
+        return self.reshape(super().prior(smoothing, estimation, unvoted), -1)
+
+    def pseudo_counts(self, prior):
+        return super().pseudo_counts(self.unfold(prior))
+
+    def learn_prior(self, counts, mass, prior):
+        return self.reshape(super().learn_prior(counts, mass, self.unfold(prior)), -1)
+
+    def update(self, counts, mass, prior):
+        return super().update(counts, mass, self.unfold(prior))
+
+    def counted(self, counts, mass, prior):
+        return super().counted(counts, mass, self.unfold(prior))
+
+    def crowd(self, counts, mass, prior):
+        return super().crowd(counts, mass, self.unfold(prior))
 
     def further_arrays(self, found, counts):
         return {"twice_": 2 * self.plain_counts(counts)}
@@ -105,9 +132,10 @@ class TwiceWorkers(ConfusionWorkers):
 
 @pytest.mark.parametrize("name", ["dawid-skene", "hidden-markov", "markov-field"])
 def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
+    """Its prior is learned, and intervals use it, whatever shape it has."""
     monkeypatch.setitem(WORKERS, "twice", TwiceWorkers)
-    network = cs.simulate.network(80, n_workers=5, n_classes=2, seed=1)
-    sequences = cs.simulate.sequences(10, length=8, n_workers=5, n_classes=2, seed=1)
+    network = cs.simulate.network(80, n_workers=5, n_classes=3, seed=1)
+    sequences = cs.simulate.sequences(10, length=8, n_workers=5, n_classes=3, seed=1)
     r = sequences.responses if name == "hidden-markov" else network.responses
     graph = network.graph if name == "markov-field" else None
     model = models.model_class(name)(workers="twice").fit(r, graph=graph)
@@ -116,7 +144,10 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
     assert (model.smoothing_, model.power_) == (plain.smoothing_, plain.power_)
     further = model.fusion_.learned.further
     np.testing.assert_allclose(further["twice_"].sum(), 2 * r.n_responses)
-    np.testing.assert_allclose(model.worker_report()["doubled"].to_numpy(), 2 * r.votes_per_worker())
+    report = model.worker_report()
+    np.testing.assert_allclose(report["doubled"].to_numpy(), 2 * r.votes_per_worker())
+    assert report.drop_columns("doubled").to_pydict() == plain.worker_report().to_pydict()
+    np.testing.assert_array_equal(model.fusion_.intervals.prior, plain.fusion_.intervals.prior)
     model.save(tmp_path / "model")
     again = cs.load(tmp_path / "model")
     np.testing.assert_array_equal(again.fusion_.learned.further["twice_"], further["twice_"])
@@ -239,7 +270,8 @@ def test_a_new_engine_is_one_line(monkeypatch):
 
 def read_pipes(path, wanted):
     """Read a table whose columns are separated by pipes."""
-    head, *rows = (line.split("|") for line in Path(path).read_text(encoding="utf-8").split())
+    with open_input(path) as stream:
+        head, *rows = (line.split("|") for line in stream.read().decode().split())
     columns = dict(zip(head, zip(*rows, strict=True), strict=True))
     return pa.table({name: list(values) for name, values in columns.items() if not wanted or name in wanted}), head
 
@@ -275,7 +307,9 @@ def list_format(name):
 
 def test_a_new_format_is_one_line(tmp_path, monkeypatch):
     """It is read by its suffix and by its content, in memory and on disk, listed by the command, and written."""
-    codec = formats.Codec(read_pipes, write_pipes, lambda head, path: head.startswith(b"item|"), scan=scan_pipes)
+    codec = formats.Codec(
+        read=read_pipes, scan=scan_pipes, write=write_pipes, recognise=lambda head, path: head.startswith(b"item|")
+    )
     register_format(monkeypatch, "pipes", codec, "columns separated by pipes")
     for name in ("answers.pipes", "answers.txt"):
         (tmp_path / name).write_text("item|worker|label\n1|a|x\n1|b|x\n2|a|y\n2|b|y\n", encoding="utf-8")
@@ -289,15 +323,20 @@ def test_a_new_format_is_one_line(tmp_path, monkeypatch):
     result = run("fuse", tmp_path / "answers.pipes", "-o", tmp_path / "labels.pipes")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "labels.pipes").read_text(encoding="utf-8").startswith("item|label|confidence")
-    assert read_pipes(tmp_path / "labels.pipes", ["item", "label"])[0].to_pydict() == {
+    result = run("fuse", tmp_path / "answers.txt", "--format", "pipes", "--json")
+    assert json.loads(result.stdout)["items"] == 2, result.output
+    piped = run("fuse", "-", "--json", standard_input=(tmp_path / "answers.pipes").read_bytes())
+    assert json.loads(piped.stdout)["items"] == 2, piped.output
+    assert read_pipes(str(tmp_path / "labels.pipes"), ["item", "label"])[0].to_pydict() == {
         "item": ["1", "2"],
         "label": ["x", "y"],
     }
 
 
 def test_a_new_format_may_be_read_only(tmp_path, monkeypatch):
-    register_format(monkeypatch, "pipes", formats.Codec(read_pipes), "columns separated by pipes", read_only=True)
-    assert not list_format("pipes")["written"]
+    register_format(monkeypatch, "pipes", formats.Codec(read=read_pipes), "columns separated by pipes", read_only=True)
+    found = list_format("pipes")
+    assert (found["read"], found["written"]) == (["table"], False)
     with pytest.raises(cs.errors.InputError, match=r"cannot be written|no suffix that can be written"):
         check_table_path("labels.pipes")
     assert ".pipes" not in formats.usual_suffixes(formats.writable_formats())
@@ -378,6 +417,11 @@ def test_every_check_is_in_its_register():
     assert all(check.find.__doc__.count("\n") == 0 for check in checks.CHECKS.values())
 
 
+def test_every_place_is_a_section_that_the_report_links_to():
+    linked = {name for name, section in SECTIONS.items() if section.link}
+    assert {check.place for check in checks.CHECKS.values()} - {""} <= linked
+
+
 @pytest.mark.parametrize("warns", [True, False])
 def test_a_new_check_is_one_line(warns, tmp_path, monkeypatch):
     def find_toys(subject):
@@ -404,7 +448,7 @@ def test_a_new_check_is_one_line(warns, tmp_path, monkeypatch):
     assert ("\n  - All 1200 answers are toys.\n" in shown.stdout) is not warns
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "All 1200 answers are toys." in page
-    assert "Put them away. Or give gold= (--gold on the command line)." in page
+    assert 'Put them away. Or give gold= (--gold on the command line). <a href="#workers">See the workers</a>' in page
     figures = json.loads(run("fuse", tmp_path / "answers.csv", "--json").stdout)
     assert figures["findings"][-1] == {
         "kind": "toys",

@@ -168,7 +168,7 @@ def recognise_backwards(head, _path):
 @pytest.fixture
 def backwards(monkeypatch):
     """A format that can only be read, and is recognised by its content: one file and one line of the register."""
-    monkeypatch.setattr(delimited, "ODD", Codec(read_backwards, None, recognise_backwards), raising=False)
+    monkeypatch.setattr(delimited, "ODD", Codec(read=read_backwards, recognise=recognise_backwards), raising=False)
     added = Format("odd", (".odd",), "delimited:ODD", read_only=True)
     monkeypatch.setattr(register, "FORMATS", (*FORMATS, added))
 

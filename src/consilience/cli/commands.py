@@ -10,9 +10,9 @@ from ..models.register import MODELS
 from .command import Option, declare
 from .options import (
     COUNT_OR_NONE,
-    NAMES,
     ROLES,
     SHARE,
+    FormatName,
     Settings,
     Value,
     read_accuracy,
@@ -151,7 +151,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
             "--classes": {"type": Value(read_classes)},
             "--prior": {"type": Value(read_prior)},
             "--calibration": {"type": Value(read_calibration)},
-            "--format": {"type": NAMES},
+            "--format": {"type": FormatName()},
             "--seed": {"type": COUNT_OR_NONE},
             "--undecided": {"type": SHARE},
             "--content": OF_REPORT,
@@ -391,7 +391,7 @@ def evaluate() -> None:
           {DROP_MISSING}
         """,
         {
-            "--from": {"name": "format", "type": NAMES},
+            "--from": {"name": "format", "type": FormatName()},
             "--to": {"type": click.Choice([*(each.name for each in span_formats()), "masks", *LAYOUTS])},
         },
     ),

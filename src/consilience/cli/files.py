@@ -163,10 +163,9 @@ def describe_formats() -> list[Record]:
 
 
 def _describe_format(each: Format) -> Record:
-
     codec = each.codec
     holds = {
-        "table": codec.write is not None,
+        "table": each.kind == "table",
         "spans": codec.read_spans is not None,
         "answers": codec.write_labels is not None,
         "masks": codec.read_masks is not None,

@@ -9,10 +9,11 @@ from textwrap import dedent
 from typing import Any, TypeAlias
 
 import click
+from click.shell_completion import CompletionItem
 from click.types import convert_type
 
 from ..answers.dialects.register import list_names
-from ..formats.register import FORMATS, usual_suffixes, writable_formats
+from ..formats import register
 from .command import Option, keep_asked
 
 # Parameters of an option.
@@ -24,9 +25,6 @@ CALIBRATIONS = ("hidden answers", "gold", "none")
 PRIORS = ("learn", "uniform")
 # Forms of tables, see `answers.dialects`.
 FORMS = tuple(list_names())
-# Formats that may be named.
-NAMES = click.Choice([*(each.name for each in FORMATS), *FORMS])
-TABLES = usual_suffixes(writable_formats())
 
 COUNT, COUNT_OR_NONE, SHARE = click.IntRange(min=1), click.IntRange(min=0), click.FloatRange(0, 1)
 # What the class of commands reads, and their functions do not.
@@ -109,6 +107,25 @@ class Value(click.ParamType):  # type: ignore[type-arg]
             return self.read(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class FormatName(click.ParamType):  # type: ignore[type-arg]
+    """The name of a format of files, or of a form of tables, that the registers have when it is given."""
+
+    name = "format"
+
+    @property
+    def choice(self) -> click.Choice[str]:
+        """One of these names."""
+        return click.Choice([*(each.name for each in register.FORMATS), *FORMS])
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """Return the name."""
+        return self.choice.convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that begin with a text."""
+        return self.choice.shell_complete(ctx, param, incomplete)
 
 
 def split(text: str) -> list[str]:

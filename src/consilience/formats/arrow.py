@@ -162,11 +162,11 @@ def _ends_with(path: str, mark: bytes) -> bool:
 
 
 PARQUET = Codec(
-    _read_parquet,
-    _write_parquet,
-    _recognise_parquet,
+    read=_read_parquet,
     scan=_scan_parquet,
     cut=_cut_parquet,
     count_rows=lambda path: sum(_read_sizes(path)),
+    write=_write_parquet,
+    recognise=_recognise_parquet,
 )
-ARROW = Codec(_read_arrow, _write_arrow, _recognise_arrow, scan=_scan_arrow)
+ARROW = Codec(read=_read_arrow, scan=_scan_arrow, write=_write_arrow, recognise=_recognise_arrow)

@@ -126,7 +126,7 @@ def _read(usual: str, path: str, wanted: Collection[str] | None) -> tuple[pa.Tab
             f"{layout.place(table.num_rows - 1)}: a quote is opened and never closed.",
             'Close it, or double a quote that is part of the text and quote the field ("5"" disk").',
         )
-    return pa.table({name: read_integers(table.column(name)) for name in chosen}), names
+    return pa.table({name: files.read_integers(table.column(name)) for name in chosen}), names
 
 
 def _scan(usual: str, path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
@@ -157,19 +157,6 @@ def _find_lines(usual: str, path: str) -> Iterator[int]:
                 yield start
             header &= not record
             start = reader.line_num + 1
-
-
-def read_integers(texts: Any) -> Any:
-    """Return `texts` as int64 if each is exactly how its integer is written; as null if all are null."""
-    if texts.null_count == len(texts):
-        return pa.chunked_array([pa.nulls(len(texts))])
-    try:
-        numbers = pc.cast(texts, pa.int64())
-    except pa.ArrowInvalid:
-        return texts
-    unique = pc.unique(texts)
-    # Arrow knows several types of text, and columns of different types are never equal.
-    return numbers if pc.cast(pc.cast(unique, pa.int64()), unique.type).equals(unique) else texts
 
 
 def _ends_in_quote(path: str) -> bool:

@@ -17,6 +17,7 @@ from typing import IO, Any, AnyStr, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..answers.tables import check_names
 from ..errors import InputError, MissingDependencyError, first_line
@@ -70,17 +71,23 @@ def find_format(path: str) -> Format | None:
     head = _read_head(path)
     if path == STANDARD_INPUT:
         _refuse_tools(head)
-        return _find_text_format(head)
+        tables = (each for each in readable_formats() if each.kind == "table" and each.text)
+        return next((each for each in tables if _recognises(each, head, path)), None) or _find_text_format(head)
     for each in readable_formats():
-        if each.codec.recognise is not None and each.codec.recognise(head, path):
+        if _recognises(each, head, path):
             return each
     return next((each for each in readable_formats() if each.fits(path)), None)
+
+
+def _recognises(format: Format, head: bytes, path: str) -> bool:
+    """Tell whether the content of a file shows its format."""
+    return format.codec.recognise is not None and format.codec.recognise(head, path)
 
 
 def _refuse_tools(head: bytes) -> None:
     """Raise an error for the export of an annotation tool on standard input, which is read more than once."""
     for each in readable_formats():
-        if each.outputs and each.codec.recognise is not None and each.codec.recognise(head, "-.csv"):
+        if each.outputs and _recognises(each, head, "-.csv"):
             raise InputError(
                 f"Standard input must be a table, and this looks like a file of an annotation tool ({each.name}).",
                 "Give the name of the file.",
@@ -369,3 +376,16 @@ def _find_system(path: str) -> tuple[Any, str]:
         return found
     except (ValueError, ImportError) as error:  # no such protocol, or its package is missing
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the address.") from error
+
+
+def read_integers(texts: Any) -> Any:
+    """Return `texts` as int64 if each is exactly how its integer is written; as null if all are null."""
+    if texts.null_count == len(texts):
+        return pa.chunked_array([pa.nulls(len(texts))])
+    try:
+        numbers = pc.cast(texts, pa.int64())
+    except pa.ArrowInvalid:
+        return texts
+    unique = pc.unique(texts)
+    # Arrow knows several types of text, and columns of different types are never equal.
+    return numbers if pc.cast(pc.cast(unique, pa.int64()), unique.type).equals(unique) else texts

@@ -190,7 +190,7 @@ def _find_lines(path: str) -> Iterator[int]:
     return (number for number, _ in files.numbered_lines(path))
 
 
-JSON_LINES = Codec(_read, _write, _recognise, _find_lines, scan=_scan_lines)
+JSON_LINES = Codec(read=_read, scan=_scan_lines, write=_write, recognise=_recognise, find_lines=_find_lines)
 
 # -------------------------------------------------------------------------------------------------------- traps
 

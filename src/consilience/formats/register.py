@@ -70,7 +70,7 @@ class Verdicts(NamedTuple):
         raise InputError(f"It is not clear which question of {path!r} these labels answer: {listing(found)}.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Codec:
     """What the file of a format offers; None for what the format does not have.
 
@@ -78,7 +78,8 @@ class Codec:
     ----------
     read : callable
         Takes a path and the names of the columns to read (None: all). Returns a `pyarrow.Table` with those of them that
-        exist, and the names of all columns in the file.
+        exist, and the names of all columns in the file. Formats of text open the path with `files.open_input`, since it
+        may be compressed, or be that of standard input, and turn text into numbers with `files.read_integers`.
     scan : callable
         As `read`, for files larger than memory: returns an iterator over tables of some of the rows, in order. It takes
         a range of parts too, if files are cut.
@@ -90,7 +91,8 @@ class Codec:
     all_text : bool
         Whether `scan` returns every column as text, in which whole numbers are written as such.
     write : callable
-        Takes a `pyarrow.Table` and a path, whose suffix is one of the format's.
+        Takes an iterable of `pyarrow.Table`, whose rows follow each other, and a path, whose suffix is one of the
+        format's.
     recognise : callable
         Takes the first bytes of a file, decompressed, and its path. Returns True only where the content leaves no
         doubt that the file has this format, whatever its suffix.
@@ -113,6 +115,10 @@ class Codec:
     """
 
     read: Callable[[str, Collection[str] | None], tuple[pa.Table, list[str]]] | None = None
+    scan: Callable[..., tuple[Iterator[pa.Table], list[str]]] | None = None
+    cut: Callable[[str, int], list[tuple[int, range]]] | None = None
+    count_rows: Callable[[str], int] | None = None
+    all_text: bool = False
     write: Callable[[Iterable[pa.Table], str], None] | None = None
     recognise: Callable[[bytes, str], bool] | None = None
     find_lines: LineFinder | None = None
@@ -122,10 +128,6 @@ class Codec:
     write_labels: Callable[[Verdicts, str, str], None] | None = None
     read_masks: Callable[[str], Masks] | None = None
     write_masks: Callable[[Masks | FusedMasks, str], None] | None = None
-    scan: Callable[..., tuple[Iterator[pa.Table], list[str]]] | None = None
-    cut: Callable[[str, int], list[tuple[int, range]]] | None = None
-    count_rows: Callable[[str], int] | None = None
-    all_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,8 +211,9 @@ def readable_formats() -> list[Format]:
 def writable_formats() -> list[Format]:
     """Return the formats in which tables can be written.
 
-    >>> [each.name for each in writable_formats()]
-    ['csv', 'tsv', 'jsonl', 'parquet', 'arrow']
+    >>> names = [each.name for each in writable_formats()]
+    >>> "csv" in names, "conll" in names
+    (True, False)
     """
     return [each for each in FORMATS if each.kind == "table" and not each.read_only]
 
@@ -235,7 +238,7 @@ def list_suffixes(formats: Iterable[Format]) -> list[str]:
 def usual_suffixes(formats: Iterable[Format]) -> str:
     """Return the usual suffix of each format, for a help text.
 
-    >>> usual_suffixes(writable_formats())
-    '.csv .tsv .jsonl .parquet .arrow'
+    >>> usual_suffixes(each for each in FORMATS if each.name in ("csv", "jsonl"))
+    '.csv .jsonl'
     """
     return " ".join(each.suffixes[0] for each in formats if each.suffixes)

@@ -33,8 +33,7 @@ from ..answers.tables import Table
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import InputError, Sentence, StoreError, first_line, quietly
-from ..formats.delimited import read_integers
-from ..formats.files import is_remote, quote_path
+from ..formats.files import is_remote, quote_path, read_integers
 from ..formats.scanning import Scan, Stretch
 from ..formats.writing import sync
 from ..version import __version__

@@ -100,7 +100,7 @@ class GrowingVocabulary:
 
         Values are sorted, and categories keep their order. Text that is whole numbers becomes integers, if asked for.
         """
-        from ..formats.delimited import read_integers
+        from ..formats.files import read_integers
 
         order = np.array(sorted(self.seen), np.int64)
         column = pa.array(list(self.codes), kind).take(pa.array(order))
