@@ -55,9 +55,9 @@ from ..specs import (
     Sizes,
 )
 from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
-from .em import Fit, Problem, maximise
+from .em import maximise
 from .hidden_fits import find_by_hidden, mean_and_error
-from .recipes.base import LatentRecipe
+from .recipes.base import Fitting, LatentRecipe
 from .sources import InMemory
 
 log = logging.getLogger("consilience")
@@ -212,8 +212,9 @@ def blend(probabilities: Floats, base: Floats) -> Floats:
     return np.asarray((1 - BLEND) * probabilities + BLEND * base)
 
 
-def guide_by_features(owner: LatentRecipe, source: InMemory, problem: Problem, fit: Fit) -> Guided:
+def guide_by_features(fitting: Fitting) -> Guided:
     """Return the answers with what features say of their items, from a fit without features."""
+    owner, source, problem, fit = fitting
     r, features, plain = source.responses, source.features, replace(source, features=None)
     assert features is not None
     told = source.find_told()
@@ -235,7 +236,7 @@ def guide_by_features(owner: LatentRecipe, source: InMemory, problem: Problem, f
     if not found.used:
         warn_of_silence(r, features, found)
         return Guided(plain, found, alone, features.names)
-    n_rounds = ROUNDS if err_independently(owner, plain, problem, fit) else 1
+    n_rounds = ROUNDS if err_independently(fitting._replace(source=plain)) else 1
     labels = known.argmax(axis=1)
     for number in range(1, n_rounds + 1):
         log.info("Learning from features: round %d of at most %d", number, n_rounds)
@@ -287,11 +288,11 @@ def compare_opinions(source: InMemory, opinion: Opinion, alone: Floats, posterio
     )
 
 
-def err_independently(owner: LatentRecipe, source: InMemory, problem: Problem, fit: Fit) -> bool:
+def err_independently(fitting: Fitting) -> bool:
     """Tell whether workers seem to err independently of each other, and from item to item; not if it is unknown."""
-    if source.responses.sequences is not None:
+    if fitting.source.responses.sequences is not None:
         return False
-    found = find_by_hidden(owner, source, problem, fit)[0]
+    found = find_by_hidden(fitting)[0]
     return found.n_hidden > 0 and found.power >= INDEPENDENT
 
 

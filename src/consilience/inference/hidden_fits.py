@@ -27,7 +27,6 @@ from ..errors import ParameterError
 from ..kernels.types import Floats
 from .cells import Cells
 from .em import (
-    Fit,
     Parameters,
     Problem,
     expect,
@@ -47,7 +46,7 @@ from .powers import (
     score_powers,
     weigh_powers,
 )
-from .recipes.base import LatentRecipe
+from .recipes.base import Fitting
 from .sources import HIDDEN, InMemory, Totals, choose_folds
 from .structures.base import Statistics, exchange
 
@@ -122,19 +121,14 @@ class Rest(NamedTuple):
 
 
 def find_by_hidden(
-    owner: LatentRecipe,
-    source: InMemory,
-    problem: Problem,
-    fit: Fit,
-    totals: Totals | None = None,
-    earlier: Evidence | None = None,
+    fitting: Fitting, totals: Totals | None = None, earlier: Evidence | None = None
 ) -> tuple[Calibration, Floats, list[Fold], Evidence]:
     """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit.
 
     With it come the log weight of each of `POWERS`, the hidden answers, and what is known of all batches so far.
     """
-    r = source.responses
-    scores, folds = judge_hidden(owner, source, problem, fit, totals)
+    r = fitting.source.responses
+    scores, folds = judge_hidden(fitting, totals)
     n_hidden = sum(
         len(fold.answer) if r.weight is None else len(each) for fold, each in zip(folds, scores, strict=True)
     )
@@ -149,29 +143,28 @@ def find_by_hidden(
     return Calibration(choose_power(*leads), round(evidence.sizes[1])), weigh_powers(*leads), folds, evidence
 
 
-def judge_hidden(
-    owner: LatentRecipe, source: InMemory, problem: Problem, fit: Fit, totals: Totals | None = None
-) -> tuple[list[Floats], list[Fold]]:
+def judge_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[list[Floats], list[Fold]]:
     """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
+    recipe, source, problem, fit = fitting
     r = source.responses
     n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
     scores, folds = list[Floats](), list[Fold]()
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
-    if r.silence_counts or owner.max_iter == 0 or n_units < 2 or r.n_classes < 2:
+    if r.silence_counts or recipe.max_iter == 0 or n_units < 2 or r.n_classes < 2:
         return scores, folds
     start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
     share, n_folds = choose_folds(n_units, None if r.sequences is None else n_responses)
     # Earlier batches are shown: if they are larger than this one, few of all answers are hidden at a time.
     few = share < HIDDEN or count_earlier(problem) > r.n_responses
-    hiding = hide_answers(r, share, owner.seed, n_folds, None if totals is None else n_units)
+    hiding = hide_answers(r, share, recipe.seed, n_folds, None if totals is None else n_units)
     for number, (hidden, unit) in enumerate(hiding, 1):
         log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
         if not few:
-            rest = fit_rest(owner, source, problem, start, hidden, owner.max_iter)
+            rest = fit_rest(fitting, start, hidden, recipe.max_iter)
         elif totals is not None or (r.sequences is None and problem.graph is None):
-            rest = exchange_items(owner, source, problem, fit, start, hidden)
+            rest = exchange_items(fitting, start, hidden)
         else:
-            rest = fit_rest(owner, source, problem, start, hidden, 0)
+            rest = fit_rest(fitting, start, hidden, 0)
         apart = r.sequences is None and problem.graph is None
         judging = find_judging(rest.item, rest.gold, rest.n_left if apart else None)
         answer = np.flatnonzero(hidden)[judging]
@@ -193,35 +186,22 @@ def count_earlier(problem: Problem) -> float:
     return 0.0 if problem.earlier is None else float(problem.earlier.counts.sum())
 
 
-def fit_rest(
-    owner: LatentRecipe,
-    source: InMemory,
-    problem: Problem,
-    start: Parameters,
-    hidden: NDArray[np.bool_],
-    max_iter: int,
-) -> Rest:
+def fit_rest(fitting: Fitting, start: Parameters, hidden: NDArray[np.bool_], max_iter: int) -> Rest:
     """Fit the model to the answers that are not hidden; with `max_iter=0`, only count them once again."""
+    recipe, source, problem, _ = fitting
     shown, item = source.keep(~hidden), source.responses.items_of(np.flatnonzero(hidden))
-    rest = pose_again(owner, shown, problem, start, problem.graph)
-    again = run_em(rest, start, max_iter, owner.tol, owner.callback)
+    rest = pose_again(fitting, shown, start, problem.graph)
+    again = run_em(rest, start, max_iter, recipe.tol, recipe.callback)
     n_left = np.diff(shown.responses.offsets)[item]
     if shown.responses.sequences is not None or problem.graph is not None:
         return Rest(rest, again.statistics, again.parameters, item, n_left, shown.gold)
     # Independent items can be judged without the others.
     items, item = np.unique(item, return_inverse=True)
     few = shown.about(items)
-    return Rest(pose_again(owner, few, problem, start), again.statistics, again.parameters, item, n_left, few.gold)
+    return Rest(pose_again(fitting, few, start), again.statistics, again.parameters, item, n_left, few.gold)
 
 
-def exchange_items(
-    owner: LatentRecipe,
-    source: InMemory,
-    problem: Problem,
-    fit: Fit,
-    start: Parameters,
-    hidden: NDArray[np.bool_],
-) -> Rest:
+def exchange_items(fitting: Fitting, start: Parameters, hidden: NDArray[np.bool_]) -> Rest:
     r"""Count the answers that are not hidden, at the parameters of the fit.
 
     If few answers of many are hidden, posteriors of other items hardly change. So only items to which some are hidden
@@ -231,23 +211,22 @@ def exchange_items(
 
     In a sample of sequences, all of them are.
     """
-    r = source.responses
+    before = fitting.source
+    r = before.responses
     item = r.items_of(np.flatnonzero(hidden))
-    before = source
     if r.sequences is None:
         items, item = np.unique(item, return_inverse=True)
-        before, hidden = source.about(items), hidden[r.answers_about(items)[0]]
+        before, hidden = before.about(items), hidden[r.answers_about(items)[0]]
     after = before.keep(~hidden)
-    posed = [pose_again(owner, answers, problem, start) for answers in (before, after)]
-    statistics = exchange(fit.statistics, *(expect(each, start) for each in posed))
+    posed = [pose_again(fitting, answers, start) for answers in (before, after)]
+    statistics = exchange(fitting.fit.statistics, *(expect(each, start) for each in posed))
     return Rest(posed[1], statistics, start, item, np.diff(after.responses.offsets)[item], before.gold)
 
 
-def pose_again(
-    owner: LatentRecipe, source: InMemory, problem: Problem, start: Parameters, graph: Graph | None = None
-) -> Problem:
+def pose_again(fitting: Fitting, source: InMemory, start: Parameters, graph: Graph | None = None) -> Problem:
     """Return the problem of some of its answers, or items, with a prior that is not learned again."""
-    posed = owner.pose(source, problem.structure, graph, problem.engine)
+    problem = fitting.problem
+    posed = fitting.recipe.pose(source, problem.structure, graph, problem.engine)
     return replace(posed, prior=start.prior, earlier=problem.earlier)
 
 

@@ -34,7 +34,7 @@ from ..answers.gold import Gold
 from ..answers.hashing import draw_units
 from ..answers.vocabulary import VERY_MANY
 from ..errors import DataWarning, Sentence, warn
-from ..inference.em import Fit, Problem, infer_left_out
+from ..inference.em import infer_left_out
 from ..inference.guidance import Opinion
 from ..inference.hidden_fits import Judged, find_by_hidden
 from ..inference.powers import (
@@ -52,7 +52,7 @@ from ..inference.powers import (
     score_gold,
     weigh_powers,
 )
-from ..inference.recipes.base import LatentRecipe
+from ..inference.recipes.base import Fitting
 from ..inference.sources import InMemory, Totals
 from ..kernels.types import Floats
 from ..memory import release_unused
@@ -72,10 +72,7 @@ class Found(NamedTuple):
 
 
 def calibrate(
-    owner: LatentRecipe,
-    source: InMemory,
-    problem: Problem,
-    fit: Fit,
+    fitting: Fitting,
     posterior: Floats,
     opinion: Opinion | None = None,
     totals: Totals | None = None,
@@ -90,8 +87,8 @@ def calibrate(
     are a batch of a stream, `earlier` is what speaks for each power in the batches before. If the fit goes on from
     another one, `kept` is the calibration of that, if it is to be kept.
     """
-    evidence = Evidence.nothing() if earlier is None else earlier
-    r = source.responses
+    owner, source, problem, fit = fitting
+    evidence, r = Evidence.nothing() if earlier is None else earlier, source.responses
     if isinstance(owner.calibration, str) and owner.calibration == "none":
         confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
         return Found(Calibrated(Calibration(1.0, given=True), [1.0], evidence), posterior, confidence)
@@ -109,9 +106,7 @@ def calibrate(
     elif kept is not None and not kept.found.given:
         calibrated = kept._replace(evidence=evidence if kept.evidence is None else kept.evidence, hidden=())
     else:
-        found, log_weights, hidden, evidence = find_power(
-            owner, source, problem, fit, posterior, left_out, opinion, totals, known, earlier
-        )
+        found, log_weights, hidden, evidence = find_power(fitting, posterior, left_out, opinion, totals, known, earlier)
         calibrated = Calibrated(found, draw_powers(log_weights).tolist(), evidence, hidden)
 
     changed, honest = owner.find_raised(r), left_out()
@@ -124,10 +119,7 @@ def calibrate(
 
 
 def find_power(
-    owner: LatentRecipe,
-    source: InMemory,
-    problem: Problem,
-    fit: Fit,
+    fitting: Fitting,
     posterior: Floats,
     left_out: Callable[[], Floats],
     opinion: Opinion | None,
@@ -141,16 +133,16 @@ def find_power(
     workers share are in these answers too, and known labels lower the power because of such errors. Last comes what
     speaks for each power, in earlier batches too.
     """
-    gold = source.gold
+    owner, source, gold = fitting.recipe, fitting.source, fitting.source.gold
     found, log_weights, hidden = Calibration(1.0), NOTHING_KNOWN, list[Judged]()
     evidence = Evidence.nothing() if earlier is None else earlier
     if owner.calibration == "hidden answers":
-        found, log_weights, folds, evidence = find_by_hidden(owner, source, problem, fit, totals, earlier)
+        found, log_weights, folds, evidence = find_by_hidden(fitting, totals, earlier)
         if opinion is not None:
             found, log_weights = limit_power(source, left_out(), opinion, found, log_weights)
         hidden = [fold.judge(found.power) for fold in folds]
     if known is None and gold is not None:
-        known = score_known(owner, source, problem, fit, posterior)
+        known = score_known(fitting, posterior)
     evidence = evidence.with_known(known)
     n_known, scores = round(evidence.sizes[2]), evidence.known
     if n_known:
@@ -176,11 +168,12 @@ def find_power(
     return found, log_weights, hidden, evidence
 
 
-def score_known(owner: LatentRecipe, source: InMemory, problem: Problem, fit: Fit, posterior: Floats) -> KnownScores:
+def score_known(fitting: Fitting, posterior: Floats) -> KnownScores:
     """Judge items of known label as if it were not known.
 
     They were drawn at random, and the power changes their posteriors: not those of independent items without answers.
     """
+    owner, source, problem, fit = fitting
     gold = cast(Gold, source.gold)
     known = np.flatnonzero(gold.judging & owner.find_raised(source.responses))
     if not len(known):

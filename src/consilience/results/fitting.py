@@ -34,7 +34,7 @@ from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
 from ..inference.powers import POWERS, KnownScores, raise_in_place, raise_where
 from ..inference.preconditions import START_TABLES, check_matrices, fixed_prior, given_pair
-from ..inference.recipes.base import LatentRecipe, Plan, Recipe, refuse_disk
+from ..inference.recipes.base import Fitting, LatentRecipe, Plan, Recipe, refuse_disk
 from ..inference.recipes.independent import MomentRecipe, VoteRecipe, collect_votes
 from ..inference.sources import FEW, InMemory, OnDisk, Source
 from ..inference.structures.base import Statistics, Summary
@@ -232,7 +232,7 @@ def learn_latent(
     """Run the loop, calibrate the best fit, and conclude."""
     guided = None
     if isinstance(source, InMemory) and source.features is not None:
-        guided = guide_by_features(recipe, source, *recipe.fit_unguided(source, links, engine))
+        guided = guide_by_features(Fitting(recipe, source, *recipe.fit_unguided(source, links, engine)))
         source = guided.source
     steps = source.find_steps(recipe.identify())
     if steps is not None:
@@ -272,7 +272,7 @@ def conclude(
     known = judge_known(recipe, source, problem, best, engine) if isinstance(source, OnDisk) else None
     earlier = None if past is None else past.evidence
     kept = None if going_on is None else going_on.calibrated
-    found = calibrate(recipe, near, posed, best, posterior, opinion, totals, known, earlier, kept)
+    found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, totals, known, earlier, kept)
     concluded = Concluded(plan, best, posterior, codes, estimates, found)
     learned = Learned.of(problem, best.parameters, best.statistics)
     if isinstance(source, OnDisk):
@@ -475,7 +475,7 @@ def judge_known(
         return KnownScores(np.zeros(len(POWERS)), 0)
     posed = pose_part(recipe, part, problem, best, engine)
     posterior, _ = recipe.conclude(posed, best.parameters)
-    return score_known(recipe, part, posed, best, posterior)
+    return score_known(Fitting(recipe, part, posed, best), posterior)
 
 
 # Votes

@@ -316,6 +316,15 @@ class LatentRecipe(Recipe):
             warn(warning)
 
 
+class Fitting(NamedTuple):
+    """A recipe, the answers and the problem that it was followed on, and the fit that it led to."""
+
+    recipe: LatentRecipe
+    source: InMemory
+    problem: Problem
+    fit: Fit
+
+
 def place(
     source: Source,
     workers: WorkerModel,

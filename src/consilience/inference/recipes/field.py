@@ -64,7 +64,7 @@ from ..structures.field import (
     most_weight,
 )
 from ..structures.independent import Independent, IndependentParameters
-from .base import LatentRecipe, Plan
+from .base import Fitting, LatentRecipe, Plan
 
 log = logging.getLogger("consilience")
 MULTIPLES = (0.0, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -174,7 +174,7 @@ class FieldRecipe(LatentRecipe):
         elif self.learns_coupling:
             _, first = next(self.set_off(source, posed, settled))
             agreeing = self.run_from(settled, first)
-            power = find_by_hidden(self, source, apart, fit)[0].power if settled is not posed else 1.0
+            power = find_by_hidden(Fitting(self, source, apart, fit))[0].power if settled is not posed else 1.0
             coupling, scores = choose_coupling(self, source, settled, agreeing, power)
         # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
         problem = posed if coupling == 0 else settled
