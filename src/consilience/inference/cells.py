@@ -7,14 +7,13 @@ about a few classes only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ..answers.responses import Responses
-from ..kernels.types import Floats
+from ..kernels.types import Floats, Integers
 
 # Items that are looked at together, where all at once would take much memory.
 ITEMS_AT_ONCE = 1 << 16
@@ -84,7 +83,7 @@ class Cells:
         sums = sum_by(self.worker * width + code, self.count, self.shape[0] * width)
         return sums.reshape(self.shape[0], width)
 
-    def sum_rows(self, codes: NDArray[Any], wanted: NDArray[Any]) -> Floats:
+    def sum_rows(self, codes: Integers, wanted: Integers) -> Floats:
         """Return, for each wanted code, the sum over the cells that have it, by class: (n, K)."""
         distinct, row = np.unique(wanted, return_inverse=True)
         at = np.minimum(np.searchsorted(distinct, codes), len(distinct) - 1)
@@ -95,6 +94,6 @@ class Cells:
         return np.asarray(sums.reshape(len(distinct), n_classes)[row])
 
 
-def sum_by(codes: NDArray[Any], values: Floats, size: int) -> Floats:
+def sum_by(codes: Integers, values: Floats, size: int) -> Floats:
     """Return the sum of the values of each code 0, 1, ..., size - 1, taken in their order."""
     return np.bincount(codes, values, minlength=size).astype(np.float64)  # without any codes it would be integers

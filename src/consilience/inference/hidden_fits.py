@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from ..answers.graph import Graph
 from ..answers.hidden_answers import count_units, hide_answers
 from ..answers.responses import Responses
 from ..errors import ParameterError
-from ..kernels.types import Floats
+from ..kernels.types import Floats, Integers
 from .cells import Cells
 from .em import (
     Parameters,
@@ -280,7 +280,7 @@ def score_hidden(
     return HeldOutScore(score, error, int(hidden.sum()), totals, sizes, np.flatnonzero(hidden))
 
 
-def shrink_rows(counts: Floats | Cells, worker: NDArray[Any], label: NDArray[Any]) -> Floats:
+def shrink_rows(counts: Floats | Cells, worker: Integers, label: Integers) -> Floats:
     """Return the probabilities (n, K) of answers from expected counts (M, L, K) of all.
 
     Each worker's matrix is shrunk towards the crowd's, which is worth `SHRINKAGE` answers per class.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..answers.hashing import draw_numbers, hash_ids, hash_items
 from ..answers.responses import Responses
 from ..errors import listing
-from ..kernels.types import Floats
+from ..kernels.types import Floats, Integers
 from .em import Progress
 
 # Weight of single answers, pairs and triples, where there are triples, and where there are none.
@@ -40,14 +40,14 @@ class Layout(NamedTuple):
     """Answers sorted by worker, and the distinct sets of workers who answered an item."""
 
     worker_offsets: NDArray[np.int64]
-    item: NDArray[np.signedinteger[Any]]
-    label: NDArray[np.signedinteger[Any]]
+    item: Integers
+    label: Integers
     set_offsets: NDArray[np.int64]  # worker m is in the sets sets[set_offsets[m]:set_offsets[m + 1]]
-    sets: NDArray[np.signedinteger[Any]]
+    sets: Integers
     set_of_item: NDArray[np.int64]
     set_size: Floats  # number of items with that set
     member_offsets: NDArray[np.int64]  # set u has the workers members[member_offsets[u]:member_offsets[u + 1]]
-    members: NDArray[np.signedinteger[Any]]
+    members: Integers
 
 
 class MomentFit(NamedTuple):

@@ -26,7 +26,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from ...answers.arrays import Crowd
 from ...answers.columns import Column, Values
 from ...answers.responses import Responses
 from ...errors import ParameterError, Sentence
-from ...kernels.types import Floats, freeze
+from ...kernels.types import Floats, Integers, freeze
 from ...memory import NUMBER
 from ...specs import ArraySpec
 from ..distributions import Distributions
@@ -136,7 +136,7 @@ class WorkerModel(ABC):
         """Return in words what makes a table large, such as "300 workers x 20 labels x 20 classes"."""
 
     @abstractmethod
-    def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
+    def encode(self, responses: Responses) -> Integers:
         """Return the row of each answer."""
 
     @abstractmethod

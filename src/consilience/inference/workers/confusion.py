@@ -12,7 +12,7 @@ from ...answers.arrays import Crowd
 from ...answers.responses import Responses
 from ...arguments import to_floats
 from ...errors import plural
-from ...kernels.types import Floats, freeze
+from ...kernels.types import Floats, Integers, freeze
 from ...specs import LOG_WEIGHTS, ArraySpec
 from ..distributions import Distributions, fit_distributions
 from .base import Axes, Prior, WorkerModel, improve_pair
@@ -44,7 +44,7 @@ class ConfusionWorkers(WorkerModel):
         sizes = (self.n_workers, "worker"), (self.n_labels, "label")
         return " x ".join(plural(*size) for size in sizes) + f" x {self.n_classes:,} classes"
 
-    def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
+    def encode(self, responses: Responses) -> Integers:
         """Return the row of each answer."""
         rows = responses.worker * (np.int32 if self.n_rows < 2**31 else np.int64)(self.n_labels)
         rows += responses.label

@@ -11,14 +11,14 @@ moves with the fit, the objective is a guide here, no bound: it may fall by a li
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.columns import Column, Values, to_column
 from ...answers.responses import Responses
-from ...kernels.types import Floats
+from ...kernels.types import Floats, Integers
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
 from ..distributions import Distributions, fit_distributions
 from .base import Axes, Prior, improve_pair
@@ -49,7 +49,7 @@ class SequentialWorkers(ConfusionWorkers):
         """Return in words what makes a table large."""
         return super().describe_size().replace(" x ", f" x {self.n_labels + 1:,} previous answers x ", 1)
 
-    def encode(self, responses: Responses) -> NDArray[np.signedinteger[Any]]:
+    def encode(self, responses: Responses) -> Integers:
         """Return the row of each answer."""
         pseudo = responses.worker.astype(np.int64) * (self.n_labels + 1) + previous_answers(responses)
         return pseudo * self.n_labels + responses.label
