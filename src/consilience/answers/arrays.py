@@ -162,6 +162,11 @@ class AnswerArrays(Crowd):
         return self.provenance.columns
 
     @property
+    def format(self) -> str:
+        """The form of the table that they were read from; empty if it had one row per answer."""
+        return self.provenance.format
+
+    @property
     def gold(self) -> Mapping[Any, Any] | None:
         """Known labels that the table of answers came with."""
         return self.provenance.gold
