@@ -35,6 +35,8 @@ LONGEST_CLASS, LONGEST_FUNCTION, MOST_PARAMETERS = 350, 60, 10
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 OF_NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make", "_field_defaults"}
 READERS = re.compile(r"(read|scan|from)_")
+# Where commands are declared, each with the module and the function that does it.
+COMMANDS = Path(__file__).parents[1] / "src" / "consilience" / "cli" / "commands.py"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -206,7 +208,7 @@ def count_parameters(node: Function) -> int:
 
 def may_take_many(node: Function, at: Path) -> bool:
     """Tell whether a function names all that a user may set, or is a kernel."""
-    is_command = any("command" in ast.unparse(each) for each in node.decorator_list)
+    is_command = at.parts[0] == "cli" and f'"{at.stem}:{node.name}"' in COMMANDS.read_text(encoding="utf-8")
     is_reader = bool(READERS.match(node.name)) or at.parts == ("api.py",)
     makes_something = node.name == "__init__" or (at.parts[0] == "simulate" and not node.name.startswith("_"))
     return at.parts[0] == "kernels" or makes_something or is_command or is_reader
