@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 import types
 import warnings
+from configparser import ConfigParser
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -50,6 +53,33 @@ def modules_of(package: str) -> set[str]:
 
 
 # ------------------------------------------------------------------------------------------------------- the registers
+
+
+def test_files_and_registers_in_the_table_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    start = text.index("| kind of change |")
+    rows = [re.findall("`([^`]+)`", row) for row in text[start : text.index("\n\n", start)].splitlines()[2:]]
+    assert len(rows) > 10
+    for row in rows:
+        paths = [name for name in row if name.endswith(("/", ".py", ".md"))]
+        for name in paths:
+            assert any((folder / name).exists() for folder in (PACKAGE, ROOT / "tests", ROOT / "docs")), name
+        for register in set(row) - set(paths):
+            home = next(name for name in paths if name.endswith(".py")).removesuffix(".py").replace("/", ".")
+            assert hasattr(import_module(f"consilience.{home.removesuffix('.__init__')}"), register), register
+
+
+def test_the_rooms_are_those_of_the_layers():
+    """In the same order, each in the table of rooms."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    start = text.index("| room, the top one first |")
+    rows = text[start : text.index("\n\n", start)].splitlines()[2:]
+    rooms = [set(re.findall(r"`(\w+)(?:/|\.py)`", row.split("|")[1])) for row in rows]
+    contracts = ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    layers = contracts["importlinter:contract:one-way"]["layers"].split("\n")
+    listed = [set(re.findall(r"\w+", layer)) - {"__main__", "version"} for layer in layers]
+    assert rooms == [layer for layer in listed if layer]
 
 
 def test_every_part_is_in_its_register():

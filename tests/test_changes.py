@@ -162,8 +162,8 @@ def test_every_kind_of_fit_is_compared_also_after_saving(name, tmp_path):
     assert "is not shown" not in found.words[0]
     assert find_changes(gather(cs.load(model.save(tmp_path / "m.model")))) == found
     again = fit_alone(model)
-    assert again.fusion_.given.gold is None
-    assert len(again.fusion_.labels.codes) == responses.n_items
+    assert again.given.gold is None
+    assert len(again.labels.codes) == responses.n_items
     assert not re.search(r"\bnan\b|\binf\b", " ".join(found.words))
 
 

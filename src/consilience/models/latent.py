@@ -14,7 +14,7 @@ from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
 from ..inference.recipes.base import LatentRecipe
 from ..kernels.types import Floats
 from ..results.fusion import Calibrated, Fusion
-from ..results.predicting import need_guidance
+from ..results.predicting import need_guidance, need_guide
 from ..results.previews import build_report
 from ..results.streaming import fit_first, fit_next
 from ..results.tables import list_disagreements, report_classifier
@@ -78,12 +78,7 @@ class LatentModel(FittedModel):
         found = need_guidance(self.fusion_)
         if not found.findings.used:
             return None
-        if found.guide is None:
-            raise NotFittedError(
-                "The classifier of this model was not saved with it: only the default classifier is.",
-                "Fit the model again.",
-            )
-        judge = found.guide.judge
+        judge = need_guide(found).judge
         if isinstance(judge, EstimatorJudge):
             return judge.estimator
         assert isinstance(judge, LinearJudge)

@@ -153,18 +153,24 @@ class Reporting(Model):
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
 
-        Columns: worker; answers; accuracy (share of answers that agree with the truth, weighted by the posterior before
-        calibration); informativeness (mutual information of answer and truth, as a share of the truth's entropy: 0
-        tells nothing, 1 tells all, also for one who is always wrong in the same way); worst_confusion; remarks ("few
-        answers", "uninformative", "contrary", "one label", "near-copy of ...", "accuracy falls from ... to ...";
-        several are separated by semicolons; where silence is an answer, which it never is to `MajorityVote`, those who
-        speak little or say one label are judged by what they tell when they speak); group, the number of the group of
-        near-copies that the worker belongs to, missing for others. After accuracy and informativeness come the ends of
-        their 95 % intervals: accuracy_low, accuracy_high, informativeness_low and informativeness_high. They are
-        missing for workers without answers.
+        Columns:
 
-        Workers of a group agree more than workers who answer independently would, given how accurate they are: at
-        least half of their answers seem to be copied from each other, or from one source.
+        - worker: the id.
+        - answers: how many there are.
+        - accuracy: share of answers that agree with the truth, weighted by the posterior before calibration.
+        - accuracy_low, accuracy_high: ends of its 95 % interval, missing for workers without answers.
+        - informativeness: mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
+          tells all, also for one who is always wrong in the same way.
+        - informativeness_low, informativeness_high: ends of its 95 % interval, missing as those of accuracy are.
+        - worst_confusion: the most frequent mistake, and its share of the answers about that truth.
+        - remarks: "few answers", "uninformative", "contrary", "one label", "near-copy of ...", "accuracy falls from ...
+          to ..."; several are separated by semicolons. Where silence is an answer, which it never is to `MajorityVote`,
+          those who speak little or say one label are judged by what they tell when they speak.
+        - group: the number of the group of near-copies that the worker belongs to, missing for others. Workers of a
+          group agree more than workers who answer independently would, given how accurate they are: at least half of
+          their answers seem to be copied from each other, or from one source.
+
+        Some worker models add columns of their own.
 
         The table is of the library that the answers came in (pandas, polars). For others it is a `ReportTable`: an
         Arrow table that prints as a table.

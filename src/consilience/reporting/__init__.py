@@ -71,12 +71,8 @@ CHARTS: dict[str, Kind] = {
     "confidence": Kind(answers.draw_confidence),
     "classes": Kind(answers.draw_classes),
     "agreement": Kind(answers.draw_agreement, "no item has two answers"),
-    "answers_per_item": Kind(
-        lambda subject: answers.count_per_item(subject).draw(), "all items have the same number of answers"
-    ),
-    "answers_per_worker": Kind(
-        lambda subject: answers.count_per_worker(subject).draw(), "all workers gave the same number of answers"
-    ),
+    "answers_per_item": Kind(answers.draw_per_item, "all items have the same number of answers"),
+    "answers_per_worker": Kind(answers.draw_per_worker, "all workers gave the same number of answers"),
     "reliability": Kind(
         answers.draw_by_gold,
         f"it needs {answers.LEAST_KNOWN} known labels that were drawn at random, and a fit without features",

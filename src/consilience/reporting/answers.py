@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from ..answers.responses import Responses
 from ..errors import plural, quietly, to_sentence
+from ..inference.cells import sum_by
 from ..kernels.types import Floats
 from ..metrics.probabilities import reliability_curve
 from ..models.latent import LatentModel
-from .charts import Chart, bin_counts, bin_shares, draw_bars, draw_reliability, draw_shares
+from .charts import Chart, bin_counts, bin_shares, draw_bars, draw_distribution, draw_reliability, draw_shares
 from .overview import judge
 from .subject import Subject
 from .workers import choose_classes
@@ -26,41 +27,6 @@ LEAST_KNOWN = 20
 UNDECIDED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
-class Counts(NamedTuple):
-    """How many answers there are about each item, or of each worker, and how to say it."""
-
-    numbers: NDArray[np.int64]
-    title: str
-    alt: str
-    what: str
-    each: str
-
-    def draw(self) -> Chart | None:
-        """Return how often each number occurs; None if all are the same."""
-        if len(self.numbers) and self.numbers.min() == self.numbers.max():
-            return None
-        return draw_bars(self.title, self.alt, *bin_counts(self.numbers), "Answers", self.what)
-
-    def describe(self) -> str:
-        """Return the number in words, where all are the same."""
-        return f"{self.each} {plural(int(self.numbers[0]), 'answer')}."
-
-
-def count_per_item(subject: Subject) -> Counts:
-    """Return how many answers items have."""
-    numbers = subject.n_answers
-    alt = f"Items have {numbers.mean() if len(numbers) else 0.0:.1f} answers on average."
-    return Counts(numbers, "Answers per item", alt, "Items", "Each item has")
-
-
-def count_per_worker(subject: Subject) -> Counts:
-    """Return how many answers workers gave."""
-    numbers = subject.responses.votes_per_worker()
-    median = np.median(numbers) if len(numbers) else 0.0
-    alt = f"The median worker gave {plural(round(median), 'answer')}."
-    return Counts(numbers, "Answers per worker", alt, "Workers", "Each worker gave")
-
-
 class Answers(NamedTuple):
     """How many answers there are, in words where a chart would have a single bar, and how far they agree."""
 
@@ -71,14 +37,38 @@ class Answers(NamedTuple):
 
 def describe_answers(subject: Subject) -> Answers:
     """Return how many answers there are, what they say, and how far they agree."""
-    counted = [(each, each.draw()) for each in (count_per_item(subject), count_per_worker(subject))]
-    charts = [*(chart for _, chart in counted), draw_classes(subject), draw_agreement(subject)]
+    per_item, per_worker, words = draw_per_item(subject), draw_per_worker(subject), []
+    if per_item is None:
+        words.append(f"Each item has {plural(int(subject.n_answers[0]), 'answer')}.")
+    if per_worker is None:
+        words.append(f"Each worker gave {plural(int(subject.responses.votes_per_worker()[0]), 'answer')}.")
+    charts = [per_item, per_worker, draw_classes(subject), draw_agreement(subject)]
     compared = subject.fusion.comparison
-    return Answers(
-        [each.describe() for each, chart in counted if chart is None],
-        [chart for chart in charts if chart is not None],
-        "" if compared is None else to_sentence(compared.describe_agreement()),
+    agreement = "" if compared is None else to_sentence(compared.describe_agreement())
+    return Answers(words, [chart for chart in charts if chart is not None], agreement)
+
+
+def draw_per_item(subject: Subject) -> Chart | None:
+    """Return how many answers items have; None if all have equally many."""
+    numbers = subject.n_answers
+    alt = f"Items have {numbers.mean() if len(numbers) else 0.0:.1f} answers on average."
+    return draw_numbers("Answers per item", alt, numbers, "Items")
+
+
+def draw_per_worker(subject: Subject) -> Chart | None:
+    """Return how many answers workers gave; None if all gave equally many."""
+    numbers = subject.responses.votes_per_worker()
+    median = np.median(numbers) if len(numbers) else 0.0
+    return draw_numbers(
+        "Answers per worker", f"The median worker gave {plural(round(median), 'answer')}.", numbers, "Workers"
     )
+
+
+def draw_numbers(title: str, alt: str, numbers: NDArray[np.int64], what: str) -> Chart | None:
+    """Return how often each number of answers occurs; None if all are the same."""
+    if len(numbers) and numbers.min() == numbers.max():
+        return None
+    return draw_bars(title, alt, *bin_counts(numbers), "Answers", what)
 
 
 def draw_classes(subject: Subject) -> Chart:
@@ -89,20 +79,15 @@ def draw_classes(subject: Subject) -> Chart:
     named = r.class_of_label >= 0
     said[r.class_of_label[named]] = votes[named]
     fused = np.bincount(subject.codes, minlength=r.n_classes).astype(float)
-    order, names = choose_classes(fused + 1e-9 * said, subject.classes, MOST_BARS)
+    place, names = choose_classes(fused + 1e-9 * said, subject.classes, MOST_BARS)
     shares = {
-        "Answers": fold(said / max(votes.sum(), 1e-300), order, len(names)),
-        "Fused labels": fold(fused / max(fused.sum(), 1), order, len(names)),
+        "Answers": sum_by(place, said / max(votes.sum(), 1e-300), len(names)),
+        "Fused labels": sum_by(place, fused / max(fused.sum(), 1), len(names)),
     }
     most = int(fused.argmax())
     share = fused[most] / max(fused.sum(), 1)
     alt = f"The most frequent label is {subject.classes[most]}, with {share:.1%} of the items."
     return draw_shares("Classes in answers and labels", alt, names, shares)
-
-
-def fold(values: Floats, place: NDArray[np.int64], n_places: int) -> Floats:
-    """Return sums of values by their place."""
-    return np.bincount(place, values, minlength=n_places).astype(float)
 
 
 def draw_agreement(subject: Subject) -> Chart | None:
@@ -154,11 +139,9 @@ def bin_majorities(top: Floats, n_answers: NDArray[np.int64]) -> tuple[list[str]
 
 def draw_confidence(subject: Subject) -> Chart:
     """Return how many labels have which confidence."""
-    names, counts = bin_shares(subject.confidence, 20)
-    first = next((n for n, count in enumerate(counts) if count), 0)
     sure = (subject.confidence >= 0.95).mean() if subject.n_items else 0.0
     alt = f"{sure:.1%} of the labels have a confidence of at least 95%."
-    return draw_bars("Confidence of the labels", alt, names[first:], counts[first:], "Confidence", "Items")
+    return draw_distribution("Confidence of the labels", alt, subject.confidence, "Confidence", "Items")
 
 
 class Kept(NamedTuple):

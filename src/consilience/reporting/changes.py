@@ -21,6 +21,7 @@ from ..kernels.types import Floats
 from ..models.base import Model
 from ..models.latent import LatentModel
 from ..results.fitting import Asked, fit
+from ..results.fusion import Fusion
 from ..results.predicting import Applied
 from ..results.tables import describe_answers
 from ..results.worker_report import FEW_ANSWERS
@@ -76,12 +77,12 @@ def find_changes(subject: Subject) -> Changes | None:
         return Changes(
             [f"{known} What {'it' if n_known == 1 else 'they'} changed is not shown: {obstacle}."], [], [], [], 0
         )
-    alone = fit_alone(subject.model)
-    before, after = alone.fusion_.labels.codes, subject.codes
+    alone, found = fit_alone(subject.model), subject.fusion
+    before, after = alone.labels.codes, subject.codes
     changed = np.flatnonzero((before != after) & ~subject.is_known)
-    words = [known, *describe_labels(subject, before, len(changed)), *describe_power(subject.model, alone)]
-    words += [*describe_accuracy(subject, before), *describe_expected(subject.model, alone)]
-    cautions = [*describe_contradictions(subject, alone), *describe_caution(subject.model, alone)]
+    words = [known, *describe_labels(subject, before, len(changed)), *describe_power(found, alone)]
+    words += [*describe_accuracy(subject, before), *describe_expected(found, alone)]
+    cautions = [*describe_contradictions(subject, alone), *describe_caution(found, alone)]
     listed = changed[np.argsort(-subject.confidence[changed], kind="stable")[:MOST_ITEMS]]
     items = [
         Relabelled(
@@ -108,15 +109,15 @@ def find_obstacle(subject: Subject) -> str:
     return ""
 
 
-def fit_alone(model: Model) -> Model:
-    """Return the same model, fitted without known labels."""
+def fit_alone(model: Model) -> Fusion:
+    """Return what the same model finds without known labels."""
     parameters: dict[str, object] = {"callback": None} if "callback" in model.get_params() else {}
     if model.get_params().get("coupling") == "learn":
         parameters["coupling"] = model.fusion_.coupling
-    alone, found = model.fresh(**parameters), model.fusion_
+    found = model.fusion_
     asked = Asked(found.copies, found.copies_count_once)
     with quietly():
-        return alone.adopt(fit(alone.recipe(), found.answers, found.given.graph, asked=asked))
+        return fit(model.fresh(**parameters).recipe(), found.answers, found.given.graph, asked=asked)
 
 
 def describe_labels(subject: Subject, before: NDArray[np.int64], n_changed: int) -> list[str]:
@@ -137,11 +138,11 @@ def describe_labels(subject: Subject, before: NDArray[np.int64], n_changed: int)
     return [*words, f"{changed} changed because of {'it' if n_known == 1 else 'them'}."]
 
 
-def describe_power(model: Model, alone: Model) -> list[str]:
+def describe_power(found: Fusion, alone: Fusion) -> list[str]:
     """Return in words how calibration moved."""
-    if not isinstance(model, LatentModel) or not isinstance(alone, LatentModel) or model.calibration_.given:
+    if found.calibrated is None or alone.calibrated is None or found.calibrated.found.given:
         return []
-    before, after = f"{alone.power_:.2g}", f"{model.power_:.2g}"
+    before, after = f"{alone.calibrated.found.power:.2g}", f"{found.calibrated.found.power:.2g}"
     if before == after:
         return [f"Probabilities are raised to the power {after}, as without known labels."]
     return [
@@ -170,21 +171,20 @@ def describe_accuracy(subject: Subject, before: NDArray[np.int64]) -> list[str]:
     ]
 
 
-def describe_expected(model: Model, alone: Model) -> list[str]:
+def describe_expected(found: Fusion, alone: Fusion) -> list[str]:
     """Return in words how expected accuracy moved."""
-    if not isinstance(model, LatentModel) or not isinstance(alone, LatentModel):
+    if found.calibrated is None:
         return []
-    before, after = f"{alone.expected_accuracy_:.1%}", f"{model.expected_accuracy_:.1%}"
+    before, after = f"{alone.labels.mean_confidence:.1%}", f"{found.labels.mean_confidence:.1%}"
     if before == after:
         return [f"The expected accuracy of all labels is {after}, as without known labels."]
     return [f"The expected accuracy of all labels changed from {before} to {after}."]
 
 
-def describe_contradictions(subject: Subject, alone: Model) -> list[str]:
+def describe_contradictions(subject: Subject, alone: Fusion) -> list[str]:
     """Return in words which known labels contradict labels of which the crowd alone was sure."""
     assert subject.gold is not None
-    before, known = alone.fusion_.labels.codes, subject.gold.codes
-    confidence = alone.posterior_[np.arange(len(before)), before]
+    before, known, confidence = alone.labels.codes, subject.gold.codes, alone.labels.confidence
     rows = np.flatnonzero(subject.is_known & (before != known) & (confidence >= SURE))
     if not len(rows):
         return []
@@ -202,12 +202,12 @@ def describe_contradictions(subject: Subject, alone: Model) -> list[str]:
     return [f"{what}{labels} of which the crowd was at least {SURE:.0%} sure: {', '.join(named)}{more}. {check}"]
 
 
-def describe_caution(model: Model, alone: Model) -> list[str]:
+def describe_caution(found: Fusion, alone: Fusion) -> list[str]:
     """Return in words that few known labels say little about the probabilities, where these were lowered by them."""
-    if not isinstance(model, LatentModel) or not isinstance(alone, LatentModel):
+    if found.calibrated is None or alone.calibrated is None:
         return []
-    n_drawn = model.calibration_.n_gold
-    if not 0 < n_drawn < LEAST_KNOWN or model.power_ >= alone.power_:
+    n_drawn = found.calibrated.found.n_gold
+    if not 0 < n_drawn < LEAST_KNOWN or found.calibrated.found.power >= alone.calibrated.found.power:
         return []
     known = "1 known label counts" if n_drawn == 1 else f"{n_drawn} known labels count"
     return [
@@ -227,9 +227,9 @@ def find_interval(n_right: int, n: int) -> tuple[float, float]:
     return low, high
 
 
-def list_moved(subject: Subject, alone: Model) -> list[Moved]:
+def list_moved(subject: Subject, alone: Fusion) -> list[Moved]:
     """Return the workers with some answers whose accuracy moved most, as far as it moved by a percentage point."""
-    before, after = find_accuracy(alone), find_accuracy(subject.model)
+    before, after = find_accuracy(alone), find_accuracy(subject.fusion)
     moved = np.where(subject.fusion.n_answers >= FEW_ANSWERS, np.nan_to_num(np.abs(after - before)), 0.0)
     order = np.argsort(-moved, kind="stable")[:MOST_WORKERS]
     return [
@@ -237,6 +237,6 @@ def list_moved(subject: Subject, alone: Model) -> list[Moved]:
     ]
 
 
-def find_accuracy(model: Model) -> Floats:
+def find_accuracy(found: Fusion) -> Floats:
     """Return the accuracy of each worker, as `worker_report` has it."""
-    return np.asarray(to_values(describe_answers(model.fusion_)["accuracy"]), np.float64)
+    return np.asarray(to_values(describe_answers(found)["accuracy"]), np.float64)

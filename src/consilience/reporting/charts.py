@@ -231,7 +231,8 @@ def import_extra(module: str, package: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         raise MissingDependencyError(
-            f"Reports need {package}, which is not installed.", "Install it: pip install 'consilience[report]'"
+            f"Reports need {package}, which is not installed.",
+            "Install it: pip install 'consilience[report]'",
         ) from error
 
 
@@ -294,6 +295,13 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
         },
     }
     return Chart(title, alt, figure, (x, y), table)
+
+
+def draw_distribution(title: str, alt: str, shares: Floats, x: str, y: str) -> Chart:
+    """Return how many numbers from 0 to 1 fall into each of twenty bins, from the first that is not empty."""
+    names, counts = bin_shares(shares, 20)
+    first = next((n for n, count in enumerate(counts) if count), 0)
+    return draw_bars(title, alt, names[first:], counts[first:], x, y)
 
 
 def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Floats]) -> Chart:

@@ -156,10 +156,6 @@ def describe_lead(items: list[Item]) -> str:
 
 def first(rows: NDArray[np.int64], size: Floats, n: int) -> list[int]:
     """Return the rows with the smallest sizes, in order; of equal sizes the first."""
-    if len(rows) > n:
-        last = np.partition(size, n - 1)[n - 1]
-        near = size <= last
-        rows, size = rows[near], size[near]
     return [int(row) for row in rows[np.argsort(size, kind="stable")[:n]]]
 
 

@@ -80,7 +80,7 @@ def judge(subject: Subject) -> Verdict:
     if isinstance(model, MajorityVote):
         headline = "These labels come from a majority vote, which trusts every worker equally."
         return Verdict("care", "Majority vote", headline, [UNCALIBRATED, "So it is not known how many are right."])
-    if "unchecked" in subject.kinds:
+    if any(finding.kind == "unchecked" for finding in subject.findings):
         headline = "Do not rely on these labels yet: nothing checks the answers that they come from."
         return Verdict("bad", "Not checked", headline, ["No item has answers from two workers."])
     if r.n_responses < LEAST_HIDDEN or (compared is not None and not compared.tested and not r.silence_counts):
@@ -112,12 +112,14 @@ def judge_compared(subject: Subject, compared: Comparison) -> Verdict:
     level = "good" if compared.expected_accuracy >= GOOD else "care"
     counts = isinstance(subject.model, LatentModel)
     if not compared.tested:
-        return Verdict("care", "Not tested", headline, lead, counts)
-    if compared.n_differ == 0:
-        return Verdict(level, "Same as majority vote", headline, lead, counts)
-    if compared.better:
-        return Verdict(level, "Better than majority vote", headline, lead, counts)
-    return Verdict("care", "No clear difference from majority vote", headline, lead, counts)
+        level, badge = "care", "Not tested"
+    elif compared.n_differ == 0:
+        badge = "Same as majority vote"
+    elif compared.better:
+        badge = "Better than majority vote"
+    else:
+        level, badge = "care", "No clear difference from majority vote"
+    return Verdict(level, badge, headline, lead, counts)
 
 
 def describe_vote_accuracy(compared: Comparison) -> list[str]:

@@ -12,8 +12,6 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from types import ModuleType
-from typing import NamedTuple
 
 from ..arguments import to_path
 from ..checks.judging import list_findings
@@ -131,13 +129,8 @@ def write_page(
 
 def check_installed() -> None:
     """Raise the error that a report would meet if what it needs is not installed."""
-    import_jinja()
+    import_extra("jinja2", "jinja2")
     import_converter()
-
-
-def import_jinja() -> ModuleType:
-    """Return jinja2, or raise the error that it is not installed."""
-    return import_extra("jinja2", "jinja2")
 
 
 def gather(model: object, content: object = None, folder: str = "", command: Command | None = None) -> Subject:
@@ -164,33 +157,27 @@ def gather(model: object, content: object = None, folder: str = "", command: Com
     return Subject(model, r, findings, n_labels, shown, command)
 
 
-class Part(NamedTuple):
-    """A section that the page has."""
-
-    name: str
-    title: str
-    menu: str
-    template: str
-    view: object
-
-
 def make_page(subject: Subject, title: str) -> str:
     """Return the page as HTML."""
-    parts, links, data = list[Part](), dict[str, str](), dict[str, object]()
-    for name, section in SECTIONS.items():
-        view = section.describe(subject)
-        if view is not None:
-            template = "plain" if isinstance(view, Plain) else name
-            parts.append(Part(name, section.title, section.menu, f"{template}.html.jinja", view))
-            data |= getattr(view, "script", {})
-            if section.link:
-                links[name] = section.link
-    return render(title=spell(title), header=describe_all(subject), sections=parts, links=links, data=to_json(data))
+    views = {name: section.describe(subject) for name, section in SECTIONS.items()}
+    views = {name: view for name, view in views.items() if view is not None}
+    data = dict[str, object]()
+    for view in views.values():
+        data |= getattr(view, "script", {})
+    templates = {name: "plain" if isinstance(view, Plain) else name for name, view in views.items()}
+    return render(
+        title=spell(title),
+        header=describe_all(subject),
+        sections={name: SECTIONS[name] for name in views},
+        views=views,
+        templates=templates,
+        data=to_json(data),
+    )
 
 
 def render(**context: object) -> str:
     """Return the page, filled with what its template names."""
-    jinja2 = import_jinja()
+    jinja2 = import_extra("jinja2", "jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,

@@ -10,10 +10,9 @@ import base64
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +35,7 @@ from ..models.base import Model
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
 from ..results.findings import Finding
-from ..results.fusion import Fusion
+from ..results.fusion import Fusion, distinct_names
 from ..results.tables import count_answers
 from ..tasks.base import AnyTask
 
@@ -128,11 +127,6 @@ class Subject:
     def graph(self) -> Graph | None:
         """The neighbours of each item."""
         return self.fusion.given.graph
-
-    @cached_property
-    def kinds(self) -> set[str]:
-        """The kinds of what checks found."""
-        return {finding.kind for finding in self.findings}
 
     @property
     def is_sample(self) -> bool:
@@ -296,22 +290,7 @@ def name_all(values: Values) -> list[str]:
     >>> name_all(np.array(["1", 1], dtype=object))
     ['1', '1 (2)']
     """
-    return distinguish(to_name(value) for value in values.tolist())
-
-
-def distinguish(names: Iterable[str]) -> list[str]:
-    """Return names of which no two are the same.
-
-    >>> distinguish(["a", "a", "a (2)"])
-    ['a', 'a (2)', 'a (2) (2)']
-    """
-    found: dict[str, None] = {}
-    for name in names:
-        unique, n = name, 2
-        while unique in found:
-            unique, n = f"{name} ({n})", n + 1
-        found[unique] = None
-    return list(found)
+    return distinct_names([to_name(value) for value in values.tolist()])
 
 
 def show_by_task(task: AnyTask) -> Callable[[int], Content | None] | None:
@@ -345,8 +324,9 @@ def find_content(
     item = r.find_items(keys)
     rows = np.flatnonzero(known & (item >= 0))[::-1]
     if not len(rows):
+        ids = r.items if r.sequences is None else r.sequences.ids
         raise InputError(
-            f"The content is about none of the items of the answers, such as {listing(first_items(r))}.",
+            f"The content is about none of the items of the answers, such as {listing(ids[:3].tolist())}.",
             "Check that both use the same ids.",
             keyword="content",
         )
@@ -388,13 +368,6 @@ def split_keys(keys: Column, r: Responses) -> list[Column]:
     return [to_column([pair[part] for pair in pairs]) for part in (0, 1)]
 
 
-def first_items(r: Responses) -> list[object]:
-    """Return the ids of the first items."""
-    if r.sequences is None:
-        return list(r.items[:3].tolist())
-    return list(r.sequences.ids[:3].tolist())
-
-
 def find_column(table: Table, keys: list[str]) -> str:
     """Return the column of content: the only one beside the items, or the one with a usual name."""
     others = [name for name in table.names if name not in keys]
@@ -414,15 +387,11 @@ def find_column(table: Table, keys: list[str]) -> str:
 def open_content(text: str, folder: str | os.PathLike[str] | None = None) -> Content:
     """Return content as it is shown: the beginning of a text, or a small picture."""
     if len(text) < 1000 and text.lower().endswith(PICTURES):
-        path = Path(folder or ".", text)
-        try:
-            is_file = path.is_file()
-        except (OSError, ValueError):
-            is_file = False
-        if is_file:
+        path = os.path.join(folder or ".", text)
+        if os.path.isfile(path):
             try:
-                kind, data = shrink_picture(os.fspath(path), SIDE)
+                kind, data = shrink_picture(path, SIDE)
             except InputError:
                 return Content(f"{text} (cannot be read)")
-            return Content(Path(text).name, f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
+            return Content(os.path.basename(text), f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
     return Content(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…")

@@ -18,9 +18,10 @@ from ..errors import plural
 from ..inference.cells import Cells, sum_by
 from ..kernels.types import Floats
 from ..models.reporting import list_worker_columns
+from ..results.fusion import distinct_names
 from ..results.worker_report import FEW_ANSWERS
-from .charts import Chart, bin_shares, draw_bars, draw_heat, draw_intervals
-from .subject import Subject, distinguish, spell, to_name
+from .charts import Chart, draw_distribution, draw_heat, draw_intervals
+from .subject import Subject, spell, to_name
 
 # The most workers in the table, and numbers in all heat maps.
 MOST_WORKERS, MOST_NUMBERS = 1000, 120_000
@@ -72,16 +73,6 @@ class Workers(NamedTuple):
     remarks: list[tuple[str, str]]  # those that occur, and what they mean
     charts: list[Chart]
     script: dict[str, object]  # what heat maps of workers are drawn from, in the browser
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether there are near-copies among them."""
-        return any(row.group is not None for row in self.rows)
-
-    @property
-    def has_changes(self) -> bool:
-        """Whether it is known of any how accuracy changes."""
-        return any(row.change is not None for row in self.rows)
 
 
 def describe_workers(subject: Subject) -> Workers:
@@ -156,12 +147,10 @@ def draw_workers(rows: list[Worker]) -> Chart | None:
     accuracy = np.array([each for each, _ in known])
     alt = f"{plural(len(known), 'worker')}, from {accuracy.min():.0%} to {accuracy.max():.0%} right."
     if len(known) > MOST_DRAWN:
-        names, counts = bin_shares(accuracy, 20)
-        first = next(n for n, count in enumerate(counts) if count)
-        return draw_bars("Accuracy of the workers", alt, names[first:], counts[first:], "Accuracy", "Workers")
+        return draw_distribution("Accuracy of the workers", alt, accuracy, "Accuracy", "Workers")
     low = np.array([each if row.low is None else row.low for each, row in known])
     high = np.array([each if row.high is None else row.high for each, row in known])
-    names = distinguish(to_name(row.name, 24) for _, row in known)
+    names = distinct_names([to_name(row.name, 24) for _, row in known])
     return draw_intervals("Accuracy of the workers, with 95% intervals", alt, names, accuracy, low, high)
 
 

@@ -412,7 +412,7 @@ def name_probabilities(classes: Values, taken: Mapping[str, object]) -> list[str
     return distinct_names([f"p({spell_surrogates(str(name))})" for name in classes.tolist()], list(taken))
 
 
-def distinct_names(names: list[str], taken: Sequence[str]) -> list[str]:
+def distinct_names(names: list[str], taken: Sequence[str] = ()) -> list[str]:
     """Make column names distinct: the classes 1 and "1" have the same text."""
     seen = set(taken)
     result = []

@@ -351,7 +351,7 @@ def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Flo
     reported = informativeness(confusion, prior)
     tilted = tilt(confusion, prior, centre, r)
     middle = informativeness(tilted, prior)
-    entropy = -float(np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
+    entropy = find_entropy(prior)
     if entropy <= 1e-100:
         return np.stack([reported, reported], axis=1)
     answer = np.einsum("k,mkl->ml", prior, tilted)
@@ -391,7 +391,7 @@ def judge_voters(right: Floats, total: Floats, information: Floats, prior: Float
     low, high = beta_ends(np.clip(accuracy, 0.0, 1.0), total)
     ends[answered, 0] = np.minimum(low, accuracy)[answered]
     ends[answered, 1] = np.maximum(high, accuracy)[answered]
-    entropy = -float(np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
+    entropy = find_entropy(prior)
     reach = NORMAL / np.sqrt(2 * np.maximum(total, 0.5) * entropy) if entropy > 0 else np.zeros(len(total))
     ends[:, 2] = np.maximum(np.sqrt(information) - reach, 0.0) ** 2
     ends[:, 3] = np.minimum(np.sqrt(information) + reach, 1.0) ** 2
@@ -424,7 +424,12 @@ def _inform(joint: Floats, prior: Floats) -> Floats:
     return np.asarray(np.sum(joint * np.log(ratio), axis=1))
 
 
+def find_entropy(shares: Floats) -> float:
+    """Return the entropy of class shares, in nats."""
+    return -float(np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+
+
 def _share_of_entropy(information: Floats, prior: Floats) -> Floats:
     """Return information as a share of the entropy of the truth, between 0 and 1."""
-    entropy = -float(np.sum(prior[prior > 0] * np.log(prior[prior > 0])))
+    entropy = find_entropy(prior)
     return np.asarray(np.clip(information / entropy, 0.0, 1.0)) if entropy > 0 else np.zeros(len(information))

@@ -23,6 +23,7 @@ from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference.distributions import Distributions
 from ..inference.em import decode_labels, infer_posterior
+from ..inference.guidance import Guide
 from ..inference.learned import as_used
 from ..inference.powers import raise_where
 from ..inference.preconditions import check_prediction
@@ -150,12 +151,8 @@ def add_content(recipe: Recipe, fusion: Fusion, r: Responses | None, features: o
     rows = given.select(found.names, found.findings.n_features)
     if not found.findings.used:
         return source
-    if found.guide is None:
-        raise NotFittedError(
-            "The classifier of this model was not saved with it: only the default classifier is.",
-            "Fit the model again.",
-        )
-    return source.with_priors(ItemPriors(given.item, found.guide.find_priors(rows)), found.guide.shares)
+    guide = need_guide(found)
+    return source.with_priors(ItemPriors(given.item, guide.find_priors(rows)), guide.shares)
 
 
 def need_guidance(fusion: Fusion) -> Guidance:
@@ -163,6 +160,16 @@ def need_guidance(fusion: Fusion) -> Guidance:
     if fusion.guidance is None:
         raise NotFittedError(f"This {fusion.model} was fitted without features.", Sentence("Fit it with {features}."))
     return fusion.guidance
+
+
+def need_guide(found: Guidance) -> Guide:
+    """Return the classifier of features that have a say, if it is there."""
+    if found.guide is None:
+        raise NotFittedError(
+            "The classifier of this model was not saved with it: only the default classifier is.",
+            "Fit the model again.",
+        )
+    return found.guide
 
 
 def weigh_copies(fusion: Fusion, r: Responses, worker: NDArray[np.int64]) -> Responses:

@@ -63,9 +63,17 @@ def describe_workers(
     mix = counts.sum(axis=2) / np.maximum(total, 1e-300)[:, None]
     truth = counts.sum(axis=1) / np.maximum(total, 1e-300)[:, None]
     chance = sum((mix[:, label] * truth[:, k] for label, k in enumerate(said) if k >= 0), start=np.zeros(len(counts)))
-    figures = Figures(right, total, mix.max(axis=1), chance, informativeness(confusion, prior))
-    if confusion.shape[2] > len(labels):  # a worker of one label has said two things where silence is the other
-        figures = figures._replace(top=np.zeros(len(counts)), speech=informativeness_of_speech(confusion, prior))
+    information = informativeness(confusion, prior)
+    hears_silence = confusion.shape[2] > len(labels)
+    figures = Figures(
+        right=right,
+        total=total,
+        # A worker of one label has said two things where silence is the other.
+        top=np.zeros(len(counts)) if hears_silence else mix.max(axis=1),
+        chance=chance,
+        information=information,
+        speech=informativeness_of_speech(confusion, prior) if hears_silence else information,
+    )
     return make_columns(figures, worst_confusions(counts, said, labels, classes), n_answers, prior, intervals)
 
 
@@ -96,7 +104,7 @@ def describe_voters(
         part = cells.of_workers(first, min(first + n_together, n_workers))
         figures.append(_count_votes(part, said, smoothing, prior))
         words += _worst_votes(part, said, labels, classes)
-    together = Figures(*(np.concatenate(column) for column in zip(*(each[:-1] for each in figures), strict=True)))
+    together = Figures(*map(np.concatenate, zip(*figures, strict=True)))
     intervals = judge_voters(together.right, together.total, together.information, prior)
     return make_columns(together, words, n_answers, prior, intervals)
 
@@ -112,8 +120,14 @@ def _count_votes(cells: Cells, said: NDArray[np.int64], smoothing: tuple[float, 
     label_share, class_share = by_label / scale[:, None], by_class / scale[:, None]
     chance = np.sum(label_share[:, named] * class_share[:, said[named]], axis=1)
     information = _inform(cells, said, smoothing, prior)
-    n_right = sum_by(cells.worker, right, cells.shape[0])
-    return Figures(n_right, total, by_label.max(axis=1) / scale, chance, information)
+    return Figures(
+        right=sum_by(cells.worker, right, cells.shape[0]),
+        total=total,
+        top=by_label.max(axis=1) / scale,
+        chance=chance,
+        information=information,
+        speech=information,
+    )
 
 
 def _inform(cells: Cells, said: NDArray[np.int64], smoothing: tuple[float, float], prior: Floats) -> Floats:
@@ -173,24 +187,24 @@ class Figures(NamedTuple):
     total: Floats  # number of answers
     top: Floats  # share of the label that is given most often
     chance: Floats  # share of right answers that the same mix of answers would have by chance
-    information: Floats
-    speech: Floats | None = None  # where silence is an answer: information of those that are not silence
+    information: Floats  # informativeness
+    speech: Floats  # informativeness of answers that are not silence
 
 
 def make_columns(
     figures: Figures, worst: list[str], n_answers: NDArray[np.int64], prior: Floats, intervals: Floats
 ) -> dict[str, Column]:
     """Return the columns of the report, with the remarks that the figures call for."""
-    right, total, top, chance, information, speech = figures
-    told = information if speech is None else np.maximum(information, speech)
-    accuracy = np.divide(right, total, out=np.full(len(total), np.nan), where=total > 0)
+    total, chance = figures.total, figures.chance
+    told = np.maximum(figures.information, figures.speech)
+    accuracy = np.divide(figures.right, total, out=np.full(len(total), np.nan), where=total > 0)
     error = np.sqrt(np.maximum(chance * (1 - chance), 0.0) / np.maximum(total, 1.0))
     remarks = []
     for m in range(len(total)):
         remark = ""
         if n_answers[m] < FEW_ANSWERS:
             remark = "few answers"
-        elif top[m] > ONE_LABEL and prior.max() < ONE_LABEL:
+        elif figures.top[m] > ONE_LABEL and prior.max() < ONE_LABEL:
             remark = "one label"
         elif accuracy[m] + CONTRARY + 2 * error[m] < chance[m]:
             remark = "contrary"
@@ -202,7 +216,7 @@ def make_columns(
         "accuracy": to_column(accuracy),
         "accuracy_low": to_column(intervals[:, 0].copy()),
         "accuracy_high": to_column(intervals[:, 1].copy()),
-        "informativeness": to_column(information),
+        "informativeness": to_column(figures.information),
         "informativeness_low": to_column(intervals[:, 2].copy()),
         "informativeness_high": to_column(intervals[:, 3].copy()),
         "worst_confusion": to_column(worst),
