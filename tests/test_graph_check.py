@@ -324,6 +324,14 @@ def test_masks_are_not_worse_with_the_graph(seed):
     assert fused.explain_coupling().endswith("It counts only for items that nobody answered.")
 
 
+def test_what_was_found_of_the_graph_is_found_again_after_loading(tmp_path):
+    masks = draw_masks(0, 32)
+    fused, _ = fused_quietly(masks.responses, masks.graph)
+    loaded = cs.load(fused.save(tmp_path / "masks.model"))
+    assert fused.listeners == "unanswered"
+    assert list(map(str, loaded.findings_)) == list(map(str, fused.findings_)) != []
+
+
 def test_a_coupling_that_is_given_stays():
     masks = draw_masks(0, 32)
     fused, warned = fused_quietly(masks.responses, masks.graph, coupling=1.0)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError
+from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError, StoreError
 from consilience.inference.powers import raise_to
 from consilience.results.intervals import informativeness
 from consilience.results.previews import ReportTable
@@ -659,3 +659,29 @@ def test_a_fit_to_a_table_with_other_columns_names_what_can_name_them(tmp_path):
         cs.MajorityVote().fit(path)
     with pytest.raises(InputError, match="Did you mean label='labell'"):
         cs.fuse(path)
+
+
+def test_what_a_model_cannot_use_is_refused_by_predictions_too():
+    r = cs.Responses.from_matrix([[0, 1, 0], [1, 1, 1]] * 10)
+    for model in (cs.MajorityVote().fit(r), cs.MomentMatching().fit(r)):
+        for content in ({"item_prior": np.full((20, 2), 0.5)}, {"features": np.zeros((20, 1))}):
+            with pytest.raises(ParameterError, match="takes neither features nor priors of items"):
+                model.predict_proba(r, **content)
+
+
+def test_results_cannot_be_replaced():
+    model = cs.MajorityVote().fit(cs.Responses.from_matrix([[0, 1, 0]]))
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        model.labels_ = [1]
+    assert model.labels_.tolist() == [0]
+    assert model.__sklearn_is_fitted__()
+    assert not cs.MajorityVote().__sklearn_is_fitted__()
+
+
+def test_parameters_that_no_longer_belong_to_the_fit_are_not_saved(tmp_path):
+    network = cs.simulate.network(60, n_workers=4, n_classes=2, seed=1)
+    model = cs.MarkovField(coupling=0.5).fit(network.responses, graph=network.graph)
+    model.set_params(coupling=0.7)
+    with pytest.raises(StoreError, match="changed since the fit"):
+        model.save(tmp_path / "field.model")
+    assert not (tmp_path / "field.model").exists()

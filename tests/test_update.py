@@ -367,6 +367,8 @@ def test_fused_graphs_are_checked_again():
         old = fused.graph_check_
         fused.update(later)
     assert fused.graph_check_ is not old
+    assert fused.update_.kept
+    assert fused.graph_check_.shuffled_coupling < fused.graph_check_.coupling / 2  # the shuffled graph learns its own
     assert fused.comparison_ is not None
 
 

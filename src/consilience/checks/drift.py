@@ -64,7 +64,6 @@ from ..errors import ParameterError, Python, Sentence, plural, shorten
 from ..inference.cells import sum_by
 from ..inference.sources import number_groups
 from ..inference.structures.independent import IndependentParameters
-from ..kernels.drift import LEAST_VARIANCE, judge_answers
 from ..kernels.types import Floats, freeze, read_only
 from ..results.findings import Finding
 from ..results.fusion import Fusion
@@ -209,6 +208,8 @@ def find_changes(trend: Trend) -> Floats:
 
 def judge(found: Fusion, changes: Floats | None = None) -> Judged:
     """Return what each answer says of its worker alone, if others have the slopes `changes`."""
+    from ..kernels.drift import judge_answers
+
     r = weigh_copies(found, found.answers, np.arange(len(found.names.workers)))
     gold = found.given.gold
     matrix = np.ascontiguousarray(found.learned.confusion.transpose(0, 2, 1)[:, : r.n_labels])
@@ -271,6 +272,8 @@ def follow(r: Responses, slopes: Floats) -> Floats:
 
 def compare(r: Responses, out: Floats, likely: NDArray[np.int32]) -> Judged:
     """Return the answers that others judge, and whose time is known, with what they say."""
+    from ..kernels.drift import LEAST_VARIANCE
+
     time = find_times(r)
     chosen = np.flatnonzero(~np.isnan(time) & (out[:, 5] > NOTHING))
     residual, d, v, x, above, below = out[chosen].T

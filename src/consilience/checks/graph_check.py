@@ -250,14 +250,15 @@ def find_poor_graph(subject: Subject) -> Iterator[Finding]:
         return
     if check.sound and check.repeats_errors:
         remedy: Words = "To see whether it helps, compare both results on known labels."
-        if subject.limits_graph:
+        limits_graph = subject.fusion.limits_graph
+        if limits_graph:
             coupling = float(f"{check.coupling / check.usual_weight:.3g}")
             words = "To use it for all items, give {coupling}, and compare both results on known labels."
             remedy = Sentence(words, coupling=coupling)
         problem = check.describe_errors()
-        if subject.limits_graph or (isinstance(recipe, FieldRecipe) and recipe.listeners == "unanswered"):
+        if limits_graph or (isinstance(recipe, FieldRecipe) and recipe.listeners == "unanswered"):
             problem += f" {describe_limit(bool(subject.sample.find_told().all()))}"
-        yield Finding(problem, (remedy,), category=DataWarning if subject.limits_graph else None)
+        yield Finding(problem, (remedy,), category=DataWarning if limits_graph else None)
     elif not check.sound and check.changed > 0:
         yield Finding(
             f"The graph may not be informative about these labels: {check.describe_doubt()}. With a learned coupling "

@@ -56,9 +56,9 @@ def judge(
         log.info("Comparing with majority vote")
         comparison, differences = compare_with_vote(recipe, found, source, graph, engine)
     check = None if verdict is None else verdict.check
-    found = replace(found, checked=True, comparison=comparison, graph_check=check)
     limits_graph = verdict is not None and bool(verdict.changed)
-    findings = run_checks(Subject(recipe, found, sample, graph, differences, limits_graph), later=False)
+    found = replace(found, checked=True, comparison=comparison, graph_check=check, limits_graph=limits_graph)
+    findings = run_checks(Subject(recipe, found, sample, graph, differences), later=False)
     for finding in findings:
         if finding.category is not None:
             warn(finding.warning())

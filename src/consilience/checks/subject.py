@@ -34,8 +34,6 @@ class Subject:
         How items hang together.
     differences : Differences or None
         How labels differ from those of majority vote, if they were compared.
-    limits_graph : bool
-        Whether only items that nobody answered hear their neighbours, because of what the check of the graph found.
     """
 
     recipe: Recipe
@@ -43,7 +41,6 @@ class Subject:
     sample: InMemory
     graph: Graph | None
     differences: Differences | None = None
-    limits_graph: bool = False
 
     @classmethod
     def of(cls, recipe: Recipe, found: Fusion) -> Subject:

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 import pyarrow as pa
@@ -34,7 +34,6 @@ from ..formats.writing import write_table
 from ..models.fitted import FittedModel
 from ..models.latent import LatentModel
 from ..preparing import Prepared, prepare
-from ..reporting.subject import Command
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_responses
@@ -44,6 +43,9 @@ from .options import ROLES
 from .outputs import check_folder, check_outputs, check_page, write_together
 from .summary import summarise, tabulate_workers
 from .terminal import Display, fit_text
+
+if TYPE_CHECKING:
+    from ..reporting.subject import Command
 
 # What a fit in memory takes for each answer at most, reading included (measured: 60 to 90 bytes).
 BYTES_PER_ANSWER = 100
@@ -268,6 +270,8 @@ def write_report(options: Options, model: FittedModel, path: str) -> None:
 
 def split_arguments(command: str, gold: Sequence[str]) -> Command:
     """Return the command that runs, as it was typed, without known labels, in two parts: others belong between them."""
+    from ..reporting.subject import Command  # which loads the sections of the report
+
     typed = [command, *click.get_current_context().meta[TYPED]]
     n_options = typed.index("--") if "--" in typed else len(typed)  # what follows is no option
     rest, place = list[str](), None

@@ -43,6 +43,9 @@ class Found(Generic[Value]):
     def __get__(self, model: Model | None, owner: type) -> Self | Value:
         return self if model is None else self.read(model.fusion_)
 
+    def __set__(self, model: Model, value: object) -> None:
+        raise AttributeError("What a fit found cannot be changed. Fit again, or copy it first.")
+
 
 class NoBatches:
     """Why a model has no `partial_fit`."""
@@ -317,6 +320,10 @@ class Model(Fitted):
     def fresh(self, **parameters: Any) -> Self:
         """Return an unfitted copy with the same parameters, except for those given."""
         return type(self)(**{**self.get_params(), **parameters})
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether there is a result."""
+        return self.is_fitted
 
     def __sklearn_clone__(self) -> Self:
         """Return what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""

@@ -23,6 +23,7 @@ from ..results.saving import save_fusion
 from ..results.tables import describe_answers
 from ..results.undecided import Undecided, check_confidence, count_kept, list_undecided
 from ..results.worker_report import name_copies
+from ..specs import Fault
 from ..tasks.mask_task import draw_masks
 from ..tasks.masks import FusedMasks, Masks
 from ..tasks.span_task import collect_spans, tabulate_spans
@@ -59,9 +60,9 @@ class Reporting(Model):
     def write(self, path: str | os.PathLike[str], engine: object = None, *, undecided: float | None = None) -> None:
         """Write the labels with their probabilities to files.
 
-        It is for models that were fitted to answers on disk (see `scan_responses`): labels are made block by block, and
-        never all in memory. The columns are those of `to_frame`. Items are in the order of the store. What is there is
-        replaced when everything is written. A model that was saved and loaded cannot write: it has no answers.
+        Labels of answers on disk (see `scan_responses`) are made block by block, and never all in memory; their items
+        are in the order of the store. The columns are those of `to_frame`. What is there is replaced when everything is
+        written. A model that was fitted to answers on disk, saved and loaded cannot write: it has no answers.
 
         Parameters
         ----------
@@ -229,6 +230,12 @@ class Reporting(Model):
         kind, target = type(self).__name__, to_path("path", "save", path)
         if kind != self.fusion_.model:
             raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
+        try:
+            self.recipe().check_learned(self.fusion_.learned.structure)
+        except Fault as error:
+            raise StoreError(
+                "Parameters were changed since the fit, and no longer belong to what was learned.", "Fit again."
+            ) from error
         return save_fusion(self.fusion_, self.get_params(), target, answers=answers, texts=texts)
 
 

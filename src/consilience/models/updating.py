@@ -136,10 +136,11 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     going_on, asked = choose_way(recipe, before, joined, r, n_gold)
     changed: dict[str, Any] = {}
     with tell_news(model, r), open_engine(engine) as opened:
-        source = InMemory(r, known)
+        source = InMemory(r, known, task=before.task)
         found = fit_source(going_on, source, links, opened, asked)
         if before.checked:
-            found, changed = judge(going_on, found, source, links, opened)
+            # Fits that check the result start anew: what was found before would confirm itself.
+            found, changed = judge(recipe, found, source, links, opened)
     moved = list_changes(found, joined, before)
     compared, after = before.comparison, found.comparison
     verdict = None if compared is None or after is None else explain_move(compared, after)

@@ -105,12 +105,7 @@ def open_source(
     Few answers on disk are read into memory.
     """
     recipe.check()
-    if not recipe.takes_content and not (features is None and item_prior is None):
-        raise ParameterError(
-            f"{recipe.model} takes neither features nor priors of items.",
-            Sentence("Choose another, such as {model}.", model=Python("DawidSkene()", "dawid-skene")),
-            keyword="model",
-        )
+    recipe.check_content(features, item_prior)
     if isinstance(crowd, StoredResponses):
         return open_stored(recipe, crowd, gold, features, item_prior)
     r = recipe.prepare(crowd)

@@ -89,7 +89,9 @@ class Later(Generic[Value]):
     @cached_property
     def value(self) -> Value:
         """The value."""
-        return self.compute(*self.arguments)
+        value = self.compute(*self.arguments)
+        self.compute, self.arguments = _return, (value,)  # what it was made of may be large
+        return value
 
     @property
     def is_known(self) -> bool:
@@ -121,7 +123,7 @@ class Labels:
     posterior : array (N, K)
         The probabilities that are reported.
     uncalibrated : array (N, K) or None
-        Those of the fit itself; None where they are the same.
+        Those of the fit itself; None for models without calibration.
     """
 
     keys: Annotated[Mapping[str, Annotated[Column, ColumnSpec("N")]], Check(are_keys)]
@@ -320,6 +322,7 @@ class Fusion:
     checked: bool = False  # whether `fuse` has compared it with majority vote
     comparison: Comparison | None = None
     graph_check: GraphCheck | None = None
+    limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
     # What checks of `fuse` found; None if they were not made, or for a result that was loaded.
     findings: Annotated[tuple[Finding, ...] | None, NOT_SAVED] = None
     update: Annotated[Any, NOT_SAVED] = None  # what the last update changed

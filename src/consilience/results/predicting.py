@@ -135,6 +135,7 @@ def add_content(recipe: Recipe, fusion: Fusion, r: Responses | None, features: o
     if features is None and item_prior is None:
         assert r is not None
         return InMemory(r)
+    recipe.check_content(features, item_prior)
     names = fusion.names
     if features is not None:
         features = open_item_data(features, "features")

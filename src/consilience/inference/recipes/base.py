@@ -103,6 +103,15 @@ class Recipe(ABC):
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         return self.model, {name: value for name, value in settings.items() if name not in (*STOPPING, "before")}
 
+    def check_content(self, features: object, item_prior: object) -> None:
+        """Raise an error for what is known of the items beside their answers, if the model cannot use that."""
+        if not self.takes_content and not (features is None and item_prior is None):
+            raise ParameterError(
+                f"{self.model} takes neither features nor priors of items.",
+                Sentence("Choose another, such as {model}.", model=Python("DawidSkene()", "dawid-skene")),
+                keyword="model",
+            )
+
     def check_answers(self, r: AnyCrowd) -> AnyCrowd:
         """Return the answers, if the model can take them."""
         return r

@@ -206,7 +206,7 @@ class MomentRecipe(Recipe):
             tol=self.tol,
             callback=self.callback,
         )
-        stopped = None if found.converged else self.explain_stop(start, r.n_responses)
+        stopped = None if found.converged else self.explain_stop(found.trace, r.n_responses)
         if stopped is not None:
             warn(stopped)
         for obstacle in find_obstacles(answers, found.confusion):
