@@ -191,7 +191,7 @@ ANSWER_WEIGHTS = Kind(FLOAT, "weights in (0, 1]", lambda array, _: _within(array
 
 
 def _codes_of(words: str, letter: str) -> Kind:
-    """Return the kind of indices, in the narrowest type that holds them, into what there are `letter` of."""
+    """Return the kind of indices in the narrowest type that holds them, all below the size with this letter."""
     return Kind(NARROW, words, lambda array, sizes: bool((array < sizes[letter]).all()))
 
 
