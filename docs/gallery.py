@@ -41,7 +41,7 @@ class Exhibit(NamedTuple):
 
 def fuse_real(name: str) -> Any:
     data = load(name)
-    return cs.fuse(data.responses) if data.graph is None else cs.fuse(data.responses, graph=data.graph)
+    return cs.fuse(data.responses, graph=data.graph, source_kind="models" if name == "llm_judges" else None)
 
 
 def simulate_names() -> Any:
@@ -50,7 +50,7 @@ def simulate_names() -> Any:
 
 def simulate_judges() -> Any:
     crowd = cs.simulate.independent(419, 40, 2, accuracy=(0.4, 0.7), copycats=6, hard=0.1, seed=1)
-    return cs.fuse(crowd.responses)
+    return cs.fuse(crowd.responses, source_kind="models")
 
 
 def simulate_songs() -> Any:

@@ -326,11 +326,12 @@ def photograph(page: Path, *shots: Shot) -> None:
 
 def draw_report() -> None:
     """The first screen of the report on the crowd of the demo, light and dark."""
+    from consilience.cli.demo import make_crowd
     from consilience.reporting.page import write_page
-    from consilience.simulate.demo_crowd import make_crowd
 
     with tempfile.TemporaryDirectory() as folder:
-        page = write_page(cs.fuse(make_crowd().answers), f"{folder}/report.html", title="answers.csv")
+        crowd = make_crowd()
+        page = write_page(cs.fuse(crowd.answers, gold=crowd.known), f"{folder}/report.html", title="answers.csv")
         photograph(page, Shot("report.png"), Shot("report-dark.png", dark=True))
 
 

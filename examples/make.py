@@ -311,6 +311,21 @@ def judges() -> dict[str, bytes]:
     }
 
 
+def ratings() -> dict[str, bytes]:
+    """Return how relevant 240 results of a search are, 0 to 4, by twelve raters, who cannot tell now and then."""
+    draws = Draws(71)
+    raters = {f"rater-{n + 1:02d}": (0.7 * draws.noise(), draws.between(0.3, 0.9)) for n in range(11)}
+    raters["rater-12"] = (-1.2, 0.3)
+    rows = []
+    for item in range(240):
+        truth = draws.pick([0, 0, 0, 1, 1, 2, 2, 3, 3, 4])
+        for name in draws.pick_several(sorted(raters), 3):
+            bias, spread = raters[name]
+            seen = min(4, max(0, round(truth + bias + spread * draws.noise())))
+            rows.append((f"result-{item:03d}", name, "can't tell" if draws.happens(0.02) else seen))
+    return {"ratings.csv": table(["item", "rater", "rating"], rows)}
+
+
 def functions() -> dict[str, bytes]:
     """Return a label matrix of eight labelling functions: 0 is ham, 1 is spam, -1 is silence."""
     draws = Draws(41)
@@ -380,7 +395,7 @@ def png(pixels: list[list[int]]) -> bytes:
 def make() -> dict[str, bytes]:
     """Return the content of all files by their path."""
     found: dict[str, bytes] = {}
-    for part in (known, mturk, toloka, label_studio, other_tools, judges, functions, probabilities, masks):
+    for part in (known, mturk, toloka, label_studio, other_tools, judges, ratings, functions, probabilities, masks):
         found |= part()
     return found
 

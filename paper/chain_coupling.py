@@ -8,8 +8,7 @@ import numpy as np
 
 from consilience import DawidSkene, HiddenMarkov, MajorityVote
 from consilience.metrics import log_loss
-from consilience.metrics.labels import macro_f1
-from consilience.metrics.spans import span_f1
+from consilience.metrics.labels import macro_f1, span_f1
 
 from .crowds import load_crowd, measure_sequences
 from .drawing import Curve, draw_gains

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from consilience import DawidSkene, HiddenMarkov, Responses
-from consilience.metrics.labels import accuracy, macro_f1
-from consilience.metrics.spans import span_f1
+from consilience.metrics.labels import accuracy, macro_f1, span_f1
 
 from .crowds import load_crowd, measure_sequences
 from .drawing import draw_scores

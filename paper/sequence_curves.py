@@ -15,7 +15,7 @@ from consilience import HiddenMarkov
 from consilience.metrics.labels import macro_f1
 from consilience.metrics.probabilities import confusion_error, transition_error
 from consilience.simulate import sequences
-from consilience.simulate.results import Simulation
+from consilience.simulate.crowds import Simulation
 
 from .drawing import Panel, draw_curves
 from .experiment import Experiment, Job, Record, sure_mean_of

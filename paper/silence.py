@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consilience import HiddenMarkov, MajorityVote, held_out_score, read_responses
-from consilience.metrics.spans import span_f1
+from consilience.metrics.labels import span_f1
 
 from .chain_coupling import COUPLINGS
 from .crowds import Crowd, load_crowd, measure_sequences

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from consilience.answers.responses import Responses
 from consilience.inference.em import Progress
 from consilience.inference.moments import MomentFit, order_of_sweeps, repeat_sweeps
+from consilience.kernels import Floats
 from consilience.kernels.moments import solve_on_simplex
-from consilience.kernels.types import Floats
 
 
 class Moments(NamedTuple):

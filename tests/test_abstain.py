@@ -13,7 +13,7 @@ from consilience.answers.gold import match_gold
 from consilience.errors import InputError, ParameterError
 from consilience.inference.em import expect, expect_from_votes, infer_posterior, maximise, run_em
 from consilience.inference.sources import InMemory
-from consilience.kernels.types import freeze
+from consilience.kernels import freeze
 
 LENGTHS = [10, 1, 7, 22]
 LABELS = ["a", "b", "c"]

@@ -13,10 +13,12 @@ import pytest
 
 import consilience as cs
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError
-from consilience.formats import records
+from consilience.formats import records, span_formats
 from consilience.formats.files import find_format
-from consilience.formats.register import span_formats
 from consilience.tasks.spans import SpanCollector
+
+# Most examples hold predictions of a model; a test of their own is about what is said of them.
+pytestmark = pytest.mark.filterwarnings("ignore:In .* counts? as:consilience.errors.DataWarning")
 
 NAMES = [each.name for each in span_formats()]
 TEXT = "Ann met Bob in Rome."
@@ -492,6 +494,19 @@ def test_writing_what_was_read_keeps_the_whole_file(read):
     spans = read("label-studio")
     cs.write_spans(spans, "out.json")
     assert json.loads(Path("out.json").read_text(encoding="utf-8")) == label_studio()
+
+
+@pytest.mark.filterwarnings("error")
+def test_predictions_that_count_as_a_worker_are_announced(folder):
+    path = write_json("a.json", label_studio())
+    words = (
+        r"In 'a.json', 'm1' counts as a worker, who is a model: there are predictions. To fuse without predictions, "
+        r"use fuse\(source, block=\['m1'\]\)."
+    )
+    with pytest.warns(DataWarning, match=words):
+        cs.read_spans(path)
+    tasks = [{**task, "predictions": []} for task in label_studio()]
+    cs.read_spans(write_json("b.json", tasks))
 
 
 def test_choices_are_answers(folder):

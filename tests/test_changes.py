@@ -9,8 +9,9 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.reporting import changes
-from consilience.reporting.changes import find_changes, find_interval, fit_alone
+from consilience.reporting import alone
+from consilience.reporting.alone import fit_alone
+from consilience.reporting.changes import find_changes, find_interval
 from consilience.reporting.page import gather
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
@@ -38,22 +39,24 @@ def test_the_words_count_what_differs_from_a_fit_without_known_labels():
     others = np.setdiff1d(np.arange(400), rows)
     n_differ = int((alone.labels_[rows] != TRUTH[rows]).sum())
     changed = others[alone.labels_[others] != fused.labels_[others]]
-    text = " ".join(found.words)
+    text = " ".join(found.words + found.more)
     assert found.words[0] == "100 labels are known."
     assert f"{n_differ} of them differ from what the crowd alone says" in text
     assert f"{len(changed) or 'No other'} " in text
     assert f"power {fused.power_:.2g}; without known labels it would be {alone.power_:.2g}" in text
-    assert len(found.items) + found.more == len(changed)
-    for item in found.items:
-        row = int(item.name.removeprefix("Item "))
-        assert (item.before, item.after) == (str(alone.labels_[row]), str(fused.labels_[row]))
+    workers, *items = found.tables
+    assert len(items) == bool(len(changed))
+    for name, now, after, _ in items[0].rows if items else []:
+        row = int(name.removeprefix("Item "))
+        assert (now, after) == (str(alone.labels_[row]), str(fused.labels_[row]))
     drawn = rows[np.array(gold["random"])]
     n_right = int((alone.labels_[drawn] == TRUTH[drawn]).sum())
     assert f"20 known items were drawn at random. The crowd alone is right about {n_right} of them" in text
     before, after = (np.array(model.worker_report()["accuracy"]) for model in (alone, fused))
     top = int(np.abs(after - before).argmax())
-    assert (found.workers[0].name, found.workers[0].after) == (str(top), pytest.approx(after[top]))
-    assert found.workers[0].before == pytest.approx(before[top])
+    assert workers.rows[0][0] == str(top)
+    shares = [float(share.rstrip("%")) / 100 for share in workers.rows[0][1:]]
+    assert shares == pytest.approx([before[top], after[top]], abs=1.1e-3)
 
 
 def test_nothing_is_said_without_known_labels():
@@ -64,13 +67,13 @@ def test_labels_that_change_nothing():
     answers = np.repeat(np.arange(200) % 2, 5).reshape(200, 5)
     fused = cs.DawidSkene(calibration="none").fit(cs.Responses.from_matrix(answers), gold={0: 0, 1: 1})
     found = find_changes(gather(fused))
-    assert found.words == [
+    assert found.words + found.more == [
         "2 labels are known.",
         "All of them agree with what the crowd alone says: the labels of the same fit without known labels.",
         "No other label changed because of them.",
         "The expected accuracy of all labels is 100.0%, as without known labels.",
     ]
-    assert (found.workers, found.items, found.more) == ([], [], 0)
+    assert found.tables == []
     one = find_changes(gather(cs.MajorityVote().fit(cs.Responses.from_matrix(answers), gold={0: 1})))
     assert one.words[:2] == [
         "1 label is known.",
@@ -80,10 +83,10 @@ def test_labels_that_change_nothing():
 
 def test_known_labels_that_are_not_said_to_be_random():
     gold = dict(enumerate(TRUTH[:50].tolist()))
-    text = " ".join(find_changes(gather(cs.DawidSkene().fit(CROWD.responses, gold=gold))).words)
+    text = " ".join(find_changes(gather(cs.DawidSkene().fit(CROWD.responses, gold=gold))).more)
     assert "If these were drawn at random" in text
     few = dict(enumerate(TRUTH[:19].tolist()))
-    assert "interval" not in " ".join(find_changes(gather(cs.DawidSkene().fit(CROWD.responses, gold=few))).words)
+    assert "interval" not in " ".join(find_changes(gather(cs.DawidSkene().fit(CROWD.responses, gold=few))).more)
 
 
 def test_known_labels_that_contradict_a_sure_crowd_are_named():
@@ -93,7 +96,7 @@ def test_known_labels_that_contradict_a_sure_crowd_are_named():
     wrong = {row: int((alone.labels_[row] + 1) % 3) for row in (sure, unsure)}
     fused = cs.fuse(CROWD.responses, gold=wrong)
     found = find_changes(gather(fused))
-    words = found.words + found.cautions
+    words = found.words + found.more
     assert (
         f"The known label of 1 item contradicts a label of which the crowd was at least 95% sure: Item {sure} (known "
         f"{wrong[sure]}, crowd {alone.labels_[sure]} {confidence[sure]:.1%}). Check it." in words
@@ -102,9 +105,9 @@ def test_known_labels_that_contradict_a_sure_crowd_are_named():
     assert f"The expected accuracy of all labels changed from {before:.1%} to {after:.1%}." in words
     assert any(each.startswith("Only 2 known labels count as drawn at random. So few") for each in words)
     many = {row: int((alone.labels_[row] + 1) % 3) for row in np.argsort(-confidence)[:30].tolist()}
-    words = find_changes(gather(cs.fuse(CROWD.responses, gold=many))).cautions
+    words = find_changes(gather(cs.fuse(CROWD.responses, gold=many))).words
     assert any(
-        re.match("Known labels of 30 items contradict labels of which.* and 25 more. Check these.", w) for w in words
+        re.match("Known labels of 30 items contradict labels of which.* and 20 more. Check these.", w) for w in words
     )
     assert not any("So few" in each for each in words)
 
@@ -112,7 +115,7 @@ def test_known_labels_that_contradict_a_sure_crowd_are_named():
 def test_agreeing_labels_contradict_nothing():
     alone = cs.fuse(CROWD.responses)
     gold = dict(enumerate(alone.labels_[:40].tolist()))
-    assert find_changes(gather(cs.fuse(CROWD.responses, gold=gold))).cautions == []
+    assert "contradict" not in " ".join(find_changes(gather(cs.fuse(CROWD.responses, gold=gold))).words)
 
 
 def slow_interval(n_right, n):
@@ -175,7 +178,7 @@ def test_what_cannot_be_compared_is_said(monkeypatch, tmp_path):
     for each in (model, cs.load(model.save(tmp_path / "m.model"))):
         (words,) = find_changes(gather(each)).words
         assert words.startswith("2 labels are known. What they changed is not shown: the fit knew more of the items")
-    monkeypatch.setattr(changes, "MOST_ANSWERS", 10)
+    monkeypatch.setattr(alone, "MOST_ANSWERS", 10)
     (words,) = find_changes(gather(cs.DawidSkene().fit(CROWD.responses, gold={0: 0}))).words
     assert words.startswith("1 label is known. What it changed is not shown: there are so many answers")
 
@@ -226,4 +229,4 @@ def test_workers_with_few_answers_are_not_listed():
     answers[:, :3] = (np.arange(60) % 2)[:, None]
     answers[0, 3] = 0
     model = cs.DawidSkene(calibration="none").fit(cs.Responses.from_matrix(answers), gold={0: 1, 2: 1, 4: 1})
-    assert [each.name for each in find_changes(gather(model)).workers] == ["0", "1", "2"]
+    assert [row[0] for row in find_changes(gather(model)).tables[0].rows] == ["0", "1", "2"]

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.answers.blocks import BLOCK_SIZE, cut_blocks
+from consilience.answers.arrays import BLOCK_SIZE, cut_blocks
 from consilience.kernels import compile as compilation
+from consilience.kernels import freeze
 from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows, normalise_items
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
-from consilience.kernels.field import sweep_mean_field, sweep_messages, sweep_modes
-from consilience.kernels.types import freeze
+from consilience.kernels.graph import sweep_mean_field, sweep_messages, sweep_modes
 from effort import examples, rest_robust
 
 # ------------------------------------------------------------------------------------------------------------- widths
@@ -171,7 +171,7 @@ for r in sequences:
             model = cs.HiddenMarkov(workers=workers, coupling=coupling).fit(r)
     cs.HiddenMarkov(coupling=1.0, start=model, estimation="em").fit(r, gold={(0, 3): 1}).predict(r)
 found = {}
-for name in ("answers", "chain", "dirichlet", "field", "layout", "moments"):
+for name in ("answers", "chain", "columns", "graph", "moments"):
     module = importlib.import_module(f"consilience.kernels.{name}")
     for kernel in vars(module).values():
         if isinstance(kernel, numba.core.dispatcher.Dispatcher):

@@ -12,7 +12,7 @@ from scipy.stats import binom
 import consilience as cs
 from benchmarks import real_crowds
 from benchmarks.copies import draw_crowd, draw_teams
-from consilience.answers.hidden_answers import find_units, hide_answers
+from consilience.answers.random_choices import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.inference import copies
 from consilience.inference import copy_suspects as suspects
@@ -49,7 +49,7 @@ def test_every_model_names_near_copies(model, copied):
     assert fitted.copies_count_once_ is False
     report = fitted.worker_report().to_pydict()
     assert report["group"] == [1, None, None, None, None, None, 1, 1, 1, 1]
-    assert report["remarks"][0].endswith("near-copy of w6, w7, w8 and 1 more")
+    assert report["remarks"][0].endswith("near-copy (group 1)")
     assert "near-copy" not in report["remarks"][1]
 
 
@@ -77,7 +77,7 @@ def test_fuse_counts_a_group_once_and_says_so(copied):
     votes = np.full((r.n_items, r.n_workers), -1)
     votes[r.item_of_answer(), r.worker] = r.label
     shares = [fused.posterior_[np.arange(r.n_items), votes[:, m]].mean() for m in range(r.n_workers)]
-    assert report["accuracy"] == pytest.approx(shares)
+    assert report["accuracy"] == pytest.approx(shares, abs=6e-4)  # rounded
     assert report["answers"] == [600] * 10
 
 
@@ -208,7 +208,7 @@ def test_copies_of_noise_are_noise():
     comparison = fused.comparison_
     assert fused.power_ < 0.2
     assert comparison.verdict != "better"
-    assert comparison.expected_accuracy < 0.4
+    assert comparison.withheld == "the answers show no signal"
     assert comparison.alpha_low < 0
 
 

@@ -17,7 +17,7 @@ import consilience as cs
 from consilience.inference.structures.chain import ChainParameters
 from consilience.inference.structures.field import FieldParameters
 from consilience.inference.structures.independent import IndependentParameters
-from consilience.inference.workers.register import WORKERS
+from consilience.inference.workers import WORKERS
 from consilience.results import archive
 from consilience.results.fusion import Fusion
 from consilience.results.kept_answers import Kept
@@ -151,11 +151,11 @@ def test_what_is_wrong_is_said(path):
         ({"model": "Dawid"}, "holds a model 'Dawid', which this release does not know. It knows 'MajorityVote'"),
         ({"model": 3}, "the model in the header cannot be 3"),
         ({"model": "DawidSkene"}, "in such a model"),
-        ({"parameters": {}}, "the parameter 'calibration', 'callback', 'classifier', 'coupling', 'decode' and"),
+        ({"parameters": {}}, "the parameter 'calibration', 'callback', 'classifier', 'coupling', 'decode'"),
         ({"fusion": []}, "the fusion in the header cannot be []"),
         (
             {"fusion": {}},
-            "the entry of the result 'backend', 'calibrated', 'checked', 'comparison', 'copies_count_once' and",
+            "the entry of the result 'backend', 'blocked', 'by_fuse', 'calibrated', 'chance'",
         ),
         ({"given": {"answers": None}}, "the entry of given 'gold', 'graph', 'has_priors' is missing"),
         ({"more": 1}, "there is no entry of the header 'more'"),
@@ -178,9 +178,9 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("prior", None, "prior cannot be None"),
         ("labelled/keys", {"item": "column"}, "the column 'labelled/keys/item' is missing"),
         ("labelled/keys", {"x": "column"}, "labelled/keys cannot be {'x': 'column'}"),
-        ("labelled", {"n_items": 4, "mean_confidence": 0.5}, "there is no array 'labelled/codes'"),
-        ("labelled", {"n_items": 4, "mean_confidence": 2.0}, "labelled/mean_confidence cannot be 2.0"),
-        ("labelled", {"n_items": 0, "mean_confidence": 0.5}, "labelled/n_items cannot be 0"),
+        ("labelled", {"n_items": 4, "mean_confidence": 0.5, "shown": True}, "there is no array 'labelled/codes'"),
+        ("labelled", {"n_items": 4, "mean_confidence": 2.0, "shown": True}, "labelled/mean_confidence cannot be 2.0"),
+        ("labelled", {"n_items": 0, "mean_confidence": 0.5, "shown": True}, "labelled/n_items cannot be 0"),
         ("labelled/uncalibrated", None, "there is no array 'labelled/uncalibrated' in such a model"),
         ("learning/kind", "robots", "learning/kind cannot be 'robots'"),
         ("learning/kind", "confusion", "log_weights.npy has the shape (6, 2, 2), and not (2, 2, 2)"),
@@ -198,7 +198,7 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("calibrated/powers", [1.0, "x"], "calibrated/powers cannot be 'x'"),
         ("coupling", None, "the coupling is not that of HiddenMarkov"),
         ("coupling_scores", [[1.0, 2.0, 3.0]], "coupling_scores cannot be [1.0, 2.0, 3.0]"),
-        ("comparison", {"n_items": "4"}, "the entry of comparison 'alpha', 'alpha_high'"),
+        ("comparison", {"n_items": "4"}, "the entry of comparison 'accuracy', 'accuracy_high'"),
         ("task", {"name": "spans"}, "the entry of task 'documents', 'end'"),
         ("task", {"name": "masks"}, "task cannot be"),
         ("more", 1, "there is no entry of the result 'more'"),

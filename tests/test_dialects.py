@@ -15,11 +15,11 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.answers import dialects
-from consilience.answers.dialects import register
-from consilience.answers.dialects.register import DIALECTS, list_names
+from consilience import answers as register
+from consilience.answers import DIALECTS, list_names
 from consilience.cli.options import FORMS
 from consilience.errors import ConsilienceError, DataWarning, InputError, ParameterError
+from consilience.formats.writing import write_table
 from fuzz.typed_files import odd_array
 
 
@@ -318,8 +318,77 @@ def test_wide_equals_long():
     frame = pd.DataFrame(np.where(cells < 0, None, cells.astype(str)), columns=list("abcdef"), dtype=object)
     frame.insert(0, "task_id", [f"t{n}" for n in range(40)])
     expected = [(f"t{n}", "abcdef"[w], str(cells[n, w])) for n in range(40) for w in range(6) if cells[n, w] >= 0]
-    with pytest.warns(DataWarning, match="taken for one: 'a', 'b', 'c', 'd', 'e' and 1 more"):
+    with pytest.warns(DataWarning, match="taken for one: 'a', 'b', 'c', 'd', 'e', 'f'\\."):
         assert triples(cs.Responses.from_frame(frame)) == sorted(expected, key=str)
+
+
+def functions(n_items=60):
+    """Votes of six labelling functions, three for each side, which are silent about most items."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, n_items)
+    side = np.arange(6) % 2
+    return np.where((truth[:, None] == side) & (rng.random((n_items, 6)) < 0.6), side, -1)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+@pytest.mark.parametrize("item", [None, "item", "doc"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_silence_of_labelling_functions_is_recognised(folder, item, suffix):
+    """As in a .npy file, without an option: -1 is most of the cells."""
+    votes = functions()
+    np.save("L.npy", votes)
+    frame = pd.DataFrame(votes, columns=[f"lf_{w}" for w in range(6)])
+    if item is not None:
+        frame.insert(0, item, np.arange(60))
+    write_table(pa.Table.from_pandas(frame, preserve_index=False), f"L.{suffix}")
+    with pytest.warns(DataWarning, match="Most cells of .* are -1.* no answer.* format='matrix'.* format='wide'"):
+        r = cs.read_responses(f"L.{suffix}")
+    expected = cs.read_responses("L.npy")
+    assert r.provenance.format == "matrix"
+    assert r.labels.tolist() == [0, 1]
+    assert (r.n_items, r.n_workers, r.n_responses) == (60, 6, expected.n_responses)
+    np.testing.assert_array_equal(r.label, expected.label)
+    if item == "item":
+        assert -1 in cs.read_responses(f"L.{suffix}", format="wide").labels
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+@pytest.mark.parametrize(
+    "cells",
+    [
+        np.where(functions() < 0, 0, functions() - 1),  # a rating, of which a few are -1
+        np.where(functions() < 0, -1, 1),  # yes and no
+        np.where(functions() < 0, -1, -2),
+        np.random.default_rng(0).choice([-1, 0, 1], p=[0.6, 0.25, 0.15], size=(60, 6)),  # sentiment
+    ],
+)
+def test_minus_one_may_be_an_answer(cells):
+    frame = pd.DataFrame(cells, columns=list("abcdef"))
+    frame.insert(0, "item", np.arange(60))
+    with pytest.warns(DataWarning, match="Each of these columns is taken for one"):
+        r = cs.Responses.from_frame(frame)
+    assert r.provenance.format == "wide"
+    assert -1 in r.labels
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_a_scale_that_may_be_silence_is_told():
+    frame = pd.DataFrame(
+        np.random.default_rng(0).choice([-1, 0, 1], p=[0.6, 0.25, 0.15], size=(60, 4)), columns=[*"abcd"]
+    )
+    with pytest.warns(DataWarning, match="Most cells are -1: if that is no answer, give format='matrix'"):
+        cs.Responses.from_frame(frame.assign(item=np.arange(60)))
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_an_update_of_labelling_functions_keeps_silence(folder):
+    frame = pd.DataFrame(functions(), columns=list("abcdef")).assign(item=np.arange(60))
+    few = frame[:9].assign(item=lambda rows: rows["item"] + 100)
+    frame.to_csv("L.csv", index=False)
+    model = cs.fuse("L.csv")
+    few[["item", *"abcdef"]].assign(a=0, b=1, c=0).to_csv("more.csv", index=False)
+    model.update("more.csv")
+    assert model.classes_.tolist() == [0, 1]
 
 
 def test_matrix(folder):
@@ -480,7 +549,7 @@ def test_odd_types():
 TOY = """
 from dataclasses import replace
 
-from consilience.answers.dialects.register import Reader
+from consilience.answers import Reader
 
 
 def translate(table, names):
@@ -493,7 +562,7 @@ READER = Reader(lambda table, names: True, translate, ("thing", "voice", "word")
 
 def test_a_new_dialect_is_a_file_and_a_line(folder, monkeypatch):
     write("toy.py", TOY)
-    monkeypatch.setattr(dialects, "__path__", [*dialects.__path__, str(folder)])
+    monkeypatch.setattr(register, "__path__", [*register.__path__, str(folder)])
     monkeypatch.setattr(register, "DIALECTS", (*DIALECTS, register.Dialect("toy", "toys that speak", "toy:READER")))
     table = {"thing": [1, 1, 2], "voice": ["bear", "doll", "bear"], "word": ["yes", "no", "no"]}
     for answers in (cs.Responses.from_frame(table), cs.Responses.from_frame(table, format="toy")):

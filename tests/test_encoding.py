@@ -10,9 +10,8 @@ from consilience.answers import vocabulary
 from consilience.answers.responses import Responses
 from consilience.answers.vocabulary import count_codes, encode_in_order_of_appearance, encode_sorted
 from consilience.errors import InputError
-from consilience.kernels import encoding, layout
-from consilience.kernels.encoding import encode_integers, encode_texts
-from consilience.kernels.layout import group_answers, order_by
+from consilience.kernels import columns as column_kernels
+from consilience.kernels.columns import encode_integers, encode_texts, group_answers, order_by
 from effort import all_pairs
 
 
@@ -46,7 +45,7 @@ def columns():
 def test_codes_are_in_order_of_appearance(name, part, n_threads, monkeypatch):
     monkeypatch.setattr(vocabulary, "MANY", 1)
     monkeypatch.setattr(vocabulary, "MANY_DISTINCT", 1)
-    monkeypatch.setattr(encoding, "PART", part)
+    monkeypatch.setattr(column_kernels, "PART", part)
     monkeypatch.setenv("CONSILIENCE_THREADS", str(n_threads))
     column = columns()[name]
     codes, values = encode_in_order_of_appearance(column)
@@ -83,7 +82,7 @@ def test_answers_are_grouped_in_stable_order(monkeypatch):
     item, worker, label = (rng.integers(0, n, 3000).astype(np.int32) for n in (70, 9, 4))
     order, offsets = order_by(item, 75)
     for large in (0, 10**9):
-        monkeypatch.setattr(layout, "LARGE", large)
+        monkeypatch.setattr(column_kernels, "LARGE", large)
         found = group_answers(item, 75, worker, label)
         for array, expected in zip(found, (worker[order], label[order], offsets), strict=True):
             assert np.array_equal(array, expected)
@@ -101,7 +100,7 @@ def test_counts_of_codes(monkeypatch):
 def test_tables_are_read_the_same_way_however_large(many, shuffled, monkeypatch):
     monkeypatch.setattr(vocabulary, "MANY", many)
     monkeypatch.setattr(vocabulary, "MANY_DISTINCT", 1)
-    monkeypatch.setattr(layout, "LARGE", many)
+    monkeypatch.setattr(column_kernels, "LARGE", many)
     rng = np.random.default_rng(9)
     rows = [(i * 7, f"w{w}", (i + w) % 3, rng.uniform(0.1, 1)) for i in range(60) for w in range(i % 4 + 1)]
     rows = [rows[i] for i in rng.permutation(len(rows))] if shuffled else rows

@@ -316,10 +316,9 @@ def test_the_command_line_takes_features(tmp_path):
     assert "5 rows" in wrong.stderr
 
 
-def test_labels_are_the_same_whatever_the_calibration(guided):
-    for how in ("none", 0.5):
-        model = cs.DawidSkene(calibration=how).fit(R, features=X)
-        np.testing.assert_array_equal(model.labels_, guided.labels_)
+def test_labels_are_the_same_whatever_the_power(guided):
+    model = cs.DawidSkene(calibration=0.5).fit(R, features=X)
+    np.testing.assert_array_equal(model.labels_, guided.labels_)
 
 
 def test_chains_and_fields_take_features():
@@ -569,7 +568,7 @@ def test_gaps_are_named_and_left_to_classifiers_that_take_them():
 
 def test_items_without_features_are_counted():
     table = pd.DataFrame({"item": np.arange(100), "x": list(X[:100])})
-    with pytest.warns(DataWarning, match="300 of 400 items have no features: 100, 101, 102, 103, 104 and 295 more"):
+    with pytest.warns(DataWarning, match="300 of 400 items have no features: 100, 101, .* 109, and 290 more"):
         cs.DawidSkene(calibration="none").fit(R, features=table)
 
 
@@ -662,7 +661,7 @@ def test_too_many_columns_for_the_memory():
 def test_one_answer_per_item_points_to_the_disagreements():
     votes = np.full((400, 4), -1)
     votes[np.arange(400), np.arange(400) % 4] = np.where(np.random.default_rng(0).random(400) < 0.8, TRUTH, 0)
-    with pytest.warns(DataWarning, match=r"no other answer checks them.*Look at those that the classifier doubts: dis"):
+    with pytest.warns(DataWarning, match=r"confidence is left empty.*Look at items that the classifier doubts: dis"):
         model = cs.fuse(cs.Responses.from_matrix(votes), features=X)
     table = model.disagreements().to_pandas()
     wrong = (table["crowd_label"] != TRUTH[table["item"]]).to_numpy()

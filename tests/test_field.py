@@ -23,7 +23,7 @@ from consilience.inference.structures.field import (
 )
 from consilience.kernels.chain import forward_backward
 from consilience.kernels.compile import LARGE, width_of
-from consilience.kernels.field import (
+from consilience.kernels.graph import (
     field_objective,
     neighbour_sums,
     pseudo_likelihood_slope,

@@ -12,20 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
+from consilience import formats
 from consilience.errors import InputError
-from consilience.formats import delimited, files, register
-from consilience.formats.reading import read_table
-from consilience.formats.register import (
+from consilience.formats import (
     FORMATS,
     Codec,
     Format,
+    files,
     list_suffixes,
     readable_formats,
     span_formats,
+    tables,
     writable_formats,
 )
+from consilience.formats.reading import read_table
 from consilience.formats.writing import check_table_path, check_writable, replace_file, replace_together, write_table
-from consilience.models.inputs import as_responses
+from consilience.models.base import as_responses
 from effort import examples
 
 SUFFIXES = list_suffixes(writable_formats())
@@ -168,9 +170,9 @@ def recognise_backwards(head, _path):
 @pytest.fixture
 def backwards(monkeypatch):
     """A format that can only be read, and is recognised by its content: one file and one line of the register."""
-    monkeypatch.setattr(delimited, "ODD", Codec(read=read_backwards, recognise=recognise_backwards), raising=False)
-    added = Format("odd", (".odd",), "delimited:ODD", read_only=True)
-    monkeypatch.setattr(register, "FORMATS", (*FORMATS, added))
+    monkeypatch.setattr(tables, "ODD", Codec(read=read_backwards, recognise=recognise_backwards), raising=False)
+    added = Format("odd", (".odd",), "tables:ODD", read_only=True)
+    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, added))
 
 
 def test_a_format_that_can_only_be_read(folder, backwards):

@@ -11,7 +11,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.errors import InputError
+from consilience.errors import DataWarning, InputError
 
 
 def test_keywords_that_do_not_exist():
@@ -25,7 +25,8 @@ def test_keywords_that_do_not_exist():
 def test_comparison_is_always_there():
     answers = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]}
     assert cs.fuse(answers, model="majority").comparison_ is None
-    assert cs.fuse({"item": [1], "worker": ["a"], "label": ["x"]}).comparison_ is None
+    with pytest.warns(DataWarning, match="nothing checks them"):
+        assert cs.fuse({"item": [1], "worker": ["a"], "label": ["x"]}).comparison_ is None
 
 
 def test_missing_labels_say_how_to_drop_them():

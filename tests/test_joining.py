@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.answers.frames import open_frame
-from consilience.answers.further_answers import read_further
-from consilience.answers.joining import NOTHING, join_responses
+from consilience.answers.joining import NOTHING, join_responses, read_further
 from consilience.answers.responses import Responses
 from consilience.errors import DataWarning, InputError, ParameterError
 from effort import examples

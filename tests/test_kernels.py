@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import special
 
 import oracles
-from consilience.answers.blocks import renumber
-from consilience.inference.distributions import fit_distributions
-from consilience.kernels import layout
+from consilience.answers.arrays import renumber
+from consilience.inference import fit_distributions
+from consilience.kernels import columns, freeze
 from consilience.kernels.answers import (
     LOG_IMPOSSIBLE,
     SMALLEST,
@@ -22,13 +22,13 @@ from consilience.kernels.answers import (
     add_to_rows,
     add_votes,
     count_rows,
+    digamma_and_log_gamma,
+    expect_logs,
     multiply_rows,
     normalise_items,
 )
+from consilience.kernels.columns import find_repeat, number_runs, order_by
 from consilience.kernels.compile import LARGE, MOST_UNROLLED, width_of
-from consilience.kernels.dirichlet import digamma_and_log_gamma, expect_logs
-from consilience.kernels.layout import find_repeat, number_runs, order_by
-from consilience.kernels.types import freeze
 from effort import examples
 
 NO_WEIGHT = freeze(np.empty(0))
@@ -388,7 +388,7 @@ def test_mode_of_no_counts_at_all_is_ignorance():
 @pytest.fixture(params=["few", "many"])
 def by_size(request, monkeypatch):
     """Take the way of few keys, which is NumPy's, or of many, which is compiled."""
-    monkeypatch.setattr(layout, "LARGE", 10**9 if request.param == "few" else 0)
+    monkeypatch.setattr(columns, "LARGE", 10**9 if request.param == "few" else 0)
 
 
 @examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])

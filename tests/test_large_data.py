@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.answers.hidden_answers import hide_answers
+from consilience.answers.random_choices import hide_answers
 from consilience.engines import open_engine
 from consilience.inference.em import expect, expect_from_votes, gather, maximise
 from consilience.inference.sources import InMemory
-from consilience.inference.structures.base import exchange
+from consilience.inference.structures import exchange
 from consilience.metrics import agreement
 from consilience.results import answer_worth, interval_sums
 

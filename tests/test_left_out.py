@@ -7,8 +7,8 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience.answers.blocks import cut_blocks
-from consilience.inference.workers.register import WORKERS
+from consilience.answers.arrays import cut_blocks
+from consilience.inference.workers import WORKERS
 
 N_CLASSES = 3
 

@@ -18,8 +18,7 @@ from command_line import run
 from consilience.api import settle_links
 from consilience.errors import ConsilienceWarning, DataWarning, InputError, ParameterError
 from consilience.formats import masks as mask_files
-from consilience.tasks.mask_task import MasksTask
-from consilience.tasks.masks import cut_tiles, find_disputes
+from consilience.tasks.masks import MasksTask, cut_tiles, find_disputes
 from real_data import FOLDER, gold_of, needs_data
 
 READERS = ("ann", "bob", "cy")
@@ -500,7 +499,7 @@ def test_a_given_coupling_is_used(small_sample):
 
 def test_nothing_is_tried_on_small_masks(monkeypatch):
     masks = cs.Masks.from_arrays(simulate(0)[0])
-    monkeypatch.setattr("consilience.tasks.mask_task.cut_tiles", None)
+    monkeypatch.setattr("consilience.tasks.masks.cut_tiles", None)
     assert settle_links(MasksTask.find_links(masks), {}, None).model == "markov-field"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.answers import blocks, hashing, vocabulary
+from consilience.answers import arrays, random_choices, vocabulary
 from consilience.checks import comparison
 from consilience.inference import powers
 from consilience.inference.recipes import independent
@@ -22,10 +22,10 @@ def crowd():
 
 @pytest.mark.parametrize("ids", [np.arange(50), np.arange(50) / 4, np.array(["a", 1, b"c", "é", 2.5] * 10, object)])
 def test_hashes_do_not_depend_on_runs(ids, monkeypatch):
-    whole = hashing.hash_ids(ids)
-    monkeypatch.setattr(hashing, "AT_ONCE", 7)
-    np.testing.assert_array_equal(hashing.hash_ids(ids), whole)
-    assert len(hashing.hash_ids(ids[:0])) == 0
+    whole = random_choices.hash_ids(ids)
+    monkeypatch.setattr(random_choices, "AT_ONCE", 7)
+    np.testing.assert_array_equal(random_choices.hash_ids(ids), whole)
+    assert len(random_choices.hash_ids(ids[:0])) == 0
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -59,12 +59,12 @@ def test_short_numbers_change_no_bit(crowd, monkeypatch):
 
     def fit():
         r = cs.Responses.from_frame(table)
-        (block, *_) = blocks.cut_blocks(r, r.label, r.n_labels)
+        (block, *_) = arrays.cut_blocks(r, r.label, r.n_labels)
         return (r.label.dtype, block.codes.dtype, block.offsets.dtype), cs.DawidSkene().fit(r).posterior_
 
     long, before = fit()
     monkeypatch.setattr(vocabulary, "VERY_MANY", 100)
-    monkeypatch.setattr(blocks, "MANY", 100)
+    monkeypatch.setattr(arrays, "MANY", 100)
     short, after = fit()
     assert long == (np.int32, np.int32, np.int64)
     assert short == (np.int8, np.uint16, np.int32)

@@ -334,7 +334,7 @@ PROBABILITY_METRICS = [
     ("gold", "posterior", "classes", "message"),
     [
         (["x", "q"], [[0.5, 0.5], [0.5, 0.5]], ["x", "y"], "1 gold labels are not among the 2 classes: 'q'"),
-        (list("abcdefgh"), np.full((8, 2), 0.5), ["x", "y"], "8 gold .*: 'a', 'b', 'c', 'd', 'e' and 3 more"),
+        (list("abcdefghijklm"), np.full((13, 2), 0.5), ["x", "y"], "13 gold .*: 'a', 'b', .* 'j', and 3 more"),
         (["x"], [[0.5, 0.5]], ["x", "y", "z"], r"shape \(1, 3\). Got shape \(1, 2\)"),
         (["x", "y"], [[0.5, 0.5]], ["x", "y"], r"shape \(2, 2\). Got shape \(1, 2\)"),
         (["x"], [0.5, 0.5], ["x", "y"], r"Got shape \(2,\)"),

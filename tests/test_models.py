@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
+from consilience.answers.previews import ReportTable
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError, StoreError
 from consilience.inference.powers import raise_to
 from consilience.results.intervals import informativeness
-from consilience.results.previews import ReportTable
 from effort import examples
 from strategies import crowds
 
@@ -293,7 +293,7 @@ def test_tables_come_back_in_the_callers_library(cls, library):
     assert isinstance(report, ReportTable if kind is pa.Table else kind)  # which prints as a table
     assert columns_of(frame) == ["item", "label", "confidence", "p(cat)", "p(dog)"]
     figures = [f"{name}{end}" for name in ("accuracy", "informativeness") for end in ("", "_low", "_high")]
-    assert columns_of(report) == ["worker", "answers", *figures, "worst_confusion", "remarks", "group"]
+    assert columns_of(report) == ["worker", "answers", *figures, "chance", "worst_confusion", "remarks", "group"]
     rows = rows_of(frame)
     assert [row["item"] for row in rows] == ["i", "j", "k"]
     assert [row["label"] for row in rows] == model.labels_.tolist()
@@ -406,14 +406,15 @@ def village(request):
 def test_remarks(village):
     remarks = village[1]["remarks"]
     assert remarks[["good 0.95", "good 0.9", "good 0.8"]].tolist() == [""] * 3
-    assert remarks["one label"] == "one label"
     assert remarks["newcomer"] == "few answers"
     # Majority vote compares a worker with vote shares, to which the worker and the spammers contribute.
     if not isinstance(village[0], cs.MajorityVote):
         assert remarks["contrary"] == "contrary"
         assert remarks[["good 0.7", "good 0.6"]].tolist() == ["", ""]
-        assert remarks["spammer"] == "uninformative"
-        assert remarks["mumbler"] == "uninformative"
+        assert remarks[["spammer", "mumbler"]].tolist() == ["answers as if by chance"] * 2
+        assert remarks["one label"] == "answers as if by chance; one label"
+    else:
+        assert remarks["one label"] == "one label"
 
 
 def test_the_best_workers_come_first(village):
@@ -440,9 +441,9 @@ def test_columns_of_the_report(village):
     for m in (0, 8):
         posterior = model.posterior_ if isinstance(model, cs.MajorityVote) else model.uncalibrated_posterior_
         right = sum(votes[i, m, k] * posterior[i, k] for i, k in np.ndindex(r.n_items, 3))
-        assert report["accuracy"].iloc[m] == pytest.approx(right / 1500, rel=1e-6)
-    assert report["worst_confusion"]["contrary"].startswith("x -> y (")
-    assert report["worst_confusion"]["one label"].startswith("y -> x (")
+        assert report["accuracy"].iloc[m] == pytest.approx(right / 1500, abs=6e-4)  # rounded
+    assert report["worst_confusion"]["contrary"][:6] in ("x -> y", "y -> z", "z -> x")
+    assert report["worst_confusion"]["one label"] == ""  # that all else is called by this label is no news
 
 
 def test_informativeness():
@@ -533,7 +534,7 @@ def test_the_check_of_the_graph_is_saved(tmp_path):
     fused.save(tmp_path / "model")
     again = cs.load(tmp_path / "model")
     assert again.graph_check_ == fused.graph_check_
-    assert again.comparison_ == fused.comparison_
+    np.testing.assert_equal(vars(again.comparison_), vars(fused.comparison_))  # where nan equals nan
 
 
 def test_an_answer_spread_over_labels_is_one_answer():

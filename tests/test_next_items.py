@@ -19,7 +19,7 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.answers.frames import build_frame
-from consilience.answers.hashing import draw_numbers, hash_items
+from consilience.answers.random_choices import draw_numbers, hash_items
 from consilience.formats.writing import write_table
 from consilience.planning.next_items import (
     Ranking,
@@ -205,7 +205,7 @@ def test_labels_below_a_confidence_are_left_open():
 
 
 def test_the_expectation_is_doubted_without_known_labels():
-    assert "Without known labels this is often too low" in FITTED.undecided(0.7).describe()
+    assert "Real workers share errors" in FITTED.undecided(0.7).describe()
     known = cs.DawidSkene().fit(
         PLAIN, gold=dict(zip(PLAIN.items[:20].tolist(), CROWD.truth[:20].tolist(), strict=True))
     )
@@ -324,7 +324,8 @@ def test_words_of_texts_are_listed_on_the_command_line(folder):
     table = pd.read_csv("items.csv", keep_default_na=False)
     assert list(table.columns[:5]) == ["sequence", "position", "label", "text", "random"]
     assert f"  {listed[0]['text']}  " in run("next", "team.model", "-n", "3").stdout
-    assert f"  {listed[0]['text']}  " in run("fuse", "team.json").stdout.partition("Least certain")[2]
+    shown = run("fuse", "team.json").stdout.partition("Least certain")[2]
+    assert f"  {figures['least_certain'][0]['text']}  " in shown
     table.loc[:9, "label"] = table.loc[:9, "fused_label"]
     table.to_csv("items.csv", index=False)
     assert json.loads(run("fuse", "team.json", "--gold", "items.csv", "--json").stdout)["gold"] == 10
@@ -368,3 +369,11 @@ def test_lists_of_ids_that_are_no_text_come_back_as_gold(ids, tmp_path):
     texts = {str(value): 1 for value in ids[:5]}  # as gold.csv of the report has them
     for gold, n_known in ((todo, 10), (texts, 5)):
         assert (cs.DawidSkene().fit(data, gold=gold).fusion_.given.gold.codes >= 0).sum() == n_known
+
+
+def test_all_items_may_be_drawn_at_random():
+    table = FITTED.next_items(30, at_random=True)
+    assert table["random"].to_pylist() == [True] * 30
+    some = [row["item"] for row in FITTED.next_items(30).to_pylist() if row["random"]]
+    assert table["item"].to_pylist()[: len(some)] == some
+    assert np.mean(table["entropy"].to_numpy()) < np.mean(FITTED.next_items(30)["entropy"].to_numpy())

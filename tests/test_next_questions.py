@@ -15,7 +15,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.answers.hashing import draw_numbers, hash_ids, hash_items
+from consilience.answers.random_choices import draw_numbers, hash_ids, hash_items
 from consilience.planning import next_questions
 from consilience.results.fusion import Later
 
@@ -299,7 +299,7 @@ def test_of_workers_who_copy_each_other_one_is_asked():
 def test_silence_that_is_an_answer():
     r = cs.Responses.from_matrix([[0, 1, -1], [1, -1, 1], [-1, 0, 0], [1, 1, -1]], abstain="answer", background=0)
     model = cs.DawidSkene().fit(r)
-    with pytest.raises(cs.errors.ParameterError, match="every worker has answered every item"):
+    with pytest.raises(cs.errors.ParameterError, match="functions answer all that they can"):
         model.next_questions()
     with pytest.warns(cs.errors.DataWarning, match="not there"):
         listed = model.next_questions(workers=[0, 7])
@@ -441,6 +441,7 @@ def test_questions_on_the_command_line(saved):
     shown = run("next", "crowd.model", "--questions", "--cost", "0.5", "--per-worker", "9").stdout
     assert "Questions of crowd.model to ask next (30 more with -o or --json)" in shown
     assert "50, for 25 in all" in shown
+    assert "50, for 5,000 in all" in run("next", "crowd.model", "--questions", "--cost", "100").stdout
     nothing = run("next", "crowd.model", "--questions", "--per-worker", "0")
     assert "Nothing to ask" in nothing.stdout
     assert run("next", "crowd.model", "--questions", "-q").stdout == ""
@@ -489,7 +490,7 @@ def test_the_items_that_are_just_certain_enough_are_shown(saved):
 
 def test_a_campaign_pays_for_what_it_asks():
     curve = cs.simulate.campaign(DENSE, batch=90, budget=300, seed=1).to_pydict()
-    assert list(curve) == ["items", "answers", "cost", "accuracy", "expected_accuracy"]
+    assert list(curve) == ["items", "answers", "cost", "accuracy", "expected_accuracy", "gain"]
     assert curve["answers"] == [120, 210, 300]
     assert curve["cost"] == curve["answers"]
     again = cs.simulate.campaign(DENSE, "random", batch=90, budget=300, seed=1).to_pydict()
@@ -582,3 +583,23 @@ def test_information_needs_fewer_answers_than_chance():
     random, informed = (cs.simulate.campaign(crowd, policy, budget=1000, batch=100) for policy in policies)
     reached = [a >= random["accuracy"].to_pylist()[-1] for a in informed["accuracy"].to_pylist()]
     assert informed["answers"].to_pylist()[reached.index(True)] <= 700
+
+
+def test_who_answers_by_chance_is_not_asked():
+    crowd = cs.simulate.independent(200, n_workers=10, n_classes=4, answers_per_item=5, accuracy=0.8, seed=2)
+    r, rng = crowd.responses, np.random.default_rng(0)
+    said = np.where(r.worker == 3, rng.integers(4, size=r.n_responses), r.label)
+    model = cs.fuse({"item": r.item_of_answer(), "worker": r.worker, "label": said})
+    assert model.worker_report()["remarks"].to_pylist()[3] == "answers as if by chance"
+    assert 3 not in model.next_questions(300)["worker"].to_pylist()
+    assert 3 in model.next_questions(300, workers=[3, 4])["worker"].to_pylist()  # who is named may be asked
+
+
+def test_functions_are_not_asked():
+    votes = np.where(np.random.default_rng(0).random((120, 5)) < 0.4, -1, np.arange(120)[:, None] % 2)
+    model = cs.fuse(cs.Responses.from_matrix(votes), source_kind="functions")
+    with pytest.raises(cs.errors.ParameterError, match="functions answer all that they can"):
+        model.next_questions()
+    assert len(cs.fuse(cs.Responses.from_matrix(votes)).next_questions())
+    with pytest.warns(cs.errors.DataWarning, match="were not there at the fit"):
+        assert set(model.next_questions(workers=["ann"])["worker"].to_pylist()) == {"ann"}

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
+from consilience.answers.previews import ReportTable, to_html, to_text
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError
-from consilience.results.previews import ReportTable, to_html, to_text
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -155,6 +155,61 @@ def test_other_libraries_keep_their_own_tables():
     assert isinstance(cs.DawidSkene().fit(pl.DataFrame(answers)).next_items(1), pl.DataFrame)
 
 
+def test_pandas_shows_few_digits_and_whole_remarks():
+    """As pandas is out of the box: it cuts text after fifty characters, and shows six digits if there are any."""
+    crowd = cs.simulate.independent(300, n_workers=12, n_classes=3, accuracy=0.7, answers_per_item=12, seed=1)
+    votes = crowd.responses.label.reshape(300, 12).copy()
+    votes[:, 1:5] = votes[:, :1]  # copies
+    names = [f"A1B2C3D4E5F6G{m:02d}" for m in range(12)]
+    table = {"item": np.repeat(np.arange(300), 12), "worker": names * 300, "label": votes.ravel()}
+    report = cs.fuse(pd.DataFrame(table)).worker_report()
+    assert type(report) is pd.DataFrame
+    assert "near-copy (group 1)" in report["remarks"][0]
+    assert report["remarks"].str.len().max() <= 50
+    shown = report.to_html() + report.to_string()
+    assert not re.search(r"\d\.\d{4}", shown)
+    assert "..." not in report.to_html()
+    assert np.array_equal(report["accuracy"], report["accuracy"].round(3))
+
+
+def test_answers_and_evaluations_in_notebooks():
+    crowd = cs.simulate.independent(100, n_workers=6, n_classes=3, answers_per_item=4, seed=0)
+    text = Snippet(crowd.responses._repr_html_()).text
+    assert all(each in text for each in ("Responses", "400, 4.0 per item", "100", "3: 0, 1, 2"))
+    table = pa.table({"item": [0, 0, 1], "worker": ["a", "b", "a"], "label": [HOSTILE[0], HOSTILE[1], HOSTILE[0]]})
+    assert HOSTILE[0] in Snippet(cs.Responses.from_frame(table)._repr_html_()).text
+    fused = cs.fuse(crowd.responses)
+    found = cs.evaluate(fused, dict(enumerate(crowd.truth.tolist())))
+    text = Snippet(found._repr_html_()).text
+    assert all(each in text for each in ("Evaluation", "Macro F1", f"{found.accuracy:.3f}", "precision", "known"))
+    spans = cs.simulate.spans(20, seed=1)
+    found = cs.evaluate(cs.fuse(spans.spans), spans.truth)
+    text = Snippet(found._repr_html_()).text
+    assert all(each in text for each in ("SpansEvaluation", "strict", "relaxed", f"{found.strict.f1:.3f}"))
+
+
+def test_attributes_of_other_packages_lead_to_ours():
+    from sklearn.base import clone
+
+    crowd = cs.simulate.independent(50, n_workers=4, n_classes=2, seed=0)
+    for model in (cs.DawidSkene(), cs.fuse(crowd.responses)):
+        for name, meant in (
+            ("probabilities_", "posterior_"),
+            ("predict_proba_", "posterior_"),
+            ("labels", "labels_"),
+            ("confusion_matrix_", "confusion_"),
+        ):
+            assert not hasattr(model, name)
+            with pytest.raises(AttributeError, match=f"no attribute '{name}'.* {meant}"):
+                getattr(model, name)
+        with pytest.raises(AttributeError, match=r"object has no attribute 'other'$"):
+            model.other  # noqa: B018
+        assert clone(model).get_params() == copy.deepcopy(model).get_params() == copy.copy(model).get_params()
+        assert "probabilities_" not in dir(model)
+    with pytest.raises(NotFittedError, match="fit"):
+        cs.DawidSkene().labels_  # noqa: B018
+
+
 # ----------------------------------------------------------------------------------------------------------- notebooks
 
 
@@ -200,7 +255,7 @@ def test_every_model_and_small_data(kind, tmp_path):
 def test_what_is_not_known_of_a_comparison_is_not_drawn(fused):
     from dataclasses import replace
 
-    c = replace(fused.comparison_, expected_accuracy=float("nan"), expected_gain=float("nan"))
+    c = replace(fused.comparison_, accuracy=float("nan"), expected_accuracy=float("nan"))
     found = Snippet(c._repr_html_())
     assert "not known" in found.text
     assert "nan" not in found.text
@@ -234,8 +289,9 @@ def test_charts_are_those_of_the_report(fused, drawing):
     models = {"reliability": cs.DawidSkene().fit(fused.responses_, gold=gold), "transitions": chain}
     uneven = cs.DawidSkene().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
     models |= dict.fromkeys(("answers_per_item", "answers_per_worker"), uneven)
+    models["raters"] = cs.DawidSkene(workers="ordinal").fit(cs.simulate.ratings(40, n_raters=5, seed=1).responses)
     pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
-    pages = {id(model): make_page(gather(model), "x") for model in (fused, uneven, *list(models.values())[:2])}
+    pages = {id(model): make_page(gather(model), "x") for model in (fused, *models.values())}
     for name in CHARTS:
         model = models.get(name, fused)
         chart = cs.chart(model, name)
@@ -270,7 +326,7 @@ def test_colours_of_files_are_those_of_the_page():
 
 
 def test_charts_that_are_not_there(fused, drawing):
-    with pytest.raises(ParameterError, match=r"'workers', 'confusion', .* Got 'worker' instead"):
+    with pytest.raises(ParameterError, match=r"'workers', 'raters', .* Got 'worker' instead"):
         cs.chart(fused, "worker")
     with pytest.raises(ParameterError, match="no chart 'reliability': it needs 20 known labels"):
         cs.chart(fused, "reliability")

@@ -9,8 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.answers.frames import open_frame
-from consilience.answers.further_answers import read_further
-from consilience.answers.joining import join_responses
+from consilience.answers.joining import join_responses, read_further
 from consilience.errors import InputError
 
 ROWS = {"item": ["b", "a", "a", "b"], "worker": ["x", "y", "x", "y"], "label": ["1", "0", "0", "0"]}

@@ -99,3 +99,13 @@ def test_probabilities_of_sequences(monkeypatch):
     assert losses["sleep"] < 0.47
     pattern = r"On NER this lowers the log loss from (\.\d+) to (\.\d+)"
     assert [losses["strict"], losses["rules"]] == pytest.approx(quoted("probabilities.md", pattern), abs=0.006)
+
+
+def test_the_most_probable_class_is_right_as_often():
+    accuracies = []
+    for name in CROWDS:
+        r, _, known, truths = crowd_of(name)
+        labels = cs.DawidSkene().fit(r).fusion_.labels
+        np.testing.assert_array_equal(labels.codes, labels.posterior.argmax(axis=1))
+        accuracies.append((labels.codes[known] == truths).mean())
+    assert np.mean(accuracies) >= 0.863

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.cli.demo import make_crowd
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
@@ -100,13 +101,14 @@ def visit(browser, path, **options):
 
 def open_all(page) -> None:
     """Open all that is folded."""
-    page.locator("#worker-table .name").first.click()
     page.evaluate("() => document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+    page.locator("#worker-table .name").first.click()
 
 
 @pytest.fixture
 def page(browser, path):
     with visit(browser, path, accept_downloads=True) as page:
+        page.get_by_text("All 6 workers").click()
         yield page
 
 
@@ -228,6 +230,45 @@ def test_every_chart_has_marks_and_a_table(browser, paths, kind):
             assert chart.locator("tbody tr").count() > 0
 
 
+# What may be seen of a report before anything is unfolded, in words (those of charts too) and pixels.
+MOST_WORDS, MOST_HEIGHT = 900, 4500
+WORDS = r"() => document.body.innerText.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length"
+
+
+def fuse_demo():
+    """Return the model of the demo, which knows some labels."""
+    crowd = make_crowd()
+    return cs.fuse(crowd.answers, gold=crowd.known)
+
+
+def fuse_of_gallery(name: str):
+    """Return a model of the gallery of the docs, or that of the demo."""
+    if name == "demo":
+        return fuse_demo()
+    gallery = pytest.importorskip("docs.gallery", reason="the gallery of the docs needs Sphinx")
+    return next(exhibit for exhibit in gallery.EXHIBITS if exhibit.name == name).fuse()
+
+
+@pytest.mark.parametrize("name", ["demo", "llm_judges", "music", "ner"])
+def test_reports_are_short(browser, tmp_path, name):
+    content = make_crowd().captions if name == "demo" else None
+    path = cs.report(fuse_of_gallery(name), tmp_path / "report.html", content)
+    with visit(browser, path) as page:
+        assert page.evaluate(WORDS) <= MOST_WORDS
+        assert page.evaluate("document.documentElement.scrollHeight") <= MOST_HEIGHT
+        paragraphs = page.locator("p:not(.content):visible").all_inner_texts()
+        sentences = [words for text in paragraphs for words in text.split(". ") if len(words.split()) > 3]
+        assert len(set(sentences)) == len(sentences)
+
+
+def test_the_workers_to_look_at_are_where_the_finding_leads(browser, tmp_path):
+    model = fuse_demo()
+    with visit(browser, cs.report(model, tmp_path / "report.html"), reduced_motion="reduce") as page:
+        page.get_by_role("link", name="See the workers").click()
+        first = page.locator("#workers svg.chart").first.locator("text", has_text="by chance").first.bounding_box()["y"]
+    assert 0 < first < 300
+
+
 @pytest.fixture(scope="module")
 def axe():
     reason = "accessibility tests need axe-core: make browser"
@@ -254,16 +295,24 @@ def test_axe_would_find_a_barrier(browser, path, axe):
 
 
 def test_on_paper_all_workers_are_there_and_no_controls(page):
+    page.reload()  # with all folded
+    assert not page.locator("#worker-table").is_visible()
     page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#worker-table tbody tr").last.is_visible()
     assert not page.locator("nav").is_visible()
     assert not page.locator("#search").is_visible()
     assert not page.locator("#review").is_visible()
     assert page.evaluate("getComputedStyle(document.querySelector('.tall')).overflowY") == "visible"
+    page.emulate_media(media="screen")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert not page.locator("#worker-table").is_visible()
 
 
 @pytest.mark.parametrize("kind", ["texts", "spans", "network"])
 def test_without_javascript_texts_and_tables_are_there(browser, paths, kind):
     with visit(browser, paths[kind], java_script_enabled=False) as page:
+        page.locator("summary", has_text="workers, and how each").click()
         assert page.locator("#worker-table tbody tr").first.is_visible()
         assert page.locator("svg.chart").count() >= 4
         cards = page.locator(".card")

@@ -23,7 +23,7 @@ from consilience.answers.columns import find_missing, to_column, to_values
 from consilience.answers.frames import build_frame
 from consilience.answers.vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.models.inputs import as_responses
+from consilience.models.base import as_responses
 from effort import examples
 from strategies import LABELS, Grade, Size, Tone, crowds, matrices
 
@@ -1412,7 +1412,7 @@ def test_key_columns():
 
 
 def test_repr_is_short_whatever_the_labels():
-    r = read(with_labels(["x" * 10_000, *map(str, range(9))]))
+    r = read(with_labels(["x" * 10_000, *map(str, range(14))]))
     assert len(repr(r)) < 300
     assert "and 5 more" in repr(r)
     assert repr(read(SEQUENCES)) == "Responses(5 answers: 4 items in 2 sequences x 2 workers, 3 classes: 'B', 'I', 'O')"

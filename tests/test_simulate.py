@@ -15,11 +15,10 @@ from command_line import run
 from consilience.cli import commands
 from consilience.cli import simulate as command
 from consilience.errors import ParameterError
+from consilience.formats import writable_formats
 from consilience.formats.reading import read_table
-from consilience.formats.register import writable_formats
-from consilience.simulate import workers as drawing
-from consilience.simulate.crowds import draw_edges, draw_subset, stationary_distribution
-from consilience.simulate.workers import ACTIVITIES
+from consilience.simulate import drawing
+from consilience.simulate.drawing import ACTIVITIES, draw_edges, draw_subset, stationary_distribution
 
 SIMULATORS = (cs.simulate.independent, cs.simulate.sequences, cs.simulate.network)
 
@@ -680,3 +679,57 @@ def test_choices_are_the_librarys():
         given = {option.name: option.default for option in commands.simulate.commands[kind].params}
         for name in ("good", "spammers", "adversaries", "copycats", "activity", "seed", "degree", "homophily"):
             assert given.get(name) == defaults.get(name)
+
+
+def test_ratings_are_drawn_as_raters_see_them():
+    bias, spread, careless = [-1.2, 0.0, 0.4], [0.3, 0.8, 0.5], [0.0, 0.3, 0.0]
+    crowd = cs.simulate.ratings(30_000, 3, 4, None, bias=bias, spread=spread, careless=careless, seed=1)
+    rng = np.random.default_rng(5)
+    r, n = crowd.responses, 400_000
+    for m, k in np.ndindex(3, 4):
+        seen = np.clip(np.round(k + bias[m] + spread[m] * rng.standard_normal(n)), 0, 3).astype(int)
+        seen = np.where(rng.random(n) < careless[m], rng.integers(4, size=n), seen)
+        expected = np.bincount(seen, minlength=4) / n
+        assert crowd.parameters.confusion[m, k] == pytest.approx(expected, abs=0.004)
+        said = r.label[(r.worker == m) & (crowd.truth[r.item_of_answer()] == k)]
+        assert np.bincount(said, minlength=4) / len(said) == pytest.approx(expected, abs=0.025)
+    assert r.positions == (0.0, 1.0, 2.0, 3.0)
+    assert crowd.parameters.bias.tolist() == bias
+
+
+def test_raters_depend_on_the_seed_alone():
+    one, other = (cs.simulate.ratings(n, 2000, per_item=2, careless=(0, 0.1), seed=4).parameters for n in (10, 20))
+    for name in ("bias", "spread", "careless"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
+    assert one.bias.std() == pytest.approx(0.7, abs=0.05)
+    assert 0.4 <= one.spread.min() < 0.41 < 1.19 < one.spread.max() <= 1.2
+    assert one.careless.max() <= 0.1
+    exact = cs.simulate.ratings(50, 4, bias=0, spread=0)
+    assert exact.responses.label.tolist() == np.repeat(exact.truth, 3).tolist()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"bias": -1}, "'bias' parameter .* must be a standard deviation >= 0, or 4 numbers"),
+        ({"bias": [0, 1]}, "'bias' parameter"),
+        ({"bias": "harsh"}, "'bias' parameter"),
+        ({"bias": [0, 1, 2, np.nan]}, "'bias' parameter"),
+        ({"spread": (2, 1)}, "'spread' parameter .* finite numbers >= 0"),
+        ({"spread": [1, 2]}, "'spread' parameter"),
+        ({"spread": np.inf}, "'spread' parameter"),
+        ({"careless": 1.5}, r"'careless' parameter .* numbers in \[0, 1\]"),
+        ({"per_item": 5}, "'per_item' parameter .* between 1 and 4"),
+        ({"levels": 0}, "'levels' parameter"),
+        ({"prior": [1, 1]}, "'prior' parameter"),
+    ],
+)
+def test_bad_parameters_of_ratings_are_named(parameters, words):
+    with pytest.raises(cs.errors.ParameterError, match=words):
+        cs.simulate.ratings(10, 4, **parameters)
+
+
+def test_ratings_are_written_with_their_biases(tmp_path):
+    printed = run("simulate", "ratings", "-o", str(tmp_path), "--raters", "3", "--bias=-1,0,1", "--items", "20").stdout
+    assert "answers.csv --ordered -o" in printed.replace("\n", " ").replace("  ", " ")
+    assert json.loads((tmp_path / "parameters.json").read_text())["bias"] == [-1.0, 0.0, 1.0]

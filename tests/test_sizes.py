@@ -25,13 +25,11 @@ from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import files
 from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
-from consilience.inference import preconditions
-from consilience.inference.cells import Cells
+from consilience.inference import Cells, preconditions
 from consilience.inference.hidden_fits import shrink_rows
 from consilience.inference.preconditions import _estimate, estimate_moments, is_hopeless
 from consilience.inference.recipes import independent
-from consilience.results.tables import count_answers, describe_answers
-from consilience.results.worker_report import describe_workers
+from consilience.results.worker_report import count_answers, describe_workers, judge_answers
 from effort import all_pairs, examples
 
 
@@ -260,7 +258,7 @@ def sparse_crowd(seed):
 def test_sparse_counts_say_what_full_ones_do(seed):
     r, known = sparse_crowd(seed)
     model = cs.MajorityVote().fit(r, gold=known)
-    cells, reported = count_answers(model.fusion_), describe_answers(model.fusion_)
+    cells, reported = count_answers(model.fusion_), judge_answers(model.fusion_)
     assert not model.fusion_.learning.is_known
     full = np.zeros(cells.shape)
     full[cells.worker, cells.label, cells.klass] = cells.count
@@ -284,7 +282,7 @@ def test_sparse_counts_say_what_full_ones_do(seed):
             np.testing.assert_allclose(*pair, atol=1e-12)
         else:
             assert reported[name].to_pylist() == column.to_pylist()
-    again = describe_answers(model.fusion_)  # now from the full table, as for a model that was loaded
+    again = judge_answers(model.fusion_)  # now from the full table, as for a model that was loaded
     assert all(again[name].equals(column) for name, column in reported.items())
 
 

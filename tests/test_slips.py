@@ -87,9 +87,10 @@ def test_spellings_that_look_alike_are_shown_by_their_codes():
 
 
 def test_many_spellings_are_not_all_listed():
-    words = [f"{letter}{word}" for word in "abcdefgh" for letter in "xX"]
+    words = [f"{letter}{word}" for word in "abcdefghijklm" for letter in "xX"]
     (text,) = slips(table(draw(*words)))
-    assert "Unicode form: 'Xa', 'xa'; 'Xb', 'xb'; 'Xc', 'xc'; and 5 more groups. They are treated as" in text
+    assert "Unicode form: 'Xa', 'xa'; 'Xb', 'xb'; 'Xc', 'xc'; " in text
+    assert "'Xj', 'xj'; and 3 more. They are treated as" in text
 
 
 @examples(60)
@@ -365,10 +366,11 @@ def test_the_command_line_says_how_to_leave_abstentions_out(tmp_path):
     speaks = rng.random((400, 6)) < np.where(truth[:, None] == np.arange(6) % 2, 0.4, 0.05)
     cells = pd.DataFrame(np.where(speaks, np.arange(6) % 2, -1)).add_prefix("lf")
     cells.rename_axis("id").to_csv(votes)
-    result = run("fuse", votes, "--json")
+    assert "So -1 is taken for no answer" in run("fuse", votes, "--json").stderr
+    result = run("fuse", votes, "--format", "wide", "--json")
     assert "abstains, give the classes without it: --classes 0,1." in result.stderr
     assert json.loads(result.stdout)["classes"] == [-1, 0, 1]
-    result = run("fuse", votes, "--classes", "0,1", "-o", tmp_path / "labels.csv")
+    result = run("fuse", votes, "--format", "wide", "--classes", "0,1", "-o", tmp_path / "labels.csv")
     assert result.exit_code == 0
     assert "abstains" not in result.stderr
     assert np.mean(pd.read_csv(tmp_path / "labels.csv")["label"] == truth) > 0.85

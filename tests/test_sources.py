@@ -13,11 +13,11 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.answers.dialects.register import DIALECTS, LONG
+from consilience.answers import DIALECTS, LONG
 from consilience.answers.responses import LAYOUTS, to_long, to_wide
 from consilience.cli import commands
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.formats.register import FORMATS, find_by_name, span_formats, writable_formats
+from consilience.formats import FORMATS, find_by_name, span_formats, writable_formats
 from consilience.formats.sources import find_source, open_source
 from consilience.formats.targets import choose_form, choose_target, read_content, write_content
 from consilience.formats.writing import write_table
@@ -242,6 +242,7 @@ def test_fused_spans_go_back_to_their_tool(name):
     assert pq.read_table("spans.parquet").to_pylist() == cs.fuse(path, model="majority").to_spans().to_pylist()
 
 
+@pytest.mark.filterwarnings("ignore:In .* counts? as:consilience.errors.DataWarning")
 def test_spans_of_a_file_with_both():
     """Spans are fused with a warning, and naming the column of answers gets these."""
     write_json("both.json", label_studio())
@@ -491,6 +492,7 @@ def test_what_is_lost_is_told():
     assert cs.read_spans("again.jsonl").marks.confidence.tolist() == [0.5]
 
 
+@pytest.mark.filterwarnings("ignore:In .* counts? as:consilience.errors.DataWarning")
 def test_confidence_beside_spans_without_any():
     """A file with fused spans and those of workers keeps the confidence of the former, in any format that has it."""
     collector = SpanCollector()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import warnings
 import zipfile
@@ -16,14 +17,21 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.answers.columns import objects
-from consilience.answers.tagging import tag_transitions
+from consilience.answers.tagging import (
+    find_continuations,
+    find_runs,
+    find_spans,
+    follow_alone,
+    judge_runs,
+    split_tags,
+    tag_transitions,
+)
 from consilience.errors import DataWarning, InputError, NotFittedError
+from consilience.kernels import freeze
 from consilience.kernels.chain import follow_paths
-from consilience.kernels.types import freeze
-from consilience.results.span_results import raise_odds
+from consilience.results.calibration import raise_odds
 from consilience.tasks.spans import SpanCollector
-from consilience.tasks.tag_runs import find_continuations, find_runs, find_spans, follow_alone, judge_runs, split_tags
-from consilience.tasks.texts import Marks
+from consilience.tasks.texts import Marks, pick_marks
 from effort import examples
 
 CLASSES = objects(["O", "B-X", "I-X", "B-Y", "I-Y"])
@@ -450,3 +458,19 @@ def test_tables_of_spans_are_evaluated(project, tmp_path):
         cs.evaluate(
             {"document": project.spans.documents[:1], "start": [0], "end": [10**6], "label": ["PER"]}, project.truth
         )
+
+
+def test_an_annotator_of_one_type_is_named():
+    """Not to count what they left was measured: it makes labels worse, so the finding says that it counts."""
+    project = cs.simulate.spans(60, seed=1)
+    spans = project.spans
+    assert not [each for each in cs.fuse(spans).findings_ if each.kind == "one type"]
+    marks, kind = spans.marks, spans.labels.tolist().index("PER")
+    left = (marks.worker != 2) | (marks.label == kind)
+    only = dataclasses.replace(spans, marks=pick_marks(marks, np.flatnonzero(left)))
+    (found,) = [each for each in cs.fuse(only).findings_ if each.kind == "one type"]
+    name = repr(spans.workers.tolist()[2])
+    assert found.problem == (
+        f"1 worker marks only one type of span ({name}: PER), while others mark more. Tokens that they left are "
+        "counted as 'O'."
+    )

@@ -20,9 +20,9 @@ from consilience.formats.reading import read_table
 from consilience.inference import sources
 from consilience.results import fitting, label_files
 from consilience.storage import building, layout, partitioning
+from consilience.storage.answers import add_gold
 from consilience.storage.layout import ArrayFile, write_arrays
 from consilience.storage.partitioning import GrowingVocabulary, find_partitions
-from consilience.storage.sampling import add_gold
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceW
 def _small_parts(monkeypatch):
     """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
-    monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 250)
+    monkeypatch.setattr("consilience.answers.arrays.BLOCK_SIZE", 250)
     monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(fitting, "FEW", 1000)
 
@@ -190,8 +190,12 @@ def check_written(tmp_path, on_disk, in_memory):
     written = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas().set_index(keys)
     frame = in_memory.to_frame().to_pandas().set_index(keys)
     written = written.loc[frame.index]
-    assert written.label.tolist() == frame.label.tolist()
-    np.testing.assert_allclose(written.iloc[:, 1:], frame.iloc[:, 1:], atol=1e-9)
+    assert list(written) == list(frame)
+    for name in written:
+        if name in ("label", "decided_by"):
+            assert written[name].tolist() == frame[name].tolist()
+        else:
+            np.testing.assert_allclose(written[name], frame[name], atol=1e-9)
 
 
 def check_same(tmp_path, on_disk, in_memory):

@@ -16,8 +16,9 @@ import pytest
 import consilience as cs
 from consilience.engines.base import Engine
 from consilience.errors import DataWarning, InputError, StoreError
-from consilience.formats import arrow, files
-from consilience.formats.scanning import scan_table
+from consilience.formats import files
+from consilience.formats import tables as table_formats
+from consilience.formats.reading import scan_table
 from consilience.storage import building, partitioning
 from consilience.storage.layout import claim_beside, remove_abandoned
 
@@ -62,7 +63,7 @@ def test_a_store_is_known_by_the_format_too(tmp_path):
     "name",
     [
         "consilience.storage.building.__version__",
-        "consilience.answers.blocks.BLOCK_SIZE",
+        "consilience.answers.arrays.BLOCK_SIZE",
         "consilience.storage.partitioning.ROWS_PER_PARTITION",
     ],
 )
@@ -253,7 +254,7 @@ def test_columns_of_json_lines_may_change_on_the_way(tmp_path, monkeypatch, firs
 
 
 def test_long_rows_of_parquet_are_read_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrow, "BYTES_AT_ONCE", 20_000)
+    monkeypatch.setattr(table_formats, "BYTES_AT_ONCE", 20_000)
     ids = [f"{i}{'x' * 1000}" for i in range(100)]
     found = scan_table(write_parquet(tmp_path / "a.parquet", item=ids, note=ids, label=[1] * 100))
     tables = list(found.read(found.stretches(1000)[0], ["item", "label"]))
@@ -264,7 +265,7 @@ def test_long_rows_of_parquet_are_read_few_at_a_time(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("limit", ["ROWS_PER_PIECE", "BYTES_PER_PIECE"])
 def test_pieces_are_small_in_rows_and_bytes(tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(arrow, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(files, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(building, limit, 250)
     sizes = []
 

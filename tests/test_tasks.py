@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from consilience import tasks
 from consilience.cli.fuse import choose_writer
 from consilience.errors import InputError
-from consilience.formats.register import find_by_name
+from consilience.formats import find_by_name
 from consilience.reporting.page import gather, make_page
 from consilience.specs import ColumnSpec
-from consilience.tasks import register
 from consilience.tasks.base import Posed, Refusal, Task
 
 
@@ -74,7 +74,7 @@ class PollTask(Task[Poll]):
 
 @pytest.fixture
 def poll(monkeypatch):
-    monkeypatch.setattr(register, "TASKS", [*register.TASKS, PollTask])
+    monkeypatch.setattr(tasks, "TASKS", [*tasks.TASKS, PollTask])
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 120)
     answers = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.kernels import layout
+from consilience.kernels import columns
 from effort import all_pairs
 
 plain_empty, plain_empty_like = np.empty, np.empty_like
@@ -105,7 +105,7 @@ CASES = {
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 @pytest.mark.parametrize("name", [*CASES, "saved"])
 def test_nothing_depends_on_what_was_in_memory(name, monkeypatch, tmp_path):
-    monkeypatch.setattr(layout, "LARGE", 10)  # the kernels that sort many answers do it here too
+    monkeypatch.setattr(columns, "LARGE", 10)  # the kernels that sort many answers do it here too
 
     def run():
         r = crowd()

@@ -62,8 +62,8 @@ def test_update_says_what_is_new_and_what_changed(crowd):
     assert labels.num_rows == model.responses_.n_items == 300
     n_new = 1500 - before.responses_.n_responses
     assert f"{n_new} new answers, 10 new items" in done.stdout
-    assert "Reason       The verdict is 'better', as before." in done.stdout
-    assert done.stdout.count("hidden answers (mean log") == 2
+    assert "Verdict      Better than majority vote in predicting hidden answers (mean log" in done.stdout
+    assert "Before       The verdict was 'better' before too (mean log score +" in done.stdout
     assert model.comparison_ != before.comparison_
     changed = (model.labels_[:290] != before.labels_).sum()
     assert f"Changed      {changed} of 290 labels" in done.stdout
@@ -92,6 +92,37 @@ def test_update_as_json(crowd):
     assert cs.load(crowd / "new.model").responses_.n_responses == 1500
 
 
+def test_update_tells_all_that_fuse_tells(crowd):
+    """The same function makes both: the columns, the source and the time are those of the command."""
+    done = run("update", crowd / "crowd.model", crowd / "new.csv", "--json")
+    columns = ("--item", "task", "--worker", "who", "--label", "says")
+    fused = json.loads(run("fuse", crowd / "all.csv", *columns, "--json").stdout)
+    updated = json.loads(done.stdout)
+    assert fused.keys() <= updated.keys()
+    assert updated["source"] == str(crowd / "new.csv")
+    for key in ("model", "items", "workers", "answers", "classes", "gold", "undecided"):
+        assert updated[key] == fused[key]
+    assert updated["comparison"].keys() == fused["comparison"].keys()
+    assert [each["worker"] for each in updated["most_reliable"]] == [each["worker"] for each in fused["most_reliable"]]
+
+
+def test_update_does_not_call_a_verdict_the_same_that_was_not_tested(tmp_path):
+    """Before: not tested, so the verdict of now is not "as before", though both are called 'no different'."""
+    rng = np.random.default_rng(0)
+    rows = [f"{i},w{m},{rng.choice(['a', 'b'])}\n" for i in range(40) for m in range(3)]
+    (tmp_path / "few.csv").write_text("item,worker,label\n" + "".join(rows[:12]))
+    (tmp_path / "more.csv").write_text("item,worker,label\n" + "".join(rows[12:]))
+    (tmp_path / "one.csv").write_text("item,worker,label\n0,w9,a\n")
+    assert run("fuse", tmp_path / "few.csv", "--save", tmp_path / "crowd.model", "-q").exit_code == 0
+    done = run("update", tmp_path / "crowd.model", tmp_path / "one.csv")
+    assert "Verdict      Not tested on hidden answers: there are too few." in done.stdout
+    assert "Before       The verdict was not tested before either." in done.stdout
+    done = run("update", tmp_path / "crowd.model", tmp_path / "more.csv")
+    assert "Before       The verdict was not tested before: there were too few answers." in done.stdout
+    assert cs.load(tmp_path / "crowd.model").comparison_.verdict == "no different"
+    assert "as before" not in done.stdout
+
+
 def test_update_reports_as_fuse_does(crowd, monkeypatch):
     """The page says how to go on with what a reviewer labelled: the same command, which changes nothing else."""
     monkeypatch.chdir(crowd)
@@ -102,7 +133,7 @@ def test_update_reports_as_fuse_does(crowd, monkeypatch):
     assert done.exit_code == 0, done.stderr
     assert "Workers  w.csv\n  Report   r.html\n  Model    crowd.model\n" in done.stdout
     expected = cs.load("crowd.model").worker_report()
-    assert pc.read_csv("w.csv")["worker"].to_pylist() == expected["worker"].to_pylist()
+    assert sorted(pc.read_csv("w.csv")["worker"].to_pylist()) == expected["worker"].to_pylist()
     page = (crowd / "r.html").read_text()
     assert "<title>crowd.model" in page
     command = "update crowd.model fix.csv --duplicates last --workers-report w.csv --gold gold.csv --report r.html"

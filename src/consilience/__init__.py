@@ -30,9 +30,9 @@ _HOMES = {
     "write_masks": "formats.masks",
     **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
     "fuse": "api",
-    "held_out_score": "evaluation.held_out",
+    "held_out_score": "api",
     "evaluate": "evaluation.labels",
-    "load": "models.loading",
+    "load": "api",
     "report": "reporting.page",
     "chart": "reporting.page",
 }
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from .answers.graph import Graph as Graph
     from .answers.responses import Responses as Responses
     from .api import fuse as fuse
-    from .evaluation.held_out import held_out_score as held_out_score
+    from .api import held_out_score as held_out_score
+    from .api import load as load
     from .evaluation.labels import evaluate as evaluate
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from .formats.targets import write_spans as write_spans
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
-    from .models.loading import load as load
     from .models.majority_vote import MajorityVote as MajorityVote
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching

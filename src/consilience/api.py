@@ -1,36 +1,62 @@
-"""One call from answers to labels."""
+"""What users call: one call from answers to labels, loading a model, and judging one without any truth."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from .answers.arrays import Crowd
+from .answers.blocked import NOBODY, leave_out, read_blocked
+from .answers.columns import Values, to_column
 from .answers.graph import Graph
+from .answers.random_choices import hide_answers
+from .answers.responses import Responses
+from .answers.tables import Table
 from .answers.tagging import looks_iob2
-from .arguments import is_among
+from .answers.vocabulary import lookup
+from .arguments import check_seed, is_among, is_number, to_path
+from .checks.comparison import settle
 from .checks.graph_check import GraphVerdict, settle_graph
-from .checks.judging import judge
-from .engines import open_engine
+from .checks.register import judge
+from .checks.scale_check import TOL, check_scale, give_ranks, order_levels
+from .engines import EngineLike, open_engine
+from .engines.base import Engine
 from .errors import (
+    DataWarning,
     ParameterError,
     Python,
     Sentence,
+    StoreError,
+    listing,
     parameter_error,
     quietly,
+    shorten,
+    warn,
 )
-from .formats.sources import COLUMNS, check_keywords
+from .formats.reading import open_paths
+from .formats.sources import COLUMNS, as_graph, check_keywords, open_known
 from .inference.em import Progress
+from .inference.hidden_fits import HeldOutScore, score_hidden
+from .inference.recipes import refuse_disk
 from .inference.sources import InMemory
-from .models.base import Model
+from .inference.workers.ordinal import OrdinalWorkers
+from .models.base import Model, as_responses, open_answers
 from .models.dawid_skene import DawidSkene
 from .models.fitted import FittedModel
 from .models.markov_field import MarkovField
 from .models.register import MODELS, model_class
-from .preparing import Prepared, prepare
+from .results.comparison import ScaleCheck
 from .results.fitting import Asked, fit_source, open_source
-from .tasks.base import Links
+from .results.saving import SavedFusion, compare_names, open_saved
+from .results.source_kinds import check_kind
+from .results.worker_report import count_answers
+from .storage.answers import StoredResponses
+from .tasks import find_task, need_task
+from .tasks.base import TABLE, AnyTask, Links, TableTask
+from .tasks.texts import FUSED
 
 log = logging.getLogger("consilience")
 
@@ -45,6 +71,8 @@ def fuse(
     callback: Callable[[Progress], object] | None = None,
     features: Any = None,
     item_prior: Any = None,
+    block: Any = None,
+    source_kind: str | None = None,
     **keywords: Any,
 ) -> Any:
     """Fuse answers into labels with a model chosen by what is given, and compare the result with majority vote.
@@ -68,7 +96,9 @@ def fuse(
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
         "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, and `DawidSkene` for other items. A
         `HiddenMarkov` chosen by name or "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X
-        with each I-X).
+        with each I-X). If classes are ordered, a model chosen so has ``workers="ordinal"``, unless `workers` are given.
+        With "auto", 3 to 11 consecutive whole numbers count as ordered if hidden answers are predicted clearly better
+        that way: `scale_check_` tells. Say ``ordered=False`` if they are only names, or ``ordered=True``.
     engine : optional
         Where to work; see `consilience.engines`.
     callback : callable, optional
@@ -76,6 +106,12 @@ def fuse(
     features, item_prior : array, table or path, optional
         What is known of the items beside their answers: numbers that describe them, or class probabilities; see
         `DawidSkene.fit`.
+    block : list, table or path, optional
+        Workers whose answers are left out, here and in updates: their ids, or a table with a column worker. The column
+        chance of `worker_report` tells whom. For answers on disk, give it to `scan_responses`.
+    source_kind : {"people", "functions", "models"}, optional
+        Who gives the answers: findings and reports are worded for them. By default it is recognised: functions are
+        silent, as an answer or as one label each; soft votes come from models.
     **keywords
         Names of columns and the other keywords of `Responses.from_frame`; and parameters of the model, such as
         ``estimation="em"`` or ``coupling=1.0``.
@@ -112,8 +148,8 @@ def fuse(
     check_keywords(fuse, keywords, parameters)
     columns = {name: value for name, value in keywords.items() if name in COLUMNS}
     given = {name: value for name, value in keywords.items() if name in parameters}
-    prepared = prepare(source, graph, gold, columns)
-    return fuse_prepared(prepared, model, engine, callback, features, item_prior, given)
+    prepared = prepare(source, graph, gold, columns, block=block)
+    return fuse_prepared(prepared, model, engine, callback, features, item_prior, given, source_kind)
 
 
 def fuse_prepared(
@@ -124,9 +160,11 @@ def fuse_prepared(
     features: Any,
     item_prior: Any,
     parameters: dict[str, Any],
+    source_kind: str | None = None,
 ) -> Any:
     """Fuse what was opened; see `fuse`."""
-    source, answers, graph, gold, task = prepared
+    source, answers, graph, gold, task, blocked, may_be_scale, n_blocked = prepared
+    asked = Asked(count_copies_once=True, source_kind=None if source_kind is None else check_kind(source_kind))
     verdict = None
     links = task.find_links(source) if graph is None and is_among(model, ("auto", "markov-field")) else None
     if links is not None:
@@ -134,13 +172,34 @@ def fuse_prepared(
     chosen = choose_model(model, answers, graph, parameters)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
-    recipe = chosen.recipe()
-    opened = open_source(recipe, answers, gold, features, item_prior, task)
-    aligned = recipe.align(opened.responses, graph) if isinstance(opened, InMemory) else None
+    scale = None
     with open_engine(engine) as working:
-        found = fit_source(recipe, opened, aligned, working, Asked(count_copies_once=True))
+        if may_be_scale and is_among(model, ("auto",)) and "workers" not in parameters:
+            answers, scale = settle_scale(answers, chosen.get_params()["seed"], working)
+            if scale is not None and scale.ordered:
+                chosen = chosen.set_params(workers=OrdinalWorkers.name)
+        recipe = chosen.recipe()
+        opened = open_source(recipe, answers, gold, features, item_prior, task)
+        aligned = recipe.align(opened.responses, graph) if isinstance(opened, InMemory) else None
+        found = fit_source(recipe, opened, aligned, working, asked)
+        found = replace(found, scale_check=scale)
         checked = judge(recipe, found, opened, aligned, working, verdict)
-    return chosen.set_params(**checked.changed).adopt(checked.found)
+    left_out = replace(checked.found, blocked=blocked if len(blocked) else None, n_blocked=n_blocked)
+    return chosen.set_params(**checked.changed).adopt(left_out)
+
+
+def settle_scale(
+    answers: Responses | StoredResponses, seed: int, engine: Engine
+) -> tuple[Responses | StoredResponses, ScaleCheck | None]:
+    """Return answers on a scale if their classes look like one and hidden answers confirm it, and what these told."""
+    order = None if answers.is_ordered else order_levels(answers)
+    if order is None:
+        return answers, None
+    log.info("Comparing classes in order with classes without an order")
+    check = check_scale(DawidSkene(calibration="none", tol=TOL, seed=seed).recipe(), answers, order, engine)
+    if check is not None:
+        log.info("Note: %s", check)
+    return (answers if check is None or not check.ordered else give_ranks(answers, order)), check
 
 
 class Settled(NamedTuple):
@@ -196,6 +255,8 @@ def choose_model(
     check_parameters(kind, given)
     if model == "hidden-markov" and looks_iob2(responses.classes):
         given = {"transitions": "bio", **given}
+    if responses.is_ordered and "workers" in kind.defaults():
+        given = {"workers": OrdinalWorkers.name, **given}
     return kind(**given)
 
 
@@ -210,3 +271,234 @@ def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
                 Sentence("Or choose a model that has it, such as {model}.", model=other),
                 keyword=name,
             )
+
+
+class Prepared(NamedTuple):
+    """What was opened for a fusion.
+
+    Attributes
+    ----------
+    source : Responses, Spans, Masks, what another task takes, or StoredResponses
+        What is fused, as it was read.
+    answers : Responses or StoredResponses
+        The same as answers.
+    graph : Graph or None
+        How items hang together.
+    gold : object
+        Known labels to use, None if there are none.
+    task : Task
+        What the items are.
+    blocked : ndarray
+        Workers whose answers were left out.
+    may_be_scale : bool
+        Whether nobody said that classes are a scale, or that they are not, so that whole numbers may be one.
+    n_blocked : tuple or None
+        How many workers and answers were left out.
+    """
+
+    source: Any
+    answers: Responses | StoredResponses
+    graph: Graph | None
+    gold: Any
+    task: AnyTask = TABLE
+    blocked: Values = NOBODY
+    may_be_scale: bool = True
+    n_blocked: tuple[int, int] | None = None
+
+    @property
+    def layout(self) -> str:
+        """The form of the table of answers, if it was none with one row per answer."""
+        return self.answers.provenance.format if isinstance(self.answers, Responses) else ""
+
+
+def prepare(
+    source: Any,
+    graph: Any = None,
+    gold: Any = None,
+    columns: Mapping[str, Any] | None = None,
+    gold_columns: Mapping[str, str | None] | None = None,
+    block: Any = None,
+) -> Prepared:
+    """Open answers, known labels and the graph of their items.
+
+    Parameters
+    ----------
+    source, graph, gold
+        As for `fuse`.
+    columns : mapping, optional
+        Keywords of `Responses.from_frame`. Known labels beside the answers are looked for if none are given.
+    gold_columns : mapping, optional
+        Names of columns that tables of known labels are searched for first, by role.
+    block : list, table or path, optional
+        As for `fuse`.
+    """
+    blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
+    if isinstance(source, StoredResponses):
+        refuse_disk(graph=graph)
+        if len(blocked):
+            raise ParameterError(
+                "Workers of answers on disk are left out when these are read.",
+                Sentence("Give {block} to scan_responses.", block=Python("block")),
+                keyword="block",
+            )
+        if columns:
+            raise ParameterError(
+                f"Columns ({listing(columns)}) cannot be named for answers on disk: they are read already."
+            )
+        warn_of_fused(source)
+        known = None if gold is False else open_gold(gold, gold_columns)
+        return Prepared(source, source, None, known, blocked=source.blocked)
+    if gold is None and find_task(source) is None:
+        columns = {"gold": None, **(columns or {})}
+    opened = open_answers(source, **(columns or {}))
+    kind = need_task(opened)
+    if gold is not None and gold is not False:
+        if columns and columns.get("gold", False) is None:
+            opened = kind.leave_known(opened)  # it was looked for, and is not used
+        opened, gold = kind.take_known(opened, gold, open_known)
+    task, answers = kind.pose(opened)
+    n_blocked = None
+    if len(blocked):
+        left = leave_out(answers, blocked)
+        n_blocked = answers.n_workers - left.n_workers, answers.n_responses - left.n_responses
+        answers = left
+    warn_of_fused(answers)
+    if gold is None:
+        gold = kind.choose_known(opened, answers)
+    else:
+        gold = None if gold is False else open_gold(gold, gold_columns)
+    may_be_scale = isinstance(task, TableTask) and (columns or {}).get("ordered") is None
+    links = None if graph is None else as_graph(graph, answers)
+    return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
+
+
+def warn_of_fused(answers: Responses | StoredResponses) -> None:
+    """Warn of a worker who stands for the labels of an earlier fusion."""
+    if answers.n_workers > 1 and lookup(answers.workers, to_column([FUSED]))[0] >= 0:
+        warn(
+            DataWarning(
+                f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
+                "were independent of the others.",
+                "Fuse the file that holds only the answers of workers.",
+            )
+        )
+
+
+def open_gold(gold: Any, columns: Mapping[str, str | None] | None) -> Any:
+    """Return known labels with files opened as tables, in which columns of these names are looked for first."""
+    opened = open_paths(gold)
+    if gold is None or columns is None:
+        return opened
+    tables = opened if isinstance(opened, list) else [opened]
+    return [replace(each, preferred=columns) if isinstance(each, Table) else each for each in tables]
+
+
+def load(path: str | os.PathLike[str]) -> FittedModel:
+    """Read a model that `Model.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Model
+        Fitted, with its results and parameters, except for a `callback`, a model given as `start`, and a `classifier`.
+        The default classifier is there, and so are the answers (`responses_`), unless they were left out.
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile, pathlib
+    >>> answers = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]}
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "votes.model"
+    >>> file = cs.MajorityVote().fit(answers).save(file)
+    >>> cs.load(file).labels_
+    array(['x', 'y'], dtype=object)
+    """
+    with open_saved(to_path("path", "load", path)) as saved:
+        model = make_model(saved, os.fspath(path))
+        recipe = model.recipe()
+        recipe.check()
+        return model.adopt(saved.read(recipe))
+
+
+def make_model(saved: SavedFusion, path: str) -> FittedModel:
+    """Return the model that a file names, with its parameters and before it is fitted."""
+    names = {entry.class_name: name for name, entry in MODELS.items()}
+    if saved.model not in names:  # a file can name nothing else
+        raise StoreError(
+            f"{path} holds a model {shorten(saved.model)}, which this release does not know.",
+            f"It knows {listing(names)}.",
+        )
+    kind = model_class(names[saved.model])
+    compare_names("parameter", kind.defaults(), saved.parameters)
+    return kind(**saved.parameters)
+
+
+def held_out_score(
+    model: Model,
+    responses: object,
+    graph: object = None,
+    gold: object = None,
+    fraction: float = 0.1,
+    seed: int = 0,
+    engine: EngineLike = None,
+    features: object = None,
+    item_prior: object = None,
+) -> HeldOutScore:
+    r"""Hide a fraction of the answers, fit a fresh copy of `model` on the rest, and score the hidden answers.
+
+    The score is the mean of :math:`\log \sum_k q_{nk} \Gamma_m[k, f]` over hidden answers f of worker m about item n,
+    with the calibrated posterior q, and with matrices counted from the answers that are left and their uncalibrated
+    posterior, shrunk towards the whole crowd's: it is the posterior that is judged, and every model's in the same way.
+    Needs no gold.
+
+    Parameters
+    ----------
+    model : Model
+        Whose parameters to use; the model itself is not touched. Of one that is fitted the power of its calibration is
+        taken as found; one that is not is calibrated by answers hidden among those that are left, which takes longer.
+    responses : Responses or table
+        The answers.
+    graph, gold
+        As for `fit`.
+    fraction : float
+        Share of answers to hide: single answers of independent items, all answers of a worker in a sequence together
+        for sequences (a worker's neighbouring answers are alike, and would give each other away).
+    seed : int
+        Which answers are hidden: they depend on the seed and on the ids of items and workers, not on the order of rows.
+        The same seed hides the same answers for every model.
+    engine, features, item_prior : optional
+        As for `fit`.
+
+    Returns
+    -------
+    HeldOutScore
+        Higher is better. `a.minus(b)` compares two models.
+
+    Examples
+    --------
+    >>> import consilience as cs, numpy as np
+    >>> truth = np.tile([0, 1], 50)
+    >>> votes = np.stack([truth, truth, 1 - truth], axis=1)
+    >>> r = cs.Responses.from_matrix(votes)
+    >>> fit, vote = (cs.held_out_score(m, r) for m in (cs.DawidSkene(), cs.MajorityVote()))
+    >>> fit.score > vote.score
+    True
+    """
+    if not isinstance(model, Model):
+        raise parameter_error("model", "held_out_score", "a model such as DawidSkene()", model)
+    check_seed(seed, "held_out_score")
+    if not (is_number(fraction) and 0 < fraction < 1):
+        raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
+    recipe = model.recipe()
+    if model.is_fitted:
+        recipe = settle(recipe, model.fusion_, coupling=False)
+    source = open_source(recipe, as_responses(responses), gold, features, item_prior).sample()
+    r = source.responses
+    aligned = recipe.align(r, graph)
+    hidden, unit = next(hide_answers(r, fraction, seed))
+    with open_engine(engine) as opened:
+        found = fit_source(recipe, source.keep(~hidden), aligned, opened, Asked(copies=[]))
+    return score_hidden(r, hidden, unit, found.labels.posterior, count_answers(found))

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from .errors import parameter_error
-from .kernels.types import Floats
+from .kernels import Floats
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -21,6 +21,8 @@ from string import Formatter
 
 # The most characters that a message has.
 LONGEST = 2000
+# Names that a message lists if there are more.
+MOST_NAMES = 10
 
 # Spells a parameter, with the value that is given for it or None; None where there is no such parameter.
 Spelling = Callable[[str, object], str | None]
@@ -231,15 +233,36 @@ def shorten(value: object, width: int = 60) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def listing(values: Iterable[object], most: int = 5) -> str:
-    """Return up to `most` values as text, and how many more there are.
+def count_shown(n: int, most: int = MOST_NAMES) -> int:
+    """Return how many of `n` things to show, if `most` fit: to say that one is left out takes as much room as itself.
 
-    >>> listing(range(7))
-    '0, 1, 2, 3, 4 and 2 more'
+    >>> count_shown(9), count_shown(11), count_shown(12)
+    (9, 11, 10)
     """
-    shown = list(values)
-    text = ", ".join(shorten(value) for value in shown[:most])
-    return text if len(shown) <= most else f"{text} and {len(shown) - most} more"
+    return n if n <= most + 1 else most
+
+
+def join_names(names: Iterable[str], where: str = "", most: int = MOST_NAMES, separator: str = ", ") -> str:
+    """Return names as text: all if there are few, else the first, how many more there are, and where all of them are.
+
+    >>> join_names("abcd", "--json has all", most=3)
+    'a, b, c, d'
+    >>> join_names("abcde", "--json has all", most=3)
+    'a, b, c, and 2 more (--json has all)'
+    """
+    every = list(names)
+    n_shown = count_shown(len(every), most)
+    rest = f"and {len(every) - n_shown:,} more{f' ({where})' if where else ''}"
+    return separator.join([*every[:n_shown], *([rest] if n_shown < len(every) else [])])
+
+
+def listing(values: Iterable[object], most: int = MOST_NAMES, where: str = "") -> str:
+    """Return values as `join_names` does, each as `shorten` shows it.
+
+    >>> listing(["a", 7])
+    "'a', 7"
+    """
+    return join_names(map(shorten, values), where, most)
 
 
 def plural(number: int, noun: str) -> str:

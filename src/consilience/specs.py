@@ -178,8 +178,8 @@ POSITIVE = Kind(
     FLOAT, "finite numbers > 0", lambda array, _: _within(array, np.nextafter(0, 1), np.finfo(np.float64).max)
 )
 COUNTS = Kind(FLOAT, "counts with a finite sum", lambda array, _: _are_counts(array))
-# When something was; NaN where it is not known.
-TIMES = Kind(FLOAT, "finite numbers, or nothing", lambda array, _: not np.isinf(array).any())
+# When something was, or a figure; NaN where it is not known.
+FIGURES = Kind(FLOAT, "finite numbers, or nothing", lambda array, _: not np.isinf(array).any())
 FINITE = Kind(FLOAT, "finite numbers", lambda array, _: bool(np.isfinite(array).all()))
 # An objective may be minus infinity, where something impossible was known.
 OBJECTIVES = Kind(FLOAT, "values of an objective", lambda array, _: _within(array, -np.inf, np.finfo(np.float64).max))

@@ -18,7 +18,7 @@ import consilience as cs
 from consilience.answers.tagging import find_transitions
 from consilience.inference.sources import InMemory
 from consilience.models.latent import LatentModel
-from consilience.results.predicting import Applied
+from consilience.results.new_answers import Applied
 from fuzz.harness import Nonsense
 
 Rng = np.random.Generator
@@ -343,6 +343,7 @@ def check_estimates(model: Any, crowd: Crowd) -> None:
 
 
 def check_labels(model: Any, crowd: Crowd) -> None:
+    demand_most_probable(model.fusion_.labels)
     labels, r = model.labels_.tolist(), crowd.responses
     demand(set(labels) <= set(model.classes_.tolist()), "labels that are no classes", labels)
     if crowd.gold is not None:
@@ -356,6 +357,13 @@ def check_labels(model: Any, crowd: Crowd) -> None:
         for first, last in zip(r.sequences.offsets[:-1], r.sequences.offsets[1:], strict=True):
             steps = allowed.steps[codes[first : last - 1], codes[first + 1 : last]]
             demand(steps.all(), "forbidden transitions were decoded", codes[first:last])
+
+
+def demand_most_probable(labels: Any) -> None:
+    """Demand that labels which no rule decided are the most probable classes of what is reported; a vote draws lots."""
+    free = np.array(labels.name_rules() or [""] * labels.n_items) == ""
+    behind = labels.posterior.max(axis=1) - labels.confidence > ROUNDING
+    demand(not (free & behind).any(), "a label is not the most probable class", labels.codes, labels.posterior)
 
 
 def check_trace(model: Any) -> None:
@@ -391,8 +399,7 @@ def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
         again = Applied(model.recipe(), model.fusion_, InMemory(r), graph, gold).infer()
         fitted = model.uncalibrated_posterior_
     demand(np.allclose(again, fitted, atol=1e-9), "predict_proba differs", again, fitted)
-    labels = model.predict(crowd.responses, graph=graph, gold=crowd.gold)
-    demand(labels.tolist() == model.labels_.tolist(), "predict differs", labels, model.labels_)
+    demand_most_probable(Applied(model.recipe(), model.fusion_, InMemory(r), graph, gold).find_labels())
     score = model.score(crowd.responses, graph=graph, gold=crowd.gold)
     demand(np.isfinite(score), "score is not finite", score)
     fewer = crowd.responses.keep(np.arange(crowd.responses.n_responses) % 2 == 0)

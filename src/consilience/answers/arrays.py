@@ -1,7 +1,12 @@
-"""Answers as plain integer arrays, which everything else works on.
+"""Answers as plain integer arrays, which everything else works on, and blocks of them.
 
 Answers are sorted by item (items of a sequence stand together, in order of position), item i owns the answers
 `offsets[i]:offsets[i + 1]`, and `worker` and `label` are indices into `workers` and `labels`.
+
+Blocks are runs of whole items (whole sequences), the unit in which all work is done. Every pass over the data is
+`statistics = sum over blocks of step(block, parameters)`. Where blocks begin and end depends on the data alone, never
+on how many threads or machines there are, and sums are taken in block order: that is why results are the same to the
+bit wherever they are computed.
 """
 
 from __future__ import annotations
@@ -10,17 +15,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..answers.columns import Indices
-from ..errors import listing
-from ..kernels.types import Floats, Integers, Truths
-from .classes import merge_spellings, spell_as
-from .columns import Codes, Column, Values, objects, to_column
+from ..errors import join_names, listing, plural
+from ..kernels import Floats, Integers, Truths, Width, freeze
+from .classes import are_ranks, merge_spellings, spell_as
+from .columns import Codes, Column, Indices, Values, objects, to_column
 from .items import Sequences
-from .vocabulary import count_codes, lookup
+from .previews import frame_html, html_facts, paragraph, to_word
+from .vocabulary import MANY, count_codes, lookup
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -36,6 +43,7 @@ class Crowd(ABC):
     background: Any
     normalised: bool
     silence_weight: Floats | None
+    positions: tuple[float, ...] | None  # of ordered classes, increasing; None for classes without an order
 
     def __repr__(self) -> str:
         kind = "" if self.sequences is None else f" in {len(self.sequences):,} sequences"
@@ -43,6 +51,18 @@ class Crowd(ABC):
             f"{type(self).__name__}({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} "
             f"workers, {self.n_classes} classes: {listing(self.classes.tolist())})"
         )
+
+    def _repr_html_(self) -> str:
+        kind = "" if self.sequences is None else f" in {plural(len(self.sequences), 'sequence')}"
+        names = join_names(map(to_word, self.classes.tolist()), "classes has all")
+        facts = [
+            ("Answers", f"{self.n_responses:,}, {self.n_responses / max(self.n_items, 1):.1f} per item"),
+            ("Items", f"{self.n_items:,}{kind}"),
+            ("Workers", f"{self.n_workers:,}"),
+            ("Classes", f"{self.n_classes:,}: {names}"),
+            *([("Silence", f"is an answer, often of {to_word(self.background)}")] if self.silence_counts else []),
+        ]
+        return frame_html(paragraph(type(self).__name__), html_facts(facts))
 
     @property
     @abstractmethod
@@ -66,6 +86,20 @@ class Crowd(ABC):
     @abstractmethod
     def with_classes(self, classes: Values) -> Self:
         """Return the same answers with other classes."""
+
+    def place(self, classes: Values) -> tuple[float, ...] | None:
+        """Return the positions of other classes: those that they had; ranks if there are new ones, or ranks before."""
+        if self.positions is None:
+            return None
+        known = lookup(self.classes, to_column(classes))
+        if (known < 0).any() or are_ranks(self.positions):
+            return tuple(map(float, range(len(classes))))
+        return tuple(self.positions[k] for k in known.tolist())
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the classes are levels from low to high."""
+        return self.positions is not None
 
     @property
     def n_workers(self) -> int:
@@ -147,7 +181,8 @@ class AnswerArrays(Crowd):
     silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
     # Where near-copies count once: one worker of the group of each, the same for all of its members.
     leader: Indices | None = None
-    order: Floats | None = None  # when each answer was given, see `ordering`; NaN where it is not known
+    order: Floats | None = None  # when each answer was given, see `items`; NaN where it is not known
+    positions: tuple[float, ...] | None = None
     provenance: Provenance = UNKNOWN_PROVENANCE  # where they were read
 
     def __post_init__(self) -> None:
@@ -264,15 +299,22 @@ class AnswerArrays(Crowd):
     def with_classes(self, classes: Values) -> Self:
         """Return the same answers with other classes."""
         # A new object, so that nothing derived from the old classes is kept.
-        return self if classes is self.classes else replace(self, classes=classes)
+        return self if classes is self.classes else replace(self, classes=classes, positions=self.place(classes))
 
     def spelled_as(self, known: Values) -> Self:
         """Return the same answers with labels and classes written as the known labels of the same normal form."""
         spell = spell_as(known)
         label, labels = merge_spellings(self.label, self.labels, spell, ordered=True)
-        _, classes = merge_spellings(np.arange(self.n_classes, dtype=np.int32), self.classes, spell, ordered=True)
+        code, classes = merge_spellings(np.arange(self.n_classes, dtype=np.int32), self.classes, spell, ordered=True)
         background = None if self.background is None else spell(self.background)
-        return replace(self, label=label, labels=labels, classes=classes, background=background, normalised=True)
+        first = np.unique(code, return_index=True)[1].tolist()
+        positions = None if self.positions is None else tuple(self.positions[k] for k in first)
+        spelled = replace(self, label=label, labels=labels, background=background, normalised=True)
+        return replace(spelled, classes=classes, positions=positions)
+
+    def scaled_as(self, classes: Values, positions: tuple[float, ...] | None) -> Self:
+        """Return the same answers on the scale of others: with these classes if they are ordered, else without one."""
+        return replace(self, classes=self.classes if positions is None else classes, positions=positions)
 
     def unweighted(self) -> Self:
         """Return the same answers, each with weight 1."""
@@ -330,3 +372,130 @@ class AnswerArrays(Crowd):
 def keep_weights(weight: Floats | None) -> Floats | None:
     """Return the weights of answers, at least `LEAST_WEIGHT`; None where all are 1: models are faster without."""
     return None if weight is None or bool(np.all(weight == 1.0)) else np.maximum(weight, LEAST_WEIGHT)
+
+
+# Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
+# in the processor's cache and that two threads have something to share at a hundred thousand answers.
+BLOCK_SIZE = 1 << 17
+# So many rows can be told apart by codes of two bytes.
+MOST_SHORT = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive items. Arrays are read-only; an empty `weight` or `gold` means there are none.
+
+    Attributes
+    ----------
+    first_item : int
+        Index of the first item among all items.
+    codes : int32 or uint16 array
+        For each answer, its row among those of the worker model that this block needs.
+    offsets : int64 or int32 array
+        Item i of the block owns the answers offsets[i]:offsets[i + 1].
+    rows : int64 array
+        Which of all rows of the worker model these are. Only workers met in the block have rows here, so that what a
+        block reads and returns stays small when there are hundreds of thousands of workers.
+    weight : float64 array
+        Weight of each answer.
+    gold : int32 array
+        Known class of each item, or -1.
+    sequences : int64 array
+        Sequence s of the block owns the items sequences[s]:sequences[s + 1]; empty where items are not in sequences.
+    log_prior : float64 array (n_items, K)
+        What is known of each item beside its answers, as the logarithm of a factor for each class, or empty.
+    told : boolean array
+        Whether anything is known of each item: an answer, a label, a prior of its own, or silence where that is an
+        answer. Empty if something is known of all of them.
+    total_size : int
+        Answers plus items of all blocks together. It decides which kernels are compiled, so that they are the same for
+        all blocks.
+    anchor : float64 array (n_items, K)
+        As `log_prior`, made of the items' own votes, or empty. It counts while labels are found, and not in calibrated
+        probabilities.
+    """
+
+    first_item: int
+    codes: Codes | NDArray[np.uint16]
+    offsets: Indices | Codes
+    rows: Indices
+    weight: Floats
+    gold: Codes
+    sequences: Indices
+    log_prior: Floats
+    told: Truths
+    total_size: int
+    anchor: Floats
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in the block."""
+        return len(self.offsets) - 1
+
+    def width(self, n_classes: int) -> Width:
+        """Return the `width` argument of kernels that work on this block."""
+        from ..kernels.compile import width_of
+
+        return width_of(n_classes, self.total_size)
+
+
+def cut_blocks(
+    responses: AnswerArrays, codes: Integers, n_codes: int, gold: Codes | None = None, known: Floats | None = None
+) -> list[Block]:
+    """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows.
+
+    `gold` are the known classes of the items, and `known` (N, K) is what else is known of them.
+    """
+    offsets, sequences = responses.offsets, responses.sequences
+    ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
+    size = (offsets if sequences is None else offsets[ends]) + ends
+    total_size = int(size[-1])
+    n_blocks = max(1, total_size // BLOCK_SIZE)
+    told = offsets[1:] > offsets[:-1]
+    if gold is not None:
+        told |= gold >= 0
+    if known is not None:
+        told |= (known != 0).any(axis=1)
+    # Blocks are much of the memory of a fit, so they hold short numbers. Those of small data are all of one kind, for
+    # which kernels are compiled.
+    many = total_size >= MANY
+    all_told = responses.silence_counts or bool(told.all())
+    # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
+    cuts = np.unique(np.searchsorted(size, np.linspace(0, total_size, n_blocks + 1).astype(np.int64)))
+    bounds = ends[cuts].tolist()
+    del ends, size
+    nothing, unknown = freeze(np.empty(0)), freeze(np.empty((0, 0)))
+    blocks = []
+    for (first, start), (last, stop) in pairwise(zip(cuts.tolist(), bounds, strict=True)):
+        answers = slice(int(offsets[start]), int(offsets[stop]))
+        rows, local = renumber(codes[answers], n_codes)
+        blocks.append(
+            Block(
+                first_item=start,
+                codes=freeze(local.astype(np.uint16) if many and len(rows) <= MOST_SHORT else local),
+                offsets=freeze((offsets[start : stop + 1] - offsets[start]).astype(np.int32 if many else np.int64)),
+                rows=freeze(rows),
+                weight=nothing if responses.weight is None else freeze(responses.weight[answers]),
+                gold=freeze(np.empty(0, np.int32) if gold is None else gold[start:stop].astype(np.int32)),
+                sequences=freeze(
+                    np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
+                ),
+                log_prior=unknown if known is None else freeze(known[start:stop].copy()),
+                told=freeze(np.empty(0, np.bool_) if all_told else told[start:stop].copy()),
+                total_size=total_size,
+                anchor=unknown,
+            )
+        )
+    return blocks
+
+
+def renumber(codes: Integers, n_codes: int) -> tuple[Indices, Codes]:
+    """Return the distinct codes, sorted, and the index of each code among them.
+
+    >>> renumber(np.array([7, 2, 7]), 9)
+    (array([2, 7]), array([1, 0, 1], dtype=int32))
+    """
+    used = np.zeros(n_codes, bool)
+    used[codes] = True
+    index = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(used), index.take(codes)

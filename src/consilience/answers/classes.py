@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
-from ..arguments import is_among
-from ..errors import InputError, ParameterError, Sentence, listing, parameter_error
-from .columns import Codes, Column, Values, find_present, is_text, objects, to_column, to_values
+from ..arguments import check_truth, is_among, to_floats
+from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error
+from ..kernels import Floats
+from .columns import Codes, Column, Indices, Values, find_present, is_text, objects, to_column, to_values
 from .frames import read_distinct
 from .tagging import SCHEMES, looks_tagged, split_tag
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup, sorted_order
@@ -66,6 +67,129 @@ def choose_classes(
     if _has(known, chosen):
         return known, chosen
     return to_values(to_column([chosen, *known.tolist()])), chosen
+
+
+def choose_scale(
+    ordered: bool | None, positions: ArrayLike | None, classes: Values, given: object, is_scale: bool
+) -> tuple[Values, tuple[float, ...] | None]:
+    """Return the classes in their order, and where they are on their scale: None for classes without an order.
+
+    - ``ordered=True``: classes that are given are in order. Else they are those of a column that says so itself. Else
+      they must be numbers, or text that reads as numbers, and are sorted by value. Anything else is an error.
+    - ``ordered=None``: so are they if the column says so, or positions are given; else they have no order.
+    - ``ordered=False``: they have no order.
+
+    Parameters
+    ----------
+    ordered, positions
+        As in `Responses.from_frame`. The default positions are ranks: 0, 1, 2, ...
+    classes : ndarray
+        What can be true.
+    given : object
+        What names the classes, None if nothing does. A set names them in no order.
+    is_scale : bool
+        Whether the column of labels says that it is ordered.
+    """
+    if ordered is not None:
+        check_truth("ordered", "Responses", ordered)
+    if positions is not None and ordered is not None and not ordered:
+        raise ParameterError(
+            Sentence("{positions} are those of classes in order.", positions=Python("positions")),
+            Sentence("Leave {ordered} out, or the positions.", ordered=False),
+            keyword="positions",
+        )
+    if not (ordered or (ordered is None and (is_scale or positions is not None))):
+        return classes, None
+    if (given is None or isinstance(given, (set, frozenset))) and not is_scale:
+        classes = classes[_order_by_value(classes)]
+    return classes, tuple(map(float, range(len(classes)))) if positions is None else _read_positions(positions, classes)
+
+
+def are_ranks(positions: tuple[float, ...]) -> bool:
+    """Tell whether positions are the default ones."""
+    return positions == tuple(range(len(positions)))
+
+
+def extend_scale(classes: Values, positions: tuple[float, ...], said: Values, labels: Values) -> Values:
+    """Return the classes of a scale with labels that are new, where it is known where these belong.
+
+    That is so for numbers, if the classes were all that was said and had ranks for positions. Otherwise the classes
+    stay as they are.
+
+    Parameters
+    ----------
+    classes, positions
+        The scale.
+    said, labels : ndarray
+        What workers said before, and what they say now.
+    """
+    values, before = to_numbers(labels), to_numbers(classes)
+    if values is None or before is None or not are_ranks(positions) or (np.diff(before) <= 0).any():
+        return classes
+    order = np.argsort(values, kind="stable")
+    if set(classes.tolist()) != set(said.tolist()) or (np.diff(values[order]) == 0).any():
+        return classes
+    return labels[order]
+
+
+def _read_positions(positions: ArrayLike, classes: Values) -> tuple[float, ...]:
+    """Return positions, one for each class, increasing."""
+    try:
+        places = to_floats(positions)
+    except (TypeError, ValueError) as error:
+        raise parameter_error("positions", "Responses", "numbers, one for each class", positions) from error
+    if places.shape != (len(classes),):
+        raise ParameterError(
+            f"There must be one position for each of the {len(classes)} classes {listing(classes.tolist())}. Got "
+            f"{places.size}.",
+            Sentence("Name all levels with {classes}, also those that nobody said."),
+            keyword="positions",
+        )
+    if not (np.isfinite(places).all() and (np.diff(places) > 0).all()):
+        raise ParameterError(
+            f"The positions of the classes {listing(classes.tolist())} must increase from each to the next. Got "
+            f"{listing(places.tolist())}.",
+            Sentence("Name the classes from low to high with {classes}."),
+            keyword="positions",
+        )
+    return tuple(places.tolist())
+
+
+def _order_by_value(classes: Values) -> Indices:
+    """Return the order of classes that are numbers; others, or two that are the same number, are an error."""
+    values = to_numbers(classes)
+    if values is None:
+        words = [each for each in classes.tolist() if to_numbers(objects([each])) is None]
+        verb = "is no number" if len(words) == 1 else "are no numbers"
+        raise InputError(
+            f"The order of the classes is not known: {listing(words)} {verb}.",
+            Sentence("Name the classes from low to high with {classes}."),
+            'A label that is left out, such as "can\'t tell", is an answer beside the scale.',
+            keyword="classes",
+        )
+    order = np.argsort(values, kind="stable")
+    same = np.flatnonzero(np.diff(values[order]) == 0)
+    if len(same):
+        raise InputError(
+            f"The labels {listing(classes[order[same[0] : same[0] + 2]].tolist())} are the same number.",
+            "Write them alike.",
+        )
+    return order
+
+
+def to_numbers(labels: Values) -> Floats | None:
+    """Return labels as numbers, if they are numbers or text that reads as such; None if some are not.
+
+    >>> to_numbers(objects(["1", "2.5"])), to_numbers(objects(["1", "unsure"]))
+    (array([1. , 2.5]), None)
+    """
+    if labels.dtype.kind in "mM" or any(isinstance(each, str) and "_" in each for each in labels.tolist()):
+        return None
+    try:
+        values = np.array([float(each) for each in labels.tolist()])
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return values if np.isfinite(values).all() else None
 
 
 def _choose_background(background: object, classes: Values, labels: Values, given: bool) -> Any:

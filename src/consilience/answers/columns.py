@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
-from ..kernels.types import Truths
+from ..kernels import Truths
 
 Column: TypeAlias = pa.Array | NDArray[np.object_]
 Codes = NDArray[np.int32]
@@ -146,6 +146,8 @@ def _join_chunks(array: pa.ChunkedArray) -> pa.Array:
     """Return the chunks of an array in one piece, categoricals with the categories of all."""
     if array.num_chunks == 1:
         return array.chunk(0)
+    if pa.types.is_dictionary(array.type) and array.type.ordered and not share_categories(array.chunks):
+        array = array.cast(pa.dictionary(array.type.index_type, array.type.value_type))
     try:
         return array.unify_dictionaries().combine_chunks()
     except pa.ArrowNotImplementedError:  # categories that are lists
@@ -158,7 +160,13 @@ def _join_chunks(array: pa.ChunkedArray) -> pa.Array:
 def _without_missing_categories(array: pa.DictionaryArray) -> pa.DictionaryArray:
     known = pc.is_valid(array.dictionary)
     place = pc.if_else(known, pc.subtract(pc.cumulative_sum(known.cast(pa.int32())), 1), None)
-    return pa.DictionaryArray.from_arrays(place.take(array.indices), array.dictionary.filter(known))
+    kept = array.dictionary.filter(known)
+    return pa.DictionaryArray.from_arrays(place.take(array.indices), kept, ordered=array.type.ordered)
+
+
+def share_categories(arrays: Sequence[pa.DictionaryArray]) -> bool:
+    """Tell whether categoricals have the same categories in the same order: only then they have one order."""
+    return all(array.dictionary.equals(arrays[0].dictionary) for array in arrays[1:])
 
 
 def _plain_dictionary(array: pa.DictionaryArray, what: str) -> Column:
@@ -174,7 +182,7 @@ def _plain_dictionary(array: pa.DictionaryArray, what: str) -> Column:
     distinct = pc.dictionary_encode(categories, null_encoding="encode")
     if len(distinct.dictionary) < len(categories):
         indices = distinct.indices.take(indices)
-    return pa.DictionaryArray.from_arrays(indices, distinct.dictionary)
+    return pa.DictionaryArray.from_arrays(indices, distinct.dictionary, ordered=array.type.ordered)
 
 
 def _has_zone(entry: object) -> bool:
@@ -233,6 +241,11 @@ def is_text(kind: pa.DataType) -> bool:
 def is_categorical(column: Column) -> bool:
     """Tell whether a column has categories, whose order means something."""
     return not isinstance(column, np.ndarray) and bool(pa.types.is_dictionary(column.type))
+
+
+def is_ordered(column: Column) -> bool:
+    """Tell whether a column has categories, and says that they are in order from low to high."""
+    return not isinstance(column, np.ndarray) and is_categorical(column) and bool(column.type.ordered)
 
 
 def is_present(column: Column) -> Truths:

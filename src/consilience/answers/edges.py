@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, csr_array, hstack, issparse, sparray, spmatr
 
 from ..arguments import check_truth, is_among, is_whole, to_floats
 from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten, warn_of
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..memory import NUMBER, require_memory
 from .columns import Column, Indices, Values, find_missing, find_present, to_values
 from .frames import open_frame, read_column, read_distinct, read_names

@@ -239,8 +239,9 @@ def _series_to_column(series: Any, what: str) -> Column:
         categories = read_column(series.to_native().cat.categories, what)
         if isinstance(categories, np.ndarray):
             return to_column(series.to_list(), what)
-        codes = series.to_native().cat.codes.to_numpy()
-        return to_column(pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), categories), what)
+        codes, ordered = series.to_native().cat.codes.to_numpy(), bool(series.to_native().cat.ordered)
+        indices = pa.array(codes, mask=codes < 0)
+        return to_column(pa.DictionaryArray.from_arrays(indices, categories, ordered=ordered), what)
     if series.dtype == nw.Categorical and series.implementation.is_polars():
         # polars sorts categoricals by their text; an Enum keeps the order it was given.
         series = series.cast(nw.String)

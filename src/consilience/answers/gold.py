@@ -9,12 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..answers.columns import Codes, Indices
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
-from ..kernels.types import Truths
+from ..kernels import Truths
 from .arrays import AnswerArrays
-from .classes import normalise_column
-from .columns import Column, Values, decode_categories, find_present, is_missing, is_present, to_column, to_values
+from .classes import normalise_column, to_numbers
+from .columns import (
+    Codes,
+    Column,
+    Indices,
+    Values,
+    decode_categories,
+    find_present,
+    is_missing,
+    is_present,
+    objects,
+    to_column,
+    to_values,
+)
 from .frames import is_table, open_frame, open_series
 from .items import list_keys
 from .tables import Table, key_roles
@@ -117,10 +128,15 @@ def _match_one(gold: object, responses: AnswerArrays, classes: Values) -> Gold:
     if not known.any():
         raise InputError(f"{table.name} holds no label.")
     code = find_classes(labels, known, classes, responses.normalised)
+    between = np.zeros(len(labels), bool)
+    if responses.is_ordered:
+        exact, code = code, find_nearest(labels, known, code, classes)
+        between = exact != code
     _check_labels(table.name, labels, known & (code < 0), classes)
     item = responses.find_items(keys)
     _check_items(table.name, keys, known, item, responses)
     used = known & (item >= 0)
+    _tell_between(int((between & used).sum()))
     if keyed is None:
         _check_alike(table.name, item[used], responses)
     drawn = np.ones(len(labels), bool) if keyed is not None else _read_random(table, known)
@@ -156,6 +172,27 @@ def find_classes(labels: Column, known: Truths, classes: Values, normalised: boo
     if (known & (code < 0)).any():
         code = np.where(code < 0, lookup(classes, whole_numbers(labels)), code)
     return code
+
+
+def find_nearest(labels: Column, known: Truths, code: Indices, classes: Values) -> Indices:
+    """Return the class of each label, and of a number between two levels of a scale the nearest; halfway the lower."""
+    levels, rows = to_numbers(classes), np.flatnonzero(known & (code < 0))
+    if levels is None or not len(rows):
+        return code
+    code = code.copy()
+    for row, label in zip(rows.tolist(), to_values(labels)[rows].tolist(), strict=True):
+        value = to_numbers(objects([label]))
+        if value is not None and levels.min() < value[0] < levels.max():
+            distance = np.abs(levels - value)
+            code[row] = min(np.flatnonzero(distance == distance.min()), key=levels.__getitem__)
+    return code
+
+
+def _tell_between(n_labels: int) -> None:
+    """Warn of known labels between the levels of a scale."""
+    if n_labels:
+        verbs = ("lies", "counts") if n_labels == 1 else ("lie", "count")
+        warn_of(f"{plural(n_labels, 'known label')} {verbs[0]} between levels and {verbs[1]} as the nearest.")
 
 
 def _read_random(table: Table, known: Truths) -> Truths:
@@ -394,5 +431,8 @@ def find_strange(answers: AnswerArrays, labels: Column) -> list[Any]:
     _, distinct = encode_in_order_of_appearance(labels)
     if distinct.dtype == bool and answers.classes.dtype.kind in "iuf":
         return list(distinct.tolist())
-    code = find_classes(to_column(distinct), np.ones(len(distinct), bool), answers.classes, answers.normalised)
+    column, known = to_column(distinct), np.ones(len(distinct), bool)
+    code = find_classes(column, known, answers.classes, answers.normalised)
+    if answers.is_ordered:
+        code = find_nearest(column, known, code, answers.classes)
     return list(distinct[code < 0].tolist())

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array, sparray, spmatrix
 
-from ..answers.columns import Codes
 from ..arguments import check_seed
 from ..errors import InputError, parameter_error
-from ..kernels.types import Floats, freeze, read_only
+from ..kernels import Floats, freeze, read_only
 from . import edges as links
-from .columns import Indices, Values, to_column
-from .hashing import hash_ids
+from .columns import Codes, Indices, Values, to_column
+from .random_choices import hash_ids
 from .vocabulary import lookup
 
 # Neighbours are kept in 32 bits.
@@ -265,7 +264,7 @@ class Graph:
     @cached_property
     def is_forest(self) -> bool:
         """Whether the graph has no loops."""
-        from ..kernels.layout import find_levels
+        from ..kernels.graph import find_levels
 
         return self.n_edges == self.n_items - find_levels(self.offsets, self.neighbours, np.arange(self.n_items))[1]
 
@@ -282,7 +281,7 @@ class Graph:
         and therefore near each other in memory, nodes are in the order of their ids' hashes. Within longer runs of a
         large graph, nodes of one colour come before those of the next, and no two of one colour are neighbours.
         """
-        from ..kernels.layout import order_by
+        from ..kernels.columns import order_by
 
         by_hash = np.argsort(hash_ids(self.items), kind="stable")
         run = np.zeros(self.n_items, np.int64)
@@ -306,7 +305,7 @@ class Graph:
 
         In a small graph each node is a run.
         """
-        from ..kernels.layout import split_at_neighbours
+        from ..kernels.graph import split_at_neighbours
 
         bounds = np.arange(self.n_items + 1)
         if len(self.neighbours) >= MANY_EDGES:
@@ -315,7 +314,8 @@ class Graph:
 
     def _order_outward(self, starts: Indices) -> Indices:
         """Return all nodes, outward from the one of each component that comes first in `starts`."""
-        from ..kernels.layout import find_levels, order_by
+        from ..kernels.columns import order_by
+        from ..kernels.graph import find_levels
 
         levels = find_levels(self.offsets, self.neighbours, starts)[0][starts]
         return starts[order_by(levels, int(levels.max(initial=-1)) + 1)[0]]
@@ -375,7 +375,8 @@ class Graph:
 
 def _sort_by_colour(graph: Graph, order: Indices) -> Indices:
     """Return how to sort nodes in this order by run and colour; within a run, neighbours differ in colour."""
-    from ..kernels.layout import order_by, pick_colours
+    from ..kernels.columns import order_by
+    from ..kernels.graph import pick_colours
 
     colours = np.zeros(graph.n_items, np.int64)
     taken = np.full(int(graph.degrees.max()) + 2, -1)

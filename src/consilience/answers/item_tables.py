@@ -30,13 +30,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..answers.columns import Indices
 from ..arguments import to_floats
 from ..errors import InputError, first_line, listing, plural, warn_of
-from ..kernels.types import Floats, Truths, freeze
+from ..kernels import Floats, Truths, freeze
 from ..memory import NUMBER, require_memory
 from .classes import normalise_label
-from .columns import Values, is_present, spell_surrogates, to_values
+from .columns import Indices, Values, is_present, spell_surrogates, to_values
 from .edges import check_sparse
 from .frames import is_table, open_frame, read_lists
 from .items import Sequences, encode_items, list_keys

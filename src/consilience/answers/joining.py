@@ -1,4 +1,4 @@
-"""Answers that come later, joined with those that are there.
+"""Answers that come later: a table of them, read as those were that are there, and joined with these.
 
 The result is what reading one table with both would give: items that are new come after the others, in the order in
 which they appear; workers and labels are sorted, if they were before; positions of a sequence stand in their order.
@@ -8,29 +8,190 @@ it is another one, that is an error with ``duplicates="error"``, and with "last"
 old one. An answer can also be retracted. An item stays if all of its answers are. A worker all of whose answers are
 gone, and a label that nobody says any more, are gone too. Of answers without an order it is not known when they were
 given.
+
+In a table with ``duplicates="last"``, a row without a label takes an answer back. Otherwise it is a question that was
+not answered, and is left out. It is an error if there is an answer to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from ..answers.columns import Indices
 from ..arguments import is_among
-from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
-from ..kernels.types import Floats, Truths
+from ..errors import InputError, Sentence, listing, parameter_error, plural, quietly, shorten, warn_of
+from ..kernels import Floats, Truths
+from . import LONG, MATRIX, recognise, translate
 from .arrays import keep_weights
-from .columns import Codes, Values, objects, to_column, to_values
-from .items import Sequences, key_of
-from .long_tables import sort_rows
-from .responses import Responses
+from .classes import extend_scale
+from .columns import Codes, Indices, Values, find_missing, objects, to_column, to_values
+from .items import Sequences, join_keys, key_of
+from .long_tables import TableOptions, find_columns, read_answers, sort_rows
+from .responses import Responses, empty_responses
 from .slips import Source, warn_of_slips
+from .tables import ROLES, Table
 from .tagging import SCHEMES, complete_tags, looks_tagged
-from .vocabulary import Union, add_values, count_codes, join_columns, keep_values, lookup
+from .vocabulary import Union, count_codes, encode_in_order_of_appearance, keep_values, lookup
 
-Indices = Indices
+
+def read_further(
+    table: Table, old: Responses, duplicates: str, format: str | None = None
+) -> tuple[Responses, Retracted]:
+    """Return the answers of a table, and those of the old ones that it takes back.
+
+    Columns that have the names of the old answers' play the same roles, and labels are normalised if the old ones are.
+    With ``duplicates="last"``, the last row of a worker about an item counts, unless answers have weights: then several
+    rows are an answer that is spread over labels. Known labels beside the answers are read if the old table had some.
+
+    Parameters
+    ----------
+    table : Table
+        Further answers.
+    old : Responses
+        Those that are there.
+    duplicates : {"error", "last"}
+        As for `update`.
+    format : str, optional
+        The form of the table, as in `Responses.from_frame`.
+    """
+    table, unnamed = table.prefer(old.columns), dict.fromkeys(ROLES)
+    if format is None and old.provenance.format == MATRIX and recognise(table, unnamed) is not None:
+        format = MATRIX  # few rows may hold few -1
+    table = translate(table, format, unnamed)
+    names = _name_columns(table, old)
+    columns = find_columns(table, names)
+    table, rows = _split_missing(table, columns, duplicates)
+    taken_back = NOTHING
+    if len(rows):
+        if duplicates == "last":
+            taken_back = _find_retracted(table.keep(rows), columns, old)
+        else:
+            _check_unanswered(table.keep(rows), columns, old)
+        table = table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
+    if not table.n_rows and len(rows):
+        return no_answers(old).read_from(columns=columns), taken_back
+    gold = columns_of_gold(table, old)
+    policy = "error" if "weight" in columns else duplicates
+    options = TableOptions(duplicates=policy, normalise=old.normalised, gold=gold, format=LONG)
+    # What is to be said of the labels is said of all together.
+    with quietly(), tell_duplicates("weight" in columns):
+        return Responses.of(read_answers(table, names, options)), taken_back
+
+
+@contextmanager
+def tell_duplicates(weighted: bool = False) -> Iterator[None]:
+    """Say what can be done here about several answers of a worker about an item: less than elsewhere."""
+    try:
+        yield
+    except InputError as error:
+        if error.keyword != "duplicates":
+            raise
+        remedies: tuple[str | Sentence, ...] = (
+            "Remove them.",
+            Sentence("Or let the last one count, with {duplicates}.", duplicates="last"),
+        )
+        if weighted:
+            remedies = ("Leave one row for each label, with weights that sum to at most 1.",)
+        raise InputError(error.problem, *remedies, keyword="duplicates") from None
+
+
+def columns_of_gold(table: Table, old: Responses) -> str | bool:
+    """Return the column of known labels, if the old answers came with one and this table has it; else False."""
+    name = old.columns.get("gold")
+    return name if name is not None and name in table.names else False
+
+
+def _name_columns(table: Table, old: Responses) -> dict[str, str | None]:
+    """Return the names of the columns that are not to be found by their usual names."""
+    names: dict[str, str | None] = dict.fromkeys(ROLES)
+    if old.sequences is not None:
+        names |= {role: table.need(role, parameter=role) for role in ("sequence", "position")}
+    elif "item" in old.columns and old.columns["item"] in table.names:
+        names["item"] = old.columns["item"]
+    else:
+        names["item"] = table.need("item", parameter="item")
+    for role in ("weight", "order"):
+        name = old.columns.get(role)
+        names[role] = name if name in table.names else None
+    return names
+
+
+def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tuple[Table, Indices]:
+    """Return the rows that count, and which of these have no label."""
+    missing = find_missing(table.read(columns["label"]))
+    if not len(missing) or duplicates != "last":
+        return table, missing
+    pair = np.zeros(table.n_rows, np.int64)
+    for role in ("item", "sequence", "position", "worker"):
+        if role in columns:
+            codes, values = encode_in_order_of_appearance(table.values(columns[role], "Fill it in or drop the row."))
+            pair = np.unique(pair * len(values) + codes, return_inverse=True)[1]
+    is_missing = np.zeros(table.n_rows, bool)
+    is_missing[missing] = True
+    if "weight" in columns:
+        counts = ~(is_missing & (np.bincount(pair, ~is_missing) > 0)[pair])
+    else:
+        counts = np.zeros(table.n_rows, bool)
+        counts[table.n_rows - 1 - np.unique(pair[::-1], return_index=True)[1]] = True
+    rows = np.flatnonzero(counts)
+    return table.keep(rows), np.flatnonzero(is_missing[rows])
+
+
+def _check_unanswered(table: Table, columns: dict[str, str], old: Responses) -> None:
+    """Warn that rows without a label are left out; raise an error if the old answers have one in their place."""
+    rows, _ = _find_given(table, columns, old)
+    if len(rows):
+        raise InputError(
+            f"{plural(len(rows), 'row')} of {table.name} without a label would take back an answer that was given "
+            f"before; the first is at {table.locate(int(rows[0]))}.",
+            Sentence("To take answers back, use {duplicates}.", duplicates="last"),
+            "To keep them, drop these rows.",
+            keyword="duplicates",
+        )
+    verb = "has no label and is" if table.n_rows == 1 else "have no label and are"
+    warn_of(
+        f"{plural(table.n_rows, 'row')} of {table.name} {verb} left out: not answered yet.",
+        "An update takes lists of questions that are answered in part. Where answers are first read, such rows are "
+        "an error, since they may be a slip.",
+    )
+
+
+def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Retracted:
+    """Return the answers that the rows of a table take back; a warning tells if some are not there."""
+    rows, taken_back = _find_given(table, columns, old)
+    n_lost = table.n_rows - len(rows)
+    if n_lost:
+        rows_of = f"{plural(n_lost, 'row')} of {table.name} without a label"
+        warn_of(f"{rows_of} {'takes' if n_lost == 1 else 'take'} back nothing: there is no such answer.")
+    return taken_back
+
+
+def _find_given(table: Table, columns: dict[str, str], old: Responses) -> tuple[Indices, Retracted]:
+    """Return the rows whose worker answered their item before, and these items and workers."""
+    keys = [table.read(columns[role]) for role in ("item", "sequence", "position") if role in columns]
+    item, worker = old.find_items(keys), lookup(old.workers, table.read(columns["worker"]))
+    known = np.flatnonzero((item >= 0) & (worker >= 0))
+    item, worker = item[known], worker[known]
+    items, place = np.unique(item, return_inverse=True)
+    answers, owner = old.answers_about(items)
+    given = np.isin(place * old.n_workers + worker, owner * old.n_workers + old.worker[answers])
+    return known[given], Retracted(item[given], worker[given])
+
+
+def no_answers(old: Responses) -> Responses:
+    """Return no answers about no items, of the same kind as the old ones."""
+    keys = old.keys
+    if isinstance(keys, Sequences):
+        nothing: Values | Sequences = Sequences(keys.ids[:0], np.zeros(1, np.int64), keys.position[:0])
+    else:
+        nothing = keys[:0]
+    return empty_responses(nothing, old.workers[:0], old.labels[:0], old.classes[:0], old.normalised)
+
+
 POLICIES = ("error", "last")
 
 
@@ -107,7 +268,7 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     _check_kinds(old, new)
     if old.normalised:
         new = new.spelled_as(objects([*old.labels.tolist(), *old.classes.tolist()]))
-    keys, item, item_of_new = _join_keys(old, new)
+    keys, item, item_of_new = join_keys(old.keys, new.keys)
     workers, labels = Union.of(old.workers, new.workers), Union.of(old.labels, new.labels)
     there = _list_touched(old, item, item_of_new, workers, labels, retracted)
     coming = Answers(
@@ -123,7 +284,8 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     joined = _lay_together(old, keys, item, workers, labels, gone, coming)
     if len(gone):
         joined = _drop_unheard(joined, workers.old[np.unique(old.worker[gone])], labels.old[np.unique(old.label[gone])])
-    joined = replace(joined, classes=_join_classes(old, joined.labels))
+    classes = _join_classes(old, joined.labels)
+    joined = replace(joined, classes=classes, positions=old.place(classes))
     added = labels.values[np.setdiff1d(labels.new, labels.old)]
     if len(added):
         _doubt_labels(joined, added)
@@ -171,45 +333,6 @@ def _check_kinds(old: Responses, new: Responses) -> None:
             "The new answers must take silence as those of the fit did.",
             Sentence("Read them with the same {abstain} and {background}."),
         )
-
-
-def _join_keys(old: Responses, new: Responses) -> tuple[Values | Sequences, Indices, Indices]:
-    """Return what identifies all items, and where the old and the new ones are among them."""
-    if isinstance(old.keys, Sequences) and isinstance(new.keys, Sequences):
-        return _join_sequences(old.keys, new.keys)
-    assert not isinstance(old.keys, Sequences)
-    assert not isinstance(new.keys, Sequences)
-    keys, index = add_values(old.keys, new.keys, _find_few)
-    return keys, np.arange(old.n_items), index
-
-
-def _find_few(known: Values, wanted: Values) -> Indices:
-    """Return the index of each of some values among the known ones, or -1, as `lookup` does.
-
-    The known ones, of which there may be many more, are looked up among these: the smaller table is faster.
-    """
-    place = lookup(wanted, to_column(known))
-    index = np.full(len(wanted), -1, np.int64)
-    there = np.flatnonzero(place >= 0)
-    index[place[there]] = there
-    return index
-
-
-def _join_sequences(old: Sequences, new: Sequences) -> tuple[Sequences, Indices, Indices]:
-    """Return the sequences of both. Those that are there already may grow, at any place."""
-    ids, owner = add_values(old.ids, new.ids)
-    position = to_values(join_columns(to_column(old.position), to_column(new.position)))
-    try:
-        places, rank = np.unique(position, return_inverse=True)
-    except TypeError as error:
-        raise InputError(
-            f"Old and new positions cannot be compared: {error}.", "Write them in the same way."
-        ) from error
-    code = np.concatenate([old.of_items(), owner[new.of_items()]]) * len(places) + rank
-    items, first, place = np.unique(code, return_index=True, return_inverse=True)
-    offsets = np.searchsorted(items, np.arange(len(ids) + 1) * len(places)).astype(np.int64)
-    n_old = len(old.position)
-    return Sequences(ids, offsets, position[first]), place[:n_old], place[n_old:]
 
 
 def _list_touched(
@@ -296,8 +419,10 @@ def _drop_unheard(r: Responses, worker: Codes, label: Codes) -> Responses:
 def _join_classes(old: Responses, labels: Values) -> Values:
     """Return the classes: all labels if they were so before, with those that a tag scheme or the background adds.
 
-    Classes that were named stay as they are.
+    Classes that were named stay as they are. On a scale only numbers have their place.
     """
+    if old.positions is not None:
+        return extend_scale(old.classes, old.positions, old.labels, labels)
     if _are_same(old.classes, old.labels):
         return labels
     if old.silence_counts and _are_same(old.classes, _with_background(old.labels, old.background)):
@@ -357,14 +482,19 @@ def merge_classes(r: Responses, labels: Values, classes: Values) -> Values:
     return Union.of(classes, new).values
 
 
-def grow(r: Responses, workers: Values, labels: Values, classes: Values) -> Responses:
-    """Return the same answers, with the workers, labels and classes of earlier ones among theirs."""
+def grow(
+    r: Responses, workers: Values, labels: Values, classes: Values, positions: tuple[float, ...] | None
+) -> Responses:
+    """Return the same answers, with the workers, labels and classes of earlier ones among theirs, on their scale."""
     who, said = Union.of(workers, r.workers), Union.of(labels, r.labels)
+    scaled = r.scaled_as(classes, positions)
+    if positions is not None:
+        scaled = scaled.with_classes(extend_scale(classes, positions, labels, said.values))
     return replace(
-        r,
+        scaled,
         worker=who.new[r.worker],
         label=said.new[r.label],
         workers=who.values,
         labels=said.values,
-        classes=merge_classes(r, labels, classes),
+        classes=merge_classes(r, labels, classes) if positions is None else scaled.classes,
     )

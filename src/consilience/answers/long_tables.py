@@ -11,15 +11,14 @@ from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, is_among
 from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
-from ..kernels.types import Floats, Integers, Truths
+from ..kernels import Floats, Integers, Truths
 from ..memory import release_unused
+from . import Names, translate
 from .arrays import AnswerArrays, Provenance, keep_weights
-from .classes import choose_classes, choose_spelling, list_classes, merge_spellings
-from .columns import Codes, Indices, Values, find_missing, find_present, is_categorical, to_values
-from .dialects.register import Names, translate
+from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings
+from .columns import Codes, Indices, Values, find_missing, find_present, is_categorical, is_ordered, to_values
 from .gold import add_gold, find_gold, match_known
-from .items import Sequences, count_items, encode_items, key_of, read_keys
-from .ordering import read_order
+from .items import Sequences, count_items, encode_items, key_of, read_keys, read_order
 from .slips import Source, warn_of_silence, warn_of_slips
 from .tables import Table, squeeze
 from .vocabulary import are_distinct, encode_sorted, keep_values, narrow_codes
@@ -57,6 +56,8 @@ class TableOptions(NamedTuple):
     drop_missing: bool = False
     format: str | None = None
     ignore: Sequence[str] | str = ()
+    ordered: bool | None = None
+    positions: ArrayLike | None = None
 
 
 def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArrays:
@@ -89,6 +90,7 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     spell = choose_spelling(labels, list_classes(options.classes).tolist()) if options.normalise else None
     if spell is not None:
         label, labels = merge_spellings(label, labels, spell, ordered=is_categorical(said))
+    is_scale = is_ordered(said)
     del said
     worker, workers = encode_sorted(table.values(columns["worker"], _FILL))
     weight = read_weights(table, columns["weight"]) if "weight" in columns else None
@@ -118,7 +120,9 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     answers = settle_duplicates(answers, options.duplicates, item, table)
     del item
     possible, silent = choose_classes(options.classes, answers.labels, options.abstain, options.background, spell)
-    answers = replace(answers, classes=possible, background=silent, weight=keep_weights(answers.weight))
+    possible, places = choose_scale(options.ordered, options.positions, possible, options.classes, is_scale)
+    answers = replace(answers, classes=possible, positions=places, background=silent)
+    answers = replace(answers, weight=keep_weights(answers.weight))
     if known is not None:
         answers = add_gold(answers, known, table.name, named=isinstance(gold, str))
     warn_of_silence(answers)
@@ -138,7 +142,7 @@ def sort_rows(
     item: Integers, keys: Values | Sequences, worker: Codes, label: Codes, weight: Floats | None, order: Floats | None
 ) -> tuple[Indices, Codes, Codes, Floats | None, Floats | None]:
     """Return where the answers to each item begin, and worker, label, weight and order of the answers, item by item."""
-    from ..kernels.layout import find_offsets, group_answers, order_by
+    from ..kernels.columns import find_offsets, group_answers, order_by
 
     n_items = count_items(keys)
     if np.all(item[:-1] <= item[1:]):
@@ -163,12 +167,15 @@ def find_columns(table: Table, names: Names) -> dict[str, str]:
     if in_sequences:
         roles = {role: names[role] for role in ("sequence", "position", "worker", "label")}
     else:
-        found = item if item is not None else _prefer_ids(table)
-        roles = {"item": found, "worker": names["worker"], "label": names["label"]}
+        key = item if item is not None else _prefer_ids(table)
+        roles = {"item": key, "worker": names["worker"], "label": names["label"]}
     roles |= {role: names[role] for role in ("weight", "order") if names.get(role) is not None}
-    missing = [role for role, given in roles.items() if table.find(role, given) is None]
+    table = replace(table, taken=[name for name in roles.values() if name is not None])
+    found = {role: table.find(role, given) for role, given in roles.items()}
+    missing = [role for role, name in found.items() if name is None]
     if len(missing) > 1:
         raise table.no_columns(missing)
+    table = replace(table, taken=[name for name in found.values() if name is not None])
     return {role: table.need(role, given, parameter=role) for role, given in roles.items()}
 
 
@@ -248,7 +255,7 @@ def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table:
     table : Table
         Where the answers come from.
     """
-    from ..kernels.layout import find_repeat
+    from ..kernels.columns import find_repeat
 
     if find_repeat(answers.offsets, answers.worker, answers.n_workers) < 0:
         return answers

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, to_floats
 from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, warn_of
-from ..kernels.types import Floats, Truths
+from ..kernels import Floats, Truths
 from ..memory import NUMBER, require_memory
 from .arrays import AnswerArrays, keep_weights
-from .classes import choose_classes, choose_spelling, list_classes, merge_spellings, normalise_column
+from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings, normalise_column
 from .columns import Codes, Values, is_missing, objects, to_column, to_values
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
@@ -39,6 +39,8 @@ class MatrixOptions(NamedTuple):
     workers: object
     abstain: str
     background: object
+    ordered: bool | None
+    positions: ArrayLike | None
 
 
 def read_matrix(
@@ -60,6 +62,8 @@ def read_matrix(
         codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
     keys, workers = _read_names(options, *matrix.shape)
     known, silent = choose_classes(options.classes, vocabulary, options.abstain, options.background, spell)
+    named = labels if options.classes is None else options.classes
+    known, places = choose_scale(options.ordered, options.positions, known, named, is_scale=False)
     answers = AnswerArrays(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
@@ -71,6 +75,7 @@ def read_matrix(
         keys=keys,
         background=silent,
         normalised=normalise,
+        positions=places,
     )
     warn_of_silence(answers)
     warn_of_slips(answers, Source(named=labels is not None or options.classes is not None, tabular=False))
@@ -115,6 +120,7 @@ def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> A
     keys, workers = _read_names(options, *votes.shape[:2])
     labels = read_names(classes, votes.shape[2], "classes")
     known, silent = choose_classes(None, labels, options.abstain, options.background)
+    known, places = choose_scale(options.ordered, options.positions, known, options.classes, is_scale=False)
     answers = AnswerArrays(
         offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
         worker=worker.astype(np.int32),
@@ -125,6 +131,7 @@ def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> A
         classes=known,
         keys=keys,
         background=silent,
+        positions=places,
     )
     warn_of_silence(answers)
     warn_of_slips(answers, Source(named=True, tabular=False, normalises=False))

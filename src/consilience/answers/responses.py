@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from ..answers.columns import Indices
 from ..errors import InputError, listing
 from ..memory import NUMBER, require_memory
 from .arrays import AnswerArrays
-from .columns import Column, Values, objects, to_column
+from .columns import Column, Indices, Values, objects, to_column
 from .frames import build_frame, open_frame
 from .items import Sequences, count_items
 from .long_tables import TableOptions, read_answers
@@ -46,6 +45,8 @@ class Responses(AnswerArrays):
         empty for matrices.
     order : float64 array or None
         When each answer was given, where a column says so: numbers, or seconds since 1970; NaN where it is not known.
+    positions : tuple of float or None
+        Where ordered classes are on their scale, in the order of `classes`; None for classes without an order.
     gold : dict or None
         Known labels by item, where the table of answers has a column of them; `consilience.fuse` uses these.
 
@@ -83,6 +84,8 @@ class Responses(AnswerArrays):
         format: str | None = None,
         order: str | None = None,
         ignore: Sequence[str] | str = (),
+        ordered: bool | None = None,
+        positions: ArrayLike | None = None,
     ) -> Responses:
         """Read answers from a table, which usually has one row per answer.
 
@@ -136,8 +139,9 @@ class Responses(AnswerArrays):
             Whether rows without an answer are left out, with a warning that counts them, instead of an error.
         format : {"long", "mturk", "toloka", "appen", "wide", "matrix"}, optional
             The form of the table: one row per answer ("long"); results of MTurk, Toloka or Appen, with the columns that
-            these have; one row per item and one column per worker ("wide"); or a matrix, whose row n is item n and
-            whose entries -1 are no answers. Default: recognised by the columns where there is no doubt, else "long".
+            these have; one row per item and one column per worker ("wide"); or the same of labelling functions, whose
+            entries -1 are no answers ("matrix"): row n is item n if no column says so. Default: recognised by the
+            columns where there is no doubt, else "long".
         order : str, optional
             Column that says when answers were given: numbers, or dates or times (text as ISO 8601 or MTurk writes them,
             or such as 11/13/2025 10:12:21 if some row tells which number is the month). With it `drift_report` tells
@@ -145,6 +149,14 @@ class Responses(AnswerArrays):
             that report.
         ignore : str or sequence of str, optional
             Columns of a table with one column per worker that hold no answers, such as the text of the items.
+        ordered : bool, optional
+            Whether the classes are levels from low to high, such as ratings. True: `classes` are in order, if they are
+            given; else labels must be numbers, or text that reads as numbers, and are in order of their value. By
+            default classes are ordered if the column of labels says so: an ordered categorical of pandas, an Enum of
+            polars, or an Arrow dictionary with ``ordered=True``.
+        positions : sequence of float, optional
+            Where the ordered classes are on their scale, in the order of the classes, such as ``[0, 1, 5]``. Default:
+            0, 1, 2, ...
 
         Returns
         -------
@@ -165,7 +177,18 @@ class Responses(AnswerArrays):
         """
         names = dict(zip(ROLES, (item, worker, label, sequence, position, weight, order), strict=True))
         options = TableOptions(
-            classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, ignore
+            classes,
+            items,
+            duplicates,
+            abstain,
+            background,
+            normalise,
+            gold,
+            drop_missing,
+            format,
+            ignore,
+            ordered,
+            positions,
         )
         return cls.of(read_answers(open_frame(frame), names, options))
 
@@ -182,6 +205,8 @@ class Responses(AnswerArrays):
         abstain: str = "ignore",
         background: object = None,
         normalise: bool = False,
+        ordered: bool | None = None,
+        positions: ArrayLike | None = None,
     ) -> Responses:
         """Read answers from a matrix: F[item, worker] is a label.
 
@@ -207,6 +232,8 @@ class Responses(AnswerArrays):
             ``abstain="answer"``, and with the class of rows about which all are silent as `background`.
         normalise : bool, default False
             As in `from_frame`.
+        ordered, positions
+            As in `from_frame`. `labels` are in order, too, if they are given and classes are not.
 
         Returns
         -------
@@ -218,7 +245,7 @@ class Responses(AnswerArrays):
         >>> cs.Responses.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
         Responses(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
-        options = MatrixOptions(lengths, classes, items, workers, abstain, background)
+        options = MatrixOptions(lengths, classes, items, workers, abstain, background, ordered, positions)
         return cls.of(read_matrix(F, missing, labels, normalise, options))
 
     @classmethod
@@ -232,6 +259,8 @@ class Responses(AnswerArrays):
         abstain: str = "ignore",
         background: object = None,
         rescale: bool = False,
+        ordered: bool | None = None,
+        positions: ArrayLike | None = None,
     ) -> Responses:
         """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
 
@@ -252,6 +281,8 @@ class Responses(AnswerArrays):
         rescale : bool, default False
             Whether each row is divided by its sum. The sum must be 1 up to rounding to two decimals, which is 0.005 for
             each class; any other is an error.
+        ordered, positions
+            As in `from_frame`.
 
         Returns
         -------
@@ -263,7 +294,7 @@ class Responses(AnswerArrays):
         >>> cs.Responses.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
         Responses(4 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
-        options = MatrixOptions(lengths, classes, items, workers, abstain, background)
+        options = MatrixOptions(lengths, classes, items, workers, abstain, background, ordered, positions)
         return cls.of(read_probabilities(P, rescale, options))
 
 

@@ -7,17 +7,17 @@ are looked at one by one. Answers may also look like those of labelling function
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..answers.columns import Indices
-from ..errors import DataWarning, Python, Sentence, listing, plural, shorten, warn
-from ..kernels.types import Floats
+from ..errors import DataWarning, Python, Sentence, join_names, listing, plural, shorten, warn
+from ..kernels import Floats
 from .arrays import AnswerArrays
 from .classes import group_spellings
-from .columns import Values, to_column
+from .columns import Indices, Values, to_column
 from .tagging import looks_tagged
 from .vocabulary import count_codes, lookup
 
@@ -47,6 +47,8 @@ FEWEST_TO_JUDGE, CHANCE = 5, 0.01
 MOST, FEW = 0.5, 0.5
 # So many answers are looked at together, until everybody who could be one-sided has said two labels.
 AT_ONCE = 1 << 18
+# What separates the labels of a set; the latter are seldom in names.
+SET_SIGNS, SURE_SIGNS = (";", "|", ",", "+", "/"), (";", "|")
 
 
 @dataclass(frozen=True)
@@ -221,8 +223,7 @@ def _say_column(r: AnswerArrays, source: Source) -> str | Sentence:
 
 
 def _list_groups(groups: list[list[str]]) -> str:
-    shown = "; ".join(_list_group(group) for group in groups[:3])
-    return shown if len(groups) <= 3 else f"{shown}; and {plural(len(groups) - 3, 'more group')}"
+    return join_names(map(_list_group, groups), separator="; ")
 
 
 def _list_group(group: list[str]) -> str:
@@ -233,7 +234,7 @@ def _list_group(group: list[str]) -> str:
     """
     alike = len({unicodedata.normalize("NFC", text) for text in group}) < len(group)
     texts = [text.encode("unicode_escape").decode("ascii") for text in group] if alike else group
-    return listing(texts, 4).replace("\\\\", "\\") if alike else listing(texts, 4)
+    return listing(texts).replace("\\\\", "\\") if alike else listing(texts)
 
 
 def _are_workers(r: AnswerArrays) -> bool:
@@ -318,6 +319,26 @@ def doubt_silence(r: AnswerArrays, n_stored: int | None = None) -> DataWarning |
         *([] if answered < r.n_items else [Sentence("And {items} names those nobody spoke about, too.")]),
         keyword="abstain",
     )
+
+
+def find_sets(classes: list[object]) -> list[str]:
+    """Return the classes that are sets of labels.
+
+    Their parts are classes themselves. Or they occur in other classes too, if they are separated by signs that names
+    do not have.
+
+    >>> find_sets(["a", "b", "a;b"]), find_sets(["x|y", "y|z", "x|z"]), find_sets(["Bath, UK", "York, UK"])
+    (['a;b'], ['x|y', 'y|z', 'x|z'], [])
+    """
+    names, found = {name for name in classes if isinstance(name, str)}, []
+    for sign in SET_SIGNS:
+        parts = {name: {part.strip() for part in name.split(sign)} for name in classes if isinstance(name, str)}
+        uses = Counter(part for each in parts.values() for part in each)
+        for name, each in parts.items():
+            often = sign in SURE_SIGNS and min(uses[part] for part in each) > 1
+            if len(each) > 1 and "" not in each and (each <= names or often):
+                found.append(name)
+    return found
 
 
 def count_places(r: AnswerArrays) -> int:

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..answers.columns import Indices
 from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, plural, shorten
-from .columns import Column, find_missing
+from .columns import Column, Indices, find_missing
 
 # What columns of a table of answers can be, and which names tell so.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
@@ -117,6 +116,8 @@ class Table:
         Other names by which users may call a column.
     ignored : sequence of str
         Columns that are not taken for workers, where each of these has a column.
+    taken : sequence of str
+        Columns that have their role already: none is proposed for another one.
     """
 
     names: Sequence[str]
@@ -131,6 +132,7 @@ class Table:
     origin: tuple[str, str] | None = None
     synonyms: Mapping[str, str] = field(default_factory=dict)
     ignored: Sequence[str] = ()
+    taken: Sequence[str] = ()
 
     def find(self, role: str, given: str | None = None) -> str | None:
         """Return the name of the column that plays `role`: the given one, or the first alias that exists.
@@ -229,7 +231,7 @@ class Table:
         parameter : str, optional
             The parameter with which the caller can name the column; without one, it has to be renamed.
         """
-        names = {str(name).lower(): str(name) for name in self.names}
+        names = {str(name).lower(): str(name) for name in self.names if not is_among(name, self.taken)}
         if given is None:  # a column that is found for another role is not the one that was meant
             names = {lower: name for lower, name in names.items() if lower not in _ALL_ALIASES}
         tried = ALIASES[role] if given is None else (given.lower() if isinstance(given, str) else shorten(given),)

@@ -14,10 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.columns import Indices
-from ..kernels.types import Integers, Truths
+from ..kernels import Integers, Truths
 from ..memory import count_threads
-from .columns import Codes, Column, Values, decode_categories, find_present, is_text, objects, to_column, to_values
+from .columns import (
+    Codes,
+    Column,
+    Indices,
+    Values,
+    decode_categories,
+    find_present,
+    is_text,
+    objects,
+    to_column,
+    to_values,
+)
 
 # From so many entries on, compiled code is faster than Arrow, which need not be loaded first.
 MANY = 100_000
@@ -50,7 +60,7 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
 
 def _encode_many(column: pa.Array) -> tuple[Codes, Integers] | None:
     """Return codes, and the row of each distinct value; None where Arrow is the faster one, or knows better."""
-    from ..kernels.encoding import SHORT, encode_integers, encode_texts
+    from ..kernels.columns import SHORT, encode_integers, encode_texts
 
     if pa.types.is_integer(column.type):
         # Beyond the range of 64 bits with a sign numbers wrap around, and stay distinct.

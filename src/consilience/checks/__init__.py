@@ -1,5 +1,5 @@
 """What makes labels doubtful: each check says what it found.
 
-`answers`, `workers`, `labels`, `drift` and `graph_check` hold checks, which `register` lists. The rest is shared:
-`subject` is what a check looks at, `judging` runs the checks of a fit, and `comparison` compares it with the vote.
+`short_checks`, `drift`, `graph_check` and `scale_check` hold checks. `register` lists and runs them. The rest is
+shared: `subject` is what a check looks at, and `comparison` compares a fit with the vote.
 """

@@ -27,26 +27,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.graph import Graph
-from ..answers.hidden_answers import find_owners, hide_answers
+from ..answers.random_choices import find_owners, hide_answers
 from ..answers.responses import Responses
+from ..answers.slips import doubt_silence, find_sets
 from ..answers.vocabulary import VERY_MANY
 from ..engines.base import Engine
-from ..errors import quietly
-from ..inference.cells import ITEMS_AT_ONCE
+from ..errors import quietly, shorten
+from ..inference import ITEMS_AT_ONCE
 from ..inference.em import expect_from_votes
 from ..inference.hidden_fits import Fold, Judged, find_judging, log_chance, mean_and_error, shrink_rows
-from ..inference.recipes.base import LatentRecipe, Recipe
-from ..inference.recipes.independent import VoteRecipe, find_tied
+from ..inference.powers import Calibration
+from ..inference.recipes import LatentRecipe, Recipe
+from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_tied
 from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..memory import release_unused
 from ..metrics.agreement import krippendorff_interval
+from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
 from ..results.fitting import Asked, fit_source, learn_from_votes, learn_votes
-from ..results.fusion import Fusion, Labels, Later
+from ..results.fusion import Calibrated, Fusion, Labels, Later
+from ..results.fusion import count_known as count_gold
 from ..results.intervals import choose
+from ..results.new_answers import weigh_copies
 from ..results.parts import StoredLabels
-from ..results.predicting import weigh_copies
+from ..tasks.base import TableTask
+
+# With more classes, a table is not like those of which there are records.
+MOST_CLASSES = 20
 
 
 class Vote(NamedTuple):
@@ -78,29 +86,46 @@ def compare_with_vote(
     """
     with quietly():
         compare = compare_stored if isinstance(source, OnDisk) else compare_in_memory
-        alpha, gains, sums, checked = compare(recipe, found, cast(Any, source), graph, engine)
+        alpha, gains, sums = compare(recipe, found, cast(Any, source), graph, engine)
     n_items, (accuracy, low, high) = found.labelled.n_items, found.expected_accuracy
+    sample = find_sample(found, source).responses
+    calibrated = found.calibrated or Calibrated(Calibration(1.0), [1.0])
     comparison = Comparison(
         n_items=n_items,
         n_differ=count_differing(sums.n_differ),
+        accuracy=math.nan,
+        accuracy_low=math.nan,
+        accuracy_high=math.nan,
         expected_accuracy=accuracy,
         expected_accuracy_low=low,
         expected_accuracy_high=high,
         expected_gain=accuracy - sums.n_right / n_items,
-        **dict(zip(("alpha", "alpha_low", "alpha_high"), alpha, strict=True)),
-        **dict(zip(("held_out_gain", "held_out_error", "informed_gain", "informed_error"), gains, strict=True)),
+        alpha=alpha[0],
+        alpha_low=alpha[1],
+        alpha_high=alpha[2],
+        held_out_gain=gains[0],
+        held_out_error=gains[1],
+        informed_gain=gains[2],
+        informed_error=gains[3],
         top_share=float(sums.labels.max() / n_items),
         vote_top_share=sums.n_top / n_items,
         kept_share=float(np.nan_to_num(share_kept(sums.unanimous, sums.kept), nan=1.0).min()),
+        blind_accuracy=calibrated.blind_accuracy if calibrated.found.n_gold else accuracy,
+        n_known=calibrated.found.n_gold,
+        n_known_right=calibrated.found.n_right,
+        share_known=count_known(found, source) / n_items,
+        like_record=is_like_record(recipe, found, sample, graph),
     )
-    return withhold_accuracy(comparison, checked), sums
+    comparison = withhold_accuracy(comparison, find_reason(comparison, sample, found.checked))
+    # Known labels of a sequence are right or wrong together, so they do not tell how many are.
+    return comparison if sample.sequences is not None else comparison.judge_accuracy(), sums
 
 
-Compared = tuple[tuple[float, float, float], tuple[float, float, float, float], Differences, bool]
+Compared = tuple[tuple[float, float, float], tuple[float, float, float, float], Differences]
 
 
 def compare_in_memory(recipe: Recipe, found: Fusion, source: InMemory, graph: Graph | None, engine: Engine) -> Compared:
-    """Return agreement, gains over the vote, differences from it, and whether anything checks the answers."""
+    """Return agreement, gains over the vote, and differences from it."""
     r = source.responses
     if r.n_responses >= VERY_MANY:
         release_unused()  # the blocks of the fit
@@ -115,7 +140,7 @@ def compare_in_memory(recipe: Recipe, found: Fusion, source: InMemory, graph: Gr
         release_unused()
     counts = Later(count_votes, InMemory(used, source.gold), fair.prior, engine)
     gains = judge(used, Vote(fair.labels, counts), hidden)
-    return agreement, gains, find_differences(found.labels, plain.labels, source), are_checked(source, graph)
+    return agreement, gains, find_differences(found.labels, plain.labels, source)
 
 
 def count_votes(source: InMemory, prior: Floats, engine: Engine) -> Floats:
@@ -146,7 +171,7 @@ def compare_stored(
     n_top = float(tally.votes[int(tally.labels.argmax())])
     n_differ = found.labelled.n_items - tally.agreeing
     sums = Differences(n_differ, tally.vote_confidence, tally.labels, n_top, tally.unanimous, tally.kept)
-    return krippendorff_interval(r), gains, sums, are_checked(InMemory(r), None) or source.answers.gold is not None
+    return krippendorff_interval(r), gains, sums
 
 
 def find_differences(labels: Labels, vote: Labels, source: InMemory) -> Differences:
@@ -174,13 +199,80 @@ def compare_labels(
     return n_differ, n_right, n_top
 
 
-def withhold_accuracy(comparison: Comparison, checked: bool) -> Comparison:
-    """Return the comparison without an expected accuracy, if nothing checks the answers or the fit has collapsed."""
-    if comparison.collapsed or not checked:
-        names = ("expected_accuracy", "expected_accuracy_low", "expected_accuracy_high", "expected_gain")
-        unknown: dict[str, Any] = dict.fromkeys(names, math.nan)
-        return replace(comparison, **unknown)
-    return comparison
+def find_sample(found: Fusion, source: Source) -> InMemory:
+    """Return the answers as they were given: all of those in memory, some of those on disk."""
+    if isinstance(source, OnDisk):
+        sample = cast(StoredLabels, found.labelled).sample
+        assert sample is not None
+        return InMemory(sample.responses, sample.gold(source.answers))
+    return cast(InMemory, source)
+
+
+def count_known(found: Fusion, source: Source) -> int:
+    """Return how many items have a label that is known."""
+    if isinstance(source, OnDisk):
+        return source.answers.n_known
+    return count_gold(found.given.gold)
+
+
+def is_like_record(recipe: Recipe, found: Fusion, r: Responses, graph: Graph | None) -> bool:
+    """Tell whether answers and fit are like those of which there are records: see `Comparison.like_record`."""
+    return (
+        isinstance(recipe, IndependentRecipe)
+        and (recipe.workers, recipe.calibration) == ("confusion", "hidden answers")
+        and isinstance(found.task, TableTask)
+        and graph is None
+        and found.guidance is None
+        and not found.given.has_priors
+        and r.sequences is None
+        and not r.silence_counts
+        and not are_soft(r)
+        and r.n_classes <= MOST_CLASSES
+    )
+
+
+def are_soft(responses: Responses) -> bool:
+    """Tell whether there are soft votes, which are spread over several labels."""
+    return len(responses.votes()[0]) < responses.n_responses
+
+
+def find_reason(comparison: Comparison, r: Responses, checked: bool) -> str:
+    """Return in words why no expected accuracy is given, because a check has failed; nothing if none has."""
+    if doubt_silence(r) is not None:
+        return "workers answer as labelling functions do, and their silence is ignored"
+    sets = find_sets(r.classes.tolist())
+    if sets:
+        return f"some classes are sets of labels, such as {shorten(sets[0])}"
+    if are_soft(r):
+        return "soft votes count as answers of less weight, and how sure these make a label is not known"
+    if not checked:
+        return UNCHECKED
+    if comparison.untested:
+        several = r.have_several_workers()
+        alone = not is_share_checked(int(several.sum()), len(several))
+        return "too few items have answers of two workers" if alone else "there are too few answers"
+    if never_differ(r):
+        return "workers never disagree, so nothing tells whether they copy each other"
+    if comparison.by_chance:
+        return "the answers show no signal"
+    return "one class takes the items of others" if comparison.collapsed else ""
+
+
+def never_differ(r: Responses) -> bool:
+    """Tell whether all answers to an item are the same, whatever the item."""
+    starts = r.offsets[:-1][np.diff(r.offsets) > 0]
+    most, least = np.maximum.reduceat(r.label, starts), np.minimum.reduceat(r.label, starts)
+    return bool((most == least).all()) and not r.silence_counts
+
+
+def withhold_accuracy(comparison: Comparison, reason: str) -> Comparison:
+    """Return the comparison without an expected accuracy, if there is a reason for that."""
+    if not reason:
+        return comparison
+    expected = ("expected_accuracy", "expected_accuracy_low", "expected_accuracy_high")
+    names = (*expected, "blind_accuracy", "expected_gain")
+    unknown: dict[str, Any] = dict.fromkeys(names, math.nan)
+    return replace(comparison, withheld=reason, **unknown)
 
 
 def count_unanimous(
@@ -206,14 +298,6 @@ def count_unanimous(
 def share_kept(n_items: NDArray[np.int64], n_kept: NDArray[np.int64]) -> Floats:
     """Return the share of items that were kept, of each class with enough of them; nan for others."""
     return np.where(n_items >= UNANIMOUS, n_kept / np.maximum(n_items, 1), np.nan)
-
-
-def are_checked(source: InMemory, graph: Graph | None) -> bool:
-    """Tell whether anything checks the answers: others about the same item, or sequence; neighbours, gold, silence."""
-    r = source.responses
-    if r.silence_counts or graph is not None or source.gold is not None:
-        return True
-    return bool(r.have_several_workers().any())
 
 
 def find_hidden(

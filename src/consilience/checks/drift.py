@@ -60,15 +60,15 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, to_column, to_values
 from ..answers.responses import Responses
-from ..errors import ParameterError, Python, Sentence, plural, shorten
-from ..inference.cells import sum_by
+from ..errors import ParameterError, Python, Sentence, join_names, plural, shorten
+from ..inference import sum_by
 from ..inference.sources import number_groups
 from ..inference.structures.independent import IndependentParameters
-from ..kernels.types import Floats, freeze, read_only
+from ..kernels import Floats, freeze, read_only
 from ..results.findings import Finding
 from ..results.fusion import Fusion
-from ..results.predicting import weigh_copies
-from ..results.tables import describe_answers
+from ..results.new_answers import weigh_copies
+from ..results.worker_report import describe_answers
 from .subject import Subject
 
 # Workers are not judged by fewer answers, nor by fewer items or sequences.
@@ -91,8 +91,6 @@ SETTLED = 0.01
 # Less is rounding: what others tell about difficulty, and how far times are apart.
 NOTHING = 1e-6
 TINY = 1e-300
-# Workers that a finding lists.
-MOST_NAMES = 5
 
 
 class Drift(NamedTuple):
@@ -208,7 +206,7 @@ def find_changes(trend: Trend) -> Floats:
 
 def judge(found: Fusion, changes: Floats | None = None) -> Judged:
     """Return what each answer says of its worker alone, if others have the slopes `changes`."""
-    from ..kernels.drift import judge_answers
+    from ..kernels.agreement import judge_answers
 
     r = weigh_copies(found, found.answers, np.arange(len(found.names.workers)))
     gold = found.given.gold
@@ -272,7 +270,7 @@ def follow(r: Responses, slopes: Floats) -> Floats:
 
 def compare(r: Responses, out: Floats, likely: NDArray[np.int32]) -> Judged:
     """Return the answers that others judge, and whose time is known, with what they say."""
-    from ..kernels.drift import LEAST_VARIANCE
+    from ..kernels.agreement import LEAST_VARIANCE
 
     time = find_times(r)
     chosen = np.flatnonzero(~np.isnan(time) & (out[:, 5] > NOTHING))
@@ -416,9 +414,9 @@ def find_falls(subject: Subject) -> Iterator[Finding]:
     rows = rows[np.argsort(drift.change[rows], kind="stable")]
     figures = [
         f"{shorten(worker)}: {drift.first[m]:.0%} to {drift.last[m]:.0%}"
-        for m, worker in zip(rows[:MOST_NAMES], found.names.workers[rows[:MOST_NAMES]].tolist(), strict=True)
+        for m, worker in zip(rows, found.names.workers[rows].tolist(), strict=True)
     ]
-    more = f" and {len(rows) - MOST_NAMES:,} more" if len(rows) > MOST_NAMES else ""
-    problem = f"The accuracy of {plural(len(rows), 'worker')} falls over time ({', '.join(figures)}{more})."
+    who = join_names(figures, "the drift report has all")
+    problem = f"The accuracy of {plural(len(rows), 'worker')} falls over time ({who})."
     remedy = "Look at their last answers. They may be tired, or the task may have changed."
     yield Finding(problem, (remedy,), category=None)

@@ -48,12 +48,12 @@ from ..inference.recipes.field import FieldRecipe
 from ..inference.recipes.independent import IndependentRecipe
 from ..inference.sources import InMemory
 from ..inference.structures.field import weight_unit
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..results.comparison import CHECK_IDS, GraphCheck, describe_limit
 from ..results.findings import Finding, Words
 from ..results.fitting import Asked, fit_source
 from ..results.fusion import Fusion
-from ..results.predicting import weigh_copies
+from ..results.new_answers import weigh_copies
 from .subject import Subject
 
 # Vote shares of a smaller variance are the same but for rounding.
@@ -187,7 +187,7 @@ def check_graph(recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Gra
     The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted again, with
     a learned one, to both.
     """
-    # Only labels and couplings are compared, which calibration leaves alone.
+    # Only couplings and labels before calibration are compared.
     learner = replace(recipe, callback=None, coupling="learn", listeners="all", calibration="none")
     shared = {field.name: getattr(learner, field.name) for field in fields(IndependentRecipe)}
     independent = IndependentRecipe(**{**shared, "start": "majority"})
@@ -197,7 +197,7 @@ def check_graph(recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Gra
         shuffled = fit_source(learner, source, graph.shuffled(recipe.seed), engine, asked)
         alone = fit_source(independent, source, None, engine, asked)
     unit, r = weight_unit(graph.weights), source.responses
-    ours, shuffled_labels, plain = (each.labels.codes for each in (here, shuffled, alone))
+    ours, shuffled_labels, plain = (each.labels.fitted.argmax(axis=1) for each in (here, shuffled, alone))
     linked = graph.degrees[graph.degrees > 0]
     agreement, agreement_error = measure_agreement(r, graph)
     correlation, correlation_error = min(correlate_errors(r, graph, labels) for labels in (ours, plain))
@@ -237,7 +237,7 @@ def settle_graph(
     if not (check.sound and check.repeats_errors and recipe.learns_coupling):
         return found, GraphVerdict(check, {})
     changed: dict[str, Any] = {"coupling": found.coupling, "listeners": "unanswered"}
-    asked = Asked(found.copies, count_copies_once=True)
+    asked = Asked(found.copies, count_copies_once=True, source_kind=found.source_kind)
     again = fit_source(replace(recipe, **changed), source, graph, engine, asked)
     # The scores tell where the coupling comes from.
     return replace(again, coupling_scores=found.coupling_scores), GraphVerdict(check, changed)

@@ -1,18 +1,32 @@
 """The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
 
 A check is a function of a `Subject` that yields a `Finding` for each thing it found. Its docstring says in one line
-what that is.
+what that is. `judge` runs the checks of a fit, after it has compared it with majority vote and with a shuffled graph.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
+from ..answers.graph import Graph
+from ..answers.random_choices import count_units
+from ..engines.base import Engine
+from ..errors import warn
+from ..inference.recipes import Recipe
+from ..inference.recipes.field import FieldRecipe
+from ..inference.recipes.independent import VoteRecipe
+from ..inference.sources import InMemory, OnDisk, Source
 from ..results.findings import Finding
-from . import answers, drift, graph_check, labels, workers
+from ..results.fusion import Fusion, Later
+from . import accused, drift, graph_check, scale_check, short_checks
+from .comparison import compare_with_vote, find_sample
+from .graph_check import GraphVerdict, settle_graph
 from .subject import Subject
+
+log = logging.getLogger("consilience")
 
 
 class Check(NamedTuple):
@@ -37,20 +51,25 @@ class Check(NamedTuple):
 
 # By the kind of what they find, the most serious first.
 CHECKS: dict[str, Check] = {
-    "silence": Check(answers.find_silence, later=True),
-    "classes": Check(answers.find_unsaid),
-    "columns": Check(answers.find_wrong_columns),
-    "unchecked": Check(labels.find_unchecked),
-    "noise": Check(labels.find_noise),
-    "collapse": Check(labels.find_collapse),
-    "no gain": Check(labels.find_no_gain),
+    "silence": Check(short_checks.find_silence, later=True),
+    "classes": Check(short_checks.find_unsaid),
+    "sets": Check(short_checks.find_set_classes),
+    "columns": Check(short_checks.find_wrong_columns),
+    "unchecked": Check(short_checks.find_unchecked),
+    "untested": Check(short_checks.find_untested),
+    "noise": Check(short_checks.find_noise),
+    "collapse": Check(short_checks.find_collapse),
+    "no gain": Check(short_checks.find_no_gain),
     "graph": Check(graph_check.find_poor_graph, "network"),
-    "copies": Check(workers.find_copies, "workers"),
-    "workers": Check(workers.find_poor_workers, "workers", later=True),
+    "scale": Check(scale_check.find_scale),
+    "copies": Check(short_checks.find_copies, "workers"),
+    "chance": Check(accused.find_accused, "workers", later=True),
+    "workers": Check(short_checks.find_poor_workers, "workers", later=True),
+    "one type": Check(short_checks.find_one_type, "workers", later=True),
     "drift": Check(drift.find_falls, "workers", later=True),
-    "unsettled": Check(labels.find_unsettled, later=True),
-    "unanswered": Check(answers.find_unanswered, "answers", later=True),
-    "doubtful": Check(labels.find_doubtful, "review", later=True),
+    "unsettled": Check(short_checks.find_unsettled, later=True),
+    "unanswered": Check(short_checks.find_unanswered, "answers", later=True),
+    "doubtful": Check(short_checks.find_doubtful, "review", later=True),
 }
 
 
@@ -62,3 +81,58 @@ def run_checks(subject: Subject, later: bool) -> tuple[Finding, ...]:
         if check.later == later
         for finding in check.find(subject)
     )
+
+
+class Checked(NamedTuple):
+    """A result with its checks, and the parameters that were changed because of them."""
+
+    found: Fusion
+    changed: dict[str, Any]
+
+
+def judge(
+    recipe: Recipe,
+    found: Fusion,
+    source: Source,
+    graph: Graph | None,
+    engine: Engine,
+    verdict: GraphVerdict | None = None,
+) -> Checked:
+    """Compare a result with majority vote, and its graph with a shuffled one; warn of what was found.
+
+    The result may be another one, which uses its graph in another way; see `settle_graph`. If the graph was judged
+    before, `verdict` says how.
+    """
+    changed: dict[str, Any] = {}
+    source = source if found.source is None else found.source  # where near-copies count once
+    if verdict is None and isinstance(recipe, FieldRecipe):
+        log.info("Comparing with a shuffled graph")
+        found, verdict = settle_graph(recipe, found, cast(InMemory, source), cast(Graph, graph), engine)
+        changed = verdict.changed
+        recipe = replace(recipe, **changed)
+    sample, differences, comparison = find_sample(found, source), None, None
+    if not isinstance(recipe, VoteRecipe) and (isinstance(source, OnDisk) or count_units(sample.responses) > 1):
+        log.info("Comparing with majority vote")
+        comparison, differences = compare_with_vote(recipe, found, source, graph, engine)
+    check = None if verdict is None else verdict.check
+    limits_graph = verdict is not None and bool(verdict.changed)
+    found = replace(found, by_fuse=True, comparison=comparison, graph_check=check, limits_graph=limits_graph)
+    if comparison is not None and comparison.untested and comparison.share_known < 1:
+        found = replace(found, labelled=replace(cast(Any, found.labelled), shown=False))
+    found = replace(found, apart=Later(accused.fit_apart, recipe, found, sample, graph))
+    findings = run_checks(Subject(recipe, found, sample, graph, differences), later=False)
+    for finding in findings:
+        if finding.category is not None:
+            warn(finding.warning())
+    return Checked(replace(found, findings=findings), changed)
+
+
+def list_findings(recipe: Recipe, found: Fusion) -> list[Finding]:
+    """Return all that checks find of a result, the most serious first.
+
+    Those that were done at the fit are not done again, unless the result was loaded, or is not one of `fuse`.
+    """
+    subject = Subject.of(recipe, found)
+    at_once = run_checks(subject, later=False) if found.findings is None else found.findings
+    kinds = list(CHECKS)
+    return sorted((*at_once, *run_checks(subject, later=True)), key=lambda each: kinds.index(each.kind))

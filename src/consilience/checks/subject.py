@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 from ..answers.graph import Graph
 from ..engines import open_engine
-from ..inference.recipes.base import Recipe
+from ..inference.recipes import Recipe
 from ..inference.recipes.independent import VoteRecipe
-from ..inference.sources import InMemory, OnDisk, Source
+from ..inference.sources import InMemory, Source
 from ..results.comparison import Comparison
 from ..results.fitting import learn_votes
 from ..results.fusion import Fusion, Labels
-from ..results.parts import StoredLabels, view_sample
-from .comparison import Differences, are_checked, find_differences
+from ..results.parts import view_sample
+from .comparison import Differences, find_differences, find_sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,21 +69,12 @@ class Subject:
         """Whether there are other items than those of the sample."""
         return self.fusion.labelled.n_items > self.sample.responses.n_items
 
-    @cached_property
+    @property
     def is_checked(self) -> bool:
-        """Whether anything checks the answers; see `are_checked`. A single item needs none."""
-        return self.sample.responses.n_items < 2 or are_checked(self.sample, self.graph)
+        """Whether anything checks the answers."""
+        return self.fusion.checked
 
     @property
     def makes_sense(self) -> bool:
         """Whether the labels tell anything about workers and items: not if they are noise, or have collapsed."""
         return self.comparison is None or not (self.comparison.by_chance or self.comparison.collapsed)
-
-
-def find_sample(found: Fusion, source: Source) -> InMemory:
-    """Return the answers as they were given: all of those in memory, some of those on disk."""
-    if isinstance(source, OnDisk):
-        sample = cast(StoredLabels, found.labelled).sample
-        assert sample is not None
-        return InMemory(sample.responses, sample.gold(source.answers))
-    return cast(InMemory, source)

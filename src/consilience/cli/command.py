@@ -323,7 +323,7 @@ def spell_options(command: click.Command) -> Spelling:
         given = value.value if isinstance(value, Python) else value
         if name not in options:
             return None
-        text = options[name].opts[-1]
+        text = ((given is False and options[name].secondary_opts) or options[name].opts)[-1]
         return text if given is None or options[name].is_flag else f"{text} {shlex.quote(str(given))}"
 
     return spell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..engines import ENGINES
-from ..formats.register import readable_formats, span_formats, usual_suffixes, writable_formats
+from ..formats import readable_formats, span_formats, usual_suffixes, writable_formats
 from ..models.register import MODELS
 from .command import Option, declare
 from .options import (
@@ -50,6 +50,7 @@ IGNORE = "--ignore COL  Where each worker has a column: one that holds no answer
 DROP_MISSING = "--drop-missing  Leave out rows without an answer."
 NORMALISE = "--normalise  Take labels that differ only in case, spaces or Unicode form as the same."
 REPORT = "--report FILE  Write a report here: one HTML page to look at and to send."
+SOURCE_KIND = "--source-kind [people|functions|models]  Who gives the answers; words go by that. Default: recognised."
 WORKERS_REPORT = "--workers-report FILE  Write a table of all workers here; suffixes as for -o."
 CONTENT = """
   --content FILE  What the items look like: a table with a column item (or sequence and position), and one with the text
@@ -65,6 +66,7 @@ NOT_IGNORED = {
     "them.",
 }
 NOT_WITH_STOP = "--stop lists all items that are certain enough. Leave out --questions and -n."
+NOT_AT_RANDOM = "--at-random lists items for a person to label. Leave out --questions and --stop."
 
 
 def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str, ...]) -> str:
@@ -100,6 +102,9 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
         Answers:
           --format NAME  Format of SOURCE, if it is not recognised; see `consilience formats`.
           --classes A,B,...  What can be true. Default: all labels.
+          --ordered/--unordered  Whether the classes are levels from low to high, such as ratings: those of --classes
+              in their order, or numbers. Default: as the column of labels says.
+          --positions X,Y,...  Where the levels are on their scale, such as 0,1,5. Default: 0,1,2,...
           {DROP_MISSING}
           --duplicates [{"|".join(DUPLICATES)}]  What to do when a worker answered an item more than once.
               [default: error]
@@ -107,6 +112,8 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
               labelling functions. [default: ignore]
           --background LABEL  With --abstain answer: the class of items about which all are silent.
           {NORMALISE}
+          --block FILE  Leave out the workers in this file: a table with a column worker.
+          {SOURCE_KIND}
           --items FILE  Items that exist even if nobody answered them, in the order wanted.
         Known labels:
           --gold FILE  Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and
@@ -149,6 +156,8 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
         {
             "--columns": {"type": Value(read_columns)},
             "--classes": {"type": Value(read_classes)},
+            "--ordered/--unordered": {"default": None},
+            "--positions": {"type": Value(read_numbers)},
             "--prior": {"type": Value(read_prior)},
             "--calibration": {"type": Value(read_calibration)},
             "--format": {"type": FormatName()},
@@ -275,6 +284,7 @@ def predict() -> None:
           {PRINTING}
         Content:
           {CONTENT}
+          {SOURCE_KIND}
         """
     ),
     click.Argument(["model"]),
@@ -294,11 +304,40 @@ def report() -> None:
 
 
 @declare(
-    "next_items:next_items",
+    "saved:explain",
+    read_options(
+        f"""
+        Options:
+          {PRINTING}
+        """
+    ),
+    click.Argument(["model"]),
+    click.Argument(["item"]),
+    click.Argument(["position"], required=False),
+    short="Say why an item has its label: who said what, and what it weighed.",
+)
+def explain() -> None:
+    """Say why an item has its label: who said what, how much each answer weighed, and what else had a say.
+
+    MODEL is a file written by `fuse --save`. ITEM is the id of an item; if items are in sequences, that of a sequence,
+    and POSITION is the place in it. Weights are log odds of the label against the most probable other class: 0.7
+    doubles the odds, 2.3 makes them ten times as large. Their sum gives the odds of the probabilities.
+
+    Examples
+    --------
+    consilience fuse answers.csv --save crowd.model
+    consilience explain crowd.model 17
+    consilience explain crowd.model document-3 12 --json
+    """
+
+
+@declare(
+    "saved:next_items",
     read_options(
         f"""
         Options:
           -n N  Most items or questions to list. Default: {N_LISTED}.
+          --at-random  Draw all items at random. Their labels tell how many of all labels are right.
           -o, --output FILE  Write the list here: {TABLES}.
           {PRINTING}
         Questions to workers:
@@ -308,6 +347,8 @@ def report() -> None:
           --cost PRICE  What an answer costs. Default: 1.
           --per-worker N  Most questions for one worker.
           --asked FILE  Questions that were asked already, such as an earlier list.
+          --min-gain X  Say that it is time to stop if the next hundred answers are expected to correct fewer errors
+              than this. Default: 0.1.
         Items that are certain:
           --stop P  List the items whose confidence is at least P.
         """,
@@ -317,6 +358,8 @@ def report() -> None:
             "--cost": {"type": float, **OF_QUESTIONS},
             "--per-worker": {"type": COUNT_OR_NONE, **OF_QUESTIONS},
             "--asked": OF_QUESTIONS,
+            "--min-gain": {"type": float, **OF_QUESTIONS},
+            "--at-random": {"clashes": {"--questions": NOT_AT_RANDOM, "--stop": NOT_AT_RANDOM}},
             "--stop": {"type": SHARE, "clashes": {"--questions": NOT_WITH_STOP, "-n": NOT_WITH_STOP}},
         },
     ),
@@ -332,7 +375,8 @@ def next_items() -> None:
     in, and give the file to `fuse --gold`. Of spans it lists single words, and the column text has the word.
 
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
-    the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for.
+    the labels, for what they cost. It begins with what the next hundred answers would bring, and says when it is time
+    to stop. With --stop it has the items that are certain enough to stop paying for.
 
     Examples
     --------
@@ -499,6 +543,41 @@ NETWORK = f"""
 """
 
 
+def list_rater_options() -> dict[str, list[Option]]:
+    """Return the options of ratings."""
+    return read_options(
+        f"""
+        Options:
+          -o, --output FOLDER  Write the files in this folder, which is made if it is not there.
+          {PRINTING}
+        Items:
+          --items N  Number of items. [default: 400]
+          --levels N  Number of levels. [default: 5]
+          --prior P,P,...  How frequent the levels are. Default: equally.
+        Raters:
+          --raters N  Number of raters. [default: 40]
+          --per-item N  Raters of each item. [default: 3]
+          --bias B|B,B,...  Standard deviation of their biases, in levels; or one bias per rater. [default: 0.7]
+          --spread S|LOW,HIGH  Standard deviation of the noise: one for all, a range to draw from, or one per rater.
+              [default: 0.4,1.2]
+          --careless P|LOW,HIGH  Share of answers that are any level, in the same way. [default: 0.0]
+          --seed N  Same seed, same crowd. [default: 0]
+        Files:
+          --format [{"|".join(each.name for each in writable_formats())}]  Format of the tables. [default: csv]
+          --force  Overwrite files that are there already.
+        """,
+        {
+            "--output": {"required": True},
+            "--items": {"name": "n_items"},
+            "--raters": {"name": "n_raters"},
+            "--format": {"name": "file_format"},
+            "--prior": {"type": Value(read_numbers)},
+            "--seed": {"type": COUNT_OR_NONE},
+            **{each: {"type": Value(read_accuracy)} for each in ("--bias", "--spread", "--careless")},
+        },
+    )
+
+
 @click.group(short_help="Write the answers of a made-up crowd, and the truth.")
 def simulate() -> None:
     """Write the answers of a made-up crowd, and the truth behind them, to files.
@@ -522,6 +601,11 @@ def network() -> None:
     """Items in a network that links like with like."""
 
 
-for simulator in (independent, sequences, network):
+@declare("simulate:draw_ratings", list_rater_options())
+def ratings() -> None:
+    """Ratings on a scale by harsh and lenient raters."""
+
+
+for simulator in (independent, sequences, network, ratings):
     simulate.add_command(simulator)
-COMMANDS = (fuse, update, predict, evaluate, report, next_items, convert, formats, simulate, demo)
+COMMANDS = (fuse, update, predict, evaluate, report, explain, next_items, convert, formats, simulate, demo)

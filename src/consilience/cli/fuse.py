@@ -16,31 +16,29 @@ import click
 import pyarrow as pa
 
 from .. import api, memory
-from ..answers.dialects.register import DIALECTS
+from ..answers import DIALECTS
 from ..answers.graph import Graph
 from ..answers.responses import Responses
+from ..api import Prepared, prepare
 from ..engines import EngineLike
-from ..engines.base import Engine
-from ..engines.local import Threads
+from ..engines.base import Engine, Threads
 from ..errors import ConsilienceError
+from ..formats import Format, readable_formats
 from ..formats.arrays import read_features
 from ..formats.files import is_folder
-from ..formats.reading import open_file
-from ..formats.register import Format, readable_formats
-from ..formats.scanning import scan_table
+from ..formats.reading import open_file, scan_table
 from ..formats.sources import find_source
 from ..formats.targets import ResultWriters, choose_target
 from ..formats.writing import write_table
 from ..models.fitted import FittedModel
 from ..models.latent import LatentModel
-from ..preparing import Prepared, prepare
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_responses
 from .command import TYPED, is_asked, tell
+from .files import check_folder, check_outputs, check_page, write_together
 from .fuse_tables import print_summary
 from .options import ROLES
-from .outputs import check_folder, check_outputs, check_page, write_together
 from .summary import summarise, tabulate_workers
 from .terminal import Display, fit_text
 
@@ -54,6 +52,8 @@ _IN_MEMORY = (
     *("items", "graph", "knn", "features", "item_prior", "background", "gold_column", "order"),
     *("disagreements", "content", "abstain", "normalise", "ignore"),
 )
+# How answers are read, on disk and in memory.
+_READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "format")
 _MODELS_IN_MEMORY = ("moments", "markov-field")
 _DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": ()}
 _FLAGS = {"gold_column": "--columns gold=..."}
@@ -149,7 +149,7 @@ def refuse_on_disk(options: Options) -> None:
 
 
 def _list_inputs(options: Options) -> list[str | None]:
-    named = ("source", "graph", "knn", "features", "item_prior", "items")
+    named = ("source", "graph", "knn", "features", "item_prior", "items", "block")
     return [*(getattr(options, name) for name in named), *options.gold]
 
 
@@ -191,12 +191,12 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     # The columns named for the answers are taken from files of known labels too, where these have them.
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     gold_columns = {**names, "known label": options.label}
-    columns = {name: getattr(options, name) for name in (*ROLES, "classes", "duplicates", "drop_missing", "format")}
+    columns = {name: getattr(options, name) for name in (*ROLES, *_READING)}
     if storing is not None:
         display.say(f"Sorting {fit_text(options.source, 50)} on disk")
-        settings = {"store": options.store, "engine": storing, "resume": options.resume}
+        settings = {"store": options.store, "engine": storing, "resume": options.resume, "block": options.block}
         stored = scan_responses(options.source, options.memory, **settings, **columns)
-        return prepare(stored, None, gold, None, gold_columns)
+        return prepare(stored, None, gold, None, gold_columns)._replace(may_be_scale=options.ordered is None)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
     graph = options.graph if features is None else Graph.knn(features, options.k)
@@ -209,7 +209,7 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     # Known spans in a file are kept: they say where tokens are cut, to which other known labels may belong.
     if options.ignore_gold or (gold and options.gold_column is None and found is None):
         columns["gold"] = False
-    prepared = prepare(options.source, graph, gold, columns, gold_columns)
+    prepared = prepare(options.source, graph, gold, columns, gold_columns, options.block)
     if options.ignore and prepared.layout not in ("wide", "matrix"):
         raise click.UsageError("--ignore is for tables in which each worker has a column. Leave it out.")
     return prepared
@@ -219,7 +219,7 @@ def fit(options: Options, prepared: Prepared, engine: EngineLike, display: Displ
     """Return the fitted model."""
     names = ("estimation", "prior", "calibration", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    others = options.features, options.item_prior, parameters
+    others = options.features, options.item_prior, parameters, options.source_kind
     fitted: FittedModel = api.fuse_prepared(prepared, options.model, engine, display.show_iteration, *others)
     return fitted
 
@@ -263,12 +263,12 @@ def write_report(options: Options, model: FittedModel, path: str) -> None:
 
     content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
-    given = split_arguments("fuse", options.gold or (options.source,))
+    given = split_arguments("fuse", options.gold, options.source)
     given = given._replace(keeps=bool(options.gold) and model.fusion_.task.cut_by_known)
     write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 
-def split_arguments(command: str, gold: Sequence[str]) -> Command:
+def split_arguments(command: str, gold: Sequence[str], source: str = "") -> Command:
     """Return the command that runs, as it was typed, without known labels, in two parts: others belong between them."""
     from ..reporting.subject import Command  # which loads the sections of the report
 
@@ -286,7 +286,7 @@ def split_arguments(command: str, gold: Sequence[str]) -> Command:
             next(parts, None)
     if place is None:
         place = rest.index("--report") if "--report" in rest else len(rest)
-    return Command(rest[:place], [*rest[place:], *typed[n_options:]], gold)
+    return Command(rest[:place], [*rest[place:], *typed[n_options:]], gold, source)
 
 
 def read_content(options: Options, responses: Responses) -> dict[str, object]:

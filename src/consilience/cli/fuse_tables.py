@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import glob
 import os
-import textwrap
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 
-from ..answers.dialects.register import DIALECTS
-from ..errors import plural, to_sentence
-from ..formats import register
+from .. import formats as register
+from ..answers import DIALECTS
+from ..errors import join_names, plural, to_sentence
 from ..formats.files import name_of
 from ..memory import format_bytes
 from ..results.comparison import describe_usual
+from ..results.fusion import describe_left_out
 from .command import Record, make_inert
 from .summary import ALL_KNOWN, Summary
 from .terminal import (
@@ -25,15 +26,21 @@ from .terminal import (
     format_difference,
     format_ends,
     format_number,
-    format_share,
     measure,
     quote_blanks,
+    wrap,
 )
 
 # The parameters to show, of those the model has.
 _SHOWN = ("estimation", "ties", "seed")
+# What levels of a scale are declared with.
+DECLARE = "If they are levels, say so with --ordered."
 # Two names of ten columns and a share; wider than eighty columns allow where workers' names are long too.
 MOST_CONFUSION = 32
+# What known labels are given with.
+REMEDY = "(consilience next --at-random)"
+# Items that are listed, and seconds that are worth telling.
+N_ITEMS, LONG = 2, 60.0
 # The files of labels in a folder.
 PARTS = "part-*.parquet"
 # The least and the most that names of workers take, before their middle is left out. On MTurk they have 15 letters.
@@ -51,11 +58,12 @@ def print_summary(summary: Summary) -> None:
     neighbours = summary.chain or summary.field
     if neighbours is not None:
         screen.title("Neighbours in a sequence" if summary.chain else "Neighbours in the graph")
-        for line in textwrap.wrap(make_inert(neighbours["explanation"]), screen.width - 2):
+        for line in wrap(make_inert(neighbours["explanation"]), screen.width - 2):
             screen.line(f"  {line}")
         screen.line()
-    print_workers(screen, summary)
-    screen.line()
+    if any(each["accuracy"] is not None for each in (*summary.most_reliable, *summary.least_reliable)):
+        print_workers(screen, summary)
+        screen.line()
     if summary.least_certain:
         print_items(screen, summary)
         screen.line()
@@ -67,14 +75,19 @@ def _find_title(format: str) -> str:
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
-    shown = ", ".join(f"{name} {summary.parameters[name]}" for name in _SHOWN if name in summary.parameters)
+    kind = ["ordinal workers"] if summary.parameters.get("workers") == "ordinal" else []
+    named = [f"{name} {summary.parameters[name]}" for name in _SHOWN if name in summary.parameters]
+    shown = ", ".join(kind + named)
     sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
     facts = [
+        *describe_right({} if summary.comparison is None else summary.comparison["words"]),
         *([] if summary.format is None else [("Format", f"{summary.format}: {_find_title(summary.format)}")]),
-        *([("Columns", format_columns(summary.columns))] if summary.columns else []),
+        *([("Columns", format_columns(summary.columns))] if any(a != b for a, b in summary.columns.items()) else []),
         ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
+        *([("Left out", describe_left_out(**summary.left_out))] if summary.left_out is not None else []),
         ("Classes", _list_classes(summary.classes)),
+        *_describe_scale(summary),
         *(
             []
             if summary.outside_classes is None
@@ -83,20 +96,20 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         *([] if summary.spans is None else [("Spans", _count_spans(summary.spans))]),
         *([] if summary.store is None else [("Store", _describe_store(summary.store))]),
     ]
-    if summary.gold:
+    if summary.gold and not (summary.comparison or {}).get("n_known"):  # which the first line names
         keep = "keeps" if summary.gold == 1 else "keep"
         facts.append(("Gold", f"{plural(summary.gold, 'item')} {keep} the label that is known"))
     if summary.gold and summary.gold == summary.items:
         facts.append(("Verdict", to_sentence(ALL_KNOWN)))
-    elif summary.comparison is None:  # which tells it as expected accuracy
+    elif summary.comparison is None and summary.mean_confidence is not None:  # else expected accuracy tells it
         facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
-    else:
+    elif summary.comparison is not None:
         facts += _compare(summary.comparison)
     if summary.undecided is not None:
         facts.append(("Undecided", summary.undecided["explanation"]))
-    if summary.iterations or not summary.converged:
+    n_before = 0 if summary.store is None else summary.store["resumed_after"]
+    if n_before or not summary.converged:
         ending = "converged" if summary.converged else "not converged"
-        n_before = 0 if summary.store is None else summary.store["resumed_after"]
         resumed = f"; resumed after iteration {n_before}" if n_before else ""
         facts.append(("Iterations", f"{summary.iterations}, {ending}{resumed}"))
     if summary.chain is not None:
@@ -109,19 +122,25 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         facts.append(("Graph", to_sentence(f"{coupling}{weighted}{heard}") if weighted else f"{coupling}{heard}"))
     if summary.features is not None:
         facts.append(("Features", summary.features["explanation"]))
-    if summary.calibration is not None:
-        facts.append(("Calibration", summary.calibration))
     return facts
 
 
+def describe_right(words: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    """Return how many labels are right, and what known labels would tell, as the first of the facts."""
+    headline, more = words.get("headline"), words.get("known_labels")
+    if headline is None:
+        return []
+    sentences = [headline, *([] if more is None else [f"{more} {REMEDY}"])]
+    return [("Accuracy", " ".join(map(to_sentence, sentences)))]
+
+
 def _compare(comparison: Record) -> list[tuple[str, str]]:
-    agreement, n_differ = format_share(comparison["agreement"]), comparison["n_differ"]
-    named = {"Verdict": "verdict", "Track record": "record", "Accuracy": "accuracy", "Agreement": "alpha"}
     words = comparison["words"]
-    said = [(name, words[key]) for name, key in named.items() if words[key] is not None]
+    differ = f" {to_sentence(format_difference(comparison['n_differ']))}" if comparison["n_differ"] else ""
+    named = {"Expected": "expected", "Agreement": "alpha"}
     return [
-        *((name, to_sentence(text)) for name, text in said),
-        ("Majority vote", f"agrees on {agreement} of the items; {format_difference(n_differ)}"),
+        ("Verdict", f"{to_sentence(words['verdict'])}{differ}"),
+        *((name, to_sentence(words[key])) for name, key in named.items() if words[key] is not None),
     ]
 
 
@@ -143,32 +162,39 @@ def _describe_store(store: Record) -> str:
 
 
 def _list_classes(classes: list[object]) -> str:
-    shown = ", ".join(fit_text(quote_blanks(name), 16) for name in classes[:4])
-    more = f" and {len(classes) - 4:,} more" if len(classes) > 4 else ""
-    return f"{len(classes)}: {shown}{more}"
+    return f"{len(classes)}: {_list_names(classes)}."
+
+
+def _describe_scale(summary: Summary) -> list[tuple[str, str]]:
+    """Return that whole numbers were taken for names; that they were taken for a scale is a finding."""
+    if summary.scale is None or summary.scale["ordered"]:
+        return []
+    return [("Order", f"{to_sentence(summary.scale['explanation'])} {DECLARE}")]
+
+
+def _list_names(names: list[object]) -> str:
+    return join_names((fit_text(quote_blanks(name), 16) for name in names), "--json has all")
 
 
 def _describe_outside(summary: Summary, outside: Record) -> str:
     """Return how many answers have a label that is not a class, and what that means."""
     n_answers, labels = outside["answers"], outside["labels"]
-    shown = ", ".join(fit_text(quote_blanks(name), 16) for name in labels[:3])
-    more = f" and {len(labels) - 3:,} more" if len(labels) > 3 else ""
     number = "some answers" if n_answers is None else plural(n_answers, "answer")
     meaning = "Such answers have no vote" if summary.model == "MajorityVote" else "Such answers still are evidence"
-    return f"{shown}{more}, in {number}. {meaning}."
+    return f"{_list_names(labels)}, in {number}. {meaning}."
 
 
 def print_workers(screen: Screen, summary: Summary) -> None:
-    """Print the workers at both ends, from most to least reliable."""
+    """Print the workers at both ends, those first who call for attention."""
     spare = screen.spare // 2
-    best, worst = summary.most_reliable, summary.least_reliable[::-1]
+    best, worst = summary.most_reliable[::-1], summary.least_reliable
     n_hidden = summary.workers - summary.workers_with_few_answers - len(best) - len(worst)
     width = MOST_CONFUSION + 2 * spare
     rows: list[list[object] | None] = []
     remarks = False
     for with_interval in (True, False):
-        rows = [_describe(each, width, with_interval) for each in best]
-        rows += [None] * (n_hidden > 0) + [_describe(each, width, with_interval) for each in worst]
+        rows = [_describe(each, width, with_interval) for each in worst]
+        rows += [None] * (n_hidden > 0) + [_describe(each, width, with_interval) for each in best]
         if summary.classifier is not None:
             rows += [[], _describe(summary.classifier | {"worker": "(classifier)"}, width, with_interval)]
         remarks = any(row and row[-1] for row in rows)
@@ -178,19 +204,10 @@ def print_workers(screen: Screen, summary: Summary) -> None:
     # What is left of the line beside the other columns is for the names; the middle of longer ones is left out.
     columns = screen.widen(_worker_columns(NAME, width, remarks), rows, ["worker"], MOST_NAME + spare)
     left_out = f" ({n_hidden:,} between left out)" if n_hidden > 0 else ""
-    screen.title(f"Workers, most reliable first{left_out}")
+    screen.title(f"Workers, those to look at first{left_out}")
     screen.table(columns, rows)
-    if len(best) + len(worst) > 1:
-        screen.line(f"  {_describe_ranking([*best, *worst])}")
     if summary.workers_with_few_answers:
         screen.facts([(f"Not ranked: {plural(summary.workers_with_few_answers, 'worker')} with few answers", "")])
-
-
-def _describe_ranking(workers: list[Record]) -> str:
-    """Say in which order workers are listed."""
-    has_interval = any(each["accuracy_low"] is not None and each["accuracy_low"] >= 0 for each in workers)
-    last = "; those with remarks last" if len({bool(each["remarks"]) for each in workers}) == 2 else ""
-    return f"By {'the lower end of the 95% interval of ' if has_interval else ''}accuracy{last}."
 
 
 def _worker_columns(name: int, confusion: int, remarks: bool) -> list[Column]:
@@ -217,10 +234,13 @@ def _describe(worker: Record, width: int, with_interval: bool) -> list[object]:
 
 
 def _shorten_remarks(worker: Record) -> str:
-    """Return the remarks in few words, with the number of a group of near-copies in place of their names."""
-    others, copied, _ = worker["remarks"].partition("near-copy of ")
-    others = others.replace("accuracy falls from", "falls from")
-    return f"{others}near-copy ({worker['group']})" if copied else others
+    """Return the remarks in few words."""
+    remarks: str = worker["remarks"]
+    return (
+        remarks.replace("accuracy falls from", "falls from")
+        .replace("answers as if by", "as if by")
+        .replace("(group ", "(")
+    )
 
 
 def print_items(screen: Screen, summary: Summary) -> None:
@@ -235,10 +255,11 @@ def print_items(screen: Screen, summary: Summary) -> None:
         Column("probability", number=True),
     ]
     screen.title("Least certain items")
-    rows = [_describe_item(item, keys) for item in summary.least_certain]
+    shown = summary.least_certain[:N_ITEMS]
+    rows = [_describe_item(item, keys) for item in shown]
     screen.table(screen.widen(columns, rows, keys, MOST_KEY + spare), rows)
-    if any((item["runner_up_probability"] or 0) > item["confidence"] for item in summary.least_certain):
-        screen.line("  Labels are chosen before calibration, so a runner-up can be ahead.")
+    if any((item["runner_up_probability"] or 0) > item["confidence"] for item in shown):
+        screen.line("  The labels of a sequence are chosen together, so a runner-up can be ahead.")
 
 
 def _describe_item(item: Record, keys: Sequence[str]) -> list[object]:
@@ -259,9 +280,24 @@ def _name_file(path: str) -> str:
     return fit_text(path, 60)
 
 
+def _advise(summary: Summary) -> str:
+    """Return which command lists the labels that are done, and which the questions that are worth asking."""
+    asked = "" if summary.source_kind == "functions" else ", --questions (open)"
+    if "model" not in summary.files:
+        return f"--save FILE, then next FILE --stop .95 (done){asked}"
+    return f"consilience next {make_inert(shlex.quote(summary.files['model']))} --stop .95 (done){asked}"
+
+
+def _can_go_on(summary: Summary) -> bool:
+    """Tell whether further answers can be planned: of tables in memory, if confidences are told."""
+    here = summary.store is None and summary.spans is None
+    return here and summary.mean_confidence is not None and summary.gold < summary.items and len(summary.classes) > 1
+
+
 def _ending(summary: Summary) -> list[tuple[str, str]]:
     written = [(kind.capitalize(), _name_file(path)) for kind, path in summary.files.items()]
     return [
         *(written or [("Written", "nothing; give -o FILE to keep the labels")]),
-        ("Time", f"{summary.seconds:.1f} s"),
+        *([("Next", _advise(summary))] if _can_go_on(summary) else []),
+        *([("Time", f"{summary.seconds:.1f} s")] if summary.seconds >= LONG else []),
     ]

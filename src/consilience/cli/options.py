@@ -6,15 +6,17 @@ import csv
 import re
 from collections.abc import Callable, Mapping
 from textwrap import dedent
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
-from click.shell_completion import CompletionItem
 from click.types import convert_type
 
-from ..answers.dialects.register import list_names
-from ..formats import register
+from .. import formats as register
+from ..answers import list_names
 from .command import Option, keep_asked
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Parameters of an option.
 Settings: TypeAlias = Mapping[str, Any]

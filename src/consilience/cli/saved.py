@@ -1,33 +1,61 @@
-"""Commands on a saved model: `update` adds answers, `predict` labels other items, and `report` writes a page."""
+"""Commands on a saved model.
+
+`update` adds answers, `predict` labels other items, `report` writes a page. `next` lists which items a person should
+label, whom to ask what, or which items are certain.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
 from functools import partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import click
 import pyarrow as pa
 
+from ..answers.frames import build_frame
 from ..answers.responses import Responses
-from ..errors import DataWarning, InputError, plural, to_sentence, warn
+from ..api import Prepared, load
+from ..errors import DataWarning, InputError, count_shown, plural, to_sentence, warn
 from ..formats.files import name_of
+from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
 from ..formats.writing import write_table
-from ..models.fitted import FittedModel
-from ..models.loading import load
-from ..models.updating import check_answers, read_like
-from ..reporting.page import write_page
+from ..models.fitted import FittedModel, check_answers, read_like
+from ..planning.forecast import MIN_GAIN, forecast_answers
+from ..planning.next_items import add_label, list_next_items, list_stop_items
+from ..planning.next_questions import list_questions, open_round
 from ..results.comparison import Comparison
+from ..results.explanations import Explanation
 from .command import Record, describe_findings, is_asked, tell
+from .commands import N_LISTED
+from .files import check_content, check_outputs, check_page, write_together
 from .fuse import split_arguments
-from .outputs import check_content, check_outputs, check_page, write_together
-from .summary import describe_verdict, knows_all, tabulate_workers
+from .fuse_tables import describe_right
+from .summary import describe_accuracy, describe_verdict, summarise, tabulate_workers
 from .terminal import MOST_KEY, Column, Display, Screen, fit_text, format_columns, format_number
 
-# Rows shown in the table; the file and --json have all.
-MOST_ROWS = 10
+# Rows shown in tables; files and --json have all.
+MOST_CHANGES, MOST_LISTED = 10, 20
+# Columns of a list that are shown, of those there are, with their headings and how numbers are printed.
+_LISTED: dict[str, tuple[str, Callable[[Any], str] | None]] = {
+    "text": ("text", None),
+    "worker": ("worker", None),
+    "fused_label": ("fused label", None),
+    "label": ("label", None),
+    "confidence": ("confidence", format_number),
+    "entropy": ("entropy", format_number),
+    "gain": ("gain in nats", format_number),
+    "cost": ("cost", "{:g}".format),
+    "expected_errors": ("expected errors up to here", "{:.1f}".format),
+    "random": ("at random", lambda drawn: "yes" if drawn else ""),
+}
 
 
 def update(
@@ -71,6 +99,8 @@ def update(
                 check_version(model, version)
 
         def write_report(path: str) -> None:
+            from ..reporting.page import write_page  # which loads templates
+
             write_page(shown, path, content, os.path.basename(model), os.path.dirname(content or ""), given)
 
         display.say("Writing")
@@ -84,8 +114,8 @@ def update(
             }
         )
     tell(
-        lambda: describe(shown, before, changed, files, time.perf_counter() - started),
-        lambda: print_update(shown, before, changed, model, files),
+        lambda: describe(shown, before, changed, source or model, files, time.perf_counter() - started),
+        lambda: print_update(shown, changed, model, files),
     )
 
 
@@ -108,61 +138,59 @@ def check_version(path: str, version: tuple[int, ...] | None) -> None:
 
 
 def describe(
-    model: FittedModel, before: Comparison | None, changed: pa.Table, files: dict[str, str], seconds: float
+    model: FittedModel,
+    before: Comparison | None,
+    changed: pa.Table,
+    source: str,
+    files: dict[str, str],
+    seconds: float,
 ) -> Record:
-    """Return what an update brought, for `--json`."""
-    found = model.update_
-    comparison = getattr(model, "comparison_", None)
-    figures = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict", "roles")}
+    """Return what an update brought, for `--json`: all that `fuse` tells of a fit, and what is new."""
+    found, answers = model.update_, model.responses_
+    options = SimpleNamespace(source=source, all_workers=False, undecided=None)
+    prepared = Prepared(answers, answers, None, None)
+    fit = asdict(summarise(model, prepared, model.to_frame(), tabulate_workers(model), options))
+    news = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict", "roles")}
     return {
+        **fit,
         "columns": found.roles,
-        **figures,
-        "answers": model.responses_.n_responses,
-        "items": model.responses_.n_items,
-        "workers": model.responses_.n_workers,
+        **news,
         "verdict_before": None if before is None else before.verdict,
-        "verdict": None if comparison is None else comparison.verdict,
+        "verdict": None if fit["comparison"] is None else fit["comparison"]["verdict"],
         "reason": found.verdict,
-        "findings": describe_findings(model.findings_),
-        "mean_confidence": model.fusion_.labelled.mean_confidence,
-        "copies": model.copies_,
         "changes": changed.to_pylist(),
         "files": files,
         "seconds": round(seconds, 3),
     }
 
 
-def print_update(
-    model: FittedModel, before: Comparison | None, changed: pa.Table, name: str, files: dict[str, str]
-) -> None:
-    """Print what is new, which labels changed, and the verdict before and after."""
+def print_update(model: FittedModel, changed: pa.Table, name: str, files: dict[str, str]) -> None:
+    """Print what is new, which labels changed, and the verdict now and before."""
     screen, found, r = Screen(), model.update_, model.responses_
     screen.title(f"Update of {fit_text(name, 60)}")
     sizes = [plural(*size) for size in ((r.n_workers, "worker"), (r.n_items, "item"))]
+    comparison = getattr(model, "comparison_", None)
     facts = [
+        *([] if comparison is None else describe_right(describe_accuracy(model, comparison))),
         *([("Columns", format_columns(found.roles))] if found.roles else []),
         ("New", found.describe_news()),
         ("Answers", f"{r.n_responses:,} by {sizes[0]} about {sizes[1]}"),
         ("Changed", f"{found.n_changed:,} of {plural(r.n_items - found.n_new_items, 'label')}"),
     ]
-    comparison = getattr(model, "comparison_", None)
-    if comparison is None:
+    if comparison is None and model.fusion_.labelled.shown:
         facts.append(("Confidence", f"{format_number(model.fusion_.labelled.mean_confidence)} on average"))
-    else:
-        if before is not None:
-            facts.append(("Before", to_sentence(before.describe_test())))
+    elif comparison is not None:
         facts.append(("Verdict", to_sentence(describe_verdict(model, comparison))))
         if found.verdict is not None:
-            facts.append(("Reason", to_sentence(found.verdict)))
-        if not knows_all(model):
-            facts.append(("Accuracy", to_sentence(comparison.describe_accuracy())))
+            facts.append(("Before", to_sentence(found.verdict)))
     if hasattr(model, "explain_calibration"):
         facts.append(("Calibration", model.explain_calibration()))
     screen.facts(facts)
     screen.line()
     screen.findings(describe_findings(model.findings_))
     if changed.num_rows:
-        hidden = changed.num_rows - MOST_ROWS
+        n_shown = count_shown(changed.num_rows, MOST_CHANGES)
+        hidden = changed.num_rows - n_shown
         more = f" ({hidden:,} more with --changes or --json)" if hidden > 0 else ""
         screen.title(f"Labels that changed{more}")
         keys, spare = changed.column_names[: changed.column_names.index("label_before")], screen.spare // 3
@@ -177,7 +205,7 @@ def print_update(
                 format_number(row["confidence"]),
                 row["new_answers"],
             ]
-            for row in changed.slice(0, MOST_ROWS).to_pylist()
+            for row in changed.slice(0, n_shown).to_pylist()
         ]
         rows += [None] if hidden > 0 else []
         screen.table(screen.widen(columns, rows, keys, MOST_KEY + spare), rows)
@@ -224,22 +252,196 @@ def print_labels(responses: Responses, labels: pa.Table, model: str, source: str
     screen = Screen()
     screen.title(f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")
     sizes = [plural(*size) for size in ((responses.n_workers, "worker"), (responses.n_items, "item"))]
+    mean = float(labels["confidence"].to_numpy().mean())  # NaN if nothing checks the answers of the fit
     facts = [
         *([("Columns", format_columns(responses.columns))] if responses.columns else []),
         ("Answers", f"{responses.n_responses:,} by {sizes[0]} about {sizes[1]}"),
-        ("Confidence", f"{format_number(float(labels['confidence'].to_numpy().mean()))} on average"),
+        *([] if math.isnan(mean) else [("Confidence", f"{format_number(mean)} on average")]),
         ("Labels", fit_text(output, 60) if output else "not written; give -o FILE to keep them"),
     ]
     screen.facts(facts)
 
 
-def report(model: str, output: str, content: str | None) -> None:
+def explain(model: str, item: str, position: str | None) -> None:
+    """Say why an item of a saved model has its label."""
+    found = load(model).explain(item if position is None else (item, position))
+    tell(lambda: {"model": model, **found.to_record()}, lambda: print_explanation(found))
+
+
+def print_explanation(found: Explanation) -> None:
+    """Print what had a say, line by line."""
+    screen = Screen()
+    title, words, *lines = str(found).splitlines()
+    screen.title(title)
+    screen.sentence(words)
+    for line in lines:
+        screen.line(line)
+
+
+def report(model: str, output: str, content: str | None, source_kind: str | None) -> None:
     """Write a report on a saved model."""
+    from ..reporting.page import write_page
+    from ..reporting.subject import Command
+
     check_page(output)
     check_content(content)
     check_outputs([], [output], [model, content])
-    write_page(load(model), output, content, os.path.basename(model), os.path.dirname(content or ""))
+    told = load(model).name_source(source_kind)
+    shown = () if content is None else ("--content", content)
+    given = Command(("update", model, *shown), ("--report", output), ())
+    write_page(told, output, content, os.path.basename(model), os.path.dirname(content or ""), given)
     tell(
         lambda: {"model": model, "file": output},
         lambda: Screen().facts([("Report", fit_text(output, 60))]),
     )
+
+
+class Listing(NamedTuple):
+    """A list, and what is said of it."""
+
+    table: pa.Table
+    written: pa.Table  # the same for a file
+    figures: Record  # the same for --json
+    title: str
+    more: str  # what is said of rows that are not shown
+    fact: tuple[str, str]
+    empty: tuple[str, str]  # what is said if nothing is listed
+    advice: str = "; fill in its column label"  # what to do with the file
+    from_end: bool = False  # whether the last rows are shown, and not the first
+    first: str = ""  # what is said before the list
+
+
+def next_items(
+    model: str,
+    n: int | None,
+    output: str | None,
+    at_random: bool,
+    questions: bool,
+    stop: float | None,
+    **asking: Any,
+) -> None:
+    """List the items that a person should label next, or the questions that workers should be asked."""
+    check_outputs([output], [], [model, asking["workers"], asking["asked"]])
+    fitted = load(model)
+    if questions:
+        listed = ask_workers(fitted, n, **asking)
+    elif stop is not None:
+        listed = find_certain(fitted, stop)
+    else:
+        listed = choose_items(fitted, N_LISTED if n is None else n, at_random)
+    if output is not None:
+        write_table(listed.written, output)
+    tell(lambda: {"model": model, **listed.figures, "file": output}, lambda: print_listing(listed, model, output))
+
+
+def choose_items(fitted: FittedModel, n: int, at_random: bool) -> Listing:
+    """List the items that a person should label."""
+    columns = list_next_items(fitted.fusion_, n, words=True, at_random=at_random)
+    table, written = build_frame(columns, "pyarrow"), build_frame(add_label(columns), "pyarrow")
+    empty = "Nothing to label", "the label of every item is known"
+    order = ("Order", _describe_order(table))
+    return Listing(table, written, {"items": table.to_pylist()}, "Items of {} to label next", "more", order, empty)
+
+
+def _describe_order(table: pa.Table) -> str:
+    """Say in which order items are listed."""
+    rows = table.select(["random", "entropy"]).to_pylist()
+    chosen = [row["entropy"] for row in rows if not row["random"]]
+    if rows and not chosen:
+        return "Drawn at random: their labels tell how many of all labels are right."
+    drawn = "; some between are drawn at random" if len(chosen) < len(rows) else ""
+    last = "Positions beside a less certain one" if "sequence" in table.column_names else "Items without answers"
+    later = f" {last} come last." if chosen != sorted(chosen, reverse=True) else ""
+    return f"By entropy: first where probabilities are spread most evenly over the classes{drawn}.{later}"
+
+
+def ask_workers(
+    fitted: FittedModel,
+    n: int | None,
+    workers: str | None,
+    budget: float | None,
+    cost: float | None,
+    per_worker: int | None,
+    asked: str | None,
+    min_gain: float | None,
+) -> Listing:
+    """List the questions that workers should be asked, and say what further answers would bring."""
+    n = N_LISTED if n is None and budget is None else n
+    who, costs, limits = (None, cost, per_worker) if workers is None else _read_workers(workers, cost, per_worker)
+    asking = open_round(fitted.fusion_, n, who, budget, costs, limits, open_path(asked))
+    forecast = forecast_answers(fitted.fusion_, asking, MIN_GAIN if min_gain is None else min_gain)
+    columns = list_questions(asking)
+    table, written = build_frame(columns, "pyarrow"), build_frame(add_label(columns), "pyarrow")
+    empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
+    price = ("Questions", f"{table.num_rows:,}, for {sum(table['cost'].to_pylist()):,.10g} in all")
+    title = "Questions of {} to ask next"
+    told = {"forecast": forecast.to_record(), "questions": table.to_pylist()}
+    return Listing(table, written, told, title, "more", price, empty, first=forecast.describe())
+
+
+def _read_workers(path: str, cost: float | None, per_worker: int | None) -> tuple[Any, Any, Any]:
+    """Return who may be asked, what they cost, and how many questions they may be asked."""
+    table = read_table(path).table
+    if "worker" not in table.column_names:
+        raise InputError(f"{path} has no column worker. Found {', '.join(table.column_names)}.")
+    ids = table["worker"].to_pylist()
+    given: Record = {"cost": cost, "per_worker": per_worker}
+    for name, price in given.items():
+        if name in table.column_names:
+            if price is not None:
+                raise InputError(
+                    f"{path} has a column {name}.", f"Leave out --{name.replace('_', '-')}, or the column."
+                )
+            given[name] = dict(zip(ids, map(_to_number, table[name].to_pylist()), strict=True))
+    return ids, given["cost"], given["per_worker"]
+
+
+def _to_number(entry: object) -> object:
+    """Return the number that a text from a file stands for; anything else as it is."""
+    if isinstance(entry, str):
+        with suppress(ValueError):
+            return float(entry)
+    return entry
+
+
+def find_certain(fitted: FittedModel, stop: float) -> Listing:
+    """List the items that are certain enough.
+
+    The last ones are shown. The beginning would not tell where the line is drawn: many items are certain.
+    """
+    table = build_frame(list_stop_items(fitted.fusion_.labelled, stop), "pyarrow")
+    found = fitted.undecided(stop)
+    said = {"n_stopped": found.n_kept, "n_open": found.n_open, "expected_errors": found.expected_errors}
+    title = "Items of {} to stop paying for, most certain first"
+    facts = ("Certain", found.describe()), ("Nothing to stop", found.describe())
+    return Listing(table, table, {**said, "items": table.to_pylist()}, title, "before these", *facts, "", from_end=True)
+
+
+def print_listing(listed: Listing, model: str, output: str | None) -> None:
+    """Print the first or last rows of a list, and what to do with it."""
+    screen, table = Screen(), listed.table
+    if listed.first:
+        screen.sentence(listed.first)
+    if not table.num_rows:
+        screen.facts([listed.empty])
+        return
+    n_shown, spare = count_shown(table.num_rows, MOST_LISTED), screen.spare // 3
+    hidden = table.num_rows - n_shown
+    more = f" ({hidden:,} {listed.more} with -o or --json)" if hidden > 0 else ""
+    screen.title(f"{listed.title.format(fit_text(model, 40))}{more}")
+    keys = [name for name in ("item", "sequence", "position") if name in table.column_names]
+    shown = {name: of for name, of in _LISTED.items() if name in table.column_names}
+    head = [Column(name, 20 + spare) for name in keys]
+    for name, (heading, show) in shown.items():
+        head.append(Column(heading, 20 + spare) if show is None else Column(heading, number=name != "random"))
+    rows: list[list[object] | None] = [
+        [row[name] for name in keys]
+        + [row[name] if show is None else show(row[name]) for name, (_, show) in shown.items()]
+        for row in table.slice(hidden if listed.from_end else 0, n_shown).to_pylist()
+    ]
+    if hidden > 0:
+        rows.insert(0 if listed.from_end else n_shown, None)
+    screen.table(screen.widen(head, rows, keys, MOST_KEY + spare), rows)
+    written = f"{fit_text(output, 60)}{listed.advice}" if output else "nothing; give -o FILE to keep it"
+    screen.line()
+    screen.facts([listed.fact, ("List", written)])

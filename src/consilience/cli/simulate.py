@@ -17,10 +17,9 @@ import pyarrow as pa
 
 from .. import simulate as simulators
 from ..errors import InputError, first_line, listing
-from ..formats import writing
-from ..formats.register import writable_formats
+from ..formats import writable_formats, writing
 from ..formats.writing import check_writable, replace_together, write_table
-from ..simulate.results import Simulation
+from ..simulate.crowds import Simulation
 from .command import Record, make_inert, tell, to_json
 from .terminal import Screen
 
@@ -106,7 +105,7 @@ def make_tables(crowd: Simulation) -> dict[str, pa.Table]:
 def describe(crowd: Simulation, options: Record) -> Record:
     """Return what the crowd was drawn from, in terms of JSON; workers and classes in the order of their ids."""
     true = crowd.parameters
-    names = ("prior", "confusion", "transition", "initial", "kinds")
+    names = ("prior", "confusion", "transition", "initial", "kinds", "bias", "spread", "careless")
     found = {name: getattr(true, name) for name in names if getattr(true, name) is not None}
     copies = [None if leader < 0 else leader for leader in true.copies.tolist()]
     content: Record = to_json({"options": options, **found, "copies": copies})
@@ -148,7 +147,8 @@ def print_summary(crowd: Simulation, found: Record, files: dict[str, str]) -> No
     answers, truth = (shlex.quote(files[name]) for name in ("answers", "truth"))
     labels = shlex.quote(str(Path(files["answers"]).with_stem("labels")))
     graph = f" --graph {shlex.quote(files['edges'])}" if "edges" in files else ""
-    screen.line(make_inert(f"  consilience fuse {answers}{graph} -o {labels}"))
+    ordered = " --ordered" if crowd.responses.is_ordered else ""
+    screen.line(make_inert(f"  consilience fuse {answers}{graph}{ordered} -o {labels}"))
     screen.line(make_inert(f"  consilience evaluate {labels} {truth}"))
 
 
@@ -158,6 +158,6 @@ def _plural(kind: str, count: int) -> str:
     return "adversaries" if kind == "adversary" else f"{kind}s"
 
 
-draw_independent, draw_sequences, draw_network = (
-    partial(run, kind) for kind in ("independent", "sequences", "network")
+draw_independent, draw_sequences, draw_network, draw_ratings = (
+    partial(run, kind) for kind in ("independent", "sequences", "network", "ratings")
 )

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from ..answers.columns import to_column
 from ..answers.responses import Responses
 from ..answers.vocabulary import count_codes, lookup
-from ..formats.register import find_by_name
+from ..api import Prepared
+from ..formats import find_by_name
 from ..inference.sources import InMemory
 from ..models.fitted import FittedModel as Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
-from ..preparing import Prepared
 from ..results.comparison import Comparison, describe_limit
 from ..results.parts import StoredLabels
-from ..results.worker_report import rank_accuracy
+from ..results.worker_report import rank_attention
 from ..storage.answers import StoredResponses
 from .command import Record, describe_findings
 
@@ -49,7 +49,10 @@ class Summary:
     items: int
     workers: int
     answers: int
+    left_out: Record | None
+    source_kind: str
     classes: list[object]
+    scale: Record | None
     outside_classes: Record | None
     spans: Record | None
     gold: int
@@ -61,7 +64,7 @@ class Summary:
     power: float | None
     calibration: str | None
     features: Record | None
-    mean_confidence: float
+    mean_confidence: float | None  # None if the answers cannot be checked
     undecided: Record | None
     comparison: Record | None
     findings: list[Record]
@@ -95,7 +98,7 @@ def summarise(
         `source`: where the answers came from; `all_workers`: whether all workers are among the most reliable, also
         those with few answers; `undecided`: the least confidence of a label that is not left open, or None.
     """
-    source, answers = prepared.source, prepared.answers
+    source, answers, told = prepared.source, prepared.answers, model.fusion_.told_confidence
     best, worst, n_few = _choose_workers(workers, options.all_workers)
     return Summary(
         source=options.source,
@@ -106,7 +109,10 @@ def summarise(
         items=answers.n_items,
         workers=answers.n_workers,
         answers=answers.n_responses,
+        left_out=_count_left_out(model),
+        source_kind=model.fusion_.source_kind,
         classes=model.classes_.tolist(),
+        scale=_describe_scale(model),
         outside_classes=_count_outside(model, answers),
         spans=prepared.task.summarise(source, model.fusion_),
         gold=count_known(model),
@@ -116,7 +122,7 @@ def summarise(
         field=_describe_field(model, answers),
         **_describe_calibration(model),
         features=_describe_features(model),
-        mean_confidence=model.expected_accuracy_ if labels is None else float(np.mean(labels["confidence"])),
+        mean_confidence=told,
         undecided=None if options.undecided is None else _count_undecided(model, options.undecided),
         comparison=_compare(model),
         findings=describe_findings(model.findings_),
@@ -125,7 +131,7 @@ def summarise(
         classifier=_describe_classifier(model),
         workers_with_few_answers=n_few,
         copies=model.copies_,
-        least_certain=[] if labels is None else find_least_certain(model, labels),
+        least_certain=[] if labels is None or told is None else find_least_certain(model, labels),
         store=_describe_store(model, answers),
     )
 
@@ -143,6 +149,18 @@ def _describe_store(model: Model, answers: Responses | StoredResponses) -> Recor
         "resume": answers.resume,
         "resumed_after": min(n_found, model.n_iter_),
     }
+
+
+def _describe_scale(model: Model) -> Record | None:
+    """Return whether whole numbers were taken for a scale, and why, if that had to be found out."""
+    check = model.fusion_.scale_check
+    return None if check is None else {"ordered": check.ordered, **asdict(check), "explanation": str(check)}
+
+
+def _count_left_out(model: Model) -> Record | None:
+    """Return how many workers were left out, and how many answers of theirs; None for nobody."""
+    found = model.fusion_.left_out
+    return None if found is None else dict(zip(("workers", "answers"), found, strict=True))
 
 
 def _count_outside(model: Model, answers: Responses | StoredResponses) -> Record | None:
@@ -174,7 +192,10 @@ def count_known(model: Model) -> int:
 
 
 def tabulate_workers(model: Model) -> pa.Table:
-    """Return the worker report, with how accuracy changes over time where answers have an order."""
+    """Return the worker report, those first who call for attention.
+
+    Where answers have an order, it tells how accuracy changes over time.
+    """
     from ..checks.drift import has_order  # which loads a compiler
 
     table = model.worker_report()
@@ -182,7 +203,8 @@ def tabulate_workers(model: Model) -> pa.Table:
         changes = model.drift_report()
         for name in _CHANGES:
             table = table.append_column(name, changes[name])
-    return table
+    ranks = [rank_attention(row) for row in table.to_pylist()]
+    return table.take(sorted(range(len(table)), key=ranks.__getitem__))
 
 
 def _choose_workers(workers: pa.Table, all_workers: bool) -> tuple[list[Record], list[Record], int]:
@@ -208,14 +230,14 @@ def _name_format(prepared: Prepared) -> str | None:
 def rank_workers(report: pa.Table) -> tuple[NDArray[np.int64], int]:
     """Return the rows of a worker report from most to least reliable, and how many workers are left out.
 
-    Those with a remark come after those without, each part by `rank_accuracy`. Workers with few answers are left out,
-    since little is known about them, unless there are no others.
+    They are in the order of `rank_attention`, from its end. Workers with few answers are left out, since little is
+    known about them, unless there are no others.
     """
     remarks = report["remarks"].to_pylist()
-    accuracy = [rank_accuracy(row) for row in report.select(["accuracy", "accuracy_low"]).to_pylist()]
+    ranks = [rank_attention(row) for row in report.to_pylist()]
     known = [row for row, remark in enumerate(remarks) if "few answers" not in remark]
     rows = known or list(range(len(remarks)))
-    ranked = sorted(rows, key=lambda row: (remarks[row] != "" and bool(known), -accuracy[row]))
+    ranked = sorted(rows, key=lambda row: (-ranks[row][0], -ranks[row][1]))
     return np.array(ranked, np.int64), len(remarks) - len(rows)
 
 
@@ -294,6 +316,16 @@ def describe_verdict(model: Model, comparison: Comparison) -> str:
     return ALL_KNOWN if knows_all(model) else comparison.describe_test()
 
 
+def describe_accuracy(model: Model, comparison: Comparison) -> dict[str, str | None]:
+    """Return in words how many labels are right, what would tell more, and what is expected; None for nothing."""
+    words = {
+        "headline": comparison.describe_headline(),
+        "known_labels": comparison.describe_more(),
+        "expected": comparison.describe_expected(),
+    }
+    return {name: None if knows_all(model) else said or None for name, said in words.items()}
+
+
 def knows_all(model: Model) -> bool:
     """Tell whether the label of every item was known."""
     return count_known(model) == model.fusion_.labelled.n_items > 0
@@ -305,17 +337,16 @@ def _compare(model: Model) -> Record | None:
         return None
     figures = asdict(comparison)
     del figures["n_items"]
-    # The record was made without features.
-    has_record = comparison.has_record and _describe_classifier(model) is None
     return {
+        **{name: figures[name] for name in ("accuracy", "accuracy_low", "accuracy_high")},
         "verdict": comparison.verdict,
         "better": comparison.better,
         "agreement": comparison.agreement,
         **figures,
         "words": {
+            **describe_accuracy(model, comparison),
             "verdict": describe_verdict(model, comparison),
-            "record": comparison.describe_record() if has_record else None,
-            "accuracy": None if knows_all(model) else comparison.describe_accuracy(),
+            "record": comparison.describe_record() if comparison.has_record else None,
             "alpha": comparison.describe_agreement(),
         },
     }

@@ -90,6 +90,15 @@ def fit_confusion(text: str, width: int) -> str:
     return f"{fit_text(parts[1], room)} -> {fit_text(parts[2], room)}{parts[3]}"
 
 
+def wrap(text: str, width: int) -> list[str]:
+    """Return the lines of a text. A command must not be broken at the hyphens of its options.
+
+    >>> wrap("see consilience next --at-random", 27)
+    ['see consilience next', '--at-random']
+    """
+    return textwrap.wrap(text, width, break_on_hyphens=False)
+
+
 def quote_blanks(value: object) -> object:
     """Return a name with blanks around it in quotes, so that they are seen.
 
@@ -115,17 +124,6 @@ def format_difference(n_differ: int) -> str:
     ('1 label differs', '220 labels differ')
     """
     return f"{plural(n_differ, 'label')} {'differs' if n_differ == 1 else 'differ'}"
-
-
-def format_share(share: float | None, sign: bool = False) -> str:
-    """Return a share in percent, a dash where it is not known.
-
-    >>> format_share(0.9314), format_share(None), format_share(0.042, sign=True)
-    ('93.1%', '-', '+4.2%')
-    """
-    if share is None or math.isnan(share):
-        return "-"
-    return f"{share:+.1%}" if sign else f"{share:.1%}"
 
 
 def format_number(number: float | None) -> str:
@@ -175,12 +173,18 @@ class Screen:
         """Print a heading."""
         self.line(text, "bold")
 
+    def sentence(self, text: str) -> None:
+        """Print sentences, and an empty line after them."""
+        for line in wrap(make_inert(text), self.width):
+            self.line(line)
+        self.line()
+
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Print names and what is to be said of them, in two columns; a sentence that is too long goes on below."""
         width = max(len(name) for name, _ in facts)
         room = max(20, self.width - width - 4)
         for name, value in facts:
-            first, *rest = [value] if len(value) <= room or not value.endswith(".") else textwrap.wrap(value, room)
+            first, *rest = [value] if len(value) <= room or not value.endswith(".") else wrap(value, room)
             self.line(f"  {name:{width}}  {first}")
             for line in rest:
                 self.line(f"  {'':{width}}  {line}")
@@ -200,8 +204,8 @@ class Screen:
             return
         self.title("What needs attention")
         for problem in problems:
-            for line in textwrap.wrap(problem, self.width, initial_indent="  - ", subsequent_indent="    "):
-                self.line(line)
+            for n, line in enumerate(wrap(problem, self.width - 4)):
+                self.line(f"{'    ' if n else '  - '}{line}")
         self.line()
 
     def widen(self, columns: Sequence[Column], rows: Rows, names: Sequence[str], most: int) -> list[Column]:

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from ..errors import parameter_error
-from .base import Engine
+from .base import Engine, Threads
 from .dask import Dask
-from .local import Threads
 
 __all__ = ["Dask", "Engine", "Threads", "ENGINES", "open_engine"]
 

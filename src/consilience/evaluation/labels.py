@@ -23,18 +23,24 @@ from ..answers.vocabulary import encode_in_order_of_appearance, lookup, plain_la
 from ..arguments import check_truth, is_among
 from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
 from ..formats.reading import open_path
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..metrics import log_loss
-from ..metrics.labels import ClassScore, class_f1
+from ..metrics.labels import (
+    ClassScore,
+    SpanScore,
+    class_f1,
+    count_invalid_transitions,
+    relaxed_span_score,
+    span_score,
+)
 from ..metrics.probabilities import brier, calibration_error
-from ..metrics.spans import SpanScore, count_invalid_transitions, relaxed_span_score, span_score
 from ..models.fitted import FittedModel
 from ..results.fusion import Labelled
 from ..results.parts import join_tables
 from ..tasks.span_tables import find_span_columns
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
-from .spans import evaluate_spans, open_both
+from .spans import evaluate_spans, open_both, show_scores
 
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
 
@@ -101,6 +107,16 @@ class Evaluation:
     spans: SpanEvaluation | None = None
 
     def __repr__(self) -> str:
+        texts = [f"{name} {value:.3f}" for name, value in self._figures()]
+        return f"Evaluation({plural(self.n_matched, 'item')}: {', '.join(texts)})"
+
+    def _repr_html_(self) -> str:
+        compared = f"{self.n_matched:,}; {self.n_gold_only:,} more have gold only, {self.n_labels_only:,} a label only"
+        facts = [("Items", compared), *((name, f"{value:.3f}") for name, value in self._figures())]
+        return show_scores(type(self).__name__, facts, "class", self.classes)
+
+    def _figures(self) -> list[tuple[str, float]]:
+        """Return the scores that there are, with their names."""
         figures = {
             "accuracy": self.accuracy,
             "macro F1": self.macro_f1,
@@ -109,8 +125,7 @@ class Evaluation:
             "Brier score": self.brier,
             "calibration error": self.calibration_error,
         }
-        texts = [f"{name} {value:.3f}" for name, value in figures.items() if value is not None]
-        return f"Evaluation({plural(self.n_matched, 'item')}: {', '.join(texts)})"
+        return [(name, value) for name, value in figures.items() if value is not None]
 
     def to_dict(self) -> dict[str, object]:
         """Return the same as plain numbers, lists and dicts; each class as one dict."""
@@ -514,7 +529,7 @@ def _find_rows(keys: list[Column], wanted: list[Column]) -> NDArray[np.int64]:
 def _probabilities(table: Table, rows: NDArray[np.int64]) -> tuple[list[str], Floats | None]:
     """Return the names of the classes that have a column of probabilities, and these columns."""
     found = {str(name): match[1] for name in table.names if (match := _PROBABILITY.fullmatch(str(name)))}
-    if not found:
+    if not found or all(len(find_missing(table.read(name))) == table.n_rows for name in found):
         return [], None
     columns = [table.values(name, "Every label needs its probabilities.") for name in found]
     try:

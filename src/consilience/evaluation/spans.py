@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import objects, to_column
 from ..answers.frames import is_table
+from ..answers.previews import frame_html, html_facts, html_table, paragraph, to_word
 from ..answers.vocabulary import lookup
-from ..errors import DataWarning, InputError, listing, plural, shorten, warn
+from ..errors import DataWarning, InputError, count_shown, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..formats.sources import open_spans
-from ..metrics.spans import SpanScore, compare_spans
+from ..metrics.labels import ClassScore, SpanScore, compare_spans
 from ..models.fitted import FittedModel
 from ..tasks.span_tables import check_texts, find_span_columns, find_truth, read_sole_spans, renumber
 from ..tasks.span_task import SpansTask
@@ -22,6 +25,8 @@ from ..tasks.spans import Spans
 from ..tasks.texts import FUSED, Marks, pick_marks
 
 N_BINS = 10
+# Scores that a notebook shows.
+MOST_SCORES = 20
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,35 @@ class SpansEvaluation:
         texts = [text, *(f"{name} {value:.3f}" for name, value in figures.items() if value is not None)]
         return f"SpansEvaluation({plural(self.n_documents, 'document')}: {'; '.join(texts)})"
 
+    def _repr_html_(self) -> str:
+        figures = {"Mean confidence": self.mean_confidence, "Calibration error": self.calibration_error}
+        facts = [
+            ("Documents", f"{self.n_documents:,}, of which {self.n_unanswered:,} were not fused"),
+            *((name, f"{value:.3f}") for name, value in figures.items() if value is not None),
+        ]
+        counted = (("strict", self.strict), ("relaxed", self.relaxed), ("type only", self.type_only))
+        return show_scores(type(self).__name__, facts, "counted", [*counted, *self.types])
+
     def to_dict(self) -> dict[str, object]:
         """Return the same as plain numbers, lists and dicts; each type as one dict."""
         scores = {name: getattr(self, name)._asdict() for name in ("strict", "relaxed", "type_only")}
         types = [{"type": name, **score._asdict()} for name, score in self.types]
         return {**vars(self), **scores, "types": types}
+
+
+def show_scores(
+    title: str, facts: Sequence[tuple[str, str]], what: str, scores: Sequence[tuple[object, ClassScore | SpanScore]]
+) -> str:
+    """Return what a notebook shows of an evaluation: some facts, and the scores of classes or types."""
+    n_shown = count_shown(len(scores), MOST_SCORES)
+    rows = [
+        [escape(to_word(name)), *(f"{value:.3f}" for value in score[:3]), f"{score[3]:,}"]
+        for name, score in scores[:n_shown]
+    ]
+    table = html_table([what, "precision", "recall", "F1", "known"], rows, [False, True, True, True, True])
+    rest = [paragraph(f"... {len(scores) - n_shown:,} more; to_dict() has all.")] if n_shown < len(scores) else []
+    named = [(f"{name[:1].upper()}{name[1:]}", value) for name, value in facts]
+    return frame_html(paragraph(title), html_facts(named), table, *rest)
 
 
 def open_both(labels: object, gold: object) -> tuple[object, object]:

@@ -1,6 +1,248 @@
-"""Reading and writing the files that answers come from and labels go to.
+"""Reading and writing the files that answers come from and labels go to, and the register of their formats.
 
-Each format is a file: `delimited`, `json_lines`, `arrow`, `label_studio`, `prodigy`, `argilla`, `doccano`, `brat`,
-`conll`, `masks`; `register` lists them. The rest is shared: `files` by all formats, `records` and `annotation_tools`
-by annotation tools, `arrays` by masks; `reading`, `scanning`, `writing`, `sources` and `targets` use the register.
+A new format is a new file in this folder and one line in `FORMATS`. Importing this module costs nothing, so that the
+command line can list the formats. The file of a format is imported when the format is first used. Other files are
+shared: `files` by all formats, `records` and `annotation_tools` by annotation tools, `arrays` by masks. `reading`,
+`writing`, `sources` and `targets` use the register.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from ..errors import InputError, listing, plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..tasks.mask_arrays import FusedMasks
+    from ..tasks.masks import Masks
+    from ..tasks.spans import Spans
+
+
+LineFinder: TypeAlias = Callable[[str], Iterator[int]]
+
+# Among the endings of outputs: a folder, whose name has none.
+FOLDER = ""
+
+
+class Verdict(NamedTuple):
+    """The fused label of an item."""
+
+    label: object
+    confidence: float | None
+
+
+class Verdicts(NamedTuple):
+    """Fused labels, as they are written to a tool's file.
+
+    Attributes
+    ----------
+    of_item : dict
+        The label of each item, by its id as text.
+    question : str or None
+        What was asked, where a file has several questions.
+    """
+
+    of_item: dict[str, Verdict]
+    question: str | None = None
+
+    def find(self, item: object) -> Verdict | None:
+        """Return the label of an item, None if it has none."""
+        return self.of_item.get(str(item))
+
+    def check_written(self, path: str, written: Collection[str]) -> None:
+        """Raise an error unless the file has a record for each item."""
+        lost = [item for item in self.of_item if item not in written]
+        if lost:
+            raise InputError(
+                f"{path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
+                "Give the file that the answers were read from; fuse it again if it has changed since.",
+            )
+
+    def choose(self, path: str, questions: Iterable[str]) -> str:
+        """Return the question that was answered: the only one in the file, else the one that is named."""
+        found = sorted(set(questions))
+        if len(found) == 1:
+            return found[0]
+        if self.question is not None and self.question in found:
+            return self.question
+        raise InputError(f"It is not clear which question of {path!r} these labels answer: {listing(found)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Codec:
+    """What the file of a format offers; None for what the format does not have.
+
+    Attributes
+    ----------
+    read : callable
+        Takes a path and the names of the columns to read (None: all). Returns a `pyarrow.Table` with those of them that
+        exist, and the names of all columns in the file. Formats of text open the path with `files.open_input`, since it
+        may be compressed, or be that of standard input, and turn text into numbers with `files.read_integers`.
+    scan : callable
+        As `read`, for files larger than memory: returns an iterator over tables of some of the rows, in order. It takes
+        a range of parts too, if files are cut.
+    cut : callable
+        Takes a path and a number of rows. Returns runs of parts of the file with about so many rows, which can be read
+        without the others: the number of the first row, and the parts. Formats without it are read as a whole.
+    count_rows : callable
+        Takes a path. Returns the number of rows, where that is known without reading them.
+    all_text : bool
+        Whether `scan` returns every column as text, in which whole numbers are written as such.
+    write : callable
+        Takes an iterable of `pyarrow.Table`, whose rows follow each other, and a path, whose suffix is one of the
+        format's.
+    recognise : callable
+        Takes the first bytes of a file, decompressed, and its path. Returns True only where the content leaves no
+        doubt that the file has this format, whatever its suffix.
+    find_lines : callable
+        Takes a path. Yields the number of the line on which each row starts, counted from 1.
+    read_spans : callable
+        Takes a path, of a file or of a folder. Returns the texts and the spans that workers marked in them.
+    write_spans : callable
+        Takes a `Spans` and a path. Annotations of several workers stay apart. Spans with a confidence are predictions,
+        where the format has these. What the file at `Spans.origin` has beside spans is kept if that has this format.
+    carries : frozenset of str
+        What `write_spans` can write beside the spans of all workers: "confidence", "tokens", "gold", "white space".
+    write_labels : callable
+        Takes `Verdicts` about whole items, the path that the answers were read from, and a path. Writes what was read,
+        with a label for each item. Formats without it hold no answers about whole items.
+    read_masks : callable
+        Takes a path, of a file or of a folder. Returns the masks that readers drew.
+    write_masks : callable
+        Takes a `Masks` or a `FusedMasks`, and the path of a folder.
+    """
+
+    read: Callable[[str, Collection[str] | None], tuple[pa.Table, list[str]]] | None = None
+    scan: Callable[..., tuple[Iterator[pa.Table], list[str]]] | None = None
+    cut: Callable[[str, int], list[tuple[int, range]]] | None = None
+    count_rows: Callable[[str], int] | None = None
+    all_text: bool = False
+    write: Callable[[Iterable[pa.Table], str], None] | None = None
+    recognise: Callable[[bytes, str], bool] | None = None
+    find_lines: LineFinder | None = None
+    read_spans: Callable[[str], Spans] | None = None
+    write_spans: Callable[[Spans, str], None] | None = None
+    carries: frozenset[str] = frozenset()
+    write_labels: Callable[[Verdicts, str, str], None] | None = None
+    read_masks: Callable[[str], Masks] | None = None
+    write_masks: Callable[[Masks | FusedMasks, str], None] | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Attributes
+    ----------
+    name : str
+        What users call it, as in ``--format``.
+    suffixes : tuple of str
+        What names of such files end in, in lower case; the usual suffix first.
+    home : str
+        Where its `Codec` is: "module:name", the module in this folder.
+    title : str
+        What it is, in a few words.
+    kind : str
+        "table", "spans" marked in texts, perhaps with answers about whole texts, or "masks".
+    outputs : tuple of str
+        What paths end in to which results are written in this format, if they come from such a source. Results from
+        other sources, and to other paths, are tables.
+    text : bool
+        Whether it is text in UTF-8. Text may also be compressed, with .gz after the suffix.
+    read_only : bool
+        Whether its `Codec` can read tables, but not write them.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    home: str
+    title: str = ""
+    kind: str = "table"
+    outputs: tuple[str, ...] = ()
+    text: bool = False
+    read_only: bool = False
+
+    @cached_property
+    def codec(self) -> Codec:
+        """The functions that read and write the format."""
+        module, name = self.home.split(":")
+        codec: Codec = getattr(import_module(f".{module}", __package__), name)
+        return codec
+
+    @property
+    def compressed_suffixes(self) -> tuple[str, ...]:
+        """Suffixes of compressed files."""
+        return tuple(f"{suffix}.gz" for suffix in self.suffixes) if self.text else ()
+
+    def fits(self, path: str) -> bool:
+        """Tell whether a path has a suffix of this format."""
+        return path.lower().endswith((*self.suffixes, *self.compressed_suffixes))
+
+
+# fmt: off
+_JSON, _LINES = (".json",), (".jsonl", ".ndjson")
+_FILES = (*_LINES, FOLDER)
+_CONLL = (".conll", ".bio", ".iob")
+FORMATS = (
+    # Formats of annotation tools are JSON too, and so they are asked first.
+    Format("label-studio", _JSON, "label_studio:LABEL_STUDIO", "Label Studio tasks", "spans", _JSON, text=True),
+    Format("prodigy", (), "prodigy:PRODIGY", "Prodigy annotations", "spans", _LINES, text=True),
+    Format("argilla", (), "argilla:ARGILLA", "Argilla records", "spans", _JSON + _LINES, text=True),
+    Format("doccano", (), "doccano:DOCCANO", "doccano texts, one file per annotator", "spans", _FILES, text=True),
+    Format("brat", (".ann",), "brat:BRAT", "brat annotations, one folder per annotator", "spans", (FOLDER,)),
+    Format("conll", _CONLL, "conll:CONLL", "CoNLL columns of tags", "spans", _CONLL, text=True),
+    Format("csv", (".csv",), "tables:CSV", "comma-separated table", text=True),
+    Format("tsv", (".tsv",), "tables:TSV", "tab-separated table", text=True),
+    Format("jsonl", _LINES, "json_lines:JSON_LINES", "table as JSON lines", text=True),
+    Format("parquet", (".parquet",), "tables:PARQUET", "Parquet table"),
+    Format("arrow", (".arrow", ".feather"), "tables:ARROW", "Arrow table"),
+    Format("masks", (), "masks:MASKS", "masks of images, one folder per reader", "masks", (FOLDER,)),
+)
+# fmt: on
+
+
+def readable_formats() -> list[Format]:
+    """Return the formats that can be read as tables."""
+    return [each for each in FORMATS if each.kind != "masks"]
+
+
+def writable_formats() -> list[Format]:
+    """Return the formats in which tables can be written.
+
+    >>> names = [each.name for each in writable_formats()]
+    >>> "csv" in names, "conll" in names
+    (True, False)
+    """
+    return [each for each in FORMATS if each.kind == "table" and not each.read_only]
+
+
+def span_formats() -> list[Format]:
+    """Return the formats of texts with spans."""
+    return [each for each in FORMATS if each.kind == "spans"]
+
+
+def find_by_name(name: object) -> Format | None:
+    """Return the format of a name, None if there is none."""
+    return next((each for each in FORMATS if each.name == name), None)
+
+
+def list_suffixes(formats: Iterable[Format]) -> list[str]:
+    """Return all suffixes of some formats, those of compressed files last."""
+    chosen = list(formats)
+    plain = [suffix for each in chosen for suffix in each.suffixes]
+    return plain + [suffix for each in chosen for suffix in each.compressed_suffixes]
+
+
+def usual_suffixes(formats: Iterable[Format]) -> str:
+    """Return the usual suffix of each format, for a help text.
+
+    >>> usual_suffixes(each for each in FORMATS if each.name in ("csv", "jsonl"))
+    '.csv .jsonl'
+    """
+    return " ".join(each.suffixes[0] for each in formats if each.suffixes)

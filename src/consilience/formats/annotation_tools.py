@@ -16,14 +16,15 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..answers.columns import Values
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..tasks.spans import SpanCollector, Spans
 from ..tasks.texts import Marks, Origin
+from . import Codec, Verdict, Verdicts
 from .files import list_inputs
 from .records import Entry, Id, Identity, Place, Record, plain, read_documents
-from .register import Codec, Verdict, Verdicts
 
 Span: TypeAlias = tuple[int, int, str]
 # The spans of one annotation, each with its score, None where it has none.
@@ -192,6 +193,7 @@ class JsonTool(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     carries: ClassVar[frozenset[str]] = frozenset({"confidence", "white space"})
+    numbers_are_ratings: ClassVar[bool] = False  # whether labels are text, so that numbers are levels of a scale
 
     def __init__(self, path: str | None) -> None:
         self.path = path or ""
@@ -325,6 +327,8 @@ class JsonTool(ABC):
         # A single question may also be called by its own name.
         metadata = {QUESTION: questions[0]} if len(questions) == 1 else None
         chosen = {name: _to_array(values) for name, values in columns.items() if wanted is None or name in wanted}
+        if self.numbers_are_ratings:
+            chosen |= {name: _to_levels(chosen[name]) for name in chosen.keys() - {"item", "worker", "gold"}}
         return pa.table(chosen, metadata=metadata), list(columns)
 
     @classmethod
@@ -350,6 +354,14 @@ def _to_array(values: list[Any]) -> pa.Array:
     if len(kinds) > 1:
         values = [None if value is None else str(value) for value in values]
     return pa.array(values)
+
+
+def _to_levels(values: pa.Array) -> pa.Array:
+    """Return whole numbers as ordered categories; other columns as they are."""
+    if not pa.types.is_integer(values.type):
+        return values
+    levels = pc.unique(values.drop_null()).sort()
+    return pa.DictionaryArray.from_arrays(pc.index_in(values, levels), levels, ordered=True)
 
 
 class SharedRecords(JsonTool):

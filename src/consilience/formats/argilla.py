@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 from ..errors import InputError, listing, shorten
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
+from . import Verdict, Verdicts
 from .annotation_tools import Answer, Reading, Scored, SharedRecords
 from .records import Entry, Id, Identity, Place, Record, peek_keys, plain, write_records
-from .register import Verdict, Verdicts
 
 _AGENT = "suggestion"
 _SPANS = "spans"  # the question where none has been asked yet
@@ -37,6 +37,7 @@ class Argilla(SharedRecords):
 
     name = "argilla"
     title = "Argilla"
+    numbers_are_ratings = True
 
     def __init__(self, path: str | None) -> None:
         super().__init__(path)

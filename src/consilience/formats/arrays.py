@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.dialects.register import DIALECTS
+from ..answers import DIALECTS
 from ..answers.frames import open_frame
 from ..answers.tables import Table
 from ..errors import InputError, MissingDependencyError, first_line, listing

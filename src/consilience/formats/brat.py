@@ -25,6 +25,7 @@ from typing import NoReturn
 
 from ..errors import DataWarning, InputError, plural, shorten, warn
 from ..tasks.spans import SpanCollector, Spans
+from . import Codec
 from .annotation_tools import (
     Reading,
     Span,
@@ -37,7 +38,6 @@ from .annotation_tools import (
 )
 from .files import LONGEST_ROW, encoding_error, file_name, make_folder
 from .records import Place, plain
-from .register import Codec
 from .writing import replace_file, replace_together
 
 _NAME = "brat"

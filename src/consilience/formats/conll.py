@@ -26,6 +26,7 @@ import numpy as np
 
 from ..errors import InputError, first_line, listing, shorten
 from ..tasks.spans import SpanCollector, Spans
+from . import Codec
 from .annotation_tools import (
     Span,
     check_all_found,
@@ -39,7 +40,6 @@ from .annotation_tools import (
 )
 from .files import HEAD, encoding_error, list_inputs, numbered_lines, stem
 from .records import Id, Place, plain
-from .register import Codec
 from .writing import replace_file
 
 _NAME = "conll"

@@ -22,6 +22,7 @@ from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import DataWarning, InputError, plural, shorten, warn
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
+from . import Verdicts
 from .annotation_tools import (
     Answer,
     JsonTool,
@@ -35,7 +36,6 @@ from .annotation_tools import (
 )
 from .files import file_name, is_folder, list_inputs, make_folder, stem
 from .records import Entry, Identity, Place, Record, peek_keys, plain, write_records
-from .register import Verdicts
 from .writing import replace_together
 
 _TEXTS = ("text", "data")

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from ..answers.tables import check_names
 from ..errors import InputError, MissingDependencyError, first_line
 from ..memory import format_bytes
-from .register import Format, LineFinder, readable_formats
+from . import Format, LineFinder, readable_formats
 
 PathLike: TypeAlias = str | os.PathLike[str]
 

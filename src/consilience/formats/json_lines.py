@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
 from ..memory import format_bytes
-from . import files
-from .register import Codec
+from . import Codec, files
 
 _TYPES: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 # Tables are flat. So many brackets may be open all the same, for columns that nobody reads.

@@ -23,13 +23,13 @@ import hashlib
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
-from ..errors import DataWarning, listing, plural, shorten, warn
+from ..errors import DataWarning, Python, Sentence, listing, plural, shorten, warn, warn_of
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
+from . import Verdict, Verdicts
 from . import label_studio_regions as areas
 from .annotation_tools import Answer, Reading, Scored, SharedRecords, Span
 from .records import Entry, Id, Identity, Place, Record, peek_keys, plain, write_records
-from .register import Verdict, Verdicts
 
 _MODEL = "prediction"  # the worker of predictions without a model_version
 _KNOWN_TYPES = {"labels", "choices", "relation", ""}
@@ -80,6 +80,23 @@ class LabelStudio(SharedRecords):
             if not place.get(each, "was_cancelled", bool, False) and not place.get(each, "ground_truth", bool, False)
         )
 
+    def _announce_models(self) -> None:
+        """Say that models count as workers, if there are people beside them; of fused results others warn."""
+        models = {
+            _model(place, each, self.people)
+            for place, _, _, task in self.entries()
+            for each in place.get(task, "predictions", list, [])
+            if isinstance(each, dict)
+        } - {FUSED}
+        if models and self.people:
+            names = sorted(models)
+            count = "counts as a worker, who is a model" if len(names) == 1 else "count as workers, who are models"
+            given = Python(f"fuse(source, block={names!r})", "FILE")
+            warn_of(
+                f"In {self.path!r}, {listing(names)} {count}: there are predictions.",
+                Sentence("To fuse without predictions, use {block}.", block=given),
+            )
+
     @cached_property
     def controls(self) -> areas.Controls | None:
         """How the project names things, None if there are no spans."""
@@ -108,6 +125,7 @@ class LabelStudio(SharedRecords):
         if self.questions and not n_spans:
             self.say_answers()
         self._check_types(n_spans)
+        self._announce_models()
         self.warn_dropped(self.n_unlabelled, "region", "no label")
         if self.n_moved:
             where = "were moved to the texts that they quote"
@@ -172,6 +190,7 @@ class LabelStudio(SharedRecords):
         if self.n_spans and not answers:
             self.say_spans()
         self._check_types(len(answers))
+        self._announce_models()
         return answers
 
     # -------------------------------------------------------------------------------------------------------- writing

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from ..arguments import is_among, to_path
 from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
-from ..tasks.mask_arrays import UNANSWERED, Colours, MaskCollector, Pictures
-from ..tasks.masks import FusedMasks, Masks
+from ..tasks.mask_arrays import UNANSWERED, Colours, FusedMasks, MaskCollector, Pictures
+from ..tasks.masks import Masks
+from . import Codec, list_suffixes, readable_formats
 from .arrays import NPY, NPZ, PNG, Picture, is_stack, pack, read_arrays, read_picture, write_picture
 from .files import PathLike, make_folder
-from .register import Codec, list_suffixes, readable_formats
 from .writing import replace_file, replace_together
 
 FOLDERS = ("readers", "images")

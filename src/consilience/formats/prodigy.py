@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterator
 from ..errors import shorten
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
+from . import Verdict, Verdicts
 from .annotation_tools import (
     Answer,
     JsonTool,
@@ -35,7 +36,6 @@ from .annotation_tools import (
 )
 from .files import stem
 from .records import Entry, Id, Identity, Place, Record, is_array, peek_keys, plain, write_records
-from .register import Verdict, Verdicts
 
 _ANSWERS = ("accept", "reject", "ignore")
 _BINARY = ("ner", "spans")

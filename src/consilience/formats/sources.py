@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from scipy.sparse import issparse
 
+from .. import formats as register
+from ..answers import list_names
 from ..answers.columns import Values
-from ..answers.dialects.register import list_names
 from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.tables import Table
@@ -33,14 +34,13 @@ from ..errors import (
 )
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans
-from . import register
+from . import Format, find_by_name, readable_formats, span_formats
 from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features
 from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, find_format, list_inputs
 from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
-from .register import Format, find_by_name, readable_formats, span_formats
 
 Opened: TypeAlias = Responses | Spans | Masks
 
@@ -184,7 +184,8 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
         One file, a pattern such as ``"answers/*.parquet"``, or a folder. "-" is standard input: CSV, TSV or JSON lines.
     **columns
         Names of columns and the other parameters of `Responses.from_frame`: item, worker, label, sequence, position,
-        weight, classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, order, ignore.
+        weight, classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, order, ignore,
+        ordered, positions.
         Here `items` may also be the path of a file, and `format` also the name of a file format (csv, tsv, jsonl,
         parquet, arrow) for a file whose suffix does not tell.
 

@@ -14,17 +14,16 @@ import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..answers.columns import to_values
+from .. import formats as register
+from ..answers.columns import is_missing, to_values
 from ..answers.frames import open_frame
 from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error
-from ..tasks.masks import FusedMasks, Masks
-from ..tasks.register import need_task
+from ..tasks import need_task
+from ..tasks.mask_arrays import FusedMasks
+from ..tasks.masks import Masks
 from ..tasks.spans import Spans
-from . import register
-from .files import PathLike, is_folder
-from .masks import write_masks
-from .register import (
+from . import (
     FOLDER,
     Format,
     Verdict,
@@ -34,6 +33,8 @@ from .register import (
     span_formats,
     writable_formats,
 )
+from .files import PathLike, is_folder
+from .masks import write_masks
 from .sources import Opened, find_source, find_span_format, open_source, open_table, read_source
 from .writing import write_table
 
@@ -149,7 +150,8 @@ def _read_verdicts(labels: Any, question: str | None) -> Verdicts:
     items, names = (to_values(table.values(table.need(role), "Give each item a label.")) for role in ("item", "label"))
     scores: list[float | None] = [None] * table.n_rows
     if "confidence" in table.names:
-        scores = to_values(table.read("confidence")).tolist()
+        read = to_values(table.read("confidence")).tolist()
+        scores = [None if is_missing(score) else score for score in read]
     rows = zip(items.tolist(), names.tolist(), scores, strict=True)
     return Verdicts({str(item): Verdict(label, score) for item, label, score in rows}, question)
 

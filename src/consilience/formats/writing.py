@@ -25,8 +25,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..errors import InputError, first_line
+from . import list_suffixes, writable_formats
 from .files import PathLike
-from .register import list_suffixes, writable_formats
 
 # What asks a program to stop; Windows has no SIGHUP. Interruptions come last, so that they are heeded again last.
 STOPPING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name))

@@ -33,7 +33,7 @@ from scipy.special import softmax
 from ..answers.columns import Values, to_column
 from ..answers.vocabulary import lookup
 from ..errors import InputError, MissingDependencyError, first_line, parameter_error
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..specs import CLASS_CODES, FINITE, POSITIVE, ArraySpec, Fault, Sizes
 
 # Classes for which an item is repeated: those that have this much of its posterior, and no more than so many.

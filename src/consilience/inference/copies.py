@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from ..answers.responses import Responses
-from ..kernels.types import Floats
+from ..kernels import Floats
 from .copy_suspects import (
     FEWEST_ITEMS,
     FEWEST_OTHERS,

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 from scipy.special import betainc
 
-from ..answers.hashing import Hashes, draw_numbers, hash_ids, hash_items
+from ..answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
 from ..answers.responses import Responses
-from ..kernels.types import Floats
+from ..kernels import Floats
 
 Integers: TypeAlias = NDArray[np.int64]
 # Common items that a pair must have.

@@ -6,7 +6,7 @@ parameters that are reported. The objective at parameters theta is
     sum_n log Z_n(theta) + bound(theta)
 
 the penalised log likelihood for EM, the evidence lower bound for variational Bayes (see
-`consilience.inference.distributions`). A prior of the workers that is learned (see
+`consilience.inference`). A prior of the workers that is learned (see
 `consilience.inference.workers.base`) is a part of the M-step every few iterations, and its density a part of the
 objective.
 
@@ -21,7 +21,6 @@ multiplies, each times its expected count. So what was learned yesterday is the 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -31,13 +30,13 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.blocks import Block
+from ..answers.arrays import Block
 from ..answers.graph import Graph
 from ..engines.base import Engine, Placed
-from ..kernels.types import Floats
-from .distributions import Distributions
+from ..kernels import Floats
+from . import Distributions
 from .steps import Steps
-from .structures.base import (
+from .structures import (
     AnyStructure,
     BlockwiseParameters,
     Statistics,
@@ -48,9 +47,6 @@ from .structures.base import (
 )
 from .workers.base import Prior, WorkerModel
 from .workers.rows import Factors, LeftOut, RowCounts, count_answers, vote
-
-# The iterations in which a prior is learned: not the first ones, whose counts are those of votes.
-LEARNING = range(5, sys.maxsize, 3)
 
 
 @dataclass(frozen=True)
@@ -153,10 +149,11 @@ def run_em(
         settled = tol > 0 and abs(gain) < tol
         if (settled and (prior_is_new or not prior.learns)) or iteration == max_iter:
             break
-        prior_is_new = prior.learns and (settled or iteration in LEARNING)
+        prior_is_new = prior.is_due(iteration) or (settled and prior.learns)
         if prior_is_new:
-            prior = problem.workers.learn_prior(statistics.counts, statistics.summary.mass, prior)
-        parameters = maximise(problem, statistics, prior)
+            mass = statistics.summary.mass
+            prior = problem.workers.learn_prior(statistics.counts, mass, prior, parameters.workers)
+        parameters = maximise(problem, statistics, prior, parameters.workers)
     converged = settled and (prior_is_new or not prior.learns)
     return Fit(parameters, statistics, np.array(trace), iteration, bool(converged))
 
@@ -189,8 +186,10 @@ def add_earlier(problem: Problem, statistics: Statistics) -> Statistics:
     return statistics if problem.earlier is None else add_statistics(problem.earlier, statistics)
 
 
-def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = None) -> Parameters:
-    """M-step, with the prior that the problem has or with a later one."""
+def maximise(
+    problem: Problem, statistics: Statistics, prior: Prior | None = None, before: Distributions | None = None
+) -> Parameters:
+    """M-step, with the prior that the problem has or with a later one; `before` is what the E-step has used."""
     from ..kernels.answers import SMALLEST
 
     prior = problem.prior if prior is None else prior
@@ -200,7 +199,7 @@ def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = Non
         # weights it counts for at least 1 / K in some class.
         counts = np.where(counts < SMALLEST * problem.n_responses, 0.0, counts)
     summary = statistics.summary
-    workers = problem.workers.update(counts, summary.mass, prior)
+    workers = problem.workers.update(counts, summary.mass, prior, before)
     return Parameters(workers, problem.structure.update(summary), prior)
 
 

@@ -38,11 +38,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.hashing import draw_numbers, draw_units, hash_ids, hash_items
 from ..answers.item_tables import Features, ItemPriors, class_shares
+from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_items
 from ..answers.responses import Responses
 from ..errors import DataWarning, listing, plural, warn
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..specs import (
     CLASS_CODES,
     COUNTS,
@@ -57,7 +57,7 @@ from ..specs import (
 from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
 from .em import maximise
 from .hidden_fits import find_by_hidden, mean_and_error
-from .recipes.base import Fitting, LatentRecipe
+from .recipes import Fitting, LatentRecipe
 from .sources import InMemory
 
 log = logging.getLogger("consilience")
@@ -222,7 +222,7 @@ def guide_by_features(fitting: Fitting) -> Guided:
         told |= source.gold.codes >= 0
     pupils = np.flatnonzero(told[features.item])  # rows that train
     found = FeatureFindings(False, len(pupils), features.n_columns)
-    alone = owner.conclude(problem, fit.parameters)[0]
+    alone = owner.conclude(problem, fit.parameters)
     known = alone[features.item]
     unit, fold = find_folds(r, features.item, owner.seed)
     if len(pupils) < LEAST_ITEMS:
@@ -247,7 +247,7 @@ def guide_by_features(fitting: Fitting) -> Guided:
         guided = plain.with_priors(priors, shares)
         problem = replace(problem, placed=guided.place(problem.workers, problem.engine).placed)
         fit = owner.run_from(problem, maximise(problem, fit.statistics, fit.parameters.prior))
-        known = owner.conclude(problem, fit.parameters)[0][features.item]
+        known = owner.conclude(problem, fit.parameters)[features.item]
         before, labels = labels, known.argmax(axis=1)
         if (before != labels).mean() < SETTLED:
             break

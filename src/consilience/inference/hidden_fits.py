@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.hidden_answers import count_units, hide_answers
+from ..answers.random_choices import count_units, hide_answers
 from ..answers.responses import Responses
 from ..errors import ParameterError
-from ..kernels.types import Floats, Integers
-from .cells import Cells
+from ..kernels import Floats, Integers
+from . import Cells
 from .em import (
     Parameters,
     Problem,
@@ -46,9 +46,9 @@ from .powers import (
     score_powers,
     weigh_powers,
 )
-from .recipes.base import Fitting
+from .recipes import Fitting
 from .sources import HIDDEN, InMemory, Totals, choose_folds
-from .structures.base import Statistics, exchange
+from .structures import Statistics, exchange
 
 # Answers per class that the crowd's matrix is worth when a worker's own is judged.
 SHRINKAGE = 20.0
@@ -152,7 +152,7 @@ def judge_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[list[F
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
     if r.silence_counts or recipe.max_iter == 0 or n_units < 2 or r.n_classes < 2:
         return scores, folds
-    start = fit.parameters._replace(prior=fit.parameters.prior._replace(parts=None))  # it is not learned again
+    start = fit.parameters._replace(prior=fit.parameters.prior.settle())
     share, n_folds = choose_folds(n_units, None if r.sequences is None else n_responses)
     # Earlier batches are shown: if they are larger than this one, few of all answers are hidden at a time.
     few = share < HIDDEN or count_earlier(problem) > r.n_responses

@@ -11,13 +11,13 @@ import numpy as np
 from ..answers.arrays import Crowd
 from ..answers.columns import Values, to_column
 from ..answers.vocabulary import lookup
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..specs import COUNTS, DISTRIBUTIONS, LABEL_DISTRIBUTIONS, ArraySpec, ColumnSpec, Fault, Figure, Sizes, among
-from .distributions import Distributions
+from . import Distributions
 from .em import Parameters, Problem
-from .structures.base import Statistics, StructureParameters
+from .structures import Statistics, StructureParameters
+from .workers import WORKERS
 from .workers.base import WorkerModel
-from .workers.register import WORKERS
 
 
 class Names(NamedTuple):
@@ -27,14 +27,17 @@ class Names(NamedTuple):
     labels: Annotated[Values, ColumnSpec("L", "names")]
     classes: Annotated[Values, ColumnSpec("K", "names")]
     normalised: bool  # whether labels are in their normal form
+    positions: tuple[float, ...] | None  # of ordered classes, increasing
 
     @classmethod
     def of(cls, crowd: Crowd) -> Names:
         """Return the names in a crowd."""
-        return cls(crowd.workers, crowd.labels, crowd.classes, crowd.normalised)
+        return cls(crowd.workers, crowd.labels, crowd.classes, crowd.normalised, crowd.positions)
 
-    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
-        """Raise a `Fault` unless somebody can have said what can be true."""
+    def check_saved(self, sizes: Sizes) -> None:
+        """Raise a `Fault` unless somebody can have said what can be true, and a scale is one of the classes."""
+        if self.positions is not None and (len(self.positions) != sizes["K"] or (np.diff(self.positions) <= 0).any()):
+            raise Fault("the positions of the classes do not increase from each to the next")
         if (lookup(self.labels, to_column(self.classes)) < 0).all():
             raise Fault("no class is among the labels")
 
@@ -134,7 +137,7 @@ def explain_choice(chosen: float, scores: list[CouplingScore], words: str, note:
 
 
 class Before(NamedTuple):
-    """What a fit that goes on takes from the one before; see `consilience.models.updating`.
+    """What a fit that goes on takes from the one before; see `consilience.models.fitted`.
 
     Attributes
     ----------

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.hashing import draw_numbers, hash_ids, hash_items
+from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..answers.responses import Responses
 from ..errors import listing
-from ..kernels.types import Floats, Integers
+from ..kernels import Floats, Integers
 from .em import Progress
 
 # Weight of single answers, pairs and triples, where there are triples, and where there are none.
@@ -186,7 +186,7 @@ def learn_moments(
 
 def lay_out(responses: Responses) -> Layout:
     """Sort answers by worker, and find which items were answered by the same set of workers."""
-    from ..kernels.layout import order_by
+    from ..kernels.columns import order_by
 
     n_workers = responses.n_workers
     item = responses.item_of_answer()

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from ..answers.responses import Responses
 from ..errors import plural
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..specs import COUNTS, FINITE, ArraySpec, Fault, Positive, Sizes
-from .cells import ITEMS_AT_ONCE
+from . import ITEMS_AT_ONCE
 
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
@@ -62,6 +62,10 @@ class Calibration(NamedTuple):
         Whether it was given instead.
     n_judged : int
         Items by which a classifier of their features lowered it.
+    n_right : int
+        Known labels that the model gives if it does not know them.
+    power_before : float
+        The power without known labels.
     """
 
     power: Positive
@@ -69,6 +73,8 @@ class Calibration(NamedTuple):
     n_gold: int = 0
     given: bool = False
     n_judged: int = 0
+    n_right: int = 0
+    power_before: Positive = 1.0
 
     def describe(self) -> str:
         """Return in words how probabilities were calibrated."""
@@ -118,8 +124,8 @@ def raise_in_place(changed: NDArray[np.bool_], posterior: Floats, power: float) 
 class Evidence(NamedTuple):
     """What speaks for each power: sums over hidden units and known labels. Those of the batches of a stream add up."""
 
-    # Hidden units, hidden answers, known labels.
-    sizes: Annotated[Floats, ArraySpec("3", COUNTS)]
+    # Hidden units, hidden answers, known labels, and those of them that are predicted.
+    sizes: Annotated[Floats, ArraySpec("4", COUNTS)]
     # (n_powers,): log probability of the hidden units.
     scores: Annotated[Floats, ArraySpec("*", FINITE)]
     # (n_powers, n_powers): of the scores of each unit.
@@ -137,12 +143,12 @@ class Evidence(NamedTuple):
     def nothing(cls) -> Evidence:
         """Return what is known before any answer."""
         n = len(POWERS)
-        return cls(np.zeros(3), np.zeros(n), np.zeros((n, n)), np.zeros(n))
+        return cls(np.zeros(4), np.zeros(n), np.zeros((n, n)), np.zeros(n))
 
     @classmethod
     def of_hidden(cls, scores: Floats, n_answers: int) -> Evidence:
         """Return the sums over hidden units with these scores, (n_units, n_powers)."""
-        sizes = np.array([len(scores), n_answers, 0.0])
+        sizes = np.array([len(scores), n_answers, 0.0, 0.0])
         products = np.zeros((len(POWERS), len(POWERS)))
         for first in range(0, len(scores), FEW_UNITS):
             part = scores[first : first + FEW_UNITS]
@@ -157,7 +163,7 @@ class Evidence(NamedTuple):
         """Return the sums with known labels added."""
         if known is None:
             return self
-        sizes = self.sizes + np.array([0.0, 0.0, known.n_labels])
+        sizes = self.sizes + np.array([0.0, 0.0, known.n_labels, known.n_right])
         return self._replace(sizes=sizes, known=self.known + known.scores)
 
     def find_leads(self) -> tuple[Floats, Floats]:
@@ -173,6 +179,7 @@ class KnownScores(NamedTuple):
 
     scores: Floats  # log probability of all labels at each of `POWERS`
     n_labels: int
+    n_right: int = 0  # labels to which they give the largest probability
 
 
 def score_powers(

@@ -24,7 +24,7 @@ from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
 from ..arguments import is_number, to_floats
 from ..errors import Python, Sentence, listing, parameter_error, plural
-from ..kernels.types import Floats, freeze
+from ..kernels import Floats, freeze
 from ..memory import NUMBER, available_memory, require_memory
 from .moments import lay_out
 from .workers.base import WorkerModel

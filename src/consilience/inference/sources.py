@@ -19,24 +19,20 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.arrays import Crowd
-from ..answers.blocks import Block, cut_blocks, renumber
+from ..answers.arrays import Block, Crowd, cut_blocks, renumber
 from ..answers.columns import Values, to_column
 from ..answers.gold import Gold
-from ..answers.hashing import hash_ids
-from ..answers.hidden_answers import count_hidden, count_sampled
 from ..answers.item_tables import Features, ItemPriors, add_priors
 from ..answers.items import Sequences
+from ..answers.random_choices import count_hidden, count_sampled, hash_ids
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine, Placed
-from ..kernels.types import Floats, Integers, freeze
+from ..kernels import Floats, Integers, freeze
 from ..specs import is_whole
-from ..storage.answers import StoredResponses
+from ..storage.answers import Sample, StoredResponses, draw_sample, list_units, pick_sample
 from ..storage.layout import Opening, StoredBlock
-from ..storage.sampling import Sample, draw_sample, list_units, pick_sample
-from ..tasks.base import AnyTask
-from ..tasks.table_task import TABLE
+from ..tasks.base import TABLE, AnyTask
 from .steps import Steps
 from .workers.base import WorkerModel
 from .workers.confusion import ConfusionWorkers
@@ -123,7 +119,7 @@ class InMemory(Source):
     def lay_out(self, workers: WorkerModel, anchored: bool = True) -> list[Block]:
         """Cut the answers into blocks; where silence is an answer, items are `anchored` to their votes.
 
-        Labels are found with the anchor, and calibrated probabilities without it: it would count votes twice.
+        Estimates are found with the anchor, and calibrated probabilities without it: it would count votes twice.
         """
         r, known = self.responses, None if self.gold is None else self.gold.codes
         blocks = cut_blocks(r, workers.encode(r), workers.n_rows, known, self.log_prior)
@@ -217,7 +213,7 @@ class OnDisk(Source):
     def draw_hiding(self, seed: int, engine: Engine) -> tuple[Sample, Totals]:
         """Return the items, or sequences, among whose answers some are hidden, and how large the whole is.
 
-        These are the same as in memory; see `consilience.answers.hidden_answers`.
+        These are the same as in memory; see `consilience.answers.random_choices`.
         """
         s = self.answers
         if not s.in_sequences and not s.weighted and s.groups is None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import Values, to_column
-from ..answers.hashing import hash_ids
+from ..answers.random_choices import hash_ids
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
 from ..arguments import to_floats
@@ -24,14 +24,14 @@ from ..errors import (
     plural,
     warn,
 )
-from ..kernels.types import Floats, freeze
-from .distributions import Distributions
+from ..kernels import Floats, freeze
+from . import Distributions
 from .em import Parameters, Problem, expect, expect_from_votes, maximise
 from .learned import Before, Learned
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from .preconditions import SLOW, check_choice, check_moments, fixed_prior, is_hopeless
-from .recipes.base import LatentRecipe
-from .structures.base import StructureParameters
+from .recipes import LatentRecipe
+from .structures import StructureParameters
 from .workers.base import make_pair
 from .workers.confusion import voters
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ..errors import DataWarning, StoreError, first_line, warn
 from ..formats.writing import sync
 from ..storage.layout import ArrayFile, write_arrays
-from .structures.base import AnyStructure, Statistics
+from .structures import AnyStructure, Statistics
 
 # Waiting for the disk takes some 10 ms. A step that took more seconds than this to compute is worth it.
 WORTH_WAITING = 0.5

@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from . import Floats, Integers, Width, freeze
 from .answers import LOG_IMPOSSIBLE
 from .compile import kernel
-from .types import Floats, Integers, Width, freeze
 
 # So faint a class is not followed further: what is divided by it later stays in the range of doubles.
 FAINT = 1e-290

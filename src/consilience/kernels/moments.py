@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import Floats, Integers, read_only
 from .compile import kernel
-from .types import Floats, Integers, read_only
 
 
 @kernel

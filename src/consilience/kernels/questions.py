@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
+from . import Codes, Floats, Integers, Truths
 from .compile import kernel
-from .types import Codes, Floats, Integers, Truths
 
 # Classes that are less probable are left out.
 LEAST = 1e-12

@@ -1,28 +1,133 @@
-"""Array types, as kernels and models name them."""
+"""How much the answers of workers speak for each of several types; see `consilience.inference.workers.types`."""
 
 from __future__ import annotations
-
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.signedinteger[Any]]
-Rows = NDArray[np.signedinteger[Any]] | NDArray[np.uint16]  # codes that are only used as indices
-Codes = NDArray[np.int32]
-Truths = NDArray[np.bool_]
-Width = tuple[int, ...] | NDArray[np.int8]  # as long as there are classes; see `consilience.kernels.compile`
+from . import Floats, read_only
+from .answers import digamma_and_log_gamma
+from .compile import kernel
 
-Array = TypeVar("Array", bound=NDArray[np.generic])
+HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 
 
-def freeze(array: Array) -> Array:
-    """Return the array marked read-only. Kernels are compiled once for read-only inputs, wherever these come from."""
-    array.flags.writeable = False
-    return array
+@kernel
+def log_gamma(x: float) -> float:
+    """Return log Gamma(x) for x > 0."""
+    product = 1.0
+    while x < 8.0:
+        product *= x
+        x += 1.0
+    u = 1.0 / x
+    v = u * u
+    series = u * (1 / 12 - v * (1 / 360 - v * (1 / 1260 - v * (1 / 1680 - v * (1 / 1188 - v * (691 / 360360))))))
+    value = (x - 0.5) * np.log(x) - x + HALF_LOG_TWO_PI + series
+    if product != 1.0:
+        value -= np.log(product)
+    return float(value)
 
 
-def read_only(array: Array) -> Array:
-    """Return a read-only view of the array, which itself stays as it is."""
-    return freeze(array.view())
+def respond(
+    counts: Floats, pseudo_counts: Floats, log_shares: Floats, likely: NDArray[np.bool_], responsibility: Floats
+) -> float:
+    """Write the responsibility of each type, (M, T); return the sum over workers of log sum_t w_t e_t.
+
+    counts is (M, L, K), pseudo_counts (T, L, K), log_shares (T,). Only types that are `likely` (M, T) are looked at.
+    """
+    n_types, n_labels, n_classes = pseudo_counts.shape
+    own, totals = np.empty((n_types, n_labels, n_classes)), np.empty((n_types, n_classes))
+    prior = read_only(pseudo_counts)
+    list_log_gammas(prior, own, totals)
+    tables = read_only(own), read_only(totals), read_only(prior.sum(axis=1))
+    given = read_only(log_shares), read_only(likely)
+    return float(weigh_types(read_only(counts), prior, *tables, *given, responsibility))
+
+
+@kernel
+def list_log_gammas(pseudo_counts: Floats, own: Floats, totals: Floats) -> None:
+    """Write the log Gamma of pseudo-counts, (T, L, K), and of their sums, (T, K)."""
+    n_types, n_labels, n_classes = pseudo_counts.shape
+    for t in range(n_types):
+        for k in range(n_classes):
+            total = 0.0
+            for label in range(n_labels):
+                own[t, label, k] = log_gamma(pseudo_counts[t, label, k])
+                total += pseudo_counts[t, label, k]
+            totals[t, k] = log_gamma(total)
+
+
+@kernel
+def weigh_types(
+    counts: Floats,
+    pseudo_counts: Floats,
+    own: Floats,
+    totals: Floats,
+    strength: Floats,
+    log_shares: Floats,
+    likely: NDArray[np.bool_],
+    responsibility: Floats,
+) -> float:
+    """Do what `respond` says; `own`, `totals` are those of `list_log_gammas`, `strength` sums of pseudo-counts."""
+    n_workers, n_labels, n_classes = counts.shape
+    n_types = len(log_shares)
+    evidence = 0.0
+    for m in range(n_workers):
+        top = -np.inf
+        for t in range(n_types):
+            if not likely[m, t]:
+                responsibility[m, t] = -np.inf
+                continue
+            value = log_shares[t]
+            for k in range(n_classes):
+                mass = 0.0
+                for label in range(n_labels):
+                    count = counts[m, label, k]
+                    if count > 0.0:
+                        mass += count
+                        value += log_gamma(count + pseudo_counts[t, label, k]) - own[t, label, k]
+                if mass > 0.0:
+                    value -= log_gamma(mass + strength[t, k]) - totals[t, k]
+            responsibility[m, t] = value
+            top = max(top, value)
+        total = 0.0
+        for t in range(n_types):
+            responsibility[m, t] = np.exp(responsibility[m, t] - top)
+            total += responsibility[m, t]
+        for t in range(n_types):
+            responsibility[m, t] /= total
+        evidence += top + np.log(total)
+    return evidence
+
+
+def mix(counts: Floats, pseudo_counts: Floats, responsibility: Floats, log_weights: Floats, mean: Floats) -> None:
+    """Write mean logarithms and means, (M, L, K), of the mixture of Dir(counts + pseudo_counts) over types.
+
+    Types of no responsibility are passed over.
+    """
+    add_types(read_only(counts), read_only(pseudo_counts), read_only(responsibility), log_weights, mean)
+
+
+@kernel
+def add_types(counts: Floats, pseudo_counts: Floats, responsibility: Floats, log_weights: Floats, mean: Floats) -> None:
+    """Do what `mix` says."""
+    n_workers, n_labels, n_classes = counts.shape
+    n_types = responsibility.shape[1]
+    for m in range(n_workers):
+        for k in range(n_classes):
+            for label in range(n_labels):
+                log_weights[m, label, k] = 0.0
+                mean[m, label, k] = 0.0
+        for t in range(n_types):
+            share = responsibility[m, t]
+            if share == 0.0:
+                continue
+            for k in range(n_classes):
+                total = 0.0
+                for label in range(n_labels):
+                    total += counts[m, label, k] + pseudo_counts[t, label, k]
+                psi_total = digamma_and_log_gamma(total)[0]
+                for label in range(n_labels):
+                    a = counts[m, label, k] + pseudo_counts[t, label, k]
+                    log_weights[m, label, k] += share * (digamma_and_log_gamma(a)[0] - psi_total)
+                    mean[m, label, k] += share * a / total

@@ -11,8 +11,22 @@ from .agreement import (
     krippendorff_alpha,
     krippendorff_interval,
     pairwise_agreement,
+    span_agreement,
 )
-from .labels import ClassScore, accuracy, class_f1, confusion_counts, macro_f1
+from .labels import (
+    ClassScore,
+    SpanScore,
+    SpanScores,
+    accuracy,
+    class_f1,
+    compare_spans,
+    confusion_counts,
+    count_invalid_transitions,
+    macro_f1,
+    relaxed_span_score,
+    span_f1,
+    span_score,
+)
 from .probabilities import (
     ReliabilityCurve,
     accuracy_at_coverage,
@@ -24,16 +38,6 @@ from .probabilities import (
     rank_correlation,
     reliability_curve,
     transition_error,
-)
-from .spans import (
-    SpanScore,
-    SpanScores,
-    compare_spans,
-    count_invalid_transitions,
-    relaxed_span_score,
-    span_agreement,
-    span_f1,
-    span_score,
 )
 
 __all__ = [

@@ -1,8 +1,8 @@
 r"""How far workers agree with each other, before any model.
 
-All functions count pairs of answers that different workers gave to the same item. An answer with a weight counts
-by its weight, and a pair by the product of the two. With :math:`n_{ic}` the mass of label c on item i, :math:`n_i` its
-sum over labels, :math:`w_a` the weight of entry a, and :math:`m_{iw}` the mass of worker w on item i,
+All functions but `span_agreement` count pairs of answers that different workers gave to the same item. An answer with a
+weight counts by its weight, and a pair by the product of the two. With :math:`n_{ic}` the mass of label c on item i,
+:math:`n_i` its sum over labels, :math:`w_a` the weight of entry a, and :math:`m_{iw}` the mass of worker w on item i,
 
 .. math:: A_i = \sum_c n_{ic}^2 - \sum_{a \in i} w_a^2, \quad P_i = n_i^2 - \sum_w m_{iw}^2
 
@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from ..answers.vocabulary import MANY
 from ..errors import InputError, parameter_error
-from ..kernels.types import freeze, read_only
+from ..kernels import freeze, read_only
 
 if TYPE_CHECKING:
     from ..answers.responses import Responses
+    from ..tasks.spans import Spans
 
 # Items whose sums are worked on together.
 ITEMS_AT_ONCE = 1 << 16
@@ -207,6 +208,41 @@ def agreement_matrix(r: Responses) -> tuple[NDArray[np.float64], NDArray[np.int6
         total, weight = _products(owner, owner_item, owner_mass, r.n_workers), r.weight
     agreeing = _products(r.worker, item_label, weight, r.n_workers)
     return np.divide(agreeing, total, out=np.full(total.shape, np.nan), where=n_common > 0), n_common
+
+
+def span_agreement(spans: Spans) -> float:
+    """Return how far workers agree about spans: the mean strict F1 of all pairs of workers.
+
+    Of a pair the documents count that both have read. Pairs without such a document are left out, and so are pairs of
+    whom neither marked a span there. It is NaN if no pair is left.
+
+    Parameters
+    ----------
+    spans : Spans
+        The spans of several workers.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> table = {"document": [1, 1, 1], "worker": ["a", "b", "b"], "start": [0, 0, 8], "end": [3, 3, 11]}
+    >>> spans = cs.Spans.from_frame(table | {"label": ["PER"] * 3}, {1: "Ann met Bob."})
+    >>> round(span_agreement(spans), 3)
+    0.667
+    """
+    from scipy.sparse import csr_array  # which takes long to load
+
+    marks, n_workers, n_documents = spans.marks, len(spans.workers), len(spans.documents)
+    rows = np.stack([marks.document, marks.start, marks.end, marks.label], axis=1)
+    _, span = np.unique(rows, axis=0, return_inverse=True) if len(rows) else (rows, np.empty(0, np.int64))
+    ones = np.ones(len(rows))
+    said = csr_array((ones, (span, marks.worker)), shape=(len(rows), n_workers))
+    marked = csr_array((ones, (marks.document, marks.worker)), shape=(n_documents, n_workers))
+    read = csr_array((np.ones(len(spans.readings)), tuple(spans.readings.T)), shape=(n_documents, n_workers))
+    common = (said.T @ said).toarray()
+    in_shared = (marked.T @ read).toarray()  # spans of the first in documents that the second has read
+    total = in_shared + in_shared.T
+    pairs = np.triu(total > 0, 1)
+    return float((2 * common[pairs] / total[pairs]).mean()) if pairs.any() else float("nan")
 
 
 class _Pairs(NamedTuple):

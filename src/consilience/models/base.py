@@ -1,11 +1,13 @@
-"""What every model has: parameters, a result that is assigned once, and what can be done with it."""
+"""What every model has: parameters, a result that is assigned once, and answers that are opened in any form."""
 
 from __future__ import annotations
 
 import inspect
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NoReturn, Self, TypeVar, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
 import numpy as np
 
@@ -13,20 +15,30 @@ from ..answers.columns import Values
 from ..answers.frames import build_frame
 from ..answers.responses import Responses
 from ..arguments import check_truth
-from ..errors import NotFittedError, ParameterError, Python, Sentence, listing, quietly, shorten
-from ..inference.recipes.base import Recipe
+from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing, shorten
+from ..formats.sources import COLUMNS, open_source, read_source
+from ..inference.recipes import Recipe
 from ..inference.starts import Fitted
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..results.comparison import GraphCheck
 from ..results.fitting import fit
 from ..results.fusion import Fusion
-from ..results.notebooks import show_model
-from ..results.predicting import Applied, add_content
+from ..results.new_answers import Applied, add_content
+from ..results.source_kinds import check_kind
 from ..storage.answers import StoredResponses
+from ..tasks import find_task, need_task
 from ..tasks.base import Posed
-from .inputs import open_posed
 
 Value = TypeVar("Value")
+_PROBABILITIES = "The class probabilities are in posterior_; predict_proba(responses) gives those of other items."
+# What is meant by names of attributes that no model has, but that other packages do.
+MEANT = {
+    **dict.fromkeys(("probabilities", "probabilities_", "proba_", "probas_", "predict_proba_"), _PROBABILITIES),
+    **dict.fromkeys(("posterior", "posteriors_"), _PROBABILITIES),
+    **dict.fromkeys(("labels", "predictions_"), "The fused labels are in labels_; to_frame() has them as a table."),
+    **dict.fromkeys(("confidence", "confidence_"), "to_frame() has the confidence of each label."),
+    **dict.fromkeys(("errors_", "confusion_matrix_"), "Confusion matrices of the workers are in confusion_."),
+}
 
 
 class Found(Generic[Value]):
@@ -104,12 +116,16 @@ class Model(Fitted):
         "Groups of workers who seem to copy each other, each a list of their ids; see `worker_report`.",
     )
     comparison_ = Found(
-        lambda found: need_checked(found, found.comparison),
+        lambda found: need_fuse(found, found.comparison),
         "The comparison with majority vote, of a model that `fuse` made.",
     )
     graph_check_ = Found(
         lambda found: need_graph_check(found),
         "What a shuffled graph tells, of a model that `fuse` made with a graph.",
+    )
+    scale_check_ = Found(
+        lambda found: need_fuse(found, found.scale_check),
+        "Whether whole numbers are a scale, of a model for which `fuse` had to find out; else None.",
     )
 
     @property
@@ -127,6 +143,12 @@ class Model(Fitted):
     def adopt(self, fusion: Fusion) -> Self:
         """Take a result as that of this model; return the model itself."""
         self._fusion = fusion
+        return self
+
+    def name_source(self, kind: str | None) -> Self:
+        """Let the result be told of as one of people, functions or models; None: as it was recognised."""
+        if kind is not None:
+            self._fusion = replace(self.fusion_, source_kind=check_kind(kind))
         return self
 
     @abstractmethod
@@ -203,13 +225,12 @@ class Model(Fitted):
         return Applied(recipe, fusion, add_content(recipe, fusion, r, features, item_prior), graph, gold, engine)
 
     def read(self, responses: object) -> Posed:
-        """Return other answers, their labels written as those of the fit if these are in their normal form."""
+        """Return other answers on the scale of the fit; their labels in its spelling, if its own are normalised."""
         names = self.fusion_.names
-        if not names.normalised:
-            return open_posed(responses)
-        given = isinstance(responses, Responses)
-        posed = open_posed(responses) if given else open_posed(responses, normalise=True)
-        return posed._replace(answers=posed.answers.spelled_as(names.labels))
+        read_it = names.normalised and not isinstance(responses, Responses)
+        posed = open_posed(responses, normalise=True) if read_it else open_posed(responses)
+        answers = posed.answers.spelled_as(names.labels) if names.normalised else posed.answers
+        return posed._replace(answers=answers.scaled_as(names.classes, names.positions))
 
     def predict_proba(
         self,
@@ -256,7 +277,9 @@ class Model(Fitted):
         item_prior: object = None,
         as_frame: bool = False,
     ) -> Any:
-        """Return the labels of other items answered by the same workers, chosen as `labels_` are.
+        """Return the labels of other items answered by the same workers: the most probable class of `predict_proba`.
+
+        Models that decode sequences jointly give the most probable path.
 
         The answers of the fit are not looked at: to add answers to its items, use `update`.
 
@@ -273,11 +296,9 @@ class Model(Fitted):
         """
         check_truth("as_frame", "predict", as_frame)
         applied = self._apply(responses, graph, gold, engine, features, item_prior)
-        codes = applied.find_labels()
+        labels = applied.find_labels()
         if not as_frame:
-            return np.asarray(self.classes_[codes])
-        with quietly():  # what is to be said of these answers was said just now
-            labels = applied.find_both(codes)
+            return labels.values
         return build_frame(labels.list_columns(), applied.source.responses.backend)
 
     def score(self, responses: object, graph: object = None, gold: object = None, engine: object = None) -> float:
@@ -337,25 +358,33 @@ class Model(Fitted):
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
+    if not TYPE_CHECKING:  # to which every attribute would exist
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise the error for an attribute that is not there, with the one that is usually meant."""
+            if name not in MEANT:
+                return object.__getattribute__(self, name)  # which fails as before: a property may say why
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}. {MEANT[name]}")
+
     def __repr__(self) -> str:
         return f"{self.describe_call()}: {self._describe()}" if self.is_fitted else self.describe_call()
-
-    def _repr_html_(self) -> str:
-        return show_model(self.describe_call(), self._fusion)
 
     def _describe(self) -> str:
         found = self.fusion_
         steps = f", {found.course.n_iter} iterations" if found.course.n_iter else ""
         settled = "" if found.course.converged else " (not converged)"
+        sure = f"mean confidence {found.labelled.mean_confidence:.3f}"
+        if not found.labelled.shown:
+            sure = "too few answers to tell how sure" if found.checked else "nothing checks the answers"
         return (
             f"{found.labelled.n_items:,} items, {len(found.names.workers):,} workers, {len(found.names.classes)} "
-            f"classes{steps}{settled}; mean confidence {found.labelled.mean_confidence:.3f}"
+            f"classes{steps}{settled}; {sure}"
         )
 
 
-def need_checked(found: Fusion, value: Value) -> Value:
+def need_fuse(found: Fusion, value: Value) -> Value:
     """Return what `fuse` found of a model, if it did."""
-    if not found.checked:
+    if not found.by_fuse:
         raise NotFittedError(
             f"This {found.model} was not made by fuse: it was not compared with majority vote.",
             Sentence("Use {fuse}.", fuse=Python("consilience.fuse")),
@@ -382,3 +411,51 @@ def _brief(value: object) -> str:
 def _same(value: object, default: object) -> bool:
     # By their text, for a tuple may hold arrays, which have no one answer to ==.
     return value is default or (type(value) is type(default) and repr(value) == repr(default))
+
+
+def open_answers(source: object, **columns: Any) -> Any:
+    """Return answers in any form as what a task takes, such as `Responses`: as they are, or read.
+
+    A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
+    """
+    if isinstance(source, StoredResponses):
+        raise ParameterError(
+            "Answers on disk are only for fit and fuse, and here they must be in memory.",
+            "Read them with read_responses.",
+        )
+    if find_task(source) is None:
+        columns = {"gold": False, **columns}
+        return (
+            open_source(source, **columns) if isinstance(source, (str, os.PathLike)) else read_source(source, **columns)
+        )
+    if columns:
+        raise ParameterError(
+            f"Columns ({listing(columns)}) cannot be named for {type(source).__name__}: they are read already."
+        )
+    return source
+
+
+def as_responses(source: object, **columns: Any) -> Responses:
+    """Return answers in any form as `Responses`; see `open_posed`."""
+    return open_posed(source, **columns).answers
+
+
+def open_posed(source: object, **columns: Any) -> Posed:
+    """Return answers in any form, with the task that they belong to; see `open_answers`.
+
+    Whoever calls it cannot name columns. So errors name the function that can.
+    """
+    try:
+        opened = open_answers(source, **columns)
+    except InputError as error:
+        is_path = isinstance(source, (str, os.PathLike))
+        call = "read_responses(path, " if is_path else "Responses.from_frame(df, "
+        remedies = [_name_reader(remedy, call) for remedy in error.remedies]
+        raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
+    return need_task(opened).pose(opened)
+
+
+def _name_reader(remedy: str | Sentence, call: str) -> str | Sentence:
+    """Return a remedy with what reads answers, if it names parameters of that."""
+    is_about_reading = isinstance(remedy, Sentence) and bool(remedy.names) and COLUMNS.issuperset(remedy.names)
+    return remedy.within(call) if isinstance(remedy, Sentence) and is_about_reading else remedy

@@ -21,10 +21,12 @@ class DawidSkene(StreamingModel):
 
     Parameters
     ----------
-    workers : {"confusion", "sequential", "one-coin"}
+    workers : {"confusion", "sequential", "one-coin", "ordinal", "nominal"}
         How a worker answers: by a confusion matrix; by one for each previous answer of their own in the sequence, which
-        falls back on the plain matrix where answers are few, for answers to sequences; or by one accuracy for all
-        classes, with errors spread evenly, for few answers per worker.
+        falls back on the plain matrix where answers are few, for answers to sequences; by one accuracy for all
+        classes, with errors spread evenly, for few answers per worker; by a matrix much like that of a rater who is
+        more or less harsh, exact and careless, for ordered classes; or by one much like that of a worker who errs
+        evenly.
     estimation : {"variational", "em"}
         Variational Bayes with Dirichlet priors, or EM for the mode.
     prior : {"learn", "uniform"}, dict or array
@@ -67,7 +69,7 @@ class DawidSkene(StreamingModel):
         Class probabilities, calibrated; rows as `Responses.items`, columns as `classes_`. Items without answers have
         the class prior.
     uncalibrated_posterior_ : ndarray of shape (n_items, n_classes)
-        The posteriors of the fit, which labels come from.
+        The posteriors of the fit itself.
     classes_, workers_, answer_labels_ : ndarray
         What can be true, who answered, and what they said, as `Responses.classes`, `workers` and `labels`.
     power_ : float

@@ -1,13 +1,71 @@
-"""A fitted model as users hold it: it can be read, planned with, and updated."""
+"""A fitted model as users hold it: it can be read, planned with, and updated when more answers come.
+
+In an update all answers are joined (see `consilience.answers.joining`). Calibration, the choice of a coupling and the
+search for copies take longer than the EM loop, and a few more answers hardly change them. So they are kept while fewer
+than `SHARE` of the answers have come or changed since the last whole fit.
+
+From `LARGE` answers on, the loop also starts from what was learned until then: the parameters of workers and structure,
+and the pseudo-counts of the prior. It ends where a fit to all answers ends, after a few iterations. With fewer answers
+it starts as any fit does. That is fast, too, and EM ends in a maximum near its start: few answers have several, and a
+loop that always goes on stays at a poor one however many answers come.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple, Self, cast
 
-from ..results.previews import build_report
-from .base import Found
+import numpy as np
+
+from ..answers.arrays import Crowd
+from ..answers.blocked import drop_workers
+from ..answers.columns import Column, to_column
+from ..answers.frames import open_frame
+from ..answers.gold import Gold, match_gold
+from ..answers.joining import (
+    NOTHING,
+    Joined,
+    Retracted,
+    check_join_policy,
+    join_responses,
+    no_answers,
+    read_further,
+    tell_duplicates,
+)
+from ..answers.previews import build_report
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup
+from ..checks.register import judge
+from ..engines import open_engine
+from ..errors import InputError, NotFittedError, ParameterError, listing, plural
+from ..formats.reading import open_paths
+from ..formats.sources import as_graph, find_source, open_source, open_table
+from ..inference.learned import Before as Earlier
+from ..inference.recipes import LatentRecipe, Recipe
+from ..inference.sources import InMemory
+from ..results.comparison import explain_move
+from ..results.fitting import Asked, GoingOn, fit_source
+from ..results.fusion import Fusion
+from ..storage.answers import StoredResponses
+from ..tasks import find_task, need_task
+from ..tasks.base import TABLE, AnyTask, Refusal
+from .base import Found, Model
 from .reporting import Planning, Reporting
-from .updating import need_update, update_model
+
+# A model is fitted from the beginning when so many of the answers have come or changed.
+SHARE = 0.1
+# With so many answers, the loop starts from what was learned.
+LARGE = 500_000
+# What arrays that are given as parameters have entries for.
+_COUNTED = {
+    "prior": ("classes",),
+    "transitions": ("classes",),
+    "smoothing": ("workers", "labels", "classes"),
+    "start": ("workers", "labels", "classes"),
+}
 
 
 class FittedModel(Reporting, Planning):
@@ -78,3 +136,270 @@ class FittedModel(Reporting, Planning):
         ``update_.n_new_items`` says how many there are. The table is of the library that the answers came in.
         """
         return build_report(self.update_.columns, self.fusion_.backend)
+
+
+class Update(NamedTuple):
+    """What an update brought.
+
+    Attributes
+    ----------
+    n_answers : int
+        Answers that were added.
+    n_corrected, n_retracted, n_repeated : int
+        Answers that replaced others, that were retracted, and that were there already.
+    n_new_items, n_new_workers, n_new_labels : int
+        Items, workers and labels that were not there.
+    n_gold : int
+        Items whose known label is new, or another one.
+    n_changed : int
+        Items that were there, and have another label now.
+    kept : bool
+        Whether the power of probabilities, a coupling that is learned and groups of copies were kept.
+    columns : dict
+        The columns of the table of changes; see `changes`.
+    verdict : str or None
+        Of a model from `consilience.fuse`: in words, whether the verdict is another one, and why.
+    roles : dict
+        The column of the new table that played each role.
+    """
+
+    n_answers: int
+    n_corrected: int
+    n_retracted: int
+    n_repeated: int
+    n_new_items: int
+    n_new_workers: int
+    n_new_labels: int
+    n_gold: int
+    n_changed: int
+    kept: bool
+    columns: dict[str, Column]
+    verdict: str | None
+    roles: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Update({self.describe()})"
+
+    def describe(self) -> str:
+        """Return in words what is new, and how many labels have changed."""
+        return f"{self.describe_news()}; {plural(self.n_changed, 'label')} changed"
+
+    def describe_news(self) -> str:
+        """Return in words what is new."""
+        parts = [
+            plural(self.n_answers, "new answer"),
+            *([f"{self.n_corrected:,} corrected"] if self.n_corrected else []),
+            *([f"{self.n_retracted:,} retracted"] if self.n_retracted else []),
+            *([f"{self.n_repeated:,} there already"] if self.n_repeated else []),
+            *([plural(self.n_new_items, "new item")] if self.n_new_items else []),
+            *([plural(self.n_new_workers, "new worker")] if self.n_new_workers else []),
+            *([plural(self.n_new_labels, "new label")] if self.n_new_labels else []),
+            *([plural(self.n_gold, "new known label")] if self.n_gold else []),
+        ]
+        return ", ".join(parts)
+
+
+def need_update(found: Fusion) -> Update:
+    """Return what the last update brought, if there was one."""
+    if found.update is None:
+        raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
+    return cast(Update, found.update)
+
+
+def update_model(model: Model, responses: object, graph: object, gold: object, engine: object, duplicates: str) -> None:
+    """Add answers, known labels and edges to a fitted model, and fit it to all; see `FittedModel.update`."""
+    before, recipe = model.fusion_, model.recipe()
+    old = check_answers(before)
+    check_join_policy(duplicates)
+    if responses is None and graph is None and gold is None:
+        raise ParameterError("There is nothing to add.", "Give new answers, known labels or edges.")
+    new, retracted, task = read_batch(responses, old, duplicates)
+    refuse(task.no_joining)
+    if before.blocked is not None:
+        blocked = lookup(new.workers, to_column(before.blocked))
+        new = drop_workers(new, blocked[blocked >= 0])
+    joined = join_responses(old, new, duplicates, retracted)
+    recipe.check()
+    r = recipe.prepare(joined.responses)
+    known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
+    links = recipe.align(r, join_graph(before, r, graph))
+    going_on, asked = choose_way(recipe, before, joined, r, n_gold)
+    changed: dict[str, Any] = {}
+    with tell_news(model, r), open_engine(engine) as opened:
+        source = InMemory(r, known, task=before.task)
+        found = replace(fit_source(going_on, source, links, opened, asked), scale_check=before.scale_check)
+        if before.by_fuse:
+            # Fits that check the result start anew: what was found before would confirm itself.
+            found, changed = judge(recipe, found, source, links, opened)
+    moved = list_changes(found, joined, before)
+    compared, after = before.comparison, found.comparison
+    verdict = None if compared is None or after is None else explain_move(compared, after)
+    counts = (joined.n_added, joined.n_corrected, joined.n_retracted, joined.n_repeated)
+    n_new_labels = int((lookup(old.labels, to_column(r.labels)) < 0).sum())
+    sizes = (joined.n_new_items, joined.n_new_workers, n_new_labels, n_gold, len(moved["new_answers"]))
+    update = Update(*counts, *sizes, asked.going_on is not None, moved, verdict, new.columns)
+    model.set_params(**changed).adopt(replace(found, update=update, blocked=before.blocked, n_blocked=before.n_blocked))
+
+
+def check_answers(found: Fusion) -> Responses:
+    """Return the answers of a fit, if it can go on."""
+    if not found.in_memory:
+        raise ParameterError(
+            "A fit to answers on disk cannot go on.",
+            "Fit again, to all files. Or fit a new model batch by batch, with partial_fit.",
+        )
+    refuse(found.task.no_update)
+    if found.given.has_priors or found.guidance is not None:
+        raise ParameterError(
+            "This model was fitted with features or priors of items, which it does not keep.",
+            "Fit again, with those of all items.",
+        )
+    return found.answers
+
+
+def refuse(refusal: Refusal | None) -> None:
+    """Raise an error if a task cannot do something."""
+    if refusal is not None:
+        raise InputError(refusal.problem, refusal.remedy)
+
+
+class Batch(NamedTuple):
+    """New answers, those that they retract, and the task of the new ones."""
+
+    answers: Responses
+    retracted: Retracted = NOTHING
+    task: AnyTask = TABLE
+
+
+def read_batch(source: object, old: Responses, duplicates: str) -> Batch:
+    """Return new answers in any form, and those that they retract."""
+    if source is None:
+        return Batch(no_answers(old))
+    if isinstance(source, StoredResponses):
+        raise ParameterError("New answers must be in memory.", "Read them with read_responses.")
+    kind = find_task(source)
+    if kind is not None:
+        posed = kind.pose(source)
+        return Batch(posed.answers, task=posed.task)
+    if not isinstance(source, (str, os.PathLike)):
+        return Batch(*read_further(open_frame(source), old, duplicates))
+    path = os.fspath(source)
+    if find_source(path) is not None:  # of an annotation tool
+        with tell_duplicates():
+            opened = open_source(path, gold=False, duplicates=duplicates)
+            posed = need_task(opened).pose(opened)
+            return Batch(posed.answers, task=posed.task)
+    table, form = open_table(path)
+    return Batch(*read_further(table, old, duplicates, form))
+
+
+def read_like(model: Model, source: object) -> Responses:
+    """Return other answers, read as those of the fit were, as far as the model has them."""
+    old = model.fusion_.given.answers
+    if old is None:
+        return model.read(source).answers
+    new = read_batch(source, old, "error").answers
+    if old.silence_counts and not new.silence_counts:
+        new = replace(new, background=old.background).with_classes(old.classes)
+    return model.read(new).answers
+
+
+def join_gold(before: Fusion, joined: Joined, r: Responses, gold: object) -> tuple[Gold | None, int]:
+    """Return old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
+    new, old, classes = match_gold(open_paths(gold), r, r.classes), before.given.gold, before.names.classes
+    if old is None:
+        return new, 0 if new is None else int((new.codes >= 0).sum())
+    place = lookup(r.classes, to_column(classes))
+    known = old.codes >= 0
+    lost = np.unique(old.codes[known][place[old.codes[known]] < 0])
+    if len(lost):
+        raise InputError(
+            f"Nobody says {listing(classes[lost].tolist())} any more, which is a known label of some items.",
+            "Fit again, with the classes named.",
+        )
+    codes, judging = np.full(r.n_items, -1, np.int32), np.zeros(r.n_items, bool)
+    codes[joined.item[known]] = place[old.codes[known]]
+    judging[joined.item] = old.judging
+    if new is None:
+        return Gold(codes, judging), 0
+    told = new.codes >= 0
+    n_new = int((told & (new.codes != codes)).sum())
+    return Gold(np.where(told, new.codes, codes), np.where(told, new.judging, judging)), n_new
+
+
+def join_graph(before: Fusion, r: Responses, graph: object) -> Any:
+    """Return the old graph with further edges, over all items; what is given to a model without one stays as it is."""
+    if before.given.graph is None:
+        return graph
+    old = before.given.graph.aligned_with(before.answers.items)
+    return old.aligned_with(r.items) if graph is None else old.joined_with(as_graph(graph, r), r.items)
+
+
+def choose_way(recipe: Recipe, before: Fusion, joined: Joined, r: Responses, n_gold: int) -> tuple[Recipe, Asked]:
+    """Return the recipe of a fit that may go on from the one before, and what is asked of it."""
+    once = before.by_fuse or before.copies_count_once
+    asked = Asked(count_copies_once=once, source_kind=before.source_kind)
+    n_changes = before.n_changes + joined.n_changed
+    if not isinstance(recipe, LatentRecipe) or n_changes >= SHARE * r.n_responses or n_gold:
+        return recipe, asked
+    kept, course, calibrated = None, before.course, before.calibrated
+    if calibrated is not None and calibrated.powers and not before.by_fuse:
+        evidence = calibrated.evidence
+        if evidence is None and before.judging.value.past is not None:  # of a model that was loaded
+            evidence = before.judging.value.past.evidence
+        kept = calibrated._replace(evidence=evidence)
+    earlier = Earlier(
+        r.n_responses >= LARGE, before.names, before.learned, course.smoothing, before.coupling, before.coupling_scores
+    )
+    place = lookup(r.workers, to_column(before.names.workers))
+    groups = [sorted(place[group][place[group] >= 0].tolist()) for group in before.copies]
+    copies = sorted(group for group in groups if len(group) > 1)
+    asked = asked._replace(copies=copies, going_on=GoingOn(kept, n_changes))
+    return replace(recipe, before=earlier), asked
+
+
+def list_changes(found: Fusion, joined: Joined, before: Fusion) -> dict[str, Column]:
+    """Return the columns of a table of the items that were there, and have another label now."""
+    then, now = before.labels, found.labels
+    code = lookup(now.classes, to_column(then.classes))[then.codes]
+    old = np.flatnonzero(code != now.codes[joined.item])
+    rows = joined.item[old]
+    columns = {
+        "label_before": then.values[old],
+        "label": now.values[rows],
+        "confidence_before": then.confidence[old],
+        "confidence": now.confidence[rows],
+        "new_answers": joined.n_new[rows],
+    }
+    return now.take(rows) | {name: to_column(values) for name, values in columns.items()}
+
+
+@contextmanager
+def tell_news(model: Model, r: Crowd) -> Iterator[None]:
+    """Say what is new in an update if a parameter that fitted the answers before does not fit those of all.
+
+    An array as `start` or `prior` has entries for the workers and classes of the fit, and an update may bring others.
+    """
+    known = {"workers": model.workers_, "labels": model.answer_labels_, "classes": model.classes_}
+    try:
+        yield
+    except ParameterError as error:
+        changes = []
+        for kind in _COUNTED.get(error.keyword or "", ()):
+            before, now = known[kind], getattr(r, kind)
+            new, gone = now[lookup(before, to_column(now)) < 0], before[lookup(now, to_column(before)) < 0]
+            changes += [f"new {kind}: {listing(new.tolist())}"] if len(new) else []
+            changes += [f"{kind} that are gone: {listing(gone.tolist())}"] if len(gone) else []
+        if not changes:
+            raise
+        name = error.keyword
+        raise ParameterError(
+            f"The {name!r} parameter of {type(model).__name__} was given for the {_join_words(_COUNTED[str(name)])} of "
+            f"the fit. With this update they change ({'; '.join(changes)}).",
+            f"Give it for all of them before the update, with set_params({name}=...).",
+            keyword=name,
+        ) from error
+
+
+def _join_words(words: tuple[str, ...]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -7,21 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..answers.previews import build_report
 from ..arguments import is_number
 from ..arguments import is_whole as is_whole_number
 from ..errors import NotFittedError, ParameterError, Python, Sentence, parameter_error, plural
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
-from ..inference.recipes.base import LatentRecipe
-from ..kernels.types import Floats
+from ..inference.recipes import LatentRecipe
+from ..kernels import Floats
 from ..results.fusion import Calibrated, Fusion
-from ..results.predicting import need_guidance, need_guide
-from ..results.previews import build_report
-from ..results.streaming import fit_first, fit_next
-from ..results.tables import list_disagreements, report_classifier
+from ..results.new_answers import fit_first, fit_next, need_guidance, need_guide
+from ..results.worker_report import list_disagreements, report_classifier
 from ..storage.answers import StoredResponses
-from .base import Found
+from .base import Found, open_posed
 from .fitted import FittedModel
-from .inputs import open_posed
 
 
 def calibrated_of(found: Fusion) -> Calibrated:
@@ -69,7 +67,7 @@ class LatentModel(FittedModel):
         if calibration.given and isinstance(self.calibration, str) and self.calibration == "none":
             return "Probabilities are those of the fit, without correction, as was asked for."
         # A model from `fuse` finds it at each update.
-        is_old = not calibration.given and not found.checked
+        is_old = not calibration.given and not found.by_fuse
         return calibration.describe() + (describe_age(found) if is_old else "")
 
     @property

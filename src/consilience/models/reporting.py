@@ -1,34 +1,50 @@
-"""What fitted models tell: tables of labels, of spans and of workers, plans for what to ask next, and files."""
+"""What fitted models tell: tables of labels, of spans and of workers, plans for what to ask next, and files.
+
+Notebooks show a few figures, some labels, and a small picture.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..answers.columns import Column, to_column
+from ..answers.columns import Column, to_column, to_values
 from ..answers.frames import build_frame
+from ..answers.previews import (
+    build_report,
+    draw_histogram,
+    frame_html,
+    html_facts,
+    html_table,
+    paragraph,
+    round_figures,
+    to_word,
+)
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
-from ..checks.judging import list_findings
-from ..errors import StoreError, parameter_error
+from ..checks.register import list_findings
+from ..errors import StoreError, count_shown, join_names, parameter_error, plural
+from ..planning.forecast import MIN_GAIN, Forecast, forecast_answers
 from ..planning.next_items import list_next_items, list_stop_items
-from ..planning.next_questions import list_questions
+from ..planning.next_questions import FORESEEN, list_questions, open_round
+from ..results.explanations import Explanation, explain_item
 from ..results.findings import Finding
-from ..results.fusion import Fusion
-from ..results.label_files import write_labels
-from ..results.previews import build_report
+from ..results.fusion import Fusion, Labels
+from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
 from ..results.saving import save_fusion
-from ..results.tables import describe_answers
-from ..results.undecided import Undecided, check_confidence, count_kept, list_undecided
-from ..results.worker_report import name_copies
+from ..results.worker_report import describe_answers, name_copies
 from ..specs import Fault
-from ..tasks.mask_task import draw_masks
-from ..tasks.masks import FusedMasks, Masks
+from ..tasks.mask_arrays import FusedMasks
+from ..tasks.masks import Masks, draw_masks
 from ..tasks.span_task import collect_spans, tabulate_spans
 from ..tasks.spans import Spans
 from .base import Model
+
+# Labels that are shown.
+FIRST = 5
 
 
 def list_worker_columns(found: Fusion) -> dict[str, Column]:
@@ -36,7 +52,7 @@ def list_worker_columns(found: Fusion) -> dict[str, Column]:
     columns = describe_answers(found)
     if has_order(found):
         columns = add_falls(columns, find_drift(found))
-    return name_copies(columns, found.copies, found.names.workers)
+    return name_copies(columns, found.copies)
 
 
 class Reporting(Model):
@@ -44,6 +60,10 @@ class Reporting(Model):
 
     def to_frame(self, *, undecided: float | None = None) -> Any:
         """Return a table with one row per item: its id, label, confidence, and the probability of each class.
+
+        The label is the most probable class. Where a rule can decide otherwise, the last column is decided_by: "known
+        label", "sequence" for a label that is on the most probable path and not the most probable by itself, or "".
+        Confidence and probabilities are missing if each item has one answer and nothing else checks it.
 
         The table is of the library that the answers came in (pandas, polars), pyarrow for files and matrices.
 
@@ -92,9 +112,9 @@ class Reporting(Model):
         >>> import consilience as cs
         >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
         >>> print(fused.undecided(0.9).describe())
-        282 of 500 labels (56.4%) are kept, with a confidence of at least 0.9. By their probabilities, 3.1% of these are
-        wrong (about 8.7). Without known labels this is often too low: on seven of eight real crowds, about twice as
-        many or more were wrong.
+        282 of 500 labels (56.4%) are kept, with a confidence of at least 0.9. If workers err independently, 3.1% of
+        these are wrong (about 8.7). Real workers share errors: on 23 real crowds 10% of the labels were expected to be
+        wrong, and 20% were.
         """
         least = check_confidence(confidence, "confidence", "undecided")
         return count_kept(self.fusion_.labelled, least, self.fusion_.n_calibrating)
@@ -143,6 +163,40 @@ class Reporting(Model):
         """
         return draw_masks(self.fusion_.task, self.fusion_.labels, masks)
 
+    def explain(self, item: object) -> Explanation:
+        """Return why an item has its label: what each answer weighed, and all else that had a say.
+
+        The parts are log odds of the label against the most probable other class, with natural logarithms: 0.7 doubles
+        the odds, 2.3 makes them ten times as large. They are the class prior, the answers, what else is known of the
+        item (classifier or item prior), in a chain the rest of the sequence, in a network the neighbours, and
+        calibration. Together they are the log odds of the probabilities in `posterior_`. The parts of a `MajorityVote`
+        are shares of the votes.
+
+        Parameters
+        ----------
+        item : id, or pair of sequence and position
+            The item.
+
+        Returns
+        -------
+        Explanation
+            It prints as a table; `parts`, `log_odds` and `to_frame` have the figures.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> votes = {"item": [1, 1, 1, 2], "worker": ["ann", "bo", "cy", "ann"], "label": ["cat", "cat", "dog", "dog"]}
+        >>> print(cs.MajorityVote().fit(votes).explain(1))
+        Item 1: cat (0.667), against dog (0.333)
+        2 of 3 workers say cat.
+                        answer  share
+          ann           cat      0.33  for
+          bo            cat      0.33  for
+          cy            dog      0.33  against
+          share of cat           0.67
+        """
+        return explain_item(self.recipe(), self.fusion_, item)
+
     @property
     def findings_(self) -> list[Finding]:
         """What checks found, the most serious first: what `fuse` warns of, and what a report says of workers and items.
@@ -159,25 +213,42 @@ class Reporting(Model):
         - worker: the id.
         - answers: how many there are.
         - accuracy: share of answers that agree with the truth, weighted by the posterior before calibration.
-        - accuracy_low, accuracy_high: ends of its 95 % interval, missing for workers without answers.
+        - accuracy_low, accuracy_high: ends of its 95 % interval, missing for workers without answers. All figures
+          are missing for those none of whose answers is judged by anything else.
         - informativeness: mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
-          tells all, also for one who is always wrong in the same way.
+          tells all, also for one who is always wrong in the same way. Few answers pull it towards the crowd's, so this
+          is not the column to block workers by.
         - informativeness_low, informativeness_high: ends of its 95 % interval, missing as those of accuracy are.
-        - worst_confusion: the most frequent mistake, and its share of the answers about that truth.
-        - remarks: "few answers", "uninformative", "contrary", "one label", "near-copy of ...", "accuracy falls from ...
-          to ..."; several are separated by semicolons. Where silence is an answer, which it never is to `MajorityVote`,
-          those who speak little or say one label are judged by what they tell when they speak.
+        - chance: the probability that the answers have nothing to do with the truth, as those of one who clicks without
+          looking. The worker's own answer is left out of what each item is judged by. From 0.9 on it is safe to act
+          on. Missing where nothing can be told: for workers without an answer that anything else judges, for functions
+          with one label, in streams, and for `MajorityVote`.
+        - worst_confusion: the mistake with the highest rate, its share of the answers about that truth. Empty for
+          workers who say only one label.
+        - remarks: "few answers", "answers as if by chance", "uninformative", "contrary", "one label", "near-copy
+          (group ...)", "calls ... ... (...%)", "accuracy falls from ... to ...", "harsh by ... levels", "lenient
+          by ... levels"; several are separated by semicolons. Where silence is an answer, which it never is to
+          `MajorityVote`, those who speak little or say one label are judged by what they tell when they speak.
         - group: the number of the group of near-copies that the worker belongs to, missing for others. Workers of a
           group agree more than workers who answer independently would, given how accurate they are: at least half of
           their answers seem to be copied from each other, or from one source.
 
-        Some worker models add columns of their own.
+        Raters on a scale (``workers="ordinal"``) have five more:
+
+        - bias, bias_low, bias_high: by how many levels the answers are too high, compared with the mean of all raters,
+          and the ends of its 95 % interval. Below 0 a rater is harsh, above 0 lenient. The rater's own answer is left
+          out of what each item is judged by. Missing where chance is.
+        - spread: by how many levels the answers scatter, as a standard deviation.
+        - careless: the share of answers that might be any level.
+
+        Other worker models add columns of their own too. Figures are rounded to three digits.
 
         The table is of the library that the answers came in (pandas, polars). For others it is a `ReportTable`: an
         Arrow table that prints as a table.
         """
         found = self.fusion_
-        return build_report({"worker": to_column(found.names.workers), **list_worker_columns(found)}, found.backend)
+        columns = {"worker": to_column(found.names.workers), **round_figures(list_worker_columns(found))}
+        return build_report(columns, found.backend)
 
     def drift_report(self) -> Any:
         """Return a table with one row per worker: how accuracy changes over the order of the answers.
@@ -207,7 +278,7 @@ class Reporting(Model):
         """
         found = self.fusion_
         check_order(found)
-        columns = {"worker": to_column(found.names.workers), **tabulate_drift(find_drift(found))}
+        columns = {"worker": to_column(found.names.workers), **round_figures(tabulate_drift(find_drift(found)))}
         return build_report(columns, found.backend)
 
     def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:
@@ -238,11 +309,14 @@ class Reporting(Model):
             ) from error
         return save_fusion(self.fusion_, self.get_params(), target, answers=answers, texts=texts)
 
+    def _repr_html_(self) -> str:
+        return show_model(self.describe_call(), self._fusion)
+
 
 class Planning(Model):
     """A model that tells what to ask next."""
 
-    def next_items(self, n: int = 50) -> Any:
+    def next_items(self, n: int = 50, *, at_random: bool = False) -> Any:
         """Return a table of the items that a person should label next.
 
         The items whose probabilities have the largest entropy come first. Two of ten are drawn at random. No item is
@@ -259,6 +333,8 @@ class Planning(Model):
         ----------
         n : int, default 50
             The most items to list. Labels teach more if the model is fitted again after each ten or so.
+        at_random : bool, default False
+            Draw all items at random. Their labels tell how many of all labels are right; see `Comparison.accuracy`.
 
         Examples
         --------
@@ -270,7 +346,7 @@ class Planning(Model):
         if not (is_whole(n) and n >= 0):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
         found = self._seeded()
-        return build_report(list_next_items(found, int(n)), found.backend)
+        return build_report(list_next_items(found, int(n), at_random=at_random), found.backend)
 
     def stop_items(self, confidence: float = 0.95) -> Any:
         """Return a table of the items that are certain enough to stop paying for more answers.
@@ -323,8 +399,9 @@ class Planning(Model):
         n : int, optional
             The most questions to list. Default: 10, or as many as the budget pays for.
         workers : list, optional
-            Who may be asked; default: all workers of the fit. Workers who were not there are taken to answer as the
-            crowd does on the whole, with a warning.
+            Who may be asked; default: all workers of the fit who do not answer as if by chance. Workers who were not
+            there are taken to answer as the crowd does on the whole, with a warning. Labelling functions answer all
+            that they can, so only new workers can be asked beside them.
         budget : float, optional
             The most that all questions may cost together.
         cost : float or dict, optional
@@ -346,8 +423,86 @@ class Planning(Model):
         ['item', 'worker', 'gain', 'cost']
         """
         found = self._seeded()
-        return build_report(list_questions(found, n, workers, budget, cost, per_worker, asked), found.backend)
+        asking = open_round(found, n, workers, budget, cost, per_worker, asked)
+        return build_report(list_questions(asking), found.backend)
+
+    def forecast_answers(
+        self, workers: object = None, *, per_worker: object = None, asked: object = None, min_gain: float = MIN_GAIN
+    ) -> Forecast:
+        """Return what the next hundred answers would bring, and whether to stop asking.
+
+        It is expected how many labels these answers would correct, if the questions of `next_questions` are asked. The
+        expectation is as good as the probabilities are: errors that workers share are not seen, and no number of
+        answers corrects them.
+
+        Parameters
+        ----------
+        workers, per_worker, asked
+            As for `next_questions`.
+        min_gain : float, default 0.1
+            The least number of errors fewer for which a hundred answers are worth asking for. With less, it is time to
+            stop. On simulated crowds twice as many answers then raise the accuracy by less than .01 on average.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(500, n_workers=30, n_classes=3, answers_per_item=3, seed=1)
+        >>> forecast = cs.DawidSkene().fit(crowd.responses).forecast_answers()
+        >>> forecast.stop
+        False
+        """
+        found = self._seeded()
+        asking = open_round(found, FORESEEN, workers, None, None, per_worker, asked)
+        return forecast_answers(found, asking, min_gain)
 
     def _seeded(self) -> Fusion:
         """Return the result with the seed that the model has now: another one draws other items."""
         return replace(self.fusion_, seed=self.get_params().get("seed", 0))
+
+
+def show_model(call: str, found: Fusion | None) -> str:
+    """Return what a notebook shows of a model; `call` is how it is made."""
+    head = f'<p style="margin:.3em 0;color:inherit"><code>{escape(call)}</code></p>'
+    if found is None:
+        return frame_html(head, paragraph("Not fitted yet."))
+    if not found.in_memory:
+        ways = "write(path) writes them." if found.source is not None else "They are not in its file."
+        text = paragraph(f"Fitted to answers on disk: the labels are not in memory. {ways}")
+        return frame_html(head, html_facts(list_facts(found)), text)
+    confidence = found.labels.confidence
+    alt = "Confidence: how many labels have which"
+    picture = draw_histogram(confidence, alt) if len(confidence) and found.labels.shown else ""
+    n_more = len(confidence) - count_shown(len(confidence), FIRST)
+    rest = [paragraph(f"... {plural(n_more, 'more label')}; to_frame() has them all.")] if n_more > 0 else []
+    return frame_html(head, html_facts(list_facts(found)), picture, show_labels(found.labels), *rest)
+
+
+def list_facts(found: Fusion) -> list[tuple[str, str]]:
+    """Return the figures of a result."""
+    classes, n_items = found.names.classes, found.labelled.n_items
+    names = join_names(map(to_word, classes.tolist()), "classes_ has all")
+    facts = [
+        ("Items", f"{n_items:,}"),
+        ("Workers", f"{len(found.names.workers):,}, with {plural(int(found.n_answers.sum()), 'answer')}"),
+        ("Classes", f"{len(classes)}: {names}"),
+    ]
+    if n_items and found.told_confidence is not None:
+        facts.append(("Mean confidence", f"{found.told_confidence:.3f}"))
+    if not found.course.converged:
+        facts.append(("Iterations", f"{found.course.n_iter:,}, not converged"))
+    if found.comparison is not None:
+        compared = found.comparison
+        facts += [("Right labels", compared.describe_headline()), ("Verdict", compared.describe_test())]
+    return facts
+
+
+def show_labels(labels: Labels) -> str:
+    """Return the first labels as a table, with their confidence."""
+    first = slice(count_shown(len(labels.codes), FIRST))
+    keys = {name: to_values(column[first]).tolist() for name, column in labels.keys.items()}
+    rows = zip(*keys.values(), labels.classes[labels.codes[first]].tolist(), strict=True)
+    cells = [
+        [*(escape(to_word(value)) for value in row), f"{share:.3f}" if labels.shown else ""]
+        for row, share in zip(rows, labels.confidence[first].tolist(), strict=True)
+    ]
+    return html_table([*keys, "label", "confidence"], cells, [*(False for _ in keys), False, True])

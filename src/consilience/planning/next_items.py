@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from ..answers.columns import Column, decode_categories, to_column, to_values
-from ..answers.hashing import Hashes, combine_hashes, draw_numbers, hash_ids
+from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..answers.vocabulary import encode_in_order_of_appearance
-from ..kernels.types import Floats, Truths
+from ..kernels import Floats, Truths
 from ..results.fusion import Fusion, Labelled, Labels
+from ..results.label_files import find_open
 from ..results.parts import join_tables, view_parts
-from ..results.undecided import find_open
 
 # Every fifth entry of the list is drawn at random, from the third on.
 EVERY, FIRST = 5, 2
@@ -79,24 +79,25 @@ def rank_items(found: Fusion) -> Ranking:
     return Ranking(entropy, draws, ~known, answered, later)
 
 
-def list_next_items(found: Fusion, n: int, words: bool = False) -> dict[str, Column]:
+def list_next_items(found: Fusion, n: int, words: bool = False, at_random: bool = False) -> dict[str, Column]:
     """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known.
 
     Whatever is chosen of all items is chosen of the items of its part.
     """
+    every = 1 if at_random else EVERY
     rankings, tables = [], []
     for part in view_parts(found, with_answers=found.in_memory):
         labels, ranking = part.labels, rank_items(part)
-        rows = np.sort(choose_items(ranking, n).items)
+        rows = np.sort(choose_items(ranking, n, every).items)
         texts = part.task.show(rows) if words else None
         tables.append(
             labels.take(rows)
             | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
             | {"random": to_column(np.zeros(len(rows), bool)), "fused_label": to_column(labels.values[rows])}
-            | {"confidence": to_column(labels.confidence[rows]), "entropy": to_column(ranking.entropy[rows])}
+            | {"confidence": to_column(labels.shown_confidence[rows]), "entropy": to_column(ranking.entropy[rows])}
         )
         rankings.append([column[rows] for column in ranking])
-    chosen = choose_items(Ranking(*(np.concatenate(columns) for columns in zip(*rankings, strict=True))), n)
+    chosen = choose_items(Ranking(*(np.concatenate(columns) for columns in zip(*rankings, strict=True))), n, every)
     columns = {name: column.take(chosen.items) for name, column in join_tables(tables).items()}
     return columns | {"random": to_column(chosen.drawn)}
 
@@ -140,11 +141,11 @@ def find_peaks(entropy: Floats, draws: Hashes, sequence: NDArray[np.integer]) ->
     return peak
 
 
-def choose_items(ranking: Ranking, n: int) -> Chosen:
-    """Return at most n of the items whose label is unknown."""
+def choose_items(ranking: Ranking, n: int, every: int = EVERY) -> Chosen:
+    """Return at most n of the items whose label is unknown. Of so many, one is drawn at random."""
     entropy, draws, unknown, answered, later = ranking
     n = min(n, int(unknown.sum()))
-    at_random = np.arange(n) % EVERY == FIRST
+    at_random = np.arange(n) % every == FIRST % every
     pool = np.flatnonzero(unknown & answered)
     drawn = pool[np.argsort(draws[pool], kind="stable")[: at_random.sum()]]
     at_random[np.flatnonzero(at_random)[len(drawn) :]] = False  # there may be fewer to draw from
@@ -168,6 +169,6 @@ def list_stop_items(labelled: Labelled, least: float) -> dict[str, Column]:
 
 def pick_certain(labels: Labels, least: float) -> dict[str, Column]:
     """Return the items of a part that are certain enough, with their labels."""
-    confidence = labels.confidence
+    confidence = labels.shown_confidence
     rows = np.flatnonzero(~find_open(confidence, least))
     return labels.take(rows) | {"label": to_column(labels.values[rows]), "confidence": to_column(confidence[rows])}

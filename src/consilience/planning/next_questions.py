@@ -46,17 +46,18 @@ from scipy.special import entr
 
 from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.frames import open_frame
-from ..answers.hashing import Hashes, draw_numbers, hash_ids
+from ..answers.random_choices import Hashes, draw_numbers, hash_ids
 from ..answers.tables import Table
 from ..answers.vocabulary import join_values, lookup
 from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..inference.sources import OnDisk, number_groups
-from ..kernels.types import Codes, Floats, read_only
+from ..kernels import Codes, Floats, read_only
 from ..memory import NUMBER, require_memory
 from ..results.fusion import Fusion
 from ..results.parts import view_items, view_parts
-from ..storage.sampling import pick_sample
+from ..results.worker_report import Suspected
+from ..storage.answers import pick_sample
 from .next_items import hash_keys
 
 MOST_OUTCOMES = 256
@@ -70,6 +71,8 @@ LEAST_SHARING = 16
 N_QUESTIONS = 10
 # For a list of n questions, so many times n items are looked at, but n are enough if these are many.
 N_TIMES, ENOUGH = 4, 20_000
+# What so many further answers would bring is foreseen; see `consilience.planning.forecast`.
+FORESEEN = 100
 # A worker has at most so many times the questions that an even share would be, if nothing is said.
 SPREAD = 4
 # Costs that differ by rounding only are the same.
@@ -189,17 +192,25 @@ class Survey(NamedTuple):
         return top[self.best[top] > 0]
 
 
-def list_questions(
+class Round(NamedTuple):
+    """A round of questions: what is asked for, who may be asked, and the items to ask about, in memory."""
+
+    wish: Wish
+    crew: Crew
+    part: Fusion
+
+
+def open_round(
     found: Fusion,
-    n: object,
-    workers: object,
-    budget: object,
-    cost: object,
-    per_worker: object,
-    asked: object,
+    n: object = None,
+    workers: object = None,
+    budget: object = None,
+    cost: object = None,
+    per_worker: object = None,
+    asked: object = None,
     barred: object = None,
-) -> dict[str, Column]:
-    """Return the columns of `Model.next_questions`; pairs that are barred cannot be asked, and no answer will come."""
+) -> Round:
+    """Check what is asked for; pairs that are barred cannot be asked, and no answer will come."""
     most, paid = check_limits(n, budget)
     crew = gather_crew(found, workers, cost, per_worker)
     before, never = (open_pairs(found, each, name) for each, name in ((asked, "asked"), (barred, "barred")))
@@ -210,7 +221,12 @@ def list_questions(
     confusion = everybody.confusion[order]
     matrices = confusion, entr(confusion).sum(axis=2), everybody.cost[order]
     wish = Wish(everybody, order, rank, matrices, limit_list(found, everybody, most, paid), paid, before, never)
-    part = found if found.in_memory else bring_candidates(found, wish)
+    return Round(wish, crew, found if found.in_memory else bring_candidates(found, wish))
+
+
+def list_questions(asking: Round) -> dict[str, Column]:
+    """Return the columns of `Model.next_questions`."""
+    wish, crew, part = asking
     chosen = choose_questions(part, wish)
     columns = part.labels.take(chosen.items)
     columns["worker"] = to_column(crew.ids[chosen.workers])
@@ -230,8 +246,8 @@ def check_limits(n: object, budget: object) -> tuple[int | None, float]:
 
 
 def gather_crew(fused: Fusion, workers: object, cost: object, per_worker: object) -> Crew:
-    """Return the workers who may be asked, with what is known of them."""
-    ids = fused.names.workers if workers is None else _read_ids(workers)
+    """Return the workers who may be asked, with what is known of them; by default all who do not answer by chance."""
+    ids = find_askable(fused) if workers is None else _read_ids(workers)
     known = lookup(fused.names.workers, to_column(ids))
     if (known < 0).any():
         warn(
@@ -240,15 +256,10 @@ def gather_crew(fused: Fusion, workers: object, cost: object, per_worker: object
                 f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
             )
         )
-    if fused.crowd.silence_counts:
+    if fused.source_kind == "functions" or fused.crowd.silence_counts:
         ids, known = ids[known < 0], known[known < 0]
         if not len(ids):
-            raise ParameterError(
-                "Silence counts as an answer here, so every worker has answered every item.",
-                Sentence("Name new workers with {workers}."),
-                "Or fit to answers that were read without abstain='answer'.",
-                keyword="workers",
-            )
+            raise nobody_to_ask(fused)
     confusion = fused.learned.confusion[known]
     if (known < 0).any():
         confusion[known < 0] = fused.learned.crowd[0].T
@@ -258,6 +269,22 @@ def gather_crew(fused: Fusion, workers: object, cost: object, per_worker: object
         are_counts = _by_worker("per_worker", per_worker, ids, "next_questions", "a whole number >= 0", _is_count)
         limits = np.minimum(are_counts, np.iinfo(np.int32).max).astype(np.int64)
     return Crew(ids, np.ascontiguousarray(confusion), costs, limits, _number_alike(fused, known), known)
+
+
+def find_askable(fused: Fusion) -> Values:
+    """Return the workers who do not answer as if by chance."""
+    suspected = Suspected.of(fused)
+    return fused.names.workers if suspected is None else np.asarray(fused.names.workers[~suspected.accused])
+
+
+def nobody_to_ask(fused: Fusion) -> ParameterError:
+    """Return the error where all who could be asked have said what they can."""
+    problem = "Silence counts as an answer here, so every worker has answered every item."
+    remedy = "Or fit to answers that were read without abstain='answer'."
+    if fused.source_kind == "functions":
+        problem = "Labelling functions answer all that they can, so there is nothing to ask them."
+        remedy = "Or if people gave the answers, fuse them with source_kind='people'."
+    return ParameterError(problem, Sentence("Name new workers with {workers}."), remedy, keyword="workers")
 
 
 def _number_alike(fused: Fusion, known: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -353,9 +380,10 @@ def count_looked_at(n: int) -> int:
 def bring_candidates(found: Fusion, wish: Wish) -> Fusion:
     """Return a result on disk as if it were of the items to look at alone, or of their sequences."""
     assert isinstance(found.source, OnDisk)
-    s, n = found.source.answers, wish.n + (0 if wish.asked is None else wish.asked.n_rows)
+    n_asked = 0 if wish.asked is None else wish.asked.n_rows
+    s, n = found.source.answers, max(wish.n, FORESEEN) + n_asked
     wanted, tops = {}, []
-    for number, part in zip(s.filled(), view_parts(found), strict=True) if wish.n else ():
+    for number, part in zip(s.filled(), view_parts(found), strict=True):
         survey = look_at(part, wish)
         if survey is None:
             continue

@@ -3,7 +3,7 @@
 The package is not called `report`: a module of that name would take the place of the function `consilience.report`.
 
 `page` has these two functions and fills the templates. `subject` is what a report is about. `overview` is the first
-screen, and the other modules work out what sections show: sums over the data, and a few examples. `charts` draws.
+screen, and answers and probabilities in sums. The other modules work out what further sections show. `charts` draws.
 
 A new section is a function of a `Subject` that returns what is shown, and a line in the register `SECTIONS`. If what it
 returns is a `Plain`, with words, charts and tables, it needs nothing else. Otherwise there is a template of its name in
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import answers, changes, items, overview, sequences, workers
+from . import changes, items, overview, sequences, workers
 from .charts import Chart
 from .subject import Subject
 
@@ -46,10 +46,10 @@ class Section(NamedTuple):
 SECTIONS: dict[str, Section] = {
     "attention": Section("What needs attention", "Attention", overview.list_notes),
     "changes": Section("What the known labels changed", "Known labels", changes.find_changes),
-    "answers": Section("Answers", "Answers", answers.describe_answers, "See the answers"),
     "workers": Section("Workers", "Workers", workers.describe_workers, "See the workers"),
-    "confidence": Section("Confidence", "Confidence", answers.describe_confidence),
+    "confidence": Section("Confidence", "Confidence", overview.describe_confidence),
     "vote": Section("Compared with majority vote", "Majority vote", items.compare_labels),
+    "answers": Section("Answers", "Answers", overview.describe_answers, "See the answers"),
     "sequences": Section("Sequences", "Sequences", sequences.describe_sequences),
     "network": Section("Network", "Network", sequences.describe_network, "See the network"),
     "uncertain": Section("Least certain items", "Least certain", items.list_uncertain),
@@ -67,15 +67,16 @@ class Kind(NamedTuple):
 # The charts that can be drawn one by one.
 CHARTS: dict[str, Kind] = {
     "workers": Kind(lambda subject: workers.draw_workers(workers.tabulate(subject)), "no worker has an answer"),
+    "raters": Kind(lambda subject: workers.draw_raters(workers.tabulate(subject)), "the answers are no ratings"),
     "confusion": Kind(workers.draw_confusion, "there is only one class"),
-    "confidence": Kind(answers.draw_confidence),
-    "classes": Kind(answers.draw_classes),
-    "agreement": Kind(answers.draw_agreement, "no item has two answers"),
-    "answers_per_item": Kind(answers.draw_per_item, "all items have the same number of answers"),
-    "answers_per_worker": Kind(answers.draw_per_worker, "all workers gave the same number of answers"),
+    "confidence": Kind(overview.draw_confidence, "nothing checks the answers, or a check has failed"),
+    "classes": Kind(overview.draw_classes),
+    "agreement": Kind(overview.draw_agreement, "no item has two answers"),
+    "answers_per_item": Kind(overview.draw_per_item, "all items have the same number of answers"),
+    "answers_per_worker": Kind(overview.draw_per_worker, "all workers gave the same number of answers"),
     "reliability": Kind(
-        answers.draw_by_gold,
-        f"it needs {answers.LEAST_KNOWN} known labels that were drawn at random, and a fit without features",
+        changes.draw_by_gold,
+        f"it needs {changes.LEAST_KNOWN} known labels that were drawn at random, and a fit without features",
     ),
     "transitions": Kind(sequences.draw_transitions, "only those of HiddenMarkov have it"),
 }

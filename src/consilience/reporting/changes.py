@@ -1,123 +1,69 @@
-"""What known labels changed: the same fit without them, beside the one with them.
-
-The crowd alone is what the model says with the same parameters and answers, and without known labels. For this it is
-fitted again, once, from the same start. The coupling of neighbours and groups of near-copies are taken as found. What
-was known of the items beside their answers is not kept with a model: where the probabilities show that there was
-something, nothing is compared.
-"""
+"""What known labels changed: the same fit without them, beside the one with them; and how it is judged by them."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from ..answers.columns import to_values
-from ..errors import plural, quietly
-from ..inference.sources import InMemory
-from ..kernels.types import Floats
-from ..models.base import Model
-from ..models.latent import LatentModel
-from ..results.fitting import Asked, fit
+from ..errors import join_names, plural
+from ..kernels import Floats
+from ..metrics.probabilities import reliability_curve
 from ..results.fusion import Fusion
-from ..results.predicting import Applied
-from ..results.tables import describe_answers
-from ..results.worker_report import FEW_ANSWERS
-from .answers import LEAST_KNOWN
-from .subject import Subject, to_name
+from ..results.worker_report import FEW_ANSWERS, describe_answers
+from .charts import Chart, Plain, Table, draw_reliability
+from .subject import Subject
 
-# With more answers and edges a second fit would take too long: so many take about ten seconds on two cores.
-MOST_ANSWERS = 10_000_000
+# Fewer known labels than this say little about probabilities.
+LEAST_KNOWN = 20
 # Workers and items that are listed, and the least change of an accuracy that is.
 MOST_WORKERS, MOST_ITEMS, LEAST_CHANGE = 5, 10, 0.01
-# Posteriors of the fit and of its own parameters differ by less, unless something else was known of the items. In
-# networks they are found step by step, and only nearly the same.
-SAME, NEARLY_SAME = 1e-6, 0.05
-# Labels of at least this confidence are called sure, and so many are named that known labels contradict.
-SURE, MOST_NAMED = 0.95, 5
+# Labels of at least this confidence are called sure.
+SURE = 0.95
 
 
-class Moved(NamedTuple):
-    """A worker whose accuracy is judged in another way."""
-
-    name: str
-    before: float
-    after: float
-
-
-class Relabelled(NamedTuple):
-    """An item of unknown label that has another label because of the known ones."""
-
-    name: str
-    before: str
-    after: str
-    confidence: float
-
-
-class Changes(NamedTuple):
-    """What known labels changed."""
-
-    words: list[str]
-    cautions: list[str]  # what to check, and what not to rely on
-    workers: list[Moved]
-    items: list[Relabelled]
-    more: int  # items that are not listed
-
-
-def find_changes(subject: Subject) -> Changes | None:
+def find_changes(subject: Subject) -> Plain | None:
     """Return what known labels changed; None if none are known, or if not all items are here."""
     n_known = int(subject.is_known.sum())
     if not n_known or subject.is_sample:
         return None
     known = f"{plural(n_known, 'label')} {'is' if n_known == 1 else 'are'} known."
-    obstacle = find_obstacle(subject)
-    if obstacle:
-        return Changes(
-            [f"{known} What {'it' if n_known == 1 else 'they'} changed is not shown: {obstacle}."], [], [], [], 0
-        )
-    alone, found = fit_alone(subject.model), subject.fusion
-    before, after = alone.labels.codes, subject.codes
-    changed = np.flatnonzero((before != after) & ~subject.is_known)
-    words = [known, *describe_labels(subject, before, len(changed)), *describe_power(found, alone)]
-    words += [*describe_accuracy(subject, before), *describe_expected(found, alone)]
-    cautions = [*describe_contradictions(subject, alone), *describe_caution(found, alone)]
-    listed = changed[np.argsort(-subject.confidence[changed], kind="stable")[:MOST_ITEMS]]
-    items = [
-        Relabelled(
-            subject.name_of(i), subject.classes[before[i]], subject.classes[after[i]], float(subject.confidence[i])
-        )
-        for i in listed.tolist()
-    ]
-    return Changes(words, cautions, list_moved(subject, alone), items, len(changed) - len(items))
+    alone, found = subject.alone, subject.fusion
+    if isinstance(alone, str):
+        return Plain([f"{known} What {'it' if n_known == 1 else 'they'} changed is not shown: {alone}."])
+    before = alone.labels.codes
+    changed = np.flatnonzero((before != subject.codes) & ~subject.is_known)
+    words = [known, *describe_labels(subject, before, len(changed))]
+    more = [*describe_power(found, alone), *describe_accuracy(subject, before)]
+    if subject.told_confidence is not None:
+        words += describe_contradictions(subject, alone)
+        more += [*describe_expected(found, alone), *describe_caution(found, alone)]
+    tables = list_moved(subject, alone), list_relabelled(subject, before, changed)
+    return Plain(words, tables=[table for table in tables if table.rows], more=more)
 
 
-def find_obstacle(subject: Subject) -> str:
-    """Return why the fit without known labels cannot be compared; nothing if it can."""
-    model, r = subject.model, subject.responses
-    n_edges = 0 if subject.graph is None else subject.graph.n_edges
-    if r.n_responses + n_edges > MOST_ANSWERS:
-        return "there are so many answers that a second fit would take too long"
-    if isinstance(model, LatentModel):
-        with quietly():
-            applied = Applied(model.recipe(), model.fusion_, InMemory(r), subject.graph, subject.known_labels)
-            posterior = applied.infer()
-        limit = SAME if subject.graph is None else NEARLY_SAME
-        if np.abs(posterior - model.fusion_.labels.fitted).max() > limit:
-            return "the fit knew more of the items than their answers, and this is not kept with the model"
-    return ""
+def draw_by_gold(subject: Subject) -> Chart | None:
+    """Return how often labels of the crowd alone are right, by their confidence; None if few labels are known.
 
-
-def fit_alone(model: Model) -> Fusion:
-    """Return what the same model finds without known labels."""
-    parameters: dict[str, object] = {"callback": None} if "callback" in model.get_params() else {}
-    if model.get_params().get("coupling") == "learn":
-        parameters["coupling"] = model.fusion_.coupling
-    found = model.fusion_
-    asked = Asked(found.copies, found.copies_count_once)
-    with quietly():
-        return fit(model.fresh(**parameters).recipe(), found.answers, found.given.graph, asked=asked)
+    A fit that knows them has judged the workers by them. Only labels of items that were drawn at random count.
+    """
+    gold = subject.gold
+    if gold is None or subject.is_sample or gold.judging.sum() < LEAST_KNOWN:
+        return None
+    alone = subject.alone
+    rows = np.flatnonzero(gold.judging & subject.is_answered)
+    if isinstance(alone, str) or len(rows) < LEAST_KNOWN:
+        return None
+    posterior, truth = alone.labels.posterior[rows], gold.codes[rows]
+    accuracy, confidence = np.mean(alone.labels.codes[rows] == truth), alone.labels.confidence[rows].mean()
+    judged = (
+        f"Without known labels, {accuracy:.1%} of {plural(len(rows), 'label')} are right, with a mean confidence of "
+        f"{confidence:.1%}."
+    )
+    curve = reliability_curve(truth, posterior, np.arange(posterior.shape[1]), bins=10, adaptive=True)
+    title = "Confidence without known labels, and how often it is right"
+    return draw_reliability(title, judged, curve.confidence, curve.accuracy, curve.n_items)
 
 
 def describe_labels(subject: Subject, before: NDArray[np.int64], n_changed: int) -> list[str]:
@@ -192,14 +138,13 @@ def describe_contradictions(subject: Subject, alone: Fusion) -> list[str]:
     named = [
         f"{subject.name_of(i)} (known {subject.classes[known[i]]}, crowd {subject.classes[before[i]]} "
         f"{confidence[i]:.1%})"
-        for i in rows[:MOST_NAMED].tolist()
+        for i in rows.tolist()
     ]
-    more = f" and {len(rows) - MOST_NAMED:,} more" if len(rows) > MOST_NAMED else ""
     one = len(rows) == 1
     what = "The known label of 1 item contradicts a label" if one else f"Known labels of {len(rows):,} items contradict"
     labels = "" if one else " labels"
     check = "Check it." if one else "Check these."
-    return [f"{what}{labels} of which the crowd was at least {SURE:.0%} sure: {', '.join(named)}{more}. {check}"]
+    return [f"{what}{labels} of which the crowd was at least {SURE:.0%} sure: {join_names(named)}. {check}"]
 
 
 def describe_caution(found: Fusion, alone: Fusion) -> list[str]:
@@ -227,14 +172,30 @@ def find_interval(n_right: int, n: int) -> tuple[float, float]:
     return low, high
 
 
-def list_moved(subject: Subject, alone: Fusion) -> list[Moved]:
+def list_moved(subject: Subject, alone: Fusion) -> Table:
     """Return the workers with some answers whose accuracy moved most, as far as it moved by a percentage point."""
     before, after = find_accuracy(alone), find_accuracy(subject.fusion)
     moved = np.where(subject.fusion.n_answers >= FEW_ANSWERS, np.nan_to_num(np.abs(after - before)), 0.0)
     order = np.argsort(-moved, kind="stable")[:MOST_WORKERS]
-    return [
-        Moved(to_name(subject.workers[m]), float(before[m]), float(after[m])) for m in order if moved[m] >= LEAST_CHANGE
+    rows = [(subject.workers[m], f"{before[m]:.1%}", f"{after[m]:.1%}") for m in order if moved[m] >= LEAST_CHANGE]
+    return Table("Workers whose accuracy moved most", rows, ("Worker", "Crowd alone", "Now"))
+
+
+def list_relabelled(subject: Subject, before: NDArray[np.int64], changed: NDArray[np.int64]) -> Table:
+    """Return the surest of the items of unknown label that have another label because of the known ones."""
+    listed = changed[np.argsort(-subject.confidence[changed], kind="stable")[:MOST_ITEMS]]
+    rows = [
+        (
+            subject.name_of(i),
+            subject.classes[before[i]],
+            subject.classes[subject.codes[i]],
+            *([] if subject.told_confidence is None else [f"{subject.confidence[i]:.0%}"]),
+        )
+        for i in listed.tolist()
     ]
+    columns = ("Item", "Crowd alone", "Now", *([] if subject.told_confidence is None else ["Confidence"]))
+    which = ", the surest of them" if len(changed) > len(rows) else ""
+    return Table(f"Other labels that changed{which}", rows, columns)
 
 
 def find_accuracy(found: Fusion) -> Floats:

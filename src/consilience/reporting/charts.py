@@ -12,8 +12,10 @@ it does not know, such as CSS variables.
 from __future__ import annotations
 
 import copy
+import math
 import os
 import re
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,10 +32,11 @@ from numpy.typing import NDArray
 from ..arguments import check_truth, to_path
 from ..errors import MissingDependencyError, parameter_error
 from ..formats.writing import replace_file
-from ..kernels.types import Floats
+from ..kernels import Floats
 
 # Colours, by what they mean.
 INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "var(--accent)", "var(--other)"
+CARE = "var(--care)"
 # Text in the colour of INK can be read on it.
 HEAT = "var(--heat)"
 PAPER = "var(--paper)"  # behind a chart in a file
@@ -44,13 +47,14 @@ COLOURS = {
     LINE: ("#e1e6eb", "#2c3640"),
     ACCENT: ("#1f6f8b", "#7cc6dd"),
     OTHER: ("#a9b4bf", "#5f6c79"),
+    CARE: ("#8a5a00", "#e6b450"),
     HEAT: ("#6cb2ca", "#1d6a85"),
     PAPER: ("#ffffff", "#12171d"),
 }
 LIGHT, DARK = ({name: pair[tone] for name, pair in COLOURS.items()} for tone in (0, 1))
 # What they are in a notebook, where all follow from the colour of the text around the chart.
 _NOTEBOOK = (
-    "--ink:currentColor;--muted:currentColor;--line:rgba(128,128,128,.35);--other:#98a4b0;"
+    "--ink:currentColor;--muted:currentColor;--line:rgba(128,128,128,.35);--other:#98a4b0;--care:#b97a10;"
     "--accent:color-mix(in srgb,currentColor 30%,#3a8fb7);"
     "--heat:rgba(58,143,183,.6)"
 )
@@ -59,9 +63,11 @@ WIDTH = 400
 UNIT = {"domain": [0, 1]}
 QUARTERS = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1]}
 # A row of a chart with one row for each of several things.
-ROW = 22
+ROW = 20
 # A cell of a heat map must be so wide to have a number in it.
 LEAST_SIDE = 28
+# With more rows, only the shares that stand out have a number.
+FEW_ROWS = 6
 # The most that a label of an axis takes.
 LABEL = 130
 FONT = "system-ui, sans-serif"
@@ -165,11 +171,12 @@ class Table(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """What a section shows that needs no template of its own: paragraphs, charts and tables, in this order."""
+    """What a section shows that needs no template of its own: sentences, charts, and to unfold tables and more."""
 
     words: Sequence[str] = ()
     charts: Sequence[Chart] = ()
     tables: Sequence[Table] = ()
+    more: Sequence[str] = ()
 
 
 def colour(svg: str, palette: Mapping[str, str]) -> str:
@@ -286,7 +293,7 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
     beside = {"tickCount": n_ticks, "labelExpr": "format(datum.value, '~s')"}
     figure = {
         "width": WIDTH,
-        "height": 170,
+        "height": 140,
         "data": {"values": [{"name": name, "count": count} for name, count in table]},
         "mark": {"type": "bar", "color": ACCENT, "cornerRadiusEnd": 2},
         "encoding": {
@@ -295,13 +302,6 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
         },
     }
     return Chart(title, alt, figure, (x, y), table)
-
-
-def draw_distribution(title: str, alt: str, shares: Floats, x: str, y: str) -> Chart:
-    """Return how many numbers from 0 to 1 fall into each of twenty bins, from the first that is not empty."""
-    names, counts = bin_shares(shares, 20)
-    first = next((n for n, count in enumerate(counts) if count), 0)
-    return draw_bars(title, alt, names[first:], counts[first:], x, y)
 
 
 def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Floats]) -> Chart:
@@ -314,7 +314,7 @@ def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Fl
     ]
     colours = {"domain": kinds, "range": [OTHER, ACCENT][-len(kinds) :]}
     figure = {
-        **_lying(names, rows, step=11),
+        **_lying(names, rows, step=9),
         "mark": {"type": "bar", "cornerRadiusEnd": 2},
         "encoding": {
             "y": _name("name", scale={"paddingInner": 0.35}),
@@ -344,12 +344,12 @@ def draw_heat(
     shaded: Spec = {"mark": {"type": "rect", "color": HEAT}, "encoding": {"fillOpacity": shade}}
     written: Spec = {
         "mark": {"type": "text", "fontSize": 12},
-        "transform": [{"filter": "datum.share >= 0.005"}],
+        "transform": [{"filter": f"datum.share >= {0.005 if len(rows) <= FEW_ROWS else 0.045}"}],
         "encoding": {"text": _measure("share", format=".0%"), "color": {"value": INK}},
     }
     figure = {
         "width": {"step": side},
-        "height": {"step": min(side, 30)},
+        "height": {"step": min(side, 26)},
         "data": {"values": cells},
         "encoding": {"y": _name("row", y, beside), "x": _name("column", x, above)},
         "layer": [shaded, written] if side >= LEAST_SIDE else [shaded],
@@ -358,25 +358,61 @@ def draw_heat(
     return Chart(title, alt, figure, (y, *columns), table)
 
 
-def draw_intervals(title: str, alt: str, names: Sequence[str], values: Floats, low: Floats, high: Floats) -> Chart:
-    """Return a point with its interval for each name, on a scale from 0 to 1."""
-    rows = [
-        {"name": name, "value": float(v), "low": float(a), "high": float(b)}
-        for name, v, a, b in zip(names, values.round(4), low.round(4), high.round(4), strict=True)
+# A name, a value, the ends of its interval, and a remark.
+Interval = tuple[str, float, float, float, str]
+
+
+def draw_shares_right(title: str, alt: str, rows: Sequence[Interval]) -> Chart:
+    """Return the accuracy of each name with its interval, on a scale that ends at 1."""
+    start = min(0.75, math.floor(4 * min((low for _, _, low, _, _ in rows), default=0)) / 4)
+    figure = _draw_intervals(rows, (start, 1.0), {"format": "%", "tickCount": 5})
+    table = [(name, f"{value:.1%}", f"{low:.1%} to {high:.1%}") for name, value, low, high, _ in rows]
+    return Chart(title, alt, figure, ("Worker", "Accuracy", "95% interval"), table)
+
+
+def draw_biases(title: str, alt: str, rows: Sequence[Interval]) -> Chart:
+    """Return the bias of each name with its interval, on a scale with 0 in the middle."""
+    reach = math.ceil(2 * max((max(-low, high) for _, _, low, high, _ in rows), default=1)) / 2
+    figure = _draw_intervals(
+        rows, (-reach, reach), {"tickCount": 5, "labelExpr": "datum.value ? format(datum.value, '+~f') : '0'"}
+    )
+    table = [(name, f"{value:+.2f}", f"{low:+.2f} to {high:+.2f}") for name, value, low, high, _ in rows]
+    return Chart(title, alt, figure, ("Rater", "Bias in levels", "95% interval"), table)
+
+
+def _draw_intervals(rows: Sequence[Interval], domain: tuple[float, float], axis: Spec) -> Spec:
+    """Return a point with its interval for each name; those with a remark are coloured."""
+    names, middle = [name for name, *_ in rows], sum(domain)
+    values = [
+        {"name": name, "value": round(value, 4), "low": round(low, 4), "high": round(high, 4), "remark": remark}
+        for name, value, low, high, remark in rows
     ]
-    rule = {"type": "rule", "color": ACCENT, "strokeWidth": 4, "opacity": 0.35, "strokeCap": "round"}
-    ends = {"x": _measure("low", scale=UNIT, axis=QUARTERS), "x2": {"field": "high"}}
-    point = {"type": "point", "filled": True, "size": 55, "color": ACCENT, "opacity": 1}
-    figure = {
-        **_lying(names, rows, step=ROW),
-        "encoding": {"y": _name("name")},
+    scale = {"domain": list(domain)}
+    rule = {"type": "rule", "strokeWidth": 4, "opacity": 0.35, "strokeCap": "round"}
+    point = {"type": "point", "filled": True, "size": 50, "opacity": 1}
+    return {
+        **_lying(names, values, step=ROW),
+        "encoding": {
+            "y": _name("name"),
+            "color": {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT},
+        },
         "layer": [
-            {"mark": rule, "encoding": ends},
-            {"mark": point, "encoding": {"x": _measure("value", scale=UNIT)}},
+            {"mark": rule, "encoding": {"x": _measure("low", scale=scale, axis=axis), "x2": {"field": "high"}}},
+            {"mark": point, "encoding": {"x": _measure("value", scale=scale)}},
+            # On the side of the interval where there is more room.
+            _tell("high", f"datum.low + datum.high < {middle}", {"align": "left", "dx": 8}),
+            _tell("low", f"datum.low + datum.high >= {middle}", {"align": "right", "dx": -8}),
         ],
     }
-    table = [(name, f"{v:.1%}", f"{a:.1%} to {b:.1%}") for name, v, a, b in zip(names, values, low, high, strict=True)]
-    return Chart(title, alt, figure, ("Worker", "Accuracy", "95% interval"), table)
+
+
+def _tell(end: str, where: str, place: Spec) -> Spec:
+    """Return a layer with the remarks, at one end of the interval."""
+    return {
+        "transform": [{"filter": f"datum.remark && {where}"}],
+        "mark": {"type": "text", "fontSize": 12, "color": CARE, **place},
+        "encoding": {"x": _measure(end), "text": {"field": "remark"}},
+    }
 
 
 def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats, counts: NDArray[np.int64]) -> Chart:
@@ -388,8 +424,8 @@ def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats,
     points, diagonal = {"values": rows}, {"values": [{"confidence": end, "accuracy": end} for end in (0, 1)]}
     size = _measure("items", legend=None, scale={"range": [30, 250]})
     figure = {
-        "width": 260,
-        "height": 260,
+        "width": 220,
+        "height": 170,
         "encoding": {
             "x": _measure("confidence", "Confidence", scale=UNIT, axis=QUARTERS),
             "y": _measure("accuracy", "Share of right labels", scale=UNIT, axis=QUARTERS),
@@ -408,26 +444,35 @@ def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats,
     return Chart(title, alt, figure, ("Mean confidence", "Share of right labels", "Items"), table)
 
 
-def bin_counts(values: NDArray[np.int64], most: int = 16) -> tuple[list[str], list[int]]:
-    """Return how often whole numbers occur, in at most so many bins: single numbers where that is possible.
+def bin_counts(values: NDArray[np.int64], most: int = 12) -> tuple[list[str], list[int]]:
+    """Return how often whole numbers occur, in at most so many bins: single numbers, equal bins, or growing ones.
+
+    Bins grow if most of the numbers would fall into the first of equal bins, as where few workers give most answers.
 
     >>> bin_counts(np.array([1, 1, 3]))
     (['1', '2', '3'], [2, 0, 1])
-    >>> bin_counts(np.array([0, 99]), 3)
-    (['0-39', '40-79', '80-119'], [1, 0, 1])
+    >>> bin_counts(np.array([0, 61, 99]), 3)
+    (['0-49', '50-99'], [1, 2])
+    >>> bin_counts(np.array([1, 2, 3, 4, 5, 900]))[0]
+    ['1', '2-4', '5-9', '10-19', '20-49', '50-99', '100-199', '200-499', '500-999']
     """
     if not len(values):
         return [], []
     low, high = int(values.min()), int(values.max())
-    width = 1
-    for width in (step * 10**power for power in range(15) for step in (1, 2, 4, 5)):
-        first = low if width == 1 else low // width * width
-        if (high - first) // width < most:
-            break
-    n_bins = (high - first) // width + 1
-    counts = np.bincount((values - first) // width, minlength=n_bins)
-    starts = [first + n * width for n in range(n_bins)]
-    names = [f"{start:,}" if width == 1 else f"{start:,}-{start + width - 1:,}" for start in starts]
+    rounds = [step * 10**power for power in range(18) for step in (1, 2, 5)]
+    width = next(width for width in rounds if high // width - low // width < most)
+    starts = np.arange(low // width * width, high + 1, width)
+    ends = np.append(starts[1:], starts[-1] + width)
+    if width > 1 and np.median(values) < ends[0]:
+        for edges in ([0, *rounds], [0, *rounds[::3]]):
+            first, last = bisect(edges, low) - 1, bisect(edges, high)
+            starts, ends = np.array(edges[first:last]), np.array(edges[first + 1 : last + 1])
+            if len(starts) <= most:
+                break
+    counts = np.bincount(np.searchsorted(starts, values, "right") - 1, minlength=len(starts))
+    names = [
+        f"{a:,}" if b == a + 1 else f"{a:,}-{b - 1:,}" for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
     return names, counts.tolist()
 
 

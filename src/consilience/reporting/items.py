@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Values
 from ..answers.gold import find_alike, find_empty
-from ..errors import to_sentence
-from ..kernels.types import Floats
+from ..errors import plural, to_sentence
+from ..kernels import Floats
 from ..models.majority_vote import MajorityVote
-from ..models.markov_field import MarkovField
 from ..planning.next_items import choose_next_items
-from .subject import Command, Content, Subject, spell
+from ..results.explanations import explain_row
+from .charts import Table
+from .subject import Command, Content, Subject, find_address, spell
 
 # How many items each list shows, and workers for each label.
-N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW = 12, 12, 8, 50
-MOST_WORKERS, MOST_LABELS, MOST_PROBABLE = 6, 6, 4
+N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW = 9, 9, 4, 50
+MOST_WORKERS, MOST_LABELS, MOST_PROBABLE = 6, 6, 3
 # Words that are shown on either side of an item.
 AROUND = 10
 # Labels of at least this confidence are not called uncertain.
@@ -43,17 +44,14 @@ class Item(NamedTuple):
 
     name: str
     label: str
-    confidence: float
-    probable: list[tuple[str, float]]  # the most probable classes, and the label
+    confidence: float | None  # None if it is not told
+    probable: list[tuple[str, float]]  # the most probable classes, and the label; none if confidences are not told
     said: list[Said]
     content: Content | None
     vote: str  # the classes with most votes
     context: list[tuple[str, bool]]  # words around it, and whether each is the item itself
-
-    @property
-    def is_most_probable(self) -> bool:
-        """Whether no other class is more probable than the label."""
-        return not self.probable or self.confidence >= self.probable[0][1]
+    address: str = ""  # where its id leads to, if that is an address
+    why: tuple[tuple[str, str, str, str], ...] = ()  # what had a say, line by line: who, what, how much, in a word
 
 
 def describe_item(subject: Subject, item: int) -> Item:
@@ -63,17 +61,19 @@ def describe_item(subject: Subject, item: int) -> Item:
     order = np.argsort(-posterior, kind="stable")[:MOST_PROBABLE].tolist()
     shown = [k for k in order if posterior[k] >= 0.005 or k == label]
     shown += [] if label in shown else [label]
-    probable = [(subject.classes[k], float(posterior[k])) for k in shown]
+    told = subject.told_confidence
+    probable = [] if told is None else [(subject.classes[k], float(posterior[k])) for k in shown]
     voted = np.flatnonzero(subject.vote[item] >= subject.vote[item].max() - 1e-12)
     return Item(
         subject.name_of(item),
         subject.classes[label],
-        float(subject.confidence[item]),
+        None if told is None else float(told[item]),
         probable,
         list_said(subject, item),
         subject.show(item),
         ", ".join(subject.classes[k] for k in voted[:3].tolist()),
         context_of(subject, item),
+        find_address(subject.key_of(item)[0]),
     )
 
 
@@ -117,41 +117,35 @@ class Uncertain(NamedTuple):
     items : list of Item
         The items.
     n_behind : int
-        How many of them have a label that is not the most probable class.
-    lead : str
-        How far the most probable class is ahead there.
-    are_linked : bool
-        Whether labels are chosen together with those of neighbours.
+        How many of them have a label that is not the most probable class, since it was decoded jointly.
     one_class : bool
         Whether there is only one class.
     """
 
     items: list[Item]
     n_behind: int
-    lead: str
-    are_linked: bool
     one_class: bool
 
 
-def list_uncertain(subject: Subject) -> Uncertain:
-    """Return the items with the lowest confidence among those with answers; those without if there are no others."""
+def list_uncertain(subject: Subject) -> Uncertain | None:
+    """Return the items with the lowest confidence among those with answers; those without if there are no others.
+
+    None if confidences are not told.
+    """
+    if subject.told_confidence is None:
+        return None
     doubtful = ~subject.is_known & (subject.confidence < SURE) & (len(subject.classes) > 1)
     told = doubtful & subject.is_answered
     rows = np.flatnonzero(told if told.any() else doubtful)
-    found = [describe_item(subject, item) for item in first(rows, subject.confidence[rows], N_UNCERTAIN)]
-    behind = [item for item in found if not item.is_most_probable]
-    is_network = isinstance(subject.model, MarkovField) or subject.fusion.graph_check is not None
-    are_linked = subject.responses.sequences is not None or is_network
-    lead = describe_lead(behind) if behind else ""
-    return Uncertain(found, len(behind), lead, are_linked, len(subject.classes) < 2)
+    chosen = first(rows, subject.confidence[rows], N_UNCERTAIN)
+    found = [describe_item(subject, item)._replace(why=list_reasons(subject, item)) for item in chosen]
+    n_behind = sum(float(subject.confidence[i]) < item.probable[0][1] for i, item in zip(chosen, found, strict=True))
+    return Uncertain(found, n_behind, len(subject.classes) < 2)
 
 
-def describe_lead(items: list[Item]) -> str:
-    """Say by how much, at most, the most probable class of some items is ahead of their label."""
-    lead = 100 * max(item.probable[0][1] - item.confidence for item in items)
-    if lead < 1:
-        return "by less than 1 percentage point"
-    return f"by {'up to ' if len(items) > 1 else ''}{lead:.0f} percentage {'point' if round(lead) == 1 else 'points'}"
+def list_reasons(subject: Subject, item: int) -> tuple[tuple[str, str, str, str], ...]:
+    """Return what had a say in the label of an item."""
+    return tuple(explain_row(subject.model.recipe(), subject.fusion, item).list_rows())
 
 
 def first(rows: NDArray[np.int64], size: Floats, n: int) -> list[int]:
@@ -159,21 +153,12 @@ def first(rows: NDArray[np.int64], size: Floats, n: int) -> list[int]:
     return [int(row) for row in rows[np.argsort(size, kind="stable")[:n]]]
 
 
-class Flow(NamedTuple):
-    """How many items majority vote gives to one class, and the fit to another."""
-
-    vote: str
-    fused: str
-    n_items: int
-
-
 class Difference(NamedTuple):
     """Where fused labels differ from majority vote."""
 
     words: str
-    test: str  # which of the two predicts hidden answers better
-    flows: list[Flow]
-    more: int  # kinds of differences that are not shown
+    test: str  # which of the two predicts hidden answers better, and how often such a verdict was right
+    flows: Table  # how many items majority vote gives to one class, and the fit to another
     examples: list[Item]
 
 
@@ -186,17 +171,12 @@ def describe_difference(subject: Subject, n_fewer: int) -> str:
     n_differ = n_fewer if compared is None else max(compared.n_differ, n_fewer)
     if not n_differ:
         return "Every fused label has most votes, or as many as another one."
-    if n_differ == n_fewer:
-        has = "label has" if n_fewer == 1 else "labels have"
-        return f"{n_fewer:,} fused {has} fewer votes than another class."
-    differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from majority vote."
-    tied = "several classes have the same number of votes, so that majority vote has to choose at random"
-    if not subject.is_voted.all():
-        tied = "votes are tied, or there are none, so that majority vote has to guess"
+    differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from majority vote"
+    tied = "votes are tied" if subject.is_voted.all() else "votes are tied, or there are none"
     if not n_fewer:
-        return f"{differ} There, {tied}."
-    fewer = f"{n_fewer:,} of them {'has' if n_fewer == 1 else 'have'} fewer votes than another class."
-    return f"{differ} {fewer} Elsewhere {tied}."
+        return f"{differ}: {tied}."
+    fewer = f"{n_fewer:,} {'has' if n_fewer == 1 else 'have'} fewer votes than another class"
+    return f"{differ}: {fewer}{'' if n_differ == n_fewer else f', elsewhere {tied}'}."
 
 
 def compare_labels(subject: Subject) -> Difference | None:
@@ -210,12 +190,16 @@ def compare_labels(subject: Subject) -> Difference | None:
     pairs, counts = np.unique(voted * n_classes + subject.codes[rows], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     flows = [
-        Flow(subject.classes[pairs[n] // n_classes], subject.classes[pairs[n] % n_classes], int(counts[n]))
+        (f"{subject.classes[pairs[n] // n_classes]} → {subject.classes[pairs[n] % n_classes]}", f"{counts[n]:,}")
         for n in order[:N_FLOWS]
     ]
+    if len(order) > N_FLOWS:
+        flows.append((plural(len(order) - N_FLOWS, "other kind"), f"{counts[order[N_FLOWS:]].sum():,}"))
+    table = Table("Labels that were changed against the majority", flows, ("Vote → fused label", "Items"))
     examples = [describe_item(subject, item) for item in first(rows, -subject.confidence[rows], N_DIFFERENT)]
-    test = "" if compared is None else to_sentence(compared.describe_test())
-    return Difference(describe_difference(subject, len(rows)), test, flows, len(order) - len(flows), examples)
+    test = [] if compared is None else [compared.describe_test()]
+    test += [compared.describe_record()] if compared is not None and compared.has_record else []
+    return Difference(describe_difference(subject, len(rows)), " ".join(map(to_sentence, test)), table, examples)
 
 
 class NextRun(NamedTuple):
@@ -224,7 +208,7 @@ class NextRun(NamedTuple):
     Attributes
     ----------
     command : str
-        For the shell; empty where it would have to name files that nothing is known of.
+        For the shell; empty where nothing is known of the command that was given.
     python : str
         For Python; empty where the command that was given is known.
     gives_known : bool
@@ -236,15 +220,13 @@ class NextRun(NamedTuple):
     gives_known: bool
 
 
-def plan_next_run(command: Command | None, has_content: bool, argument: str, holds_known: bool) -> NextRun:
+def plan_next_run(command: Command | None, argument: str, holds_known: bool) -> NextRun:
     """Return how to fuse again.
 
     Parameters
     ----------
     command : Command or None
         The command that fused the answers; None if there was none, or nothing is known of it.
-    has_content : bool
-        Whether it was said what the items look like.
     argument : str
         What the answers are called in Python.
     holds_known : bool
@@ -252,19 +234,15 @@ def plan_next_run(command: Command | None, has_content: bool, argument: str, hol
 
     Examples
     --------
-    >>> plan_next_run(Command(("update", "crowd.model"), (), ()), False, "answers", holds_known=False)
+    >>> plan_next_run(Command(("update", "crowd.model"), (), ()), "answers", holds_known=False)
     NextRun(command='consilience update crowd.model --gold gold.csv', python='', gives_known=False)
     """
-    python = ""
     if command is None:
         known = f'"{GOLD}"' if holds_known else f'["known.csv", "{GOLD}"]'
-        python = f"fused = consilience.fuse({argument}, gold={known})"
-        if argument != "answers":
-            return NextRun("", python, not holds_known)
-        content = ("--content", "COLUMN") if has_content else ()
-        command = Command(("fuse", "answers.csv", *content), ("--report", "report.html"), ("known.csv",))
-    files = [GOLD] if holds_known and not command.keeps else [*command.gold, GOLD]
-    return NextRun(command.write(files), python, not holds_known and bool(command.gold))
+        return NextRun("", f"fused = consilience.fuse({argument}, gold={known})", not holds_known)
+    before = command.gold or ([command.source] if command.source else [])
+    files = [GOLD] if holds_known and not command.keeps else [*before, GOLD]
+    return NextRun(command.write(files), "", not holds_known and bool(before))
 
 
 class Card(NamedTuple):
@@ -283,6 +261,8 @@ class Review(NamedTuple):
     holds_known: bool  # whether gold.csv holds these too
     n_nameless: int  # items that cannot be reviewed, since gold.csv cannot name them
     next_run: NextRun
+    asks: bool  # whether workers can be asked more
+    tells: bool  # whether confidences are told
 
 
 def prepare_review(subject: Subject) -> Review | None:
@@ -308,8 +288,9 @@ def prepare_review(subject: Subject) -> Review | None:
     holds_known = n_known <= MOST_KNOWN and not nameless[subject.is_known].any()
     data["known"] = list_known(subject) if holds_known else []
     cards = [Card(describe_item(subject, item), drawn) for item, drawn in chosen]
-    next_run = plan_next_run(subject.command, subject.content is not None, subject.task.argument, holds_known)
-    return Review(cards, {"review": data}, n_known, holds_known, int(nameless.sum()), next_run)
+    asks, tells = subject.fusion.source_kind != "functions", subject.told_confidence is not None
+    next_run = plan_next_run(subject.command, subject.task.argument, holds_known)
+    return Review(cards, {"review": data}, n_known, holds_known, int(nameless.sum()), next_run, asks, tells)
 
 
 def find_nameless(ids: Values) -> NDArray[np.bool_]:

@@ -11,10 +11,11 @@ import base64
 import hashlib
 import json
 import os
+from copy import copy
 from pathlib import Path
 
 from ..arguments import to_path
-from ..checks.judging import list_findings
+from ..checks.register import list_findings
 from ..errors import ParameterError, parameter_error
 from ..formats.writing import replace_file
 from ..models.base import Model
@@ -27,7 +28,9 @@ from .subject import Command, Subject, find_content, show_by_task, spell
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def report(model: Model, path: str | os.PathLike[str], content: object = None) -> Path:
+def report(
+    model: Model, path: str | os.PathLike[str], content: object = None, *, source_kind: str | None = None
+) -> Path:
     """Write one HTML page about a fitted model: whether to trust the labels, whom to talk to, what to look at.
 
     The page needs no network and no other file. It holds sums over the data, and some items, workers and answers as
@@ -44,6 +47,8 @@ def report(model: Model, path: str | os.PathLike[str], content: object = None) -
         What the items look like: a text, or the path of a picture, which is embedded small (this needs pillow). {item:
         text}, for sequences {(sequence, position): text}; or a table with the items and a column of content. Relative
         paths of pictures start in the current folder.
+    source_kind : {"people", "functions", "models"}, optional
+        Who gives the answers; the page is worded for them. Default: as `consilience.fuse` recognised it.
 
     Returns
     -------
@@ -57,6 +62,8 @@ def report(model: Model, path: str | os.PathLike[str], content: object = None) -
     >>> cs.report(fused, f"{tempfile.mkdtemp()}/report.html").name
     'report.html'
     """
+    if source_kind is not None:
+        model = copy(model).name_source(source_kind)
     return write_page(model, to_path("path", "report", path), content)
 
 
@@ -71,11 +78,11 @@ def chart(model: Model, name: str = "workers") -> Chart:
     model : Model
         A fitted model, with its answers.
     name : str
-        "workers": the accuracy of the workers. "confusion": what the crowd says about items of each class.
-        "confidence": how sure the labels are. "classes": how frequent classes are in answers and labels. "agreement":
-        how many workers share the most frequent answer. "answers_per_item", "answers_per_worker". "reliability": how
-        often labels of each confidence are right, by known labels. "transitions": which label follows which, of a
-        `HiddenMarkov`.
+        "workers": the accuracy of the workers. "raters": the bias of raters on a scale. "confusion": what the crowd
+        says about items of each class. "confidence": how sure the labels are. "classes": how frequent classes are in
+        answers and labels. "agreement": how many workers share the most frequent answer. "answers_per_item",
+        "answers_per_worker". "reliability": how often labels of each confidence are right, by known labels.
+        "transitions": which label follows which, of a `HiddenMarkov`.
 
     Returns
     -------
@@ -89,7 +96,7 @@ def chart(model: Model, name: str = "workers") -> Chart:
     >>> print(chart.title)
     Accuracy of the workers, with 95% intervals
     >>> chart.rows[0]
-    ('0', '71.0%', '63.2% to 79.4%')
+    ('3', '11.3%', '6.0% to 16.8%')
     """
     if not isinstance(name, str) or name not in CHARTS:
         raise parameter_error("name", "chart", f"one of {', '.join(map(repr, CHARTS))}", name)

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import Values
-from ..answers.tagging import split_tag
+from ..answers.tagging import are_tags, find_runs, split_tag
 from ..inference.sources import InMemory
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField
 from ..results.comparison import describe_limit, describe_usual
-from ..tasks.tag_runs import are_tags, find_runs
 from .charts import Chart, Plain, Table, draw_heat
 from .subject import Subject, spell, to_name
 from .workers import MOST_CLASSES, choose_classes, fold_table

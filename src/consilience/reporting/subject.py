@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +29,17 @@ from ..answers.tables import Table
 from ..errors import InputError, Sentence, listing, quietly
 from ..formats.arrays import shrink_picture
 from ..formats.reading import open_path
-from ..inference.cells import Cells
+from ..inference import Cells
 from ..inference.recipes.independent import find_tied
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..models.base import Model
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
 from ..results.findings import Finding
 from ..results.fusion import Fusion, distinct_names
-from ..results.tables import count_answers
+from ..results.worker_report import count_answers
 from ..tasks.base import AnyTask
+from .alone import find_obstacle, fit_alone
 
 # The most characters of a label or an id that are shown.
 LONGEST_NAME = 60
@@ -46,6 +48,8 @@ LONGEST_WORD = 30
 # The most characters of a text that are shown, and the longer side of a picture.
 LONGEST_TEXT, SIDE = 700, 240
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
+# What may be a link.
+_ADDRESS = re.compile(r"https?://[^\s\\<>\"'`{}|^]{1,2000}", re.IGNORECASE)
 # Characters that XML does not allow, nor charts: vl-convert ends the whole process at one.
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 
@@ -55,6 +59,7 @@ class Content(NamedTuple):
 
     text: str = ""
     picture: str = ""  # a data: URL
+    address: str = ""  # of a picture that is not in the page, or of anything in the web
 
 
 class Command(NamedTuple):
@@ -65,7 +70,9 @@ class Command(NamedTuple):
     before, after : sequence of str
         What stands before and after the known labels.
     gold : sequence of str
-        The files that hold the known labels; none if a saved model holds them.
+        The files of known labels that were given.
+    source : str
+        The file of answers, which may hold known labels too; empty if a saved model holds them.
     keeps : bool
         Whether these files are needed even if another one holds their labels: known spans also say where tokens are
         cut.
@@ -74,16 +81,17 @@ class Command(NamedTuple):
     before: Sequence[str]
     after: Sequence[str]
     gold: Sequence[str]
+    source: str = ""
     keeps: bool = False
 
-    def write(self, files: Sequence[str]) -> str:
-        """Return the command line with these files of known labels.
+    def write(self, files: Sequence[str], *more: str) -> str:
+        """Return the command line with these files of known labels, and with more options.
 
         >>> Command(["fuse", "my answers.csv"], ["--report", "r.html"], ["a.csv"]).write(["gold.csv"])
         "consilience fuse 'my answers.csv' --gold gold.csv --report r.html"
         """
         gold = [part for file in files for part in ("--gold", file)]
-        return " ".join(shlex.quote(spell(part)) for part in ("consilience", *self.before, *gold, *self.after))
+        return " ".join(shlex.quote(spell(part)) for part in ("consilience", *self.before, *gold, *more, *self.after))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +185,16 @@ class Subject:
     def confidence(self) -> Floats:
         """The probability of the fused label of each item."""
         return self.fusion.labels.confidence
+
+    @property
+    def told_confidence(self) -> Floats | None:
+        """The same where it may be told; None if nothing checks the answers, or a check has failed."""
+        return None if self.fusion.told_confidence is None else self.confidence
+
+    @cached_property
+    def alone(self) -> Fusion | str:
+        """What the crowd alone says, without known labels, or why that cannot be compared."""
+        return find_obstacle(self.model, self.responses, self.graph, self.known_labels) or fit_alone(self.model)
 
     @cached_property
     def entropy(self) -> Floats:
@@ -394,4 +412,23 @@ def open_content(text: str, folder: str | os.PathLike[str] | None = None) -> Con
             except InputError:
                 return Content(f"{text} (cannot be read)")
             return Content(os.path.basename(text), f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
-    return Content(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…")
+        return Content(text, address=find_address(text) or find_relative(text))
+    return Content(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…", address=find_address(text))
+
+
+def find_address(text: str) -> str:
+    """Return a text that is an address in the web, and nothing else; otherwise nothing.
+
+    >>> find_address("https://example.org/1.jpg"), find_address("javascript:alert(1)"), find_address("see http://a.b")
+    ('https://example.org/1.jpg', '', '')
+    """
+    return text if _ADDRESS.fullmatch(text) else ""
+
+
+def find_relative(path: str) -> str:
+    """Return a relative path as an address; nothing for what may name a scheme or a server.
+
+    >>> find_relative("cats/my cat.png"), find_relative("javascript:alert(1).png"), find_relative("//a.example/1.png")
+    ('cats/my%20cat.png', '', '')
+    """
+    return "" if ":" in path or path.startswith(("/", "\\")) else quote(path, safe="/")

@@ -5,9 +5,12 @@ Confusion matrices are made small enough to be shown: rare classes are one row t
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,26 +18,29 @@ from numpy.typing import NDArray
 from ..answers.columns import to_values
 from ..checks.drift import find_drift, has_order
 from ..errors import plural
-from ..inference.cells import Cells, sum_by
-from ..kernels.types import Floats
+from ..inference import Cells, sum_by
+from ..kernels import Floats
 from ..models.reporting import list_worker_columns
 from ..results.fusion import distinct_names
-from ..results.worker_report import FEW_ANSWERS
-from .charts import Chart, draw_distribution, draw_heat, draw_intervals
+from ..results.worker_report import ATTENTION, FEW_ANSWERS, Suspected, rank_attention
+from .charts import Chart, draw_biases, draw_heat, draw_shares_right
 from .subject import Subject, spell, to_name
 
 # The most workers in the table, and numbers in all heat maps.
 MOST_WORKERS, MOST_NUMBERS = 1000, 120_000
 # So many entries of a table of workers are worked on at a time.
 MOST_ENTRIES = 1 << 20
-# Workers whose intervals are drawn one by one.
-MOST_DRAWN = 30
+# Workers whose intervals are drawn: all of a small crowd.
+MOST_DRAWN = 20
 # A bias must be so large, and so many standard errors, to be told.
 LEAST_BIAS, STANDARD_ERRORS = 0.03, 2
 # The most classes of the crowd's matrix and of a worker's, and columns beside those of the classes.
 MOST_CLASSES, MOST_CLASSES_EACH, MORE_COLUMNS = 14, 12, 3
 # Classes whose items have fewer answers, as the fit expects, have none to speak of.
 FEWEST = 0.5
+
+# The file of those to leave out.
+BLOCKED = "blocked.csv"
 
 
 class Worker(NamedTuple):
@@ -49,10 +55,13 @@ class Worker(NamedTuple):
     informativeness: float | None
     worst: str  # the most frequent mistake
     bias: str
+    rating: tuple[float, float, float] | None  # on a scale: bias in levels, and the ends of its interval
     remarks: str
     group: int | None  # of near-copies
     change: float | None  # of accuracy over time
     change_interval: str
+    chance: float | None  # the probability that the worker answers by chance
+    rank: tuple[int, float]  # in the order of need for attention
 
     @property
     def interval(self) -> str:
@@ -60,9 +69,9 @@ class Worker(NamedTuple):
         return "" if self.low is None or self.high is None else f"{self.low:.0%} to {self.high:.0%}"
 
     @property
-    def meaning(self) -> str:
-        """What the remarks mean."""
-        return explain_remarks(self.remarks)
+    def flag(self) -> str:
+        """The first of the remarks, without names; nothing if it only says that little is known."""
+        return ATTENTION[self.rank[0]] if self.rank[0] < ATTENTION.index("") else ""
 
 
 class Workers(NamedTuple):
@@ -73,16 +82,43 @@ class Workers(NamedTuple):
     remarks: list[tuple[str, str]]  # those that occur, and what they mean
     charts: list[Chart]
     script: dict[str, object]  # what heat maps of workers are drawn from, in the browser
+    blocking: Blocking | None  # how to leave out those who answer as if by chance
 
 
-def describe_workers(subject: Subject) -> Workers:
-    """Return what is shown of the workers."""
+class Blocking(NamedTuple):
+    """A file of workers to leave out, as the address of its content, and the command that does so, if it is known."""
+
+    address: str
+    command: str
+
+    @classmethod
+    def of(cls, subject: Subject) -> Blocking | None:
+        """Return how to leave out those who answer as if by chance; None if nobody does."""
+        suspected = Suspected.of(subject.fusion)
+        if suspected is None or not suspected.accused.any():
+            return None
+        lines = io.StringIO()
+        before = subject.fusion.blocked  # who stay left out
+        names = [] if before is None else before.tolist()
+        names += subject.fusion.names.workers[suspected.accused].tolist()
+        csv.writer(lines).writerows([["worker"], *([name] for name in names)])
+        address = "data:text/csv;charset=utf-8," + quote(lines.getvalue(), errors="replace")
+        given = subject.command
+        if given is None or given.source in ("", "-"):  # a saved model keeps its workers, a pipe is empty by now
+            return cls(address, "")
+        return cls(address, given.write(given.gold, "--block", BLOCKED))
+
+
+def describe_workers(subject: Subject) -> Workers | None:
+    """Return what is shown of the workers; None if nothing is known of any of them."""
     table = tabulate(subject)
+    if all(row.accuracy is None for row in table):
+        return None
     shown = choose_workers(table)
-    drawn = draw_workers(table)
+    drawn = draw_raters(table) or draw_workers(table)
     charts = [] if drawn is None else [chart for chart in (drawn, draw_confusion(subject)) if chart is not None]
     script: dict[str, object] = {"confusions": gather_confusions(subject, shown)}
-    return Workers(shown, len(table), list_meanings(shown), charts, script)
+    return Workers(shown, len(table), list_meanings(shown), charts, script, Blocking.of(subject))
 
 
 def tabulate(subject: Subject) -> list[Worker]:
@@ -100,13 +136,23 @@ def tabulate(subject: Subject) -> list[Worker]:
             to_figure(row["accuracy_high"]),
             to_figure(row["informativeness"]),
             to_name(row["worst_confusion"].replace(" -> ", " → "), 60) if row["worst_confusion"] else "",
-            bias,
+            bias if rating is None else "{:+.1f} levels ({:+.1f} to {:+.1f})".format(*rating),
+            rating,
             spell(row["remarks"]),
             None if to_figure(row["group"]) is None else int(row["group"]),
             *changes[number],
+            to_figure(row["chance"]),
+            rank_attention(row),
         )
         for number, (row, bias) in enumerate(zip(rows, find_biases(subject), strict=True))
+        for rating in [find_rating(row)]
     ]
+
+
+def find_rating(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    """Return the bias of a rater on a scale with its interval; None for other workers, and where nothing is known."""
+    bias, low, high = (to_figure(row.get(name)) for name in ("bias", "bias_low", "bias_high"))
+    return None if bias is None or low is None or high is None else (bias, low, high)
 
 
 def list_changes(subject: Subject) -> list[tuple[float | None, str]]:
@@ -127,31 +173,71 @@ def to_figure(value: float | None) -> float | None:
 
 
 def choose_workers(rows: list[Worker]) -> list[Worker]:
-    """Return the workers to show, those with most answers first: all, or those with remarks and the busiest."""
-    ranked = sorted(rows, key=lambda row: (-row.answers, row.number))
-    if len(rows) <= MOST_WORKERS:
-        return ranked
-    remarked = [row for row in ranked if row.remarks not in ("", "few answers")][: MOST_WORKERS // 2]
-    chosen = {row.number for row in remarked}
-    chosen |= {row.number for row in ranked[: MOST_WORKERS - len(chosen)]}
+    """Return the workers to show, those who need attention first: all, or those with remarks and the busiest."""
+    ranked = sorted(rows, key=lambda row: (row.rank, row.number))
+    chosen = {row.number for row in [row for row in ranked if row.flag][: MOST_WORKERS // 2]}
+    busiest = sorted(rows, key=lambda row: (-row.answers, row.number))
+    chosen |= {row.number for row in busiest[: MOST_WORKERS - len(chosen)]}
     return [row for row in ranked if row.number in chosen]
 
 
 def draw_workers(rows: list[Worker]) -> Chart | None:
-    """Return the accuracy of workers with its interval, or how it is distributed if there are many."""
-    known = [(row.accuracy, row) for row in rows if row.accuracy is not None]
+    """Return the accuracy of workers with its interval: those with remarks first, then the most reliable."""
+    known = [row for row in rows if row.accuracy is not None]
     if not known:
         return None
-    # By the lower end, as in `rank_accuracy`: a worker with a single answer, which is right, is not the best of all.
-    known.sort(key=lambda each: (-(each[0] if each[1].low is None else each[1].low), each[1].number))
-    accuracy = np.array([each for each, _ in known])
-    alt = f"{plural(len(known), 'worker')}, from {accuracy.min():.0%} to {accuracy.max():.0%} right."
-    if len(known) > MOST_DRAWN:
-        return draw_distribution("Accuracy of the workers", alt, accuracy, "Accuracy", "Workers")
-    low = np.array([each if row.low is None else row.low for each, row in known])
-    high = np.array([each if row.high is None else row.high for each, row in known])
-    names = distinct_names([to_name(row.name, 24) for _, row in known])
-    return draw_intervals("Accuracy of the workers, with 95% intervals", alt, names, accuracy, low, high)
+    shown = choose_drawn(known)
+    accuracy = [row.accuracy for row in known if row.accuracy is not None]
+    which = "" if len(shown) == len(known) else f" {len(shown)} of them are shown."
+    alt = f"{plural(len(known), 'worker')}, from {min(accuracy):.0%} to {max(accuracy):.0%} right.{which}"
+    names = distinct_names([to_name(row.name, 24) for row in shown])
+    drawn = [
+        (
+            name,
+            value,
+            value if row.low is None else row.low,
+            value if row.high is None else row.high,
+            row.flag.removeprefix("answers as if "),
+        )
+        for name, row in zip(names, shown, strict=True)
+        if (value := row.accuracy) is not None
+    ]
+    return draw_shares_right("Accuracy of the workers, with 95% intervals", alt, drawn)
+
+
+def draw_raters(rows: list[Worker]) -> Chart | None:
+    """Return the bias of raters on a scale with its interval, the harshest first."""
+    known = {row.number: row.rating for row in rows if row.rating is not None}
+    if not known:
+        return None
+    # Whoever is harsh or lenient is seen by where the point is: other remarks come first, then raters from end to end.
+    ranked = sorted((row for row in rows if row.number in known), key=lambda row: known[row.number])
+    pressing = [row for row in ranked if row.flag not in ("", "harsh", "lenient")][: MOST_DRAWN // 2]
+    others = [row for row in ranked if row not in pressing]
+    places = np.linspace(0, len(others) - 1, min(len(others), MOST_DRAWN - len(pressing))).round().astype(int)
+    shown = sorted([*pressing, *(others[k] for k in places)], key=lambda row: known[row.number])
+    which = "" if len(shown) == len(known) else f" {len(shown)} of them are shown."
+    biases = [bias for bias, _, _ in known.values()]
+    alt = f"{plural(len(known), 'rater')}, from {min(biases):+.1f} to {max(biases):+.1f} levels.{which}"
+    names = distinct_names([to_name(row.name, 24) for row in shown])
+    drawn = [
+        (name, *known[row.number], row.flag.removeprefix("answers as if "))
+        for name, row in zip(names, shown, strict=True)
+    ]
+    return draw_biases("Bias of the raters in levels, compared with all, with 95% intervals", alt, drawn)
+
+
+def choose_drawn(rows: list[Worker]) -> list[Worker]:
+    """Return the workers of the chart: those with remarks first, and of the others some from best to worst.
+
+    These are in the order of the lower end of their interval: a worker with a single answer, which is right, is not
+    the best of all.
+    """
+    flagged = sorted((row for row in rows if row.flag), key=lambda row: (row.rank, row.number))
+    others = sorted((row for row in rows if not row.flag), key=lambda row: (-row.rank[1], row.number))
+    flagged = flagged[: MOST_DRAWN - min(len(others), MOST_DRAWN // 4)]
+    n = min(len(others), MOST_DRAWN - len(flagged))
+    return [*flagged, *(others[k] for k in np.linspace(0, len(others) - 1, n).round().astype(int))]
 
 
 def find_biases(subject: Subject) -> list[str]:
@@ -196,29 +282,32 @@ def find_excess(said: Floats, true: Floats, total: Floats) -> tuple[NDArray[np.i
 
 # What the remarks of `worker_report` mean, by their first words.
 MEANINGS = {
+    "answers as if by chance": "guessing explains the answers better than judging",
     "contrary": "right less often than by chance",
     "one label": "nearly all answers are the same label",
+    "near-copy": "nearly all answers are those of others in the group",
+    "accuracy falls": "right less often at the end than at the beginning, beyond chance and compared with others",
+    "harsh": "rates lower than the others do",
+    "lenient": "rates higher than the others do",
+    "calls": "mostly calls the first of two classes the second",
     "uninformative": "the answers hardly depend on what is true",
     "few answers": f"fewer than {FEW_ANSWERS} answers, so little is known",
-    "accuracy falls": "right less often at the end than at the beginning, beyond chance and compared with others",
-    "near-copy": "nearly all answers are those of other workers; the column Group shows whose",
 }
 
 
 def list_meanings(rows: Sequence[Worker]) -> list[tuple[str, str]]:
     """Return the remarks that occur in the table, and what they mean."""
-    return [(name, meaning) for name, meaning in MEANINGS.items() if any(name in row.remarks for row in rows)]
+    found = {name for row in rows for name in name_remarks(row.remarks)}
+    return [(name, meaning) for name, meaning in MEANINGS.items() if name in found]
 
 
-def explain_remarks(remarks: str) -> str:
-    """Return what the remarks on a worker mean.
+def name_remarks(remarks: str) -> list[str]:
+    """Return the remarks on a worker without what is special to that worker.
 
-    >>> explain_remarks("few answers")
-    'few answers: fewer than 10 answers, so little is known'
+    >>> name_remarks("few answers; near-copy of w1, w2")
+    ['few answers', 'near-copy']
     """
-    parts = [part for part in remarks.split("; ") if part]
-    found = [(name, words) for part in parts for name, words in MEANINGS.items() if part.startswith(name)]
-    return "; ".join(f"{name}: {words}" for name, words in found)
+    return [name for part in remarks.split("; ") for name in MEANINGS if part.startswith(name)]
 
 
 class Shown(NamedTuple):
@@ -298,19 +387,22 @@ def draw_confusion(subject: Subject) -> Chart | None:
 
 
 def describe_confusion(subject: Subject, table: Floats, shares: Floats, shown: Shown) -> str:
-    """Return in words which confusion occurs most often, among the classes and labels that are shown one by one."""
-    wrong = table.copy()
+    """Return in words the largest share of wrong answers, among the classes and labels that are shown one by one.
+
+    Classes whose items have few answers are left out, unless all have few.
+    """
+    many = table.sum(axis=1) >= FEW_ANSWERS
+    wrong = shares * (many if many.any() else ~many)[:, None]
     klass = subject.responses.class_of_label
     named = np.flatnonzero(klass >= 0)
     wrong[shown.row[klass[named]], shown.column[named]] = 0.0  # these answers are right
     wrong[shown.row[np.bincount(shown.row)[shown.row] > 1]] = 0.0
     wrong[:, shown.column[np.bincount(shown.column)[shown.column] > 1]] = 0.0
     i, j = divmod(int(wrong.argmax()), wrong.shape[1])
-    if wrong[i, j] < FEWEST:
+    if table[i, j] < FEWEST or wrong[i, j] < 0.005:
         return "The classes that are shown are hardly ever confused."
-    share = "less than 1%" if shares[i, j] < 0.005 else f"{shares[i, j]:.0%}"
     confused = f"items of {shown.classes[i]} are called {shown.labels[j]}"
-    return f"The most frequent confusion: {confused} in {share} of the answers."
+    return f"The largest confusion: {confused} in {wrong[i, j]:.0%} of the answers."
 
 
 def gather_confusions(subject: Subject, listed: list[Worker]) -> dict[str, object]:

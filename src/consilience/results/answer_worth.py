@@ -14,7 +14,7 @@ worker, and an interval by their number would not contain the truth.) d is the d
 for sequences, and where answers are spread over labels, the variance of sums over (worker, sequence) pairs, or (worker,
 item) pairs, relative to that of independent votes of the same weights, pooled over workers.
 
-**Streams.** If answers come in batches (see `consilience.results.streaming`), they are worth less: the labels of
+**Streams.** If answers come in batches (see `consilience.results.new_answers`), they are worth less: the labels of
 earlier batches are not judged again. If the answers before a batch were worth v, and a share :math:`\rho` of all n
 answers are new, the fit moves a worker's accuracy by a share g of the way to where the batch alone would put it, and
 all are then worth :math:`v'`:
@@ -43,16 +43,20 @@ from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.vocabulary import MANY
-from ..inference.cells import ITEMS_AT_ONCE, sum_by
-from ..kernels.types import Floats, freeze, read_only
+from ..inference import ITEMS_AT_ONCE, sum_by
+from ..kernels import Floats, freeze, read_only
 
 # Two-sided 95 %.
 TAILS = (0.025, 0.975)
 NORMAL = 1.959963984540054
 # The least share of information that is believed to be left.
 LEAST_LEFT = 0.01
+# Why nothing is told by probabilities, if nothing checks the answers.
+UNCHECKED = "hardly any item has answers of two workers, so nothing checks them"
 # A design effect of 1 counts as if so many units had spoken for it.
 FEW_UNITS = 10
+# Answers count as checked if others check this share of the items, or so many labels are known.
+LEAST_CHECKED, ENOUGH_KNOWN = 0.1, 10
 
 
 def find_judged(r: Responses, gold: Gold | None, graph: Graph | None) -> NDArray[np.bool_]:
@@ -65,6 +69,27 @@ def find_judged(r: Responses, gold: Gold | None, graph: Graph | None) -> NDArray
     several = r.have_several_workers()
     judged = several if r.sequences is None else several[r.sequences.of_items()]
     return judged if gold is None else judged | (gold.codes >= 0)
+
+
+def are_checked(r: Responses, n_known: int, is_linked: bool) -> bool:
+    """Tell whether anything checks the answers: others about the same item, or sequence; known labels, or silence.
+
+    Where items are linked, or more is known of them than their answers, this checks them too. A few items that others
+    answered as well, or whose label is known, say nothing about a crowd of single answers.
+    """
+    n_answered = int(np.count_nonzero(np.diff(r.offsets)))
+    if r.silence_counts or is_linked or n_known >= max(min(ENOUGH_KNOWN, LEAST_CHECKED * n_answered), 1):
+        return True
+    return is_share_checked(int(np.count_nonzero(find_judged(r, None, None))), n_answered)
+
+
+def is_share_checked(n_checked: float, n_all: float) -> bool:
+    """Tell whether enough of all items, or answers, are checked to say something of the others.
+
+    >>> is_share_checked(1, 300), is_share_checked(30, 300), is_share_checked(0, 0)
+    (False, True, False)
+    """
+    return n_checked > 0 and n_checked >= LEAST_CHECKED * n_all
 
 
 class Measured(NamedTuple):

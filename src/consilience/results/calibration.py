@@ -19,6 +19,23 @@ prior around the choice of hidden answers, with a standard deviation of 1, and i
 is taken: there are few of them, and the best power would depend too much on which these are. No power is above 1, so
 that a few labels lower it somewhat, whatever they say; on real crowds the choice of hidden answers is too large. Where
 there are no hidden answers, the prior is around 1, with a standard deviation of 2, and the likeliest power is taken.
+
+**Spans.** The confidence of a span is the probability that exactly this span with this type is there. For IOB2 tags it
+is
+
+    p = P(y_a = B-X, y_{a+1} = ... = y_b = I-X, y_{b+1} is not I-X)
+
+In a chain p comes from the posterior of the whole sequence, by the evidence and the chain that calibrated posteriors
+come from: each token is left out of what was learned about its workers, and a forbidden step is only improbable. It is
+reported as
+
+    p^t / (p^t + (1 - p)^t)
+
+with the power t of the model. For models without a chain tokens are independent, and p is the product of calibrated
+posteriors of the tags; see `consilience.tasks.span_task`.
+
+Tags are read in any scheme; see `consilience.answers.tagging`. A span that begins with I-X, in a scheme that has no B-X
+there, must not go on with the span before it.
 """
 
 from __future__ import annotations
@@ -30,11 +47,14 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Column, Values
 from ..answers.gold import Gold
-from ..answers.hashing import draw_units
-from ..answers.vocabulary import VERY_MANY
+from ..answers.random_choices import draw_units
+from ..answers.tagging import are_tags, find_continuations, find_runs, judge_runs, split_tags
+from ..answers.vocabulary import VERY_MANY, encode_in_order_of_appearance
 from ..errors import DataWarning, Sentence, warn
-from ..inference.em import infer_left_out
+from ..inference import ITEMS_AT_ONCE
+from ..inference.em import Fit, Problem, infer_left_out
 from ..inference.guidance import Opinion
 from ..inference.hidden_fits import Judged, find_by_hidden
 from ..inference.powers import (
@@ -52,10 +72,12 @@ from ..inference.powers import (
     score_gold,
     weigh_powers,
 )
-from ..inference.recipes.base import Fitting
+from ..inference.recipes import Fitting
+from ..inference.recipes.chain import follow_labels
 from ..inference.sources import InMemory, Totals
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..memory import release_unused
+from ..specs import Fault
 from .fusion import Calibrated
 from .intervals import Confidence
 
@@ -114,8 +136,20 @@ def calibrate(
     def raised(power: float, run: slice) -> Floats:
         return raise_where(changed[run], honest[run], power)
 
+    if calibrated.found.n_gold:
+        calibrated = calibrated._replace(blind_accuracy=expect_blindly(source, raised, calibrated.found.power_before))
     confidence = Confidence(np.array(calibrated.powers), raised, calibrated.found.power)
     return Found(calibrated, honest, confidence)
+
+
+def expect_blindly(source: InMemory, raised: Callable[[float, slice], Floats], power: float) -> float:
+    """Return the mean probability of the labels that are not known, if posteriors are raised to a power."""
+    n_items, sums = source.responses.n_items, np.zeros(2)
+    is_open = np.ones(n_items, bool) if source.gold is None else source.gold.codes < 0
+    for first in range(0, n_items, ITEMS_AT_ONCE):
+        run = slice(first, first + ITEMS_AT_ONCE)
+        sums += raised(power, run)[is_open[run]].max(axis=1).sum(), is_open[run].sum()
+    return float(sums[0] / sums[1]) if sums[1] else 1.0
 
 
 def find_power(
@@ -152,7 +186,8 @@ def find_power(
         else:
             log_weights = scores + log_density_around(1.0, 2.0)
             power = float(POWERS[log_weights.argmax()])
-        found = found._replace(power=power, n_gold=n_known)
+        n_right = min(round(evidence.sizes[3]), n_known)
+        found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
     elif owner.calibration == "gold":
         lack = "There are no known labels" if known is None else "No known label was drawn at random"
         if gold is not None and gold.judging.any():
@@ -179,7 +214,8 @@ def score_known(fitting: Fitting, posterior: Floats) -> KnownScores:
     if not len(known):
         return KnownScores(np.zeros(len(POWERS)), 0)
     unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
-    return KnownScores(score_gold(gold.codes[known], unknown[known]), len(known))
+    codes, judged = gold.codes[known], unknown[known]
+    return KnownScores(score_gold(codes, judged), len(known), int(np.sum(judged.argmax(axis=1) == codes)))
 
 
 def limit_power(
@@ -227,3 +263,39 @@ def score_by_classifier(
         score = np.log(np.einsum("nk,nk->n", raised, confusion[:, label].T))
         scores.append(np.bincount(unit, score))
     return np.stack(scores, axis=1)
+
+
+def judge_fit(
+    problem: Problem,
+    fit: Fit,
+    posterior: Floats,
+    codes: NDArray[np.int64],
+    classes: Values,
+    sequence: NDArray[np.int64],
+    left_out: bool,
+    power: float,
+) -> Floats:
+    """Return the confidence of each span among the labels of a chain."""
+    goes_on = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
+    statistics = fit.statistics if left_out else None
+    parts = follow_labels(problem, fit.parameters, statistics, posterior, codes, goes_on)
+    return raise_odds(judge_runs(parts, find_runs(codes, classes, sequence)), power)
+
+
+def raise_odds(probability: Floats, power: float) -> Floats:
+    """Return p^t / (p^t + (1 - p)^t).
+
+    >>> raise_odds(np.array([0.8, 1.0, 0.0]), 0.5).round(3).tolist()
+    [0.667, 1.0, 0.0]
+    """
+    if power == 1.0:
+        return probability
+    yes, no = probability**power, (1 - probability) ** power
+    return np.asarray(yes / (yes + no))
+
+
+def check_confidence(confidence: Floats, codes: NDArray[np.int64], classes: Values, column: Column) -> None:
+    """Raise a `Fault` unless there is a confidence for each span."""
+    sequence = encode_in_order_of_appearance(column)[0].astype(np.int64)
+    if not are_tags(classes) or len(find_runs(codes, classes, sequence).first) != len(confidence):
+        raise Fault("there is not one confidence for each span")

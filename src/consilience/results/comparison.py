@@ -1,4 +1,4 @@
-"""What checks found: how a fit differs from majority vote, and what its graph is worth. Figures, and their words.
+"""What checks found: how many labels are right, how they differ from the vote, what the graph is worth; and the words.
 
 `consilience.checks` computes them.
 """
@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
-from ..errors import plural
-from ..specs import Fault, Figure, Sizes
-from .previews import draw_interval, frame_html, html_table
+from ..answers.previews import draw_interval, frame_html, html_table
+from ..errors import plural, to_sentence
+from ..specs import Fault, Figure, Share, Sizes
+from .record import LEAST_KNOWN, PAIRS, Densities, Range, judge_by_known, judge_by_record
 
 # How many standard errors a difference must exceed to count as one.
 STANDARD_ERRORS = 2
@@ -22,7 +23,11 @@ LEAST_GAIN = 0.005
 LEAST_HIDDEN = 20
 # What benchmarks/verdicts.py found: samples of real crowds with each verdict, those with more right labels than the
 # vote, and those with fewer.
-RECORD = {"better": (54, 47, 6), "no different": (22, 6, 12), "worse": (0, 0, 0)}
+VERDICTS = {"better": (54, 47, 6), "no different": (22, 6, 12), "worse": (0, 0, 0)}
+# What further known labels would bring is told for so many, unless the range is narrow enough.
+MORE, ENOUGH = (30, 100), 0.08
+# A range that is narrower than this is told with a decimal.
+NARROW = 0.05
 # An interval of the expected accuracy ten times as wide, with the estimate at its lower end, says that little is known.
 MOST_UNCLEAR = 0.01
 # Agreement beyond chance that is worth something.
@@ -39,6 +44,9 @@ SURE = 3.0
 ALIKE = 0.4
 # With a larger standard error, errors that run along edges would not be noticed.
 UNCLEAR = 0.2
+# Whole numbers are a scale if an order predicts hidden answers so much better, in nats per answer. For breeds of dogs
+# that look alike in pairs it is .02, with the best of all names; for five grades of relevance .04.
+LEAST_LEAD = 0.025
 CHECK_IDS = "Check that its edges use the same ids of items as the answers."
 
 
@@ -52,11 +60,24 @@ class Comparison:
         Number of items.
     n_differ : int
         Items whose label is not the vote's, as expected over random ties.
+    accuracy, accuracy_low, accuracy_high : float
+        Share of right labels, and the ends of its 90 % range: by the record of real crowds and by known labels of items
+        drawn at random, or by at least ten of these alone (`consilience.results.record`); nan where there is neither.
     expected_accuracy, expected_accuracy_low, expected_accuracy_high : float
-        Share of right labels that the calibrated probabilities let expect, and its 95 % interval; nan if nothing checks
-        the answers, or if the fit has `collapsed`.
+        Share of right labels that the calibrated probabilities let expect, and its 95 % interval, if workers err
+        independently; nan if it is `withheld`.
     expected_gain : float
         How much larger the expected accuracy is than that of the vote; nan where that is.
+    blind_accuracy : float
+        Expected accuracy of the labels that are not known, if known labels have no say in calibration.
+    n_known, n_known_right : int
+        Known labels of items drawn at random, and those of them that the model gives if it does not know them.
+    share_known : float
+        Share of all items whose label is known.
+    like_record : bool
+        Whether answers and fit are like those of which there are records: a table of few classes, and `DawidSkene`.
+    withheld : str
+        Why no expected accuracy is given, in a sentence; empty if it is.
     alpha, alpha_low, alpha_high : float
         Krippendorff's alpha, the agreement of the workers beyond chance, and its 95 % interval. Workers who copy each
         other count once. nan where no item has two answers, or all answers are the same.
@@ -82,6 +103,9 @@ class Comparison:
 
     n_items: int
     n_differ: int
+    accuracy: Figure
+    accuracy_low: Figure
+    accuracy_high: Figure
     expected_accuracy: Figure
     expected_accuracy_low: Figure
     expected_accuracy_high: Figure
@@ -96,11 +120,19 @@ class Comparison:
     top_share: Figure
     vote_top_share: Figure
     kept_share: Figure
+    blind_accuracy: Figure = math.nan
+    n_known: int = 0
+    n_known_right: int = 0
+    share_known: Share = 0.0
+    like_record: bool = False
+    withheld: str = ""
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless it is about the items that there are."""
         if self.n_items != sizes["N"] or self.n_differ > self.n_items:
             raise Fault("the comparison is about other items")
+        if not 0 <= self.n_known_right <= self.n_known:
+            raise Fault("more known labels are right than there are")
 
     @property
     def agreement(self) -> float:
@@ -127,6 +159,11 @@ class Comparison:
         return math.isfinite(self.held_out_error)
 
     @property
+    def untested(self) -> bool:
+        """Whether there were too few answers to hide. Where silence is an answer, none are hidden."""
+        return math.isinf(self.held_out_error)
+
+    @property
     def informed(self) -> bool:
         """Whether the fit predicts hidden answers better than if it knew nothing about single items."""
         return self.tested and self.informed_gain > max(LEAST_GAIN, STANDARD_ERRORS * self.informed_error)
@@ -148,32 +185,101 @@ class Comparison:
 
     @property
     def has_record(self) -> bool:
-        """Whether the record of the verdict is worth telling: not if there is no signal, or the fit has collapsed."""
-        return self.tested and self.n_differ > 0 and not self.by_chance and not self.collapsed
+        """Whether the record of the verdict is worth telling: not if nothing can be said of the labels."""
+        return self.by_record and self.tested and self.n_differ > 0 and not self.by_chance and not self.collapsed
+
+    @property
+    def known(self) -> bool:
+        """Whether it is told how many labels are right."""
+        return not math.isnan(self.accuracy)
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self}>"
 
     def __str__(self) -> str:
         differ = f"{self.n_differ:,} of {plural(self.n_items, 'label')} {'differs' if self.n_differ == 1 else 'differ'}"
         return (
-            f"{differ} from majority vote ({self.agreement:.1%} agree); {self.describe_accuracy()}; "
+            f"{self.describe_headline()}; {differ} from majority vote ({self.agreement:.1%} agree); "
             f"{self.describe_test()}; {self.describe_agreement()}"
         )
 
     def _repr_html_(self) -> str:
         return show_comparison(self)
 
-    def describe_accuracy(self) -> str:
-        """Return in words how many labels are expected to be right."""
+    def describe_headline(self, labels: str = "labels") -> str:
+        """Return in words how many labels are right: the first thing to say of a result."""
+        if self.known:
+            ends = self.describe_ends()
+            return f"about {self.describe_middle()} of these {labels} are right ({ends}), {self.describe_basis()}"
+        if self.withheld:
+            return f"it is not known how many of these {labels} are right: {self.withheld}"
+        return f"it is not known how many of these {labels} are right: there is no record of such data"
+
+    @property
+    def width(self) -> float:
+        """How wide the range of the accuracy is."""
+        return self.accuracy_high - self.accuracy_low
+
+    def describe_middle(self) -> str:
+        """Return the median of the accuracy."""
+        return show_share(self.accuracy, self.width)
+
+    def describe_ends(self) -> str:
+        """Return the ends of the range of the accuracy."""
+        return f"{show_share(self.accuracy_low, self.width)} to {show_share(self.accuracy_high, self.width)}"
+
+    def describe_basis(self) -> str:
+        """Return in words what the accuracy is judged by."""
+        by = [f"{len(PAIRS)} real crowds"] if self.by_record else []
+        by += [plural(self.n_known, "known label")] if self.n_known else []
+        return f"judging by {' and '.join(by)}"
+
+    @property
+    def by_record(self) -> bool:
+        """Whether the accuracy is judged by the record of real crowds."""
+        return self.like_record and not self.withheld
+
+    def describe_more(self) -> str:
+        """Return in words what further known labels would bring; nothing where that is little."""
+        if not self.known or self.share_known == 1 or self.width < ENOUGH:
+            return ""
+        densities, n_open = self.find_densities(), round((1 - self.share_known) * self.n_items)
+        left = {n: n_open - n for n in MORE if n < n_open}
+        points = {n: 100 * densities.expect_width(n, n_left) * n_left / self.n_items for n, n_left in left.items()}
+        if not points:
+            return ""
+        (first, narrowed), *others = points.items()
+        known = f"{first} {'more ' if self.n_known else ''}known labels of items drawn at random"
+        further = "".join(f", and {n} to {width:.0f}" for n, width in others)
+        return f"{known} would narrow this to a range about {narrowed:.0f} points wide{further}"
+
+    def find_densities(self) -> Densities:
+        """Return what is thought of the labels that are not known; see `consilience.results.record`."""
+        if self.by_record:
+            densities = judge_by_record(self.blind_accuracy, high=self.expected_accuracy_high)
+        else:
+            densities = judge_by_known()
+        return densities.given(self.n_known, self.n_known_right)
+
+    def judge_accuracy(self) -> Comparison:
+        """Return the comparison with the accuracy of the labels, of which those that are known are right."""
+        if not self.by_record and self.n_known < LEAST_KNOWN:
+            return self
+        found = self.find_densities().find_range(max(1, round((1 - self.share_known) * self.n_items)))
+        middle, low, high = Range(*(self.share_known + (1 - self.share_known) * each for each in found))
+        return replace(self, accuracy=middle, accuracy_low=low, accuracy_high=high)
+
+    def describe_expected(self) -> str:
+        """Return in words how many labels are expected to be right if workers err independently."""
         if math.isnan(self.expected_accuracy):
-            return "expected accuracy is not known"
+            return ""
         low, high = self.expected_accuracy_low, self.expected_accuracy_high
         if is_unclear(self.expected_accuracy, low, high):
             return (
-                f"expected accuracy between {low:.1%} and {high:.1%} if workers err independently; there are too few "
-                "answers to calibrate probabilities well"
+                f"between {low:.1%} and {high:.1%} if workers err independently; there are too few answers to "
+                "calibrate probabilities well"
             )
-        interval = f"{low:.1%} to {high:.1%}"
-        vote = f"majority vote {self.expected_accuracy - self.expected_gain:.1%}"
-        return f"expected accuracy {self.expected_accuracy:.1%} ({interval} if workers err independently), {vote}"
+        return f"{self.expected_accuracy:.1%} ({low:.1%} to {high:.1%}) if workers err independently"
 
     def describe_test(self, figures: bool = True) -> str:
         """Return the verdict in words, with or without its figures."""
@@ -205,7 +311,7 @@ class Comparison:
 
     def describe_record(self) -> str:
         """Return in words how often the verdict was right on real crowds whose truth is known; see `has_record`."""
-        n_cases, n_more, n_fewer = RECORD[self.verdict]
+        n_cases, n_more, n_fewer = VERDICTS[self.verdict]
         if not n_cases:
             return "no sample of a real crowd had this verdict"
         return (
@@ -229,12 +335,14 @@ class Comparison:
 
 
 def explain_move(before: Comparison, after: Comparison) -> str:
-    """Return in words why the verdict is another one than before, or that it is not."""
+    """Return in words what the verdict was before, and why it is another one now if it is."""
+    if not before.tested:
+        return f"the verdict was not tested before{': there were too few answers' if after.tested else ' either'}"
+    if not after.tested:
+        return f"the verdict was {before.verdict!r} before, when there were enough answers to test it"
     if before.verdict == after.verdict:
-        return f"the verdict is {after.verdict!r}, as before"
-    if before.tested != after.tested:
-        reason = f"there are {'now' if after.tested else 'no longer'} enough answers to test it"
-    elif bool(before.n_differ) != bool(after.n_differ):
+        return f"the verdict was {before.verdict!r} before too ({before.describe_gain()})"
+    if bool(before.n_differ) != bool(after.n_differ):
         reason = f"the labels are {'no longer' if after.n_differ else 'now'} those of majority vote"
     elif before.collapsed != after.collapsed:
         reason = f"the classes {'have' if after.collapsed else 'are no longer'} collapsed"
@@ -264,25 +372,57 @@ def is_unclear(accuracy: float, low: float, high: float) -> bool:
     return accuracy - low < (high - low) / 10 > MOST_UNCLEAR
 
 
+def show_share(share: float, width: float) -> str:
+    """Return a share in percent, with a decimal if the range that it belongs to is narrow.
+
+    >>> show_share(0.784, 0.3), show_share(0.784, 0.03)
+    ('78%', '78.4%')
+    """
+    return f"{share:.0%}" if width >= NARROW else f"{share:.1%}"
+
+
 def show_comparison(comparison: Comparison) -> str:
     """Return what a notebook shows of a comparison with majority vote."""
     c = comparison
-    rows = [("Labels that differ", f"{c.n_differ:,} of {c.n_items:,}")]
-    low, high = c.expected_accuracy_low, c.expected_accuracy_high
-    if math.isnan(c.expected_accuracy):
-        rows.append(("Expected accuracy", "not known"))
-    elif is_unclear(c.expected_accuracy, low, high):
-        rows.append(("Expected accuracy", f"between {low:.1%} and {high:.1%} if workers err independently"))
-    else:
-        vote = c.expected_accuracy - c.expected_gain
-        drawn = draw_interval(c.expected_accuracy, low, high)
-        interval = f"{c.expected_accuracy:.1%} ({low:.1%} to {high:.1%} if workers err independently)"
-        rows += [
-            ("Expected accuracy", f"{drawn} {interval}"),
-            ("The same of majority vote", f"{draw_interval(vote, vote, vote)} {vote:.1%}"),
-        ]
+    rows = [("Right labels", escape(to_sentence(c.describe_headline())))]
+    if c.known:
+        rows[0] = ("Right labels", f"{draw_interval(c.accuracy, c.accuracy_low, c.accuracy_high)} {rows[0][1]}")
+    told = (("With known labels", c.describe_more()), ("Expected", c.describe_expected()))
+    rows += [(name, escape(to_sentence(words))) for name, words in told if words]
+    rows.append(("Labels that differ", f"{c.n_differ:,} of {c.n_items:,}"))
     rows += [("Verdict", escape(c.describe_test())), ("Agreement", escape(c.describe_agreement()))]
     return frame_html(html_table((), rows, (False, False)))
+
+
+@dataclass(frozen=True)
+class ScaleCheck:
+    """What hidden answers tell of classes that are whole numbers, and of which nobody said whether they have an order.
+
+    Attributes
+    ----------
+    lead, lead_error : float
+        By how much, in mean log probability, workers who confuse levels that are near each other predict hidden answers
+        better than workers who do not, and the standard error of that.
+    """
+
+    lead: Figure
+    lead_error: Figure
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the numbers are taken for levels of a scale."""
+        return self.lead > max(LEAST_LEAD, SURE * self.lead_error)
+
+    def __str__(self) -> str:
+        taken = "levels of a scale" if self.ordered else "names without an order"
+        return f"the classes are whole numbers, and were taken for {taken}: {self.describe()}"
+
+    def describe(self) -> str:
+        """Return in words what the numbers are judged by."""
+        figures = f"mean log score {self.lead:+.3f}, standard error {self.lead_error:.3f}"
+        if self.ordered:
+            return f"hidden answers are predicted better with an order ({figures})"
+        return f"hidden answers are not clearly predicted better with an order ({figures})"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from ..answers.graph import Graph
 from ..answers.item_tables import Features, class_shares, match_features, match_item_prior, vote_shares_by_item
 from ..answers.items import Sequences
 from ..answers.responses import Responses
+from ..answers.tagging import are_tags
 from ..answers.vocabulary import VERY_MANY
 from ..engines import open_engine
 from ..engines.base import Engine
@@ -34,30 +35,31 @@ from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
 from ..inference.powers import POWERS, KnownScores, raise_in_place, raise_where
 from ..inference.preconditions import START_TABLES, check_matrices, fixed_prior, given_pair
-from ..inference.recipes.base import Fitting, LatentRecipe, Plan, Recipe, refuse_disk
+from ..inference.recipes import Fitting, LatentRecipe, Plan, Recipe, refuse_disk
 from ..inference.recipes.independent import MomentRecipe, VoteRecipe, collect_votes
 from ..inference.sources import FEW, InMemory, OnDisk, Source
-from ..inference.structures.base import Statistics, Summary
+from ..inference.structures import Statistics, Summary
 from ..inference.structures.independent import Independent
+from ..inference.workers.base import WorkerModel
 from ..inference.workers.confusion import voters
-from ..kernels.types import Floats
+from ..inference.workers.ordinal import OrdinalWorkers
+from ..kernels import Floats
 from ..memory import release_unused
-from ..storage.answers import StoredResponses
-from ..storage.sampling import Sample, add_gold
-from ..tasks.base import AnyTask
-from ..tasks.table_task import TABLE
-from ..tasks.tag_runs import are_tags
-from .answer_worth import find_judged, sum_chances
-from .calibration import Found, calibrate, score_known
-from .fusion import Calibrated, Course, Fusion, Given, Guidance, Judgement, Labels, Later
+from ..storage.answers import Sample, StoredResponses, add_gold
+from ..tasks.base import TABLE, AnyTask
+from .answer_worth import are_checked, find_judged, is_share_checked, sum_chances
+from .calibration import Found, calibrate, judge_fit, score_known
+from .chance import Apart, count_in_memory, count_on_disk, judge_chance
+from .fusion import Calibrated, Course, Fusion, Given, Guidance, Judgement, Labels, Later, count_known, find_known
 from .interval_sums import Estimates, Past, invert_scores, right_matrix, sum_up
 from .intervals import Confidence, Intervals, VoteSums, Whole, find_intervals, judge_shares, judge_votes
 from .parts import Judge, StoredLabels, Tally, VoteJudge, VoteTally, find_shares
-from .span_results import judge_fit
+from .raters import judge_raters
+from .source_kinds import ignores_silence, recognise_kind
 
 
 class GoingOn(NamedTuple):
-    """How a fit goes on from the one before; see `consilience.models.updating`.
+    """How a fit goes on from the one before; see `consilience.models.fitted`.
 
     Attributes
     ----------
@@ -82,11 +84,14 @@ class Asked(NamedTuple):
         Whether each of these groups counts as one worker.
     going_on : GoingOn, optional
         How the fit goes on from another one.
+    source_kind : str, optional
+        Who gives the answers; see `consilience.results.source_kinds`. It is recognised if it is not given.
     """
 
     copies: list[list[int]] | None = None
     count_copies_once: bool = False
     going_on: GoingOn | None = None
+    source_kind: str | None = None
 
 
 NOTHING_ELSE = Asked()
@@ -177,9 +182,9 @@ def fit_source(
     recipe: Recipe, source: Source, graph: Graph | None, engine: Engine, asked: Asked = NOTHING_ELSE
 ) -> Fusion:
     """Return what a model finds in a source; the nodes of the graph are its items."""
-    links, given, task = None, Given(), cast(AnyTask, TABLE)
+    links, given, task, kind = None, Given(), cast(AnyTask, TABLE), "people"
     if isinstance(source, InMemory):
-        task = source.task
+        task, kind = source.task, recognise_kind(source.responses, source.task)
         links = recipe.weigh_links(source.responses, graph)
         recipe.check_size(source.responses, links)
         # A new object, which shares the arrays and nothing that was derived from them meanwhile.
@@ -192,7 +197,21 @@ def fit_source(
     found = learn(recipe, used, links, engine, asked.going_on)
     later = Later(find_copies_later, recipe, source) if copies is None else Later.known(copies)
     given = given._replace(log_prior=found.given.log_prior, has_priors=found.given.has_priors)
-    return replace(found, copying=later, copies_count_once=used is not source, given=given, task=task)
+    once = used is not source
+    kind = asked.source_kind or kind
+    chance = Later(hear_chance, source, found.chance)
+    return replace(
+        found, copying=later, copies_count_once=once, given=given, task=task, source_kind=kind, chance=chance
+    )
+
+
+def hear_chance(source: Source, chance: Later[Floats | None]) -> Floats | None:
+    """Return the probability that each worker answers by chance; None for functions whose silence is ignored.
+
+    Such a function, which has one label, seems to say it by chance.
+    """
+    found = chance.value
+    return None if found is None or ignores_silence(source.sample().responses) else found
 
 
 def find_copies_later(recipe: Recipe, source: Source) -> list[list[int]]:
@@ -261,13 +280,16 @@ def conclude(
         sample, totals = source.draw_hiding(recipe.seed, engine)
         near = source.bring(sample)
         posed = pose_part(recipe, near, problem, best, engine)
-    posterior, codes = recipe.conclude(posed, best.parameters)
+    posterior = recipe.conclude(posed, best.parameters)
     opinion = None if guided is None else guided.opinion
     estimates = gather_estimates(recipe, near, posed, best.parameters, best.statistics)
     known = judge_known(recipe, source, problem, best, engine) if isinstance(source, OnDisk) else None
     earlier = None if past is None else past.evidence
     kept = None if going_on is None else going_on.calibrated
     found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, totals, known, earlier, kept)
+    codes = recipe.decode_jointly(posed, best.parameters)
+    if codes is None:
+        codes = found.confidence.find_labels(near.responses.n_items)
     concluded = Concluded(plan, best, posterior, codes, estimates, found)
     learned = Learned.of(problem, best.parameters, best.statistics)
     if isinstance(source, OnDisk):
@@ -310,6 +332,11 @@ class Concluded(NamedTuple):
         """The power that posteriors are raised to."""
         return self.found.calibrated.found.power
 
+    def are_checked(self, near: InMemory, n_known: int) -> bool:
+        """Tell whether anything checks the answers: with others, neighbours, chains, features and item priors do."""
+        linked = near.log_prior is not None or not isinstance(self.plan.problem.structure, Independent)
+        return are_checked(near.responses, n_known, linked)
+
 
 def find_on_disk(
     recipe: LatentRecipe, source: OnDisk, near: InMemory, fit: Concluded, sample: Sample | None, engine: Engine
@@ -317,14 +344,16 @@ def find_on_disk(
     """Return what is found of all items on disk, by sums over them."""
     judge = Judge.of(recipe, fit.plan.problem, fit.best, fit.power)
     tally = Tally.of(source.answers, judge, engine)
-    mean = tally.confidence / source.answers.n_items
+    mean, checked = tally.confidence / source.answers.n_items, fit.are_checked(near, source.answers.n_known)
     whole = Whole(source.answers.n_items, mean, tally.chances)
-    confidence = fit.found.confidence
+    confidence, judged_by = fit.found.confidence, fit.best.parameters.workers.log_weights
     intervals, _ = find_intervals(near.responses, fit.posterior, fit.codes, fit.estimates, confidence, whole)
     return {
         "n_answers": tally.n_answers,
-        "labelled": StoredLabels(source.answers, judge, mean, tally, sample, fit.plan.problem.steps),
+        "labelled": StoredLabels(source.answers, judge, mean, tally, sample, fit.plan.problem.steps, checked),
+        "checked": checked,
         "judging": Later.known(Judgement(intervals, None)),
+        **judge_apart(Later(count_on_disk, source.answers, judge, judged_by), judge.workers),
     }
 
 
@@ -345,15 +374,31 @@ def find_in_memory(
     if fit.power != 1:
         reported = posterior.copy() if reported is posterior else reported
         raise_in_place(recipe.find_raised(r), reported, fit.power)
-    labels = Labels(r.key_columns(), r.classes, fit.codes, reported, posterior)
+    known = find_known(near.gold, fit.codes)
+    checked = fit.are_checked(near, count_known(near.gold))
+    if past is not None:
+        checked |= is_share_checked(*past.sums.judged.sum(axis=1).tolist())
+    rules = known, recipe.decodes_jointly
+    labels = Labels(r.key_columns(), r.classes, fit.codes, reported, posterior, *rules, checked)
     if isinstance(judging, Due):
         judging = Later(judge_later, judging, near, learned, labels, fit.found.calibrated)
+    problem = fit.plan.problem
+    by = near, problem.workers, learned.log_weights, posterior, problem.graph is not None
     return {
         "labelled": labels,
+        "checked": checked,
         "judging": judging,
+        # The answers of earlier batches are gone.
+        **({} if past is not None else judge_apart(Later(count_in_memory, *by), problem.workers)),
         "span_confidence": spans,
         "guidance": None if guided is None else describe_guidance(near, guided, posterior, fit.codes),
     }
+
+
+def judge_apart(apart: Later[Apart], workers: WorkerModel) -> dict[str, Later[Any]]:
+    """Return what is found of workers by answers of the others: chance, and the figures of raters."""
+    raters = {"raters": Later(judge_raters, apart, workers)} if isinstance(workers, OrdinalWorkers) else {}
+    return {"chance": Later(judge_chance, apart, workers), **raters}
 
 
 class Due(NamedTuple):
@@ -405,7 +450,7 @@ def judge_later(due: Due, source: InMemory, learned: Learned, labels: Labels, ca
 def judge_shares_apart(recipe: LatentRecipe, near: InMemory, apart: Problem, fit: Fit) -> Floats:
     """Return the interval of class shares, (2, K), by the answers alone."""
     r, learned = near.responses, fit.parameters
-    posterior, _ = recipe.conclude(apart, learned)
+    posterior = recipe.conclude(apart, learned)
     found = gather_estimates(recipe, near, apart, learned, fit.statistics)
     right = right_matrix(found.confusion, r)
     sums = sum_up(r, posterior, right, found, sum_chances(r, posterior))
@@ -432,7 +477,7 @@ def describe_guidance(near: InMemory, guided: Guided, posterior: Floats, codes: 
         agrees = (opinion.code == codes[opinion.item])[answered]
         findings = findings._replace(
             accuracy=float(agrees.mean()) if len(agrees) else None,
-            n_changed=int((guided.alone.argmax(axis=1) != codes).sum()),
+            n_changed=int((guided.alone.argmax(axis=1) != posterior.argmax(axis=1)).sum()),
         )
     return Guidance(findings, guided.names, guided.guide, opinions)
 
@@ -469,7 +514,7 @@ def judge_known(
     if part is None:
         return KnownScores(np.zeros(len(POWERS)), 0)
     posed = pose_part(recipe, part, problem, best, engine)
-    posterior, _ = recipe.conclude(posed, best.parameters)
+    posterior = recipe.conclude(posed, best.parameters)
     return score_known(Fitting(recipe, part, posed, best), posterior)
 
 
@@ -492,12 +537,15 @@ def learn_votes(
         tally = VoteTally.of(source.answers, prior, engine)
         sums, n_answers = tally.sums, tally.n_answers
         mean = sums.chosen / crowd.n_items
-        labelled = StoredLabels(source.answers, VoteJudge(recipe, prior), mean, sample=source.drawn)
+        checked = are_checked(source.drawn.responses, source.answers.n_known, False)
+        labelled = StoredLabels(source.answers, VoteJudge(recipe, prior), mean, sample=source.drawn, shown=checked)
     else:
         source = cast(InMemory, source)
         r, unvoted = source.responses, crowd.vote_shares()
         shares, mass = collect_votes(engine, source, unvoted)
-        labelled = Labels(r.key_columns(), r.classes, recipe.break_ties(shares, r.keys, r.classes), shares)
+        codes = recipe.break_ties(shares, r.keys, r.classes)
+        known, checked = find_known(source.gold, codes), are_checked(r, count_known(source.gold), False)
+        labelled = Labels(r.key_columns(), r.classes, codes, shares, known=known, shown=checked)
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
         structure = Independent(r.n_classes, None, 0.0, "em")
         prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
@@ -509,6 +557,7 @@ def learn_votes(
         n_answers=n_answers,
         prior=prior,
         labelled=labelled,
+        checked=checked,
         learning=Later(learn_from_votes, recipe, source, prior),
         course=Course(np.empty(0), 0, True),
         judging=Later.known(Judgement(Intervals(None, *judge_votes(sums, prior)), None)),
@@ -550,15 +599,21 @@ def learn_by_moments(
     workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
     learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
     statistics = expect(problem, learned)
-    posterior, codes = recipe.conclude(problem, learned)
+    posterior = recipe.conclude(problem, learned)
+    codes = posterior.argmax(axis=1)
     confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
     estimates = gather_estimates(recipe, source, problem, learned, statistics)
     intervals, _ = find_intervals(r, posterior, codes, estimates, confidence)
+    known, checked = find_known(source.gold, codes), are_checked(r, count_known(source.gold), False)
+    labels = Labels(r.key_columns(), r.classes, codes, posterior, known=known, shown=checked)
+    by = source, problem.workers, workers.log_weights, posterior, False
     return make_fusion(
         recipe,
         source,
         prior=learned.structure.mean,
-        labelled=Labels(r.key_columns(), r.classes, codes, posterior),
+        labelled=labels,
+        checked=checked,
+        **judge_apart(Later(count_in_memory, *by), problem.workers),
         learning=Later.known(Learned.of(problem, learned, statistics)),
         course=Course(found.trace, found.n_iter, found.converged),
         judging=Later.known(Judgement(intervals, None)),

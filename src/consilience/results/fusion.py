@@ -23,7 +23,7 @@ from ..answers.frames import BACKENDS
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..errors import NotFittedError, Python, Sentence
+from ..errors import NotFittedError, Python, Sentence, plural
 from ..inference.classifiers import LinearJudge
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_fits import Judged
@@ -32,10 +32,13 @@ from ..inference.powers import Calibration, Evidence
 from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..specs import (
+    BOOLEANS,
     CLASS_CODES,
     DISTRIBUTIONS,
+    ENDS,
+    FIGURES,
     NOT_SAVED,
     OBJECTIVES,
     PROBABILITIES,
@@ -54,10 +57,10 @@ from ..specs import (
     Sizes,
     among,
 )
-from ..tasks.base import AnyTask
-from ..tasks.register import name_saved
-from ..tasks.table_task import TABLE
-from .comparison import Comparison, GraphCheck
+from ..tasks import name_saved
+from ..tasks.base import TABLE, AnyTask
+from .answer_worth import UNCHECKED
+from .comparison import Comparison, GraphCheck, ScaleCheck
 from .findings import Finding
 from .interval_sums import Past
 from .intervals import Intervals
@@ -110,7 +113,15 @@ def are_keys(names: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of some items, with their probabilities.
+    r"""The labels of some items, with their probabilities.
+
+    The label of item n is the most probable class of the probabilities q that are reported,
+
+    .. math:: y_n = \arg\max_k q_{nk},
+
+    the first of several. There are two exceptions, and the column decided_by names them: a known label, and labels that
+    were decoded jointly, which are the most probable path through their sequence. A vote draws lots among its most
+    probable classes.
 
     Attributes
     ----------
@@ -124,6 +135,12 @@ class Labels:
         The probabilities that are reported.
     uncalibrated : array (N, K) or None
         Those of the fit itself; None for models without calibration.
+    known : array (N,) or None
+        Which labels are known ones; None if there are no known labels.
+    jointly : bool
+        Whether labels were decoded jointly.
+    shown : bool
+        Whether tables show probabilities: not if nothing checks the answers, or they are too few.
     """
 
     keys: Annotated[Mapping[str, Annotated[Column, ColumnSpec("N")]], Check(are_keys)]
@@ -131,6 +148,9 @@ class Labels:
     codes: Annotated[NDArray[np.int64], ArraySpec("N", CLASS_CODES)]
     posterior: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)]
     uncalibrated: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)] | None = None
+    known: Annotated[NDArray[np.bool_], ArraySpec("N", BOOLEANS)] | None = None
+    jointly: bool = False
+    shown: bool = True
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless there are items, each with a key of its own."""
@@ -154,6 +174,11 @@ class Labels:
     def confidence(self) -> Floats:
         """The probability of each label."""
         return np.asarray(self.posterior[np.arange(len(self.codes)), self.codes])
+
+    @property
+    def shown_confidence(self) -> Floats:
+        """The probability of each label as tables show it: NaN, which is missing there, if it cannot be told."""
+        return self.confidence if self.shown else np.full(self.n_items, np.nan)
 
     @property
     def fitted(self) -> Floats:
@@ -181,18 +206,44 @@ class Labels:
         """Return what is needed to write the labels."""
         return self
 
+    def name_rules(self) -> list[str] | None:
+        """Return which rule decided each label, "" for the most probable class; None if no rule could."""
+        if self.known is None and not self.jointly:
+            return None
+        joint = self.jointly & (self.confidence < self.posterior.max(axis=1))
+        known = np.zeros(self.n_items, bool) if self.known is None else self.known
+        return [str(rule) for rule in np.select([known, joint], ["known label", "sequence"], "")]
+
     def list_columns(self) -> dict[str, Column]:
-        """Return the columns of a table of labels: keys, label, confidence, and the probability of each class."""
+        """Return the columns of a table of labels: keys, label, confidence, and the probability of each class.
+
+        Where a rule can decide a label, the last column is decided_by.
+        """
         columns: dict[str, Column] = dict(self.keys)
         columns["label"] = to_column(self.values)
-        columns["confidence"] = to_column(self.confidence)
+        columns["confidence"] = to_column(self.shown_confidence)
         for k, name in enumerate(name_probabilities(self.classes, columns)):
-            columns[name] = to_column(np.ascontiguousarray(self.posterior[:, k]))
-        return columns
+            shown = np.ascontiguousarray(self.posterior[:, k]) if self.shown else self.shown_confidence
+            columns[name] = to_column(shown)
+        rules = self.name_rules()
+        return columns if rules is None else columns | {"decided_by": pa.array(rules, pa.string())}
 
     def take(self, rows: NDArray[np.int64]) -> dict[str, Column]:
         """Return what identifies some of the items."""
         return {name: column.take(rows) for name, column in self.keys.items()}
+
+
+def find_known(gold: Gold | None, codes: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """Tell which labels are known ones; None if there are no known labels.
+
+    Where forbidden steps of a sequence contradict known labels, some of these are not kept.
+    """
+    return None if gold is None else (gold.codes >= 0) & (gold.codes == codes)
+
+
+def count_known(gold: Gold | None) -> int:
+    """Return how many labels are known."""
+    return 0 if gold is None else int(np.count_nonzero(gold.codes >= 0))
 
 
 class Labelled(Protocol):
@@ -206,6 +257,10 @@ class Labelled(Protocol):
     def mean_confidence(self) -> float:
         """The mean probability of the labels."""
 
+    @property
+    def shown(self) -> bool:
+        """Whether tables show probabilities."""
+
     def parts(self) -> Iterator[Labels]:
         """Yield the labels part by part."""
 
@@ -216,6 +271,7 @@ class NoLabels:
 
     n_items: Annotated[int, Length("N")]
     mean_confidence: Share
+    shown: bool = True
 
     def parts(self) -> Iterator[Labels]:
         """Say how to get them."""
@@ -250,6 +306,8 @@ class Calibrated(NamedTuple):
     # What speaks for each power; a file holds it as what a further batch needs.
     evidence: Annotated[Evidence | None, NOT_SAVED] = None
     hidden: Annotated[Sequence[Judged], NOT_SAVED] = ()  # the hidden answers of the fit
+    # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
+    blind_accuracy: Share = 1.0
 
 
 class Guidance(NamedTuple):
@@ -306,7 +364,17 @@ class Fusion:
     # Groups of near-copies, by index.
     copying: Later[Annotated[list[list[int]], Check(are_groups)]] = field(default_factory=lambda: Later.known([]))
     copies_count_once: bool = False
+    # The probability that each worker answers by chance; NaN where nothing can be told. None for votes, streams, and
+    # functions whose silence is ignored.
+    chance: Later[Annotated[Floats, ArraySpec("M", ENDS)] | None] = field(default_factory=lambda: Later.known(None))
+    # Of raters on a scale, see `consilience.results.raters`; None for other workers, and for streams.
+    raters: Later[Annotated[Floats, ArraySpec("M 5", FIGURES)] | None] = field(
+        default_factory=lambda: Later.known(None)
+    )
     given: Annotated[Given, NOT_SAVED] = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
+    blocked: Annotated[Values, ColumnSpec("*", "values")] | None = None  # workers who were left out
+    # How many of them there were, and how many answers; None if nobody counted.
+    n_blocked: Annotated[tuple[int, int] | None, NOT_SAVED] = None
     seed: int = 0
     calibrated: Calibrated | None = None  # None for models without calibration
     coupling: float | None = None
@@ -319,13 +387,18 @@ class Fusion:
     source: Annotated[Source | None, NOT_SAVED] = None  # of answers on disk
     voting: Annotated[Source | None, NOT_SAVED] = None  # of a vote: the answers as they were counted
     task: Annotated[AnyTask, ByName(name_saved)] = TABLE  # what the items are
-    checked: bool = False  # whether `fuse` has compared it with majority vote
+    source_kind: str = "people"  # who gives the answers, see `consilience.results.source_kinds`
+    # Whether anything checks the answers; see `consilience.results.answer_worth`.
+    checked: bool = True
+    by_fuse: bool = False  # whether `fuse` made it, and compared it with majority vote
     comparison: Comparison | None = None
     graph_check: GraphCheck | None = None
+    scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
     limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
     # What checks of `fuse` found; None if they were not made, or for a result that was loaded.
     findings: Annotated[tuple[Finding, ...] | None, NOT_SAVED] = None
     update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
+    apart: Annotated[Later[Any] | None, NOT_SAVED] = None  # what a fit without accused workers finds; see the checks
 
     @property
     def labels(self) -> Labels:
@@ -404,10 +477,36 @@ class Fusion:
         return None if self.calibrated is None or self.calibrated.found.given else self.calibrated.found.n_gold
 
     @property
+    def withheld(self) -> str:
+        """Why it is not told how many labels are expected to be right; empty if it is."""
+        if self.comparison is not None and self.comparison.withheld:
+            return self.comparison.withheld
+        return "" if self.checked else UNCHECKED
+
+    @property
+    def left_out(self) -> tuple[int, int | None] | None:
+        """How many workers were left out, and how many answers of theirs if that is known; None for nobody."""
+        return self.n_blocked or (None if self.blocked is None else (len(self.blocked), None))
+
+    @property
+    def told_confidence(self) -> float | None:
+        """The mean probability of the labels; None if it is `withheld`."""
+        return None if self.withheld else self.labelled.mean_confidence
+
+    @property
     def expected_accuracy(self) -> tuple[float, float, float]:
         """Share of the labels that are right, by their probabilities, and the ends of its 95 % interval."""
         value, (low, high) = self.labelled.mean_confidence, self.intervals.expected.tolist()
         return value, min(low, value), max(high, value)
+
+
+def describe_left_out(workers: int, answers: int | None) -> str:
+    """Return in words who was left out.
+
+    >>> describe_left_out(2, 80), describe_left_out(1, None)
+    ('2 workers, 80 answers', '1 worker')
+    """
+    return plural(workers, "worker") + ("" if answers is None else f", {plural(answers, 'answer')}")
 
 
 def name_probabilities(classes: Values, taken: Mapping[str, object]) -> list[str]:

@@ -16,7 +16,7 @@ Nothing is known about the log odds of a class that nobody said, so S leaves its
 
 Sums over items are taken over runs of items, so that no more memory is needed than the posteriors take.
 
-**Streams.** If answers come in batches (see `consilience.results.streaming`), the sums are those over all batches.
+**Streams.** If answers come in batches (see `consilience.results.new_answers`), the sums are those over all batches.
 Those of a batch are taken at its own posteriors and matrices. S is multiplied by the sum of :math:`n f` over workers
 divided by that of :math:`v'`; see `consilience.results.answer_worth`.
 
@@ -49,10 +49,10 @@ from numpy.typing import NDArray
 
 from ..answers.responses import Responses
 from ..answers.vocabulary import MANY, count_codes
-from ..inference.cells import sum_by
+from ..inference import sum_by
 from ..inference.powers import Evidence
-from ..inference.structures.base import Summary
-from ..kernels.types import Floats, freeze, read_only
+from ..inference.structures import Summary
+from ..kernels import Floats, freeze, read_only
 from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault, Sizes
 from .answer_worth import add_worth, few_units, find_worth, given_weights, measure_answers, sum_judged, sum_votes
 

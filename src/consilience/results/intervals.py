@@ -46,8 +46,8 @@ variance :math:`v_i`, and a probability is not linear in them. The second is hal
 predicted hidden answers or known labels; see `consilience.inference.powers`. The ends are Beta quantiles, rounded
 outwards to whole items.
 
-**Streams.** If answers come in batches (see `consilience.results.streaming`), intervals are about all batches. Only the
-expected accuracy is about the last batch alone, whose labels it is about.
+**Streams.** If answers come in batches (see `consilience.results.new_answers`), intervals are about all batches. Only
+the expected accuracy is about the last batch alone, whose labels it is about.
 
 **Votes.** Where vote shares are all that is known, they are taken for the truth. Class shares vary as the vote shares
 of items do, or as their sums over sequences.
@@ -64,8 +64,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.responses import Responses
-from ..inference.cells import ITEMS_AT_ONCE
-from ..kernels.types import Floats
+from ..inference import ITEMS_AT_ONCE
+from ..kernels import Floats
 from ..specs import ENDS, ArraySpec
 from .answer_worth import (
     LEAST_LEFT,
@@ -116,6 +116,11 @@ class Confidence(NamedTuple):
     powers: Floats
     raised: Callable[[float, slice], Floats]  # those of a run of items at a power
     reported: float = 1.0  # the power that is reported
+
+    def find_labels(self, n_items: int) -> NDArray[np.int64]:
+        """Return the most probable class of each item, by the posteriors that are reported."""
+        runs = (slice(first, first + ITEMS_AT_ONCE) for first in range(0, n_items, ITEMS_AT_ONCE))
+        return np.concatenate([self.raised(self.reported, run).argmax(axis=1) for run in runs])
 
 
 def find_intervals(

@@ -14,26 +14,26 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers import DIALECTS
 from ..answers.arrays import Provenance
 from ..answers.columns import Column, Values, decode_categories, to_values
-from ..answers.dialects.register import DIALECTS
 from ..answers.edges import Edges
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..answers.responses import Responses
 from ..answers.vocabulary import encode_in_order_of_appearance
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..specs import (
     ANSWER_WEIGHTS,
     BOOLEANS,
+    FIGURES,
     NARROW_CLASS_CODES,
     NARROW_COUNTS,
     NARROW_ITEM_CODES,
     NARROW_LABEL_CODES,
     NARROW_WORKER_CODES,
     POSITIVE,
-    TIMES,
     ArraySpec,
     Fault,
     Sizes,
@@ -52,7 +52,7 @@ class KeptAnswers(NamedTuple):
     workers: Annotated[Narrow, ArraySpec("*", NARROW_WORKER_CODES)]
     labels: Annotated[Narrow, ArraySpec("*", NARROW_LABEL_CODES)]
     weights: Annotated[Floats, ArraySpec("*", ANSWER_WEIGHTS)] | None
-    order: Annotated[Floats, ArraySpec("*", TIMES)] | None
+    order: Annotated[Floats, ArraySpec("*", FIGURES)] | None
     columns: dict[str, str]
     format: Annotated[str, among(_FORMATS)]
     background: int | None  # where silence is an answer: the class that it means
@@ -88,6 +88,7 @@ class KeptAnswers(NamedTuple):
             background=None if background is None else names.classes[[background]].tolist()[0],
             normalised=names.normalised,
             order=self.order,
+            positions=names.positions,
             provenance=Provenance(self.columns, self.format),
         )
 

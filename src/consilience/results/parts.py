@@ -15,28 +15,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.blocks import Block
+from ..answers.arrays import Block
 from ..answers.columns import Column, to_column, to_values
 from ..engines import open_engine
 from ..engines.base import Engine
-from ..inference.cells import sum_by
+from ..inference import sum_by
 from ..inference.em import Fit, Problem, decode_block, infer_block, keep_unsaid
 from ..inference.learned import as_used
 from ..inference.powers import raise_to
-from ..inference.recipes.base import LatentRecipe
+from ..inference.recipes import LatentRecipe
 from ..inference.recipes.independent import VoteRecipe, collect_votes, find_tied
 from ..inference.sources import InMemory, OnDisk, prepare_block
 from ..inference.steps import Steps
-from ..inference.structures.base import BlockwiseParameters
+from ..inference.structures import BlockwiseParameters
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.confusion import voters
 from ..inference.workers.rows import Counted, Factors, LeftOut, vote
-from ..kernels.types import Floats, Integers
-from ..storage.answers import StoredResponses
+from ..kernels import Floats, Integers
+from ..storage.answers import Sample, StoredResponses, find_gold
 from ..storage.layout import StoredBlock
-from ..storage.sampling import Sample, find_gold
 from .comparison import count_differing
-from .fusion import Fusion, Given, Labels
+from .fusion import Fusion, Given, Labels, find_known
 from .intervals import VoteSums
 
 Sums = TypeVar("Sums", bound=tuple[Any, ...])
@@ -44,6 +43,10 @@ Sums = TypeVar("Sums", bound=tuple[Any, ...])
 
 class PartJudge(Protocol):
     """What makes labels and probabilities of a part of a store."""
+
+    @property
+    def jointly(self) -> bool:
+        """Whether labels are decoded jointly."""
 
     def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
         """Return the labels of a part, and the probabilities of all classes."""
@@ -62,10 +65,11 @@ class StoredLabels:
     tally: Tally | None = None  # of models with a hidden truth
     sample: Sample | None = None  # some items, for what looks at items one by one
     steps: Steps | None = None  # where the fit has kept its E-steps
+    shown: bool = True  # whether tables show probabilities
 
     def lean(self) -> StoredLabels:
         """Return what is needed to label items, to be sent elsewhere."""
-        return StoredLabels(self.answers, self.judge, self.mean_confidence)
+        return StoredLabels(self.answers, self.judge, self.mean_confidence, shown=self.shown)
 
     @property
     def n_items(self) -> int:
@@ -79,7 +83,16 @@ class StoredLabels:
     def part(self, number: int) -> Labels:
         """Return the labels of one part."""
         keys = {name: to_column(column) for name, column in self.answers.keys(number).items()}
-        return Labels(keys, self.answers.classes, *self.judge.label(self.answers, number))
+        codes, posterior = self.judge.label(self.answers, number)
+        known = find_known(find_gold(self.answers, number), codes) if self.answers.n_known else None
+        rules = known, self.judge.jointly
+        return Labels(keys, self.answers.classes, codes, posterior, None, *rules, self.shown)
+
+    def label_sample(self, sample: InMemory) -> Labels:
+        """Return the labels of some items that were brought into memory."""
+        labels = self.judge.label_sample(sample)
+        known = find_known(sample.gold, labels.codes)
+        return replace(labels, known=known, jointly=self.judge.jointly, shown=self.shown)
 
     def parts(self) -> Iterator[Labels]:
         """Yield the labels part by part."""
@@ -107,7 +120,7 @@ def view_items(found: Fusion, sample: Sample) -> Fusion:
     labelled, source = found.labelled, found.source
     assert isinstance(labelled, StoredLabels)
     assert isinstance(source, OnDisk)
-    labels = labelled.judge.label_sample(source.bring(sample))
+    labels = labelled.label_sample(source.bring(sample))
     return replace(found, labelled=labels, given=Given(sample.responses, sample.gold(labelled.answers)), source=None)
 
 
@@ -144,7 +157,7 @@ class Judge(NamedTuple):
 
     workers: WorkerModel
     factors: Factors
-    decoding: Factors | None  # None: each item has its own most probable label
+    decoding: Factors | None  # None: the label of an item is the most probable class of what is reported
     structure: BlockwiseParameters
     counted: Counted | None  # None: items are not left out of the counts that judge them
     unsaid: NDArray[np.int64]
@@ -166,25 +179,30 @@ class Judge(NamedTuple):
             power,
         )
 
+    @property
+    def jointly(self) -> bool:
+        """Whether labels are decoded jointly."""
+        return self.decoding is not None
+
     def judge(self, block: Block) -> tuple[Floats, NDArray[np.int64], Floats]:
         """Return posteriors before calibration, labels, and the probabilities to report."""
         posterior = infer_block(block, self.factors, self.structure)[0]
-        labels = posterior.argmax(axis=1)
-        if self.decoding is not None:
-            labels = decode_block(block, self.decoding, self.structure)
         left_out = posterior
         if self.counted is not None:
             alone = replace(block, first_item=0)
             evidence, _ = LeftOut(self.counted, posterior).weigh(alone)
             self.structure.for_left_out().infer_block(alone, evidence)
             left_out = keep_unsaid(evidence, posterior, self.unsaid)
-        return posterior, labels, raise_to(left_out, self.power)
+        reported = raise_to(left_out, self.power)
+        if self.decoding is not None:
+            return posterior, decode_block(block, self.decoding, self.structure), reported
+        return posterior, reported.argmax(axis=1), reported
 
     def label_sample(self, sample: InMemory) -> Labels:
         """Return the labels of some items that were brought into memory."""
         posteriors, codes, reported = zip(*map(self.judge, sample.lay_out(self.workers)), strict=True)
-        r, arrays = sample.responses, (codes, reported, posteriors)
-        return Labels(r.key_columns(), r.classes, *(np.concatenate(each) for each in arrays))
+        r, chosen, shown, fitted = sample.responses, *map(np.concatenate, (codes, reported, posteriors))
+        return Labels(r.key_columns(), r.classes, chosen, shown, fitted)
 
     def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
         """Return the labels of a part, and the probabilities of all classes."""
@@ -266,6 +284,11 @@ class VoteJudge(NamedTuple):
 
     recipe: VoteRecipe
     unvoted: Floats  # (K,): the shares of items without votes
+
+    @property
+    def jointly(self) -> bool:
+        """Whether labels are decoded jointly."""
+        return False
 
     def label_sample(self, sample: InMemory) -> Labels:
         """Return the vote of some items that were brought into memory."""

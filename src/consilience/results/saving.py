@@ -25,9 +25,9 @@ from ..answers.columns import Column, decode_categories, to_column, to_values
 from ..errors import listing, shorten
 from ..inference.classifiers import LinearJudge
 from ..inference.preconditions import in_order_of_classes
-from ..inference.recipes.base import LatentRecipe, Recipe
+from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.starts import Fitted
-from ..inference.structures.base import StructureParameters, Summary
+from ..inference.structures import StructureParameters, Summary
 from ..specs import (
     ArraySpec,
     ByName,
@@ -43,9 +43,9 @@ from ..specs import (
     is_whole,
 )
 from .archive import Archive, open_archive, write_archive
+from .calibration import check_confidence
 from .fusion import Fusion, Labels, Later, NoLabels
 from .kept_answers import Kept
-from .span_results import check_confidence
 
 Parameters: TypeAlias = Mapping[str, object]
 Part = TypeVar("Part")
@@ -71,7 +71,7 @@ def save_fusion(
     """Write a result and the parameters of its model to one file; see `Model.save`."""
     labelled, guidance = fusion.labelled, fusion.guidance
     if not isinstance(labelled, Labels):
-        labelled = NoLabels(labelled.n_items, labelled.mean_confidence)
+        labelled = NoLabels(labelled.n_items, labelled.mean_confidence, labelled.shown)
     if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
         guidance = guidance._replace(guide=None)
     # Copies in a vote are looked for when somebody asks for them.
@@ -289,7 +289,8 @@ class Reader:
 
     def read_plain(self, kind: Any, mark: object, entry: Any, path: str) -> object:
         """Return a number, a truth value or a text, or a list, tuple or dict."""
-        origin, inner = get_origin(kind) or kind, [read_hint(each) for each in get_args(kind)]
+        origin, inner = get_origin(kind) or kind, [read_hint(each) for each in get_args(kind) if each is not ...]
+        is_record = origin is tuple and ... not in get_args(kind)  # of an entry for each type
         if origin in _SCALARS:
             is_right = mark.holds(entry) if isinstance(mark, Check) else _SCALARS[origin](entry)
             if not is_right or (isinstance(mark, Length) and entry < 1):
@@ -298,13 +299,13 @@ class Reader:
                 self.sizes[mark.letter] = entry
             return entry
         is_right = isinstance(entry, dict if origin in _DICTS else list)
-        if not is_right or (origin is tuple and len(entry) != len(inner)):
+        if not is_right or (is_record and len(entry) != len(inner)):
             raise refuse(path, entry)
         if isinstance(mark, Check) and not mark.holds(entry):
             raise refuse(path, entry)
         if origin in _DICTS:
             return {name: self.read(inner[1], each, join(path, name), {}) for name, each in entry.items()}
-        kinds = inner if origin is tuple else inner * len(entry)
+        kinds = inner if is_record else inner * len(entry)
         read = [self.read(declared, each, path, {}) for declared, each in zip(kinds, entry, strict=True)]
         return tuple(read) if origin is tuple else read
 

@@ -1,4 +1,4 @@
-"""What a fit says about each worker."""
+"""What a fit says about each worker, and about the classifier of features, which is described as one."""
 
 from __future__ import annotations
 
@@ -9,22 +9,67 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Values, spell_surrogates, to_column, to_values
+from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.vocabulary import lookup
-from ..inference.cells import Cells, sum_by
-from ..kernels.types import Floats
+from ..inference import Cells, sum_by
+from ..inference.guidance import ComparedOpinions
+from ..inference.recipes import VOTE_SMOOTHING
+from ..inference.sources import InMemory
+from ..kernels import Floats
+from . import raters
+from .chance import BY_CHANCE
+from .fusion import Fusion, Guidance, Labels
 from .intervals import informativeness, informativeness_of_speech, judge_voters
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
 CONTRARY = 0.05
 ONE_LABEL = 0.95
-# Expected answers that a mistake must have to be told.
-WORTH_TELLING = 0.5
+AS_IF_BY_CHANCE, ONE_LABEL_ONLY, FEW, MOSTLY_CALLS = "answers as if by chance", "one label", "few answers", "calls"
+# Beginnings of remarks, those first that call for most attention; of few answers nobody can tell.
+ATTENTION = (
+    AS_IF_BY_CHANCE,
+    "contrary",
+    ONE_LABEL_ONLY,
+    "near-copy",
+    "accuracy falls",
+    "harsh",
+    "lenient",
+    MOSTLY_CALLS,
+    "uninformative",
+    "",
+    FEW,
+)
+# Expected answers that a mistake must have to be told, and a truth for the rate of a mistake to mean something.
+WORTH_TELLING, ENOUGH_MET = 0.5, 3.0
+# A mistake with a larger share of at least `FEW_ANSWERS` answers about that truth is a habit.
+HABIT = 0.5
+# Columns that take the labels for the truth, and remarks that do not.
+JUDGED, COUNTED = ("accuracy", "informativeness", *raters.FIGURES), (FEW, ONE_LABEL_ONLY)
 # So many entries of a table of workers are worked on at a time.
 MOST_ENTRIES = 1 << 20
-# Near-copies that a remark names.
-MOST_NAMES = 3
+
+
+class Mistake(NamedTuple):
+    """A mistake of a worker.
+
+    >>> mistake = Mistake("cat", "dog", 0.86, 12.0)
+    >>> str(mistake), mistake.describe_habit()
+    ('cat -> dog (86%)', 'calls cat dog (86%)')
+    """
+
+    truth: Any
+    answer: Any
+    share: float  # of the answers about that truth
+    n_met: float  # how many these are expected to be
+
+    def __str__(self) -> str:
+        return f"{self.truth} -> {self.answer} ({self.share:.0%})"
+
+    def describe_habit(self) -> str:
+        """Return a remark if the worker mostly makes this mistake."""
+        is_habit = self.share > HABIT and self.n_met >= FEW_ANSWERS
+        return f"{MOSTLY_CALLS} {self.truth} {self.answer} ({self.share:.0%})" if is_habit else ""
 
 
 def describe_workers(
@@ -35,6 +80,7 @@ def describe_workers(
     labels: Values,
     classes: Values,
     intervals: Floats,
+    suspected: Suspected | None = None,
 ) -> dict[str, Column]:
     """Return the columns of `worker_report`.
 
@@ -52,6 +98,8 @@ def describe_workers(
         Their names.
     intervals : array (M, 4)
         Ends of the intervals of accuracy and of informativeness.
+    suspected : Suspected, optional
+        Who seems to answer by chance.
     """
     said = lookup(classes, to_column(labels))
     right = np.zeros(len(counts))
@@ -74,7 +122,8 @@ def describe_workers(
         information=information,
         speech=informativeness_of_speech(confusion, prior) if hears_silence else information,
     )
-    return make_columns(figures, worst_confusions(counts, said, labels, classes), n_answers, prior, intervals)
+    worst = worst_confusions(counts, said, labels, classes)
+    return make_columns(figures, worst, n_answers, prior, intervals, suspected)
 
 
 def describe_voters(
@@ -98,15 +147,15 @@ def describe_voters(
     """
     said = lookup(classes, to_column(labels))
     n_workers, n_labels, n_classes = cells.shape
-    figures, words = [], list[str]()
+    figures, worst = [], list[Mistake | None]()
     n_together = max(1, MOST_ENTRIES // max(n_labels, n_classes))
     for first in range(0, n_workers, n_together):
         part = cells.of_workers(first, min(first + n_together, n_workers))
         figures.append(_count_votes(part, said, smoothing, prior))
-        words += _worst_votes(part, said, labels, classes)
+        worst += _worst_votes(part, said, labels, classes)
     together = Figures(*map(np.concatenate, zip(*figures, strict=True)))
     intervals = judge_voters(together.right, together.total, together.information, prior)
-    return make_columns(together, words, n_answers, prior, intervals)
+    return make_columns(together, worst, n_answers, prior, intervals)
 
 
 def _count_votes(cells: Cells, said: NDArray[np.int64], smoothing: tuple[float, float], prior: Floats) -> Figures:
@@ -167,17 +216,21 @@ def _times_log(values: Floats) -> Floats:
     return values * np.log(np.where(values > 0, values, 1.0))
 
 
-def _worst_votes(cells: Cells, said: NDArray[np.int64], labels: Values, classes: Values) -> list[str]:
+def _worst_votes(cells: Cells, said: NDArray[np.int64], labels: Values, classes: Values) -> list[Mistake | None]:
     """Return what `worst_confusions` does."""
     met = cells.sum_out(1)
     wrong = cells.where((said[cells.label] != cells.klass) & (cells.count >= WORTH_TELLING))
-    order = np.lexsort((-wrong.count, wrong.worker))  # of equal counts the first
+    telling = tells_rates(met, cells.sum_out(2))[wrong.worker, wrong.klass]
+    wrong = wrong.where(telling)
+    rate = wrong.count / met[wrong.worker, wrong.klass]
+    order = np.lexsort((-rate, wrong.worker))  # of equal rates the first
     worker, first = np.unique(wrong.worker[order], return_index=True)
-    words = [""] * cells.shape[0]
+    mistakes: list[Mistake | None] = [None] * cells.shape[0]
     for m, cell in zip(worker.tolist(), order[first].tolist(), strict=True):
         k = wrong.klass[cell]
-        words[m] = say_confusion(classes[k], labels[wrong.label[cell]], wrong.count[cell] / met[m, k])
-    return words
+        share = float(wrong.count[cell] / met[m, k])
+        mistakes[m] = Mistake(classes[k], labels[wrong.label[cell]], share, float(met[m, k]))
+    return mistakes
 
 
 class Figures(NamedTuple):
@@ -191,26 +244,61 @@ class Figures(NamedTuple):
     speech: Floats  # informativeness of answers that are not silence
 
 
+class Suspected(NamedTuple):
+    """Who seems to answer by chance, (M,) each."""
+
+    probability: Floats  # NaN where nothing can be told
+    accused: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, found: Fusion) -> Suspected | None:
+        """Return whom a fit suspects; None if it cannot tell.
+
+        Nobody is accused by few answers, nor where all agree no more than by chance, or most workers seem to: then
+        there is no truth to judge them by.
+        """
+        chance = found.chance.value
+        if chance is None:
+            return None
+        accused = (chance >= BY_CHANCE) & (found.n_answers >= FEW_ANSWERS)
+        n_judged = np.count_nonzero(~np.isnan(chance) & (found.n_answers >= FEW_ANSWERS))
+        noise = found.comparison is not None and found.comparison.by_chance
+        if noise or 2 * accused.sum() > n_judged:
+            accused = np.zeros(len(chance), bool)
+        return cls(chance, accused)
+
+
 def make_columns(
-    figures: Figures, worst: list[str], n_answers: NDArray[np.int64], prior: Floats, intervals: Floats
+    figures: Figures,
+    worst: Sequence[Mistake | None],
+    n_answers: NDArray[np.int64],
+    prior: Floats,
+    intervals: Floats,
+    suspected: Suspected | None = None,
 ) -> dict[str, Column]:
     """Return the columns of the report, with the remarks that the figures call for."""
     total, chance = figures.total, figures.chance
+    unknown = Suspected(np.full(len(total), np.nan), np.zeros(len(total), bool))
+    by_chance, accused = suspected or unknown
     told = np.maximum(figures.information, figures.speech)
     accuracy = np.divide(figures.right, total, out=np.full(len(total), np.nan), where=total > 0)
     error = np.sqrt(np.maximum(chance * (1 - chance), 0.0) / np.maximum(total, 1.0))
+    few, one_label = n_answers < FEW_ANSWERS, (figures.top > ONE_LABEL) & (prior.max() < ONE_LABEL)
+    contrary = accuracy + CONTRARY + 2 * error < chance
+    dull = (told < UNINFORMATIVE) & (prior.max() < 1)  # with one class there is no information to give
+    habits = ["" if mistake is None else mistake.describe_habit() for mistake in worst]
     remarks = []
     for m in range(len(total)):
-        remark = ""
-        if n_answers[m] < FEW_ANSWERS:
-            remark = "few answers"
-        elif figures.top[m] > ONE_LABEL and prior.max() < ONE_LABEL:
-            remark = "one label"
-        elif accuracy[m] + CONTRARY + 2 * error[m] < chance[m]:
-            remark = "contrary"
-        elif told[m] < UNINFORMATIVE and prior.max() < 1:  # with one class there is no information to give
-            remark = "uninformative"
-        remarks.append(remark)
+        found = [AS_IF_BY_CHANCE] if accused[m] else []
+        if one_label[m]:
+            found.append(ONE_LABEL_ONLY)
+        elif contrary[m] and not found:
+            found.append("contrary")
+        elif dull[m] and not found:
+            found.append("uninformative")
+        elif not found and habits[m]:
+            found.append(habits[m])
+        remarks.append(FEW if few[m] else "; ".join(found))
     return {
         "answers": to_column(n_answers.astype(np.int64)),
         "accuracy": to_column(accuracy),
@@ -219,7 +307,8 @@ def make_columns(
         "informativeness": to_column(figures.information),
         "informativeness_low": to_column(intervals[:, 2].copy()),
         "informativeness_high": to_column(intervals[:, 3].copy()),
-        "worst_confusion": to_column(worst),
+        "chance": to_column(by_chance),
+        "worst_confusion": to_column(["" if mistake is None else str(mistake) for mistake in worst]),
         "remarks": to_column(remarks),
     }
 
@@ -236,36 +325,176 @@ def rank_accuracy(worker: Mapping[str, Any]) -> float:
     return next((float(value) for value in known if value is not None and not np.isnan(value)), 0.0)
 
 
-def name_copies(columns: dict[str, Column], groups: Sequence[Sequence[int]], workers: Values) -> dict[str, Column]:
+def rank_attention(worker: Mapping[str, Any]) -> tuple[int, float]:
+    """Return by what workers are sorted, those first who call for attention: by remarks, then by accuracy.
+
+    Those with few answers are sorted by the middle of the interval of accuracy: of one answer, the lower end says that
+    all may be wrong, and that is no need for attention.
+
+    >>> rank_attention({"remarks": "answers as if by chance; one label", "accuracy": 0.4, "accuracy_low": 0.3})
+    (0, 0.3)
+    >>> rank_attention({"remarks": "few answers", "accuracy": 0.0, "accuracy_low": 0.0, "accuracy_high": 0.98})
+    (10, 0.49)
+    """
+    remarks = worker["remarks"].split("; ")
+    known = [name for name in ATTENTION if any(each == name or (name and each.startswith(name)) for each in remarks)]
+    low = rank_accuracy(worker)
+    if known[0] == FEW:
+        high = worker["accuracy_high"]
+        low = low if high is None or np.isnan(high) else (low + float(high)) / 2
+    return ATTENTION.index(known[0]), low
+
+
+def name_copies(columns: dict[str, Column], groups: Sequence[Sequence[int]]) -> dict[str, Column]:
     """Return the columns of the report with a remark for each near-copy, and the number of its group."""
     remarks = to_values(columns["remarks"]).tolist()
     numbers: list[int | None] = [None] * len(remarks)
     for number, group in enumerate(groups, 1):
-        names = [spell_surrogates(str(name)) for name in workers[list(group)].tolist()]
-        for place, member in enumerate(group):
-            others = names[:place] + names[place + 1 :]
-            more = f" and {len(others) - MOST_NAMES:,} more" if len(others) > MOST_NAMES else ""
-            remark = f"near-copy of {', '.join(others[:MOST_NAMES])}{more}"
+        for member in group:
+            remark = f"near-copy (group {number})"
             remarks[member] = f"{remarks[member]}; {remark}" if remarks[member] else remark
             numbers[member] = number
     return columns | {"remarks": to_column(remarks), "group": pa.array(numbers, pa.int64())}
 
 
-def worst_confusions(counts: Floats, said: NDArray[np.int64], labels: Values, classes: Values) -> list[str]:
-    """Return each worker's most frequent mistake in words: "cat -> dog (31%)", the share of that truth's answers."""
+def worst_confusions(counts: Floats, said: NDArray[np.int64], labels: Values, classes: Values) -> list[Mistake | None]:
+    """Return each worker's mistake with the highest rate, as a share of the answers about that truth.
+
+    Of one who says only one label there is nothing to tell: all other truths are called by it.
+    """
     wrong = counts.copy()
     for label, k in enumerate(said):
         if k >= 0:
             wrong[:, label, k] = 0.0
+    wrong[wrong < WORTH_TELLING] = 0.0
     met = counts.sum(axis=1)
-    words = []
+    wrong *= tells_rates(met, counts.sum(axis=2))[:, None, :]
+    wrong /= np.maximum(met, 1e-300)[:, None, :]
+    mistakes = list[Mistake | None]()
     for m, cell in enumerate(wrong.reshape(len(counts), -1).argmax(axis=1)):
         label, k = divmod(int(cell), counts.shape[2])
-        told = wrong[m, label, k] >= WORTH_TELLING
-        words.append(say_confusion(classes[k], labels[label], wrong[m, label, k] / met[m, k]) if told else "")
-    return words
+        share = float(wrong[m, label, k])
+        mistakes.append(Mistake(classes[k], labels[label], share, float(met[m, k])) if share > 0 else None)
+    return mistakes
 
 
-def say_confusion(truth: Any, answer: Any, share: float) -> str:
-    """Return a mistake in words, with its share of the answers about that truth."""
-    return f"{truth} -> {answer} ({share:.0%})"
+def tells_rates(met: Floats, given: Floats) -> NDArray[np.bool_]:
+    """Tell about which truths, (M, K), each worker has enough answers for rates; there is one, if any.
+
+    `met` (M, K) and `given` (M, L) are the expected numbers of answers by truth and by label. For one who says only one
+    label there is none.
+    """
+    enough = np.minimum(met.max(axis=1, keepdims=True), ENOUGH_MET)
+    several = np.count_nonzero(given, axis=1) > 1
+    return np.asarray((met >= enough) & (met > 0) & several[:, None])
+
+
+def count_answers(found: Fusion) -> Floats | Cells:
+    """Return the expected counts of answers, (M, L, K); of a vote only those that are not zero."""
+    if found.model != "MajorityVote":
+        return found.learned.counts
+    if isinstance(found.voting, InMemory) and not found.learning.is_known:
+        return Cells.of_answers(found.voting.responses, found.labels.posterior)
+    return Cells.of_table(found.learned.counts)
+
+
+def describe_answers(found: Fusion) -> dict[str, Column]:
+    """Return the columns of the worker report that a fit tells, after the first.
+
+    A worker whose answers nothing else judges is right by definition. Then only what can be counted is told.
+    """
+    columns, unjudged = judge_answers(found), find_unjudged(found)
+    if not unjudged.any():
+        return columns
+    for name in [name for name in columns if name.startswith(JUDGED)]:
+        columns[name] = to_column(np.where(unjudged, np.nan, to_values(columns[name])))
+    remarks, worst = (np.array(to_values(columns[name]).tolist(), object) for name in ("remarks", "worst_confusion"))
+    remarks[unjudged & ~np.isin(remarks, COUNTED)] = worst[unjudged] = ""
+    return columns | {"worst_confusion": to_column(worst.tolist()), "remarks": to_column(remarks.tolist())}
+
+
+def find_unjudged(found: Fusion) -> NDArray[np.bool_]:
+    """Tell which workers have answers, none of which is judged by anything else, (M,)."""
+    answered = found.n_answers > 0
+    if not found.checked:
+        return np.ones(len(answered), bool)
+    chance, knows_more = found.chance.value, found.guidance is not None or found.given.has_priors
+    if chance is None or knows_more or found.takes_silence or min(len(found.names.labels), len(found.prior)) < 2:
+        return np.zeros(len(answered), bool)
+    return np.asarray(answered & np.isnan(chance))
+
+
+def judge_answers(found: Fusion) -> dict[str, Column]:
+    """Return the columns of the worker report by what was learned."""
+    names, counts = found.names, count_answers(found)
+    if isinstance(counts, Cells):
+        return describe_voters(counts, VOTE_SMOOTHING, found.prior, found.n_answers, names.labels, names.classes)
+    learned, intervals = found.learned, found.intervals.workers
+    assert intervals is not None
+    columns = describe_workers(
+        counts,
+        learned.confusion,
+        found.prior,
+        found.n_answers,
+        names.labels,
+        names.classes,
+        intervals,
+        Suspected.of(found),
+    )
+    if learned.kind == "ordinal":
+        columns |= describe_raters(found, columns)
+    return columns | learned.worker_model.further_columns(learned.further, names.labels, names.classes)
+
+
+def describe_raters(found: Fusion, columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Return what the worker report says of raters on a scale: further columns, and remarks about their bias.
+
+    On a scale one is contrary whose answers are lower where the truth is higher. A harsh rater may never be right, and
+    still say which items are better, and to call a class by the next one is no habit to remark on.
+    """
+    said = lookup(found.names.classes, to_column(found.names.labels))
+    figures = found.raters.value
+    if figures is None:
+        figures = np.full((len(found.n_answers), len(raters.FIGURES)), np.nan)
+    contrary, on_bias = raters.are_contrary(found.learned.counts, said).tolist(), raters.remark_on_bias(figures)
+    remarks = [
+        remark
+        if remark and not remark.startswith(("contrary", MOSTLY_CALLS))
+        else "contrary"
+        if contrary[m]
+        else on_bias[m]
+        for m, remark in enumerate(to_values(columns["remarks"]).tolist())
+    ]
+    return {"remarks": to_column(remarks), **raters.list_columns(figures)}
+
+
+def report_classifier(guidance: Guidance, prior: Floats, classes: Values) -> dict[str, Column]:
+    """Return the columns of a table that describes the classifier as a worker, empty if there is none."""
+    opinions = guidance.opinions
+    counts = np.zeros((len(classes), len(classes))) if opinions is None else opinions.counts
+    total = counts.sum(axis=0, keepdims=True)
+    confusion = np.divide(counts, total, out=np.full(counts.shape, 1 / len(counts)), where=total > 0)
+    n_answers = np.array([round(float(counts.sum()))])
+    unknown = np.full((1, 4), np.nan)
+    columns = describe_workers(counts[None], confusion.T[None], prior, n_answers, classes, classes, unknown)
+    n_rows = 0 if opinions is None else 1
+    return {name: column[:n_rows] for name, column in {"worker": to_column(["classifier"]), **columns}.items()}
+
+
+def list_disagreements(guidance: Guidance, labels: Labels, n: int | None) -> dict[str, Column]:
+    """Return the columns of a table of items for which classifier and crowd call for different labels."""
+    opinions, classes = guidance.opinions, labels.classes
+    if opinions is None:
+        nobody, none = np.empty(0, np.int64), np.empty(0)
+        opinions = ComparedOpinions(nobody, nobody, none, nobody, none, none)
+    differ = np.flatnonzero(opinions.crowd_code != opinions.classifier_code)
+    certainty = (opinions.crowd_share * opinions.classifier_share)[differ]
+    differ = differ[np.argsort(-certainty, kind="stable")][:n]
+    item = opinions.item[differ]
+    columns: dict[str, Column] = {name: to_column(to_values(key)[item]) for name, key in labels.keys.items()}
+    columns["label"] = to_column(labels.values[item])
+    columns["crowd_label"] = to_column(classes[opinions.crowd_code[differ]])
+    columns["crowd_confidence"] = to_column(opinions.crowd_share[differ])
+    columns["classifier_label"] = to_column(classes[opinions.classifier_code[differ]])
+    columns["classifier_confidence"] = to_column(opinions.classifier_share[differ])
+    return columns

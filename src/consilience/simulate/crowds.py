@@ -1,9 +1,9 @@
-"""The three simulators, and what ties labels of items together: Markov chains, and edges mostly within a class."""
+"""The simulators of crowds, and what they return: answers, truth, true parameters, and what could be known at best."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.items import Sequences
+from ..answers.responses import Responses
 from ..arguments import is_whole
-from ..errors import ParameterError, Sentence, plural
-from ..kernels.types import Floats
+from ..errors import Sentence, plural
+from ..inference.workers.ordinal import rate
+from ..kernels import Floats
 from ..memory import NUMBER, require_memory
-from .results import Simulation, TrueParameters
-from .workers import (
+from .drawing import (
     Crew,
     as_probabilities,
     bad_parameter,
@@ -24,8 +25,147 @@ from .workers import (
     check_whole,
     cumulate,
     draw_answers,
+    draw_biases,
+    draw_edges,
+    draw_figures,
+    length_range,
     mislead,
+    stationary_distribution,
 )
+
+# Without any noise, answers would be impossible, and a spread of 0 stands for this one.
+LEAST_SPREAD = 1e-3
+
+if TYPE_CHECKING:
+    from ..inference.structures import StructureParameters
+
+
+@dataclass(frozen=True, eq=False)
+class TrueParameters:
+    """What the data were drawn from.
+
+    Attributes
+    ----------
+    prior : ndarray
+        Class probabilities; of a chain, those it keeps.
+    confusion : ndarray
+        ``confusion[worker, truth, answer]``.
+    kinds : ndarray
+        What each worker is: honest, spammer, adversary or copycat.
+    copies : ndarray
+        Index of the worker whose answers each worker repeats; -1 for workers with answers of their own.
+    transition, initial : ndarray or None
+        ``transition[from, to]`` and the distribution of first labels, if the truth is a Markov chain.
+    coupling : float or None
+        In a network: by how many nats an edge speaks for its ends being of one class.
+    hard : float
+        Share of items on which all workers err together.
+    bias, spread, careless : ndarray or None
+        Of each rater on a scale, in levels; carelessness is a share of the answers.
+    """
+
+    prior: Floats
+    confusion: Floats
+    kinds: NDArray[np.str_]
+    copies: NDArray[np.int64]
+    transition: Floats | None = None
+    initial: Floats | None = None
+    coupling: float | None = None
+    hard: float = 0.0
+    bias: Floats | None = None
+    spread: Floats | None = None
+    careless: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """The best labels that the answers allow: those of a judge who knows the true parameters, but not the truth.
+
+    Attributes
+    ----------
+    posterior : ndarray
+        Class probabilities of each item, rows in the order of `responses.items`.
+    labels : ndarray
+        The most probable class of each item; of a sequence the most probable labels taken together (Viterbi).
+    """
+
+    posterior: Floats
+    labels: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Answers and what is behind them.
+
+    Attributes
+    ----------
+    responses : Responses
+        The answers.
+    truth : ndarray
+        The true class of each item, in the order of `responses.items`.
+    parameters : TrueParameters
+        What both were drawn from.
+    graph : Graph or None
+        The network, if there is one.
+    """
+
+    responses: Responses
+    truth: Values
+    parameters: TrueParameters
+    graph: Graph | None = None
+
+    def __repr__(self) -> str:
+        graph = "" if self.graph is None else f", graph with {self.graph.n_edges:,} edges"
+        return f"Simulation({self.responses!r}{graph})"
+
+    def oracle(self) -> Oracle:
+        """Return the best that can be made of the answers: the posterior under the true parameters.
+
+        No method is right about more items on average than the most probable class of each, so that this is the
+        ceiling for all of them. Answers of copycats say nothing that their originals have not said, and are left out.
+        In networks it is found by belief propagation: exact on trees, an approximation elsewhere.
+
+        Returns
+        -------
+        Oracle
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(2000, answers_per_item=5, accuracy=(0.4, 0.9), seed=1)
+        >>> for labels in (cs.MajorityVote().fit(crowd.responses).labels_, crowd.oracle().labels):
+        ...     print(f"{cs.metrics.accuracy(crowd.truth, labels):.3f}")
+        0.874
+        0.930
+        """
+        from ..answers.arrays import cut_blocks
+        from ..engines.base import Threads
+        from ..inference.em import decode_labels, infer_posterior
+        from ..inference.workers.confusion import ConfusionWorkers
+
+        r = self.responses.keep(self.parameters.copies[self.responses.worker] < 0)
+        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows)
+        factors = workers.factors(workers.given(self.parameters.confusion), weighted=False)
+        graph = None if self.graph is None else self.graph.aligned_with(r.items)
+        known = (Threads(), blocks, factors, self._true_structure(), graph)
+        posterior, _ = infer_posterior(*known)
+        return Oracle(posterior, r.classes[decode_labels(*known)])
+
+    def _true_structure(self) -> StructureParameters:
+        """Return what ties the labels together, with its true parameters."""
+        from ..answers.tagging import free_transitions
+        from ..inference.structures.chain import Chain
+        from ..inference.structures.field import Field
+        from ..inference.structures.independent import Independent
+
+        true, prior = self.parameters, self.parameters.prior
+        if self.graph is not None and true.coupling is not None:
+            return Field(len(prior), prior, 0.0, "em", true.coupling, "belief_propagation").given(prior)
+        if true.transition is not None and true.initial is not None:
+            chain = Chain(len(prior), prior, 0.0, "em", 1.0, free_transitions(len(prior)))
+            return chain.given(prior, true.initial, true.transition)
+        return Independent(len(prior), prior, 0.0, "em").given(prior)
 
 
 def independent(
@@ -147,7 +287,7 @@ def sequences(
     from ..kernels.chain import sample_chains
 
     check_whole(1, n_sequences=n_sequences)
-    shortest, longest = _length_range(length)
+    shortest, longest = length_range(length)
     check_between("stickiness", stickiness, 0, 1, half_open=True)
     crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
     check_between("hard", hard, 0, 1)
@@ -236,6 +376,76 @@ def network(
     return replace(crowd, graph=graph)
 
 
+def ratings(
+    n_items: int = 400,
+    n_raters: int = 40,
+    levels: int = 5,
+    per_item: int | None = 3,
+    *,
+    bias: ArrayLike = 0.7,
+    spread: ArrayLike = (0.4, 1.2),
+    careless: ArrayLike = 0.0,
+    prior: ArrayLike | None = None,
+    seed: int = 0,
+) -> Simulation:
+    r"""Draw raters who are harsh or lenient, and answer on a scale 0, 1, ..., levels - 1.
+
+    A rater sees the true level plus the own bias plus noise, and says the level that is nearest:
+
+    .. math:: \operatorname{round}(y_i + b_m + s_m z), \quad z \sim N(0, 1)
+
+    Parameters
+    ----------
+    n_items, n_raters, levels : int
+        Sizes.
+    per_item : int or None
+        How many different raters rate each item; None for all.
+    bias : float or array
+        In levels, below 0 for harsh raters: an array with one per rater, or the standard deviation of biases that are
+        drawn from a normal distribution around 0.
+    spread, careless : float, tuple or array
+        The standard deviation of the noise, and the share of answers that are any level: one number for all, a tuple
+        (lowest, highest) to draw from, or an array with one per rater.
+    prior : array, optional
+        How frequent the levels are; default: equally.
+    seed : int
+        Same seed, same crowd.
+
+    Returns
+    -------
+    Simulation
+        With `responses`, whose classes are ordered, `truth` and `parameters`, which has `bias`, `spread` and
+        `careless`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> crowd = cs.simulate.ratings(300, n_raters=20, bias=1, seed=1)
+    >>> report = cs.DawidSkene(workers="ordinal").fit(crowd.responses).worker_report()
+    >>> found, true = np.array(report["bias"]), crowd.parameters.bias
+    >>> print(f"{np.corrcoef(found, true)[0, 1]:.2f}")
+    0.99
+    """
+    check_whole(1, n_items=n_items, n_raters=n_raters, levels=levels)
+    if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= n_raters):
+        raise bad_parameter("per_item", f"None or a whole number between 1 and {n_raters}, the raters", per_item)
+    crew = Crew(n_raters, levels, per_item, "all", None, 0, 0, 0, "equal")
+    crew.check_size(n_items, Sentence("Lower {n_items}."))
+    streams = _Streams(seed)
+    biases = draw_biases(streams.workers, bias, n_raters)
+    spreads = draw_figures(streams.workers, "spread", spread, n_raters, np.inf)
+    shares = draw_figures(streams.workers, "careless", careless, n_raters, 1.0)
+    types = np.column_stack([biases, np.maximum(spreads, LEAST_SPREAD), shares])
+    confusion = rate(types, np.arange(float(levels)), np.arange(levels)).transpose(0, 2, 1)
+    frequency = _class_shares(prior, levels)
+    truth = streams.truth.choice(levels, size=n_items, p=frequency)
+    answers = draw_answers(streams.answers, crew, confusion, truth, np.arange(n_items))
+    true = TrueParameters(
+        frequency, confusion, crew.kinds(), crew.copies(), bias=biases, spread=spreads, careless=shares
+    )
+    return Simulation(replace(answers, positions=tuple(map(float, range(levels)))), truth, true)
+
+
 class _Streams:
     """Random numbers for each part on its own, so that the parameters of one part leave the others as they are."""
 
@@ -260,93 +470,3 @@ def _class_shares(prior: ArrayLike | None, n_classes: int) -> Floats:
     if prior is None:
         return np.full(n_classes, 1 / n_classes)
     return as_probabilities("prior", prior, (n_classes,))
-
-
-def _length_range(length: int | tuple[int, int]) -> tuple[int, int]:
-    ends: Any = (length, length) if is_whole(length) else length
-    paired = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_whole, ends))
-    if not (paired and 1 <= ends[0] <= ends[1]):
-        raise bad_parameter("length", "a whole number >= 1, or a pair (least, most) of them", length)
-    check_whole(1, length=ends[1])
-    return int(ends[0]), int(ends[1])
-
-
-def stationary_distribution(transition: Floats) -> Floats:
-    """Return the distribution that a Markov chain keeps: the left eigenvector of eigenvalue 1.
-
-    >>> stationary_distribution(np.array([[0.9, 0.1], [0.3, 0.7]])).round(6)
-    array([0.75, 0.25])
-    """
-    n = len(transition)
-    system = np.vstack([transition.T - np.eye(n), np.ones(n)])
-    solution = np.linalg.lstsq(system, np.concatenate([np.zeros(n), [1.0]]), rcond=None)[0]
-    # What rounding leaves of states that are never visited.
-    solution = np.where(solution < n * np.finfo(float).eps, 0.0, solution)
-    return np.asarray(solution / solution.sum())
-
-
-def draw_edges(
-    rng: np.random.Generator, truth: NDArray[np.int64], n_classes: int, n_edges: int, homophily: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ends of `n_edges` different edges of a stochastic block model.
-
-    Each joins items of one class with probability `homophily`; within that, all pairs are equally likely.
-    """
-    sizes = np.bincount(truth, minlength=n_classes)
-    by_class = np.argsort(truth, kind="stable")
-    first = np.cumsum(sizes) - sizes
-    a, b = np.triu_indices(n_classes, 1)
-    room_within, room_between = sizes * (sizes - 1) // 2, sizes[a] * sizes[b]
-    if not room_between.sum():
-        homophily = 1.0  # there is but one class
-    n_within = int(rng.binomial(n_edges, homophily))
-    _check_room(n_within, int(room_within.sum()), "within classes", len(truth))
-    _check_room(n_edges - n_within, int(room_between.sum()), "between classes", len(truth))
-
-    pair = draw_subset(rng, n_within, int(room_within.sum()))
-    k, pair = _find_part(pair, room_within)
-    low, high = _unfold(pair)
-    source, target = first[k] + low, first[k] + high
-
-    pair = draw_subset(rng, n_edges - n_within, int(room_between.sum()))
-    k, pair = _find_part(pair, room_between)
-    low, high = np.divmod(pair, sizes[b[k]])
-    source = np.concatenate([source, first[a[k]] + low])
-    target = np.concatenate([target, first[b[k]] + high])
-    return by_class[source], by_class[target]
-
-
-def draw_subset(rng: np.random.Generator, size: int, total: int) -> NDArray[np.int64]:
-    """Return `size` different numbers out of 0, 1, ..., total - 1, in order; any such set is as likely as another."""
-    if 2 * size > total:
-        left_out = draw_subset(rng, total - size, total)
-        return np.delete(np.arange(total), left_out)
-    found = np.empty(0, np.int64)
-    while len(found) < size:
-        found = np.sort(np.concatenate([found, rng.integers(0, total, size - len(found))]))
-        found = found[np.append(True, found[1:] != found[:-1])]  # quicker than np.unique
-    return found
-
-
-def _check_room(wanted: int, room: int, where: str, n_items: int) -> None:
-    if wanted > room:
-        raise ParameterError(
-            f"{plural(wanted, 'edge')} {where} would be needed, and {plural(n_items, 'item')} have only "
-            f"{plural(room, 'pair')} {where}.",
-            Sentence(f"Lower {{degree}}, or {'lower' if where.startswith('within') else 'raise'} {{homophily}}."),
-        )
-
-
-def _find_part(index: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return in which of consecutive parts each index falls, and where in it."""
-    ends = np.cumsum(sizes)
-    part = np.searchsorted(ends, index, side="right")
-    return part, index - (ends - sizes)[part]
-
-
-def _unfold(index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pair (low, high) that stands at each index of the list (0, 1), (0, 2), (1, 2), (0, 3), ..."""
-    high = ((1 + np.sqrt(1.0 + 8.0 * index)) / 2).astype(np.int64)
-    high -= high * (high - 1) // 2 > index
-    high += high * (high + 1) // 2 <= index
-    return index - high * (high - 1) // 2, high

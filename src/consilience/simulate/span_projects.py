@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import objects
-from ..kernels.types import Floats
+from ..kernels import Floats
 from ..tasks.spans import Spans
 from ..tasks.texts import Marks, sort_marks
-from .crowds import _length_range
-from .workers import bad_parameter, check_between, check_whole
+from .drawing import bad_parameter, check_between, check_whole, length_range
 
 # How many words an entity has, by probability.
 _WORDS_PER_ENTITY = (0.45, 0.35, 0.15, 0.05)
@@ -105,7 +104,7 @@ def spans(
     SpanSimulation(Spans(...spans in 100 documents by 4 workers, 3 types: 'LOC', 'ORG', 'PER'))
     """
     check_whole(1, n_documents=n_documents, n_workers=n_workers, n_types=n_types)
-    shortest, longest = _length_range(length)
+    shortest, longest = length_range(length)
     rates = {"misses": misses, "boundary_errors": boundary_errors, "type_errors": type_errors, "inventions": inventions}
     for name, rate in {"density": density, **rates}.items():
         check_between(name, rate, 0, 1)

@@ -1,4 +1,8 @@
-"""`StoredResponses`: answers in a store, of which only vocabularies and sizes are in memory."""
+"""`StoredResponses`: answers in a store, of which only vocabularies and sizes are in memory.
+
+A `Sample` is some of its items, with all of their answers in memory. The items with the smallest random numbers are
+drawn. These depend on ids and on the seed.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,21 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.arrays import Crowd, Provenance, keep_weights
+from ..answers.blocked import NOBODY
 from ..answers.columns import Column, Values, to_column, to_values
-from ..answers.hashing import Hashes, combine_hashes, hash_ids
+from ..answers.gold import Gold, match_gold, open_gold
 from ..answers.items import Sequences
+from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..answers.responses import Responses
 from ..errors import StoreError, first_line
-from ..kernels.types import Floats
+from ..kernels import Floats
 from .building import HEADER, SCHEMA, read_values
 from .layout import (
     ANSWER,
@@ -36,6 +43,10 @@ from .layout import (
 # Sums over so many blocks, of about a million answers, are taken where they are opened.
 BLOCKS_PER_GROUP = 8
 _NOTHING = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_)
+# Somewhat more units than are wanted lie below the limit that is expected to suffice.
+MARGIN = 64
+# Of the units that could be hidden, a partition returns so many: more are never hidden.
+MOST_UNITS = 30_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,11 +81,14 @@ class StoredResponses(Crowd):
     columns: Mapping[str, str] = field(default_factory=dict)
     built: bool = False  # whether it was built just now, and not found
     inputs: Sequence[str] = ()  # the files that it was built from, as far as they are on this machine
+    blocked: Values = field(default_factory=lambda: NOBODY)  # workers whose answers were left out
     resume: bool = False  # whether a fit goes on where an earlier one was interrupted
     # Where near-copies count once: the group of each worker, 0 for none.
     groups: NDArray[np.int64] | None = None
     # Known labels, of each partition that has some: items, ascending, their classes, and whether these may judge.
     gold: Mapping[int, tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]] | None = None
+
+    positions: tuple[float, ...] | None = None  # of ordered classes
 
     #: What `Responses` may have and these answers have not.
     backend = "pyarrow"
@@ -117,7 +131,7 @@ class StoredResponses(Crowd):
 
     def with_classes(self, classes: Values) -> StoredResponses:
         """Return the same answers with other classes."""
-        return self if classes is self.classes else replace(self, classes=classes)
+        return self if classes is self.classes else replace(self, classes=classes, positions=self.place(classes))
 
     def bare(self) -> StoredResponses:
         """Return the same answers without known labels, for those who are given blocks that have them."""
@@ -154,7 +168,7 @@ class StoredResponses(Crowd):
         return np.asarray(ArrayFile.open(name_arrays(self.folder, number)).read("hashes"))
 
     def hash_items(self, number: int, items: NDArray[np.int64]) -> Hashes:
-        """Return the hash of what identifies some items of a partition, as `consilience.answers.hashing.hash_items`."""
+        """Return the hash of what identifies some items of a partition; see `random_choices.hash_items`."""
         hashes = self.hashes(number)
         if not self.in_sequences:
             return hashes[items]
@@ -193,6 +207,7 @@ class StoredResponses(Crowd):
             labels=self.labels,
             classes=self.classes,
             keys=keys,
+            positions=self.positions,
             provenance=Provenance(self.columns),
         )
 
@@ -283,25 +298,30 @@ def spread(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(first - before, sizes))
 
 
-def open_store(folder: Path, choose: Callable[[Values], Values]) -> StoredResponses:
-    """Open a complete store; `choose` returns the classes, given the labels."""
+def open_store(
+    folder: Path, choose: Callable[[Values, bool], tuple[Values, tuple[float, ...] | None]]
+) -> StoredResponses:
+    """Open a complete store; `choose` returns classes and positions, given the labels and whether these are ordered."""
     try:
         header = json.loads((folder / HEADER).read_text())
         workers, labels = read_values(folder / "workers.arrow"), read_values(folder / "labels.arrow")
         if header["schema"] != SCHEMA:
             raise StoreError(f"The store {os.fspath(folder)!r} was made by another release.", "Delete it.")
         check_parts(folder, header["files"])
+        classes, positions = choose(labels, bool(header["ordered"]))
         return StoredResponses(
             folder=folder,
             workers=workers,
             labels=labels,
-            classes=choose(labels),
+            classes=classes,
+            positions=positions,
             votes=np.array(header["votes"], np.float64),
             partitions=header["partitions"],
             in_sequences=bool(header["in_sequences"]),
             weighted=bool(header["weighted"]),
             columns=header["columns"],
             inputs=header["inputs"],
+            blocked=np.array(header["blocked"], object),
         )
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         if isinstance(error, StoreError):
@@ -319,3 +339,102 @@ def check_parts(folder: Path, sizes: Mapping[str, int]) -> None:
             f"The store {os.fspath(folder)!r} is damaged: {damaged[0]!r} is not complete.",
             "Delete it, and build it again.",
         )
+
+
+class Sample(NamedTuple):
+    """Some items, or sequences, of a store, with all of their answers in memory."""
+
+    units: Mapping[int, NDArray[np.int64]]  # of each partition, ascending
+    responses: Responses
+
+    def gold(self, s: StoredResponses) -> Gold | None:
+        """Return the known labels of the items."""
+        if s.gold is None:
+            return None
+        every = [find_gold(s, number).about(s.items_of(number, units)) for number, units in self.units.items()]
+        return Gold(*(np.concatenate(each) for each in zip(*every, strict=True)))
+
+
+def find_gold(s: StoredResponses, number: int) -> Gold:
+    """Return the known labels of all items of a partition."""
+    n_items, known = s.partitions[number][0], {} if s.gold is None else s.gold
+    gold = Gold(np.full(n_items, -1, np.int32), np.zeros(n_items, bool))
+    if number in known:
+        items, gold.codes[items], gold.judging[items] = known[number]
+    return gold
+
+
+def draw_sample(s: StoredResponses, seed: int, n_wanted: int) -> Sample:
+    """Return the items, or sequences, with the smallest random numbers."""
+    n_owners = s.n_sequences if s.in_sequences else s.n_items
+    n_wanted = min(max(n_wanted, 1), n_owners)
+    share = (n_wanted + 6 * n_wanted**0.5 + MARGIN) / n_owners
+    while True:
+        limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
+        found = {}
+        for number in s.filled():
+            numbers = draw_numbers(seed, s.hashes(number))
+            units = np.flatnonzero(numbers <= limit)
+            found[number] = units, numbers[units]
+        if share >= 1 or sum(len(units) for units, _ in found.values()) >= n_wanted:
+            break
+        share *= 2
+    every = np.concatenate([numbers for _, numbers in found.values()])
+    last = np.partition(every, n_wanted - 1)[n_wanted - 1]
+    return pick_sample(s, {number: units[numbers <= last] for number, (units, numbers) in found.items()})
+
+
+def pick_sample(s: StoredResponses, units: Mapping[int, NDArray[np.int64]]) -> Sample:
+    """Return the sample of these items, or sequences."""
+    chosen = {number: units[number] for number in sorted(units) if len(units[number])}
+    return Sample(chosen, s.pick(chosen))
+
+
+class Units(NamedTuple):
+    """What could be hidden in a partition: pairs of worker and item (sequence), with the smallest random numbers."""
+
+    number: int
+    n_units: int
+    numbers: Hashes
+    owner: NDArray[np.int64]  # the item, or sequence, of each
+
+
+def list_units(number: int, s: StoredResponses, leader: NDArray[np.int64], hashes: Hashes, seed: int) -> Units:
+    """Return the units of a partition."""
+    owner, worker = s.who_answered(number)
+    pairs = np.unique(owner * s.n_workers + leader[worker])
+    owner, worker = np.divmod(pairs, s.n_workers)
+    numbers = draw_numbers(seed, s.hashes(number)[owner], hashes[worker])
+    if len(numbers) > MOST_UNITS:
+        near = np.argpartition(numbers, MOST_UNITS)[:MOST_UNITS]
+        owner, numbers = owner[near], numbers[near]
+    return Units(number, len(pairs), numbers, owner)
+
+
+def add_gold(s: StoredResponses, gold: object) -> StoredResponses:
+    """Return the answers with known labels, which are matched by hash and then by id."""
+    if gold is None:
+        return s
+    wanted = hash_gold(gold, s)
+    units = {number: np.flatnonzero(np.isin(s.hashes(number), wanted)) for number in s.filled()}
+    units = {number: found for number, found in units.items() if len(found)}
+    if not units:
+        units = {next(s.filled()): np.arange(1)}  # so that the error shows an id
+    found = match_gold(gold, s.pick(units), s.classes)
+    assert found is not None
+    known, first = {}, 0
+    for number in sorted(units):
+        items = s.items_of(number, units[number])
+        part = slice(first, first + len(items))
+        has = found.codes[part] >= 0
+        known[number] = items[has], found.codes[part][has], found.judging[part][has]
+        first += len(items)
+    return replace(s, gold=known)
+
+
+def hash_gold(gold: object, s: StoredResponses) -> Hashes:
+    """Return the hashes of the items, or sequences, whose label is known."""
+    if isinstance(gold, (list, tuple)) and len(gold):
+        return np.concatenate([hash_gold(each, s) for each in gold])
+    table = open_gold(gold, s.in_sequences).prefer(s.columns)
+    return hash_ids(to_values(table.read(table.need("sequence" if s.in_sequences else "item"))))

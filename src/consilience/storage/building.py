@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers import blocks
+from ..answers import arrays
+from ..answers.blocked import check_blocked, nobody_left
 from ..answers.columns import Column, Values, find_missing, is_text, to_column, to_values
 from ..answers.frames import open_arrow
 from ..answers.long_tables import DROP_ROWS, TableOptions, check_policy, find_columns, read_answers, read_weights
@@ -34,7 +35,7 @@ from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import InputError, Sentence, StoreError, first_line, quietly
 from ..formats.files import is_remote, quote_path, read_integers
-from ..formats.scanning import Scan, Stretch
+from ..formats.reading import Scan, Stretch
 from ..formats.writing import sync
 from ..version import __version__
 from . import partitioning
@@ -52,7 +53,7 @@ from .partitioning import (
 
 log = logging.getLogger("consilience")
 
-SCHEMA = 4
+SCHEMA = 6
 # What a store says of itself. It is written last.
 HEADER = "store.json"
 # While a store is built, rows and partitions are in these folders. An engine may do some work twice. So whoever does it
@@ -68,9 +69,24 @@ DROP = "A missing answer needs no row: drop it."
 FILL = "Every answer must say who gave it about what: fill it in or drop the row."
 
 
+class Dropping(NamedTuple):
+    """Which rows are left out."""
+
+    missing: bool  # whether those without a label are
+    workers: Values  # whose rows are
+
+    def find(self, table: Table, columns: Mapping[str, str]) -> tuple[NDArray[np.int64], set[int]]:
+        """Return the rows of a table that are left out, and which of the workers have some."""
+        missing = find_missing(table.read(columns["label"])) if self.missing else np.empty(0, np.int64)
+        if not len(self.workers):
+            return missing, set()
+        who = lookup(self.workers, table.read(columns["worker"]))
+        return np.union1d(missing, np.flatnonzero(who >= 0)), set(np.unique(who[who >= 0]).tolist())
+
+
 def find_key(scan: Scan, fingerprint: object, options: Mapping[str, object]) -> str:
     """Return the key of the store of some files, read in some way."""
-    release = [SCHEMA, __version__, partitioning.ROWS_PER_PARTITION, blocks.BLOCK_SIZE]
+    release = [SCHEMA, __version__, partitioning.ROWS_PER_PARTITION, arrays.BLOCK_SIZE]
     content = json.dumps([release, scan.format.name, fingerprint, sorted(options.items())], default=str)
     return hashlib.sha256(content.encode()).hexdigest()[:20]
 
@@ -81,7 +97,7 @@ def build_store(
     fingerprint: object,
     names: Mapping[str, str | None],
     duplicates: str,
-    drop_missing: bool,
+    dropping: Dropping,
     engine: Engine,
 ) -> None:
     """Build a store in a folder that does not exist yet.
@@ -96,8 +112,10 @@ def build_store(
         What they were recognised by.
     names : mapping
         For each role that a column can play its name, None where it is not given.
-    duplicates, drop_missing
+    duplicates
         As in `Responses.from_frame`.
+    dropping : Dropping
+        Which rows are left out.
     engine : Engine
         Where to work.
     """
@@ -105,7 +123,7 @@ def build_store(
     columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), names)
     try:
         with claim_beside(folder, "building") as work:
-            write_store(work, scan, columns, duplicates, drop_missing, engine)
+            write_store(work, scan, columns, duplicates, dropping, engine)
             if scan.fingerprint() != fingerprint:
                 raise InputError(f"While {scan.describe()} was read, it changed.", "Read it again once it is complete.")
             try:
@@ -127,11 +145,14 @@ def is_full(error: BaseException) -> bool:
 
 
 def write_store(
-    work: Path, scan: Scan, columns: dict[str, str], duplicates: str, drop_missing: bool, engine: Engine
+    work: Path, scan: Scan, columns: dict[str, str], duplicates: str, dropping: Dropping, engine: Engine
 ) -> None:
     """Write all files of a store to a folder."""
     (work / ROWS).mkdir()
-    rows = split_rows(work / ROWS, scan, columns, drop_missing, engine)
+    rows = split_rows(work / ROWS, scan, columns, dropping, engine)
+    blocked = [str(name) for name in dropping.workers[sorted(rows.blocked)].tolist()]
+    if not blocked:
+        check_blocked(dropping.workers, blocked, rows.workers)
     parts = make_partitions(work, scan, rows, duplicates, engine)
     n_votes = np.sum([part.votes for part in parts], axis=0)
     if (n_votes == 0).any():
@@ -150,8 +171,10 @@ def write_store(
         "schema": SCHEMA,
         "columns": rows.columns,
         "in_sequences": len(rows.whole) == 2,
+        "ordered": rows.ordered,
         "weighted": any(part.weighted for part in parts),
         "votes": n_votes.tolist(),
+        "blocked": blocked,
         "partitions": [part.sizes for part in parts],
         "files": measure_parts(work),
         "inputs": [os.path.abspath(path) for path in scan.files if not is_remote(path)],
@@ -180,6 +203,8 @@ class Rows(NamedTuple):
     worker_index: list[NDArray[np.int32]]  # of each task: the index of its codes among the workers
     label_index: list[NDArray[np.int32]]  # and among the labels; -1 for one that nobody gave
     whole: list[bool]  # whether a key is text that is read as whole numbers
+    ordered: bool  # whether labels are categories that say that they are in order
+    blocked: set[int]  # which of the workers to leave out have rows
 
     def without(self, unsaid: NDArray[np.bool_]) -> Rows:
         """Return the same rows with some labels fewer, which no answer has."""
@@ -201,7 +226,7 @@ def split_rows(
     work: Path,
     scan: Scan,
     columns: dict[str, str],
-    drop_missing: bool,
+    dropping: Dropping,
     engine: Engine,
     kinds: Mapping[str, pa.DataType] | None = None,
 ) -> Rows:
@@ -215,9 +240,9 @@ def split_rows(
     codes: dict[str, list[NDArray[np.int32]]] = {role: [] for role in vocabularies}
     found: dict[str, set[pa.DataType]] = {role: set() for role in ROLES if role in columns and role != "weight"}
     whole, n_rows = dict.fromkeys(found, scan.format.codec.all_text), 0
-    pieces, task = list[Piece](), list[int]()
+    pieces, task, blocked = list[Piece](), list[int](), set[int]()
     placed = engine.place(list(enumerate(stretches)))
-    shared = (str(work), scan, columns, drop_missing, n_partitions, kinds or {})
+    shared = (str(work), scan, columns, dropping, n_partitions, kinds or {})
     for number, split in enumerate(engine.map(split_stretch, placed, *shared)):
         for role, vocabulary in vocabularies.items():
             codes[role].append(vocabulary.merge(split.vocabularies[role]))
@@ -227,14 +252,17 @@ def split_rows(
         pieces += split.pieces
         task += [number] * len(split.pieces)
         n_rows += split.n_rows
+        blocked |= split.blocked
         log.info("Sorting answers: %s rows", f"{n_rows:,}")
+    if not n_rows and blocked:
+        raise nobody_left()
     if not n_rows:
         raise InputError(f"{scan.describe()} has columns but no rows: there are no answers to fuse.")
     common = {role: find_common_type(types, columns[role]) for role, types in found.items()}
     if any(len(types) > 1 for types in found.values()):
         for piece in pieces:
             (work / piece.name).unlink()
-        return split_rows(work, scan, columns, drop_missing, engine, common)
+        return split_rows(work, scan, columns, dropping, engine, common)
     workers, worker_index = vocabularies["worker"].settle(common["worker"], whole["worker"])
     labels, label_index = vocabularies["label"].settle(common["label"], whole["label"])
     return Rows(
@@ -247,6 +275,8 @@ def split_rows(
         worker_index=[worker_index[own] for own in codes["worker"]],
         label_index=[label_index[own] for own in codes["label"]],
         whole=[is_whole for role, is_whole in whole.items() if role not in vocabularies],
+        ordered=vocabularies["label"].is_ordered,
+        blocked=blocked,
     )
 
 
@@ -258,6 +288,7 @@ class Split(NamedTuple):
     vocabularies: dict[str, GrowingVocabulary]  # of workers and labels
     kinds: dict[str, set[pa.DataType]]  # the types that each column had
     whole: dict[str, bool]  # whether text may be read as whole numbers; of workers and labels, that in rows left out
+    blocked: set[int]  # which of the workers to leave out have rows
 
 
 def split_stretch(
@@ -265,7 +296,7 @@ def split_stretch(
     work: str,
     scan: Scan,
     columns: dict[str, str],
-    drop_missing: bool,
+    dropping: Dropping,
     n_partitions: int,
     kinds: Mapping[str, pa.DataType],
 ) -> Split:
@@ -278,7 +309,7 @@ def split_stretch(
     vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
     found: dict[str, set[pa.DataType]] = {role: set() for role in (*keys, *vocabularies)}
     pieces, whole = list[Piece](), dict.fromkeys(found, scan.format.codec.all_text)
-    waiting, n_waiting, n_bytes, n_rows = list[dict[str, Column]](), 0, 0, 0
+    waiting, n_waiting, n_bytes, n_rows, blocked = list[dict[str, Column]](), 0, 0, 0, set[int]()
 
     def write() -> None:
         joined = {name: join([part[name] for part in waiting]) for name in waiting[0]}
@@ -288,13 +319,13 @@ def split_stretch(
     for first, part in scan.read(stretch, list(columns.values())):
         table = _as_table(part, scan, stretch.file, first)
         row = np.arange(first, first + part.num_rows) + stretch.file * ROWS_PER_FILE
-        if drop_missing:
-            missing = find_missing(table.read(columns["label"]))
-            if len(missing):
-                # As in memory, the values of a column have one type, which those of rows that are left out decide too.
-                left_out, kept = table.keep(missing), np.setdiff1d(np.arange(len(row)), missing, assume_unique=True)
-                whole = {role: whole[role] and is_whole(left_out.read(columns[role])) for role in whole}
-                table, row = table.keep(kept), row[kept]
+        dropped, met = dropping.find(table, columns)
+        blocked |= met
+        if len(dropped):
+            # As in memory, the values of a column have one type, which those of rows that are left out decide too.
+            left_out, kept = table.keep(dropped), np.setdiff1d(np.arange(len(row)), dropped, assume_unique=True)
+            whole = {role: whole[role] and is_whole(left_out.read(columns[role])) for role in whole}
+            table, row = table.keep(kept), row[kept]
         if not len(row):
             continue
         n_rows += len(row)
@@ -320,7 +351,7 @@ def split_stretch(
             waiting, n_waiting, n_bytes = [], 0, 0
     if waiting:
         write()
-    return Split(n_rows, pieces, vocabularies, found, whole)
+    return Split(n_rows, pieces, vocabularies, found, whole, blocked)
 
 
 def is_whole(texts: Column) -> bool:

@@ -43,14 +43,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.blocks import Block, cut_blocks
+from ..answers.arrays import Block, cut_blocks
 from ..answers.columns import Column
-from ..answers.hashing import hash_ids, hash_items
+from ..answers.random_choices import hash_ids, hash_items
 from ..answers.responses import Responses
 from ..engines.base import Engine, Placed, Result, Total
 from ..errors import StoreError, first_line
 from ..formats.writing import sync
-from ..kernels.types import freeze
+from ..kernels import freeze
 
 try:
     import fcntl

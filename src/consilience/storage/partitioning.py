@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Values, decode_categories, is_categorical, is_text, to_values
-from ..answers.hashing import hash_ids
+from ..answers.columns import Column, Values, decode_categories, is_categorical, is_ordered, is_text, to_values
+from ..answers.random_choices import hash_ids
 from ..answers.vocabulary import sorted_order
 from ..errors import InputError, listing
 
@@ -46,7 +46,7 @@ def find_partitions(ids: Column, n_partitions: int) -> NDArray[np.int64]:
     >>> find_partitions(pa.array([7, 8, 7]), 1)
     array([0, 0, 0])
     """
-    from ..kernels.encoding import hash_texts, scramble
+    from ..kernels.columns import hash_texts, scramble
 
     if n_partitions == 1:
         return np.zeros(len(ids), np.int64)
@@ -70,16 +70,23 @@ def find_partitions(ids: Column, n_partitions: int) -> NDArray[np.int64]:
 class GrowingVocabulary:
     """Distinct values in the order in which they were met, and whether all of them are categories.
 
-    Categories that occur in no row are known, but not seen.
+    Categories that occur in no row are known, but not seen. They are ordered if all columns say so, with the same ones.
     """
 
     codes: dict[object, int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     categorical: bool = True
+    orders: set[tuple[object, ...] | None] = field(default_factory=set)  # categories of each column, None without order
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the values are categories in order, from low to high."""
+        return len(self.orders) == 1 and None not in self.orders
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Return the code of each entry; new values get the next ones."""
         self.categorical &= is_categorical(column)
+        self.orders.add(tuple(column.dictionary.to_pylist()) if is_ordered(column) else None)
         if not pa.types.is_dictionary(column.type):
             column = pc.dictionary_encode(column)
         new = [self.codes.setdefault(value, len(self.codes)) for value in column.dictionary.to_pylist()]
@@ -91,6 +98,7 @@ class GrowingVocabulary:
     def merge(self, other: GrowingVocabulary) -> NDArray[np.int32]:
         """Add the values of another vocabulary; return the code of each of its own codes here."""
         self.categorical &= other.categorical
+        self.orders |= other.orders
         codes = np.array([self.codes.setdefault(value, len(self.codes)) for value in other.codes], np.int32)
         self.seen.update(codes[sorted(other.seen)].tolist())
         return codes
@@ -163,7 +171,7 @@ class Piece(NamedTuple):
 
 def write_piece(path: Path, owners: Column, columns: Mapping[str, Column], n_partitions: int) -> Piece:
     """Write rows to a file, sorted by the partition of their owner: an item, or a sequence."""
-    from ..kernels.layout import order_by
+    from ..kernels.columns import order_by
 
     table = pa.table(dict(columns))
     order, offsets = order_by(find_partitions(owners, n_partitions), n_partitions)

@@ -10,17 +10,19 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from ..answers.classes import choose_classes
+from ..answers.blocked import check_blocked, read_blocked
+from ..answers.classes import choose_classes, choose_scale
+from ..answers.columns import Values
 from ..answers.responses import Responses
 from ..answers.slips import warn_of_silence
 from ..arguments import check_truth, to_path
 from ..engines import EngineLike, open_engine
-from ..engines.local import Threads
+from ..engines.base import Threads
 from ..errors import DataWarning, listing, parameter_error, warn
-from ..formats.scanning import scan_table
+from ..formats.reading import open_paths, scan_table
 from ..memory import available_memory
 from .answers import StoredResponses, open_store
-from .building import HEADER, ROLES, build_store, find_key
+from .building import HEADER, ROLES, Dropping, build_store, find_key
 
 # A thread that makes blocks of a partition takes about so much memory. With less than the least, none can.
 PER_THREAD = 1 << 30
@@ -42,11 +44,14 @@ def scan_responses(
     position: str | None = None,
     weight: str | None = None,
     classes: ArrayLike | None = None,
+    ordered: bool | None = None,
+    positions: ArrayLike | None = None,
     duplicates: str = "error",
     drop_missing: bool = False,
     format: str | None = None,
     engine: EngineLike = None,
     resume: bool = False,
+    block: object = None,
 ) -> StoredResponses:
     r"""Read answers that may be larger than memory.
 
@@ -65,7 +70,7 @@ def scan_responses(
         The folder in which stores are kept. Default: ``$CONSILIENCE_STORES``, or else ``consilience`` in the user's
         cache folder. With five answers per item, a store takes 6 to 9 bytes per answer. While it is being built, the
         rows are on the same disk once more.
-    item, worker, label, sequence, position, weight, classes, duplicates, drop_missing, format
+    item, worker, label, sequence, position, weight, classes, ordered, positions, duplicates, drop_missing, format
         As for `read_responses`.
     engine : optional
         Who builds the store; see `consilience.engines`. The workers of a cluster must see the files, and the folder of
@@ -73,6 +78,9 @@ def scan_responses(
     resume : bool
         Let a fit that was interrupted go on where it stood. After each iteration, what it has counted is kept in the
         store. A fit with the same parameters comes to the same results, to the bit. By default, fits begin anew.
+    block : list, table or path, optional
+        Workers whose answers are left out: their ids, or a table with a column worker. So are items and labels that
+        nobody else has answered or said.
 
     Returns
     -------
@@ -93,6 +101,9 @@ def scan_responses(
     names = dict(zip(ROLES, (item, worker, label, sequence, position, weight), strict=True))
     fingerprint = scan.fingerprint()
     options: dict[str, object] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
+    blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
+    if len(blocked):
+        options["block"] = sorted(map(str, blocked.tolist()))
     unknown = [path for path, _, changed in fingerprint if changed is None]
     if unknown:
         warn(
@@ -108,10 +119,15 @@ def scan_responses(
         with open_engine(engine) as opened:
             if isinstance(opened, Threads):
                 opened = Threads(limit_threads(opened.n_threads, limit))
-            build_store(folder, scan, fingerprint, names, duplicates, drop_missing, opened)
-    answers = open_store(folder, lambda labels: choose_classes(classes, labels)[0])
+            build_store(folder, scan, fingerprint, names, duplicates, Dropping(drop_missing, blocked), opened)
+
+    def choose(labels: Values, is_scale: bool) -> tuple[Values, tuple[float, ...] | None]:
+        return choose_scale(ordered, positions, choose_classes(classes, labels)[0], classes, is_scale)
+
+    answers = open_store(folder, choose)
+    check_blocked(blocked, answers.blocked.tolist(), answers.workers)
     warn_of_silence(take_sample(answers), answers.n_items)
-    return replace(answers, built=built, resume=resume)
+    return replace(answers, built=built, resume=resume, blocked=blocked)
 
 
 def take_sample(answers: StoredResponses) -> Responses:

@@ -4,7 +4,8 @@ A table of answers, spans that workers marked in texts and masks that readers dr
 about items. A task knows what the items are: it turns what was read into answers, takes known labels in the user's
 form, shows items to a reader, and gives results in the user's form. Nothing else asks what the items are.
 
-A new task is a subclass of `Task` in a file of its own, and a line in `consilience.tasks.register`.
+The simplest task is here too, that of tables: every item has an id and stands for itself. A new task is a subclass of
+`Task` in a file of its own, and a line in `TASKS` of `consilience.tasks`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Indices, Values
+from ..answers.columns import Column, Indices, Values, to_column
+from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
-from ..answers.responses import Responses
-from ..kernels.types import Floats
-from .tag_runs import Runs
+from ..answers.responses import LAYOUTS, Responses
+from ..answers.tagging import Runs
+from ..errors import DataWarning, Sentence, listing, plural, shorten, warn
+from ..kernels import Floats
+from ..specs import NOT_SAVED
 
 Brought = TypeVar("Brought")
 
@@ -278,3 +282,99 @@ class Task(ABC, Generic[Brought]):
 
 
 AnyTask: TypeAlias = Task[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TableTask(Task[Responses]):
+    """Items of a table.
+
+    Attributes
+    ----------
+    origin : tuple of str or None
+        Path and format of the file.
+    question : str or None
+        The column of the answers.
+    """
+
+    origin: Annotated[tuple[str, str] | None, NOT_SAVED] = None
+    question: Annotated[str | None, NOT_SAVED] = None
+
+    name = "table"
+    brought = Responses
+    title = "answers about whole items"
+    layouts = LAYOUTS
+
+    @classmethod
+    def pose(cls, brought: Responses) -> Posed:
+        """Return the answers themselves."""
+        return Posed(cls(brought.provenance.origin, brought.columns.get("label")), brought)
+
+    @classmethod
+    def describe(cls, brought: Responses) -> str:
+        """Return how many answers there are, by whom and about what."""
+        return (
+            f"{plural(brought.n_responses, 'answer')} by {plural(brought.n_workers, 'worker')} about "
+            f"{plural(brought.n_items, 'item')}"
+        )
+
+    @classmethod
+    def find_format(cls, brought: Responses) -> str | None:
+        """Return the name of the format of the file."""
+        return None if brought.provenance.origin is None else brought.provenance.origin[1]
+
+    @classmethod
+    def leave_known(cls, brought: Responses) -> Responses:
+        """Return the answers without the known labels that their table has."""
+        columns = {role: name for role, name in brought.columns.items() if role != "gold"}
+        return brought.read_from(gold=None, columns=columns)
+
+    @classmethod
+    def choose_known(cls, brought: Responses, answers: Responses) -> Mapping[object, object] | None:
+        """Return the known labels that the answers come with, if they are of use.
+
+        They are not used if some are no classes, or if the label of every item is known: there would be nothing to
+        fuse.
+        """
+        gold = brought.gold
+        if not gold:
+            return None
+        name = shorten(brought.columns.get("gold"))
+        strange = find_strange(answers, to_column(list(gold.values())))
+        if strange:
+            warn(
+                DataWarning(
+                    f"Column {name} is not used as known labels: it holds {listing(strange)}, and the classes are "
+                    f"{listing(answers.classes.tolist())}.",
+                    Sentence("If it holds known labels, name all classes with {classes}."),
+                    LEAVE_OUT,
+                )
+            )
+            return None
+        if len(gold) == answers.n_items:
+            warn(
+                DataWarning(
+                    f"Column {name} holds a known label of every item. It is not used: there would be nothing to fuse.",
+                    "Compare the labels with it by evaluate.",
+                    LEAVE_OUT,
+                )
+            )
+            return None
+        known = f"{len(gold):,} of {plural(answers.n_items, 'item')}"
+        warn(DataWarning(f"Column {name} holds known labels of {known}. They are used as gold.", LEAVE_OUT))
+        return gold
+
+    @classmethod
+    def list_losses(cls, brought: Responses, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003
+        """Return what a layout cannot hold."""
+        n_silent = int(np.count_nonzero(np.diff(brought.offsets) == 0))
+        lost = [f"{plural(n_silent, 'item')} without an answer"] if form == "long" and n_silent else []
+        return lost + ["the weights of answers"] * (form == "wide" and brought.weight is not None)
+
+    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
+        """Write the labels into a copy of the file that the answers were read from."""
+        assert self.origin is not None
+        writers.write_labels(labels, path, self.origin[0], self.question)
+
+
+# Of answers that nothing else is known of.
+TABLE = TableTask()

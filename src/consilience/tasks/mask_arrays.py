@@ -1,4 +1,4 @@
-"""Arrays of pixel values, collected and turned into codes of classes.
+"""Arrays of pixel values, collected, turned into codes of classes, and back into masks.
 
 Masks are held as codes of 8 bits: code c stands for the class `labels[c]`, and -1 for a pixel without an answer.
 """
@@ -6,7 +6,7 @@ Masks are held as codes of 8 bits: code c stands for the class `labels[c]`, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -18,7 +18,8 @@ from ..answers.columns import Indices, Values, objects, to_column
 from ..answers.edges import NEIGHBOURHOODS
 from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted
 from ..arguments import is_whole
-from ..errors import InputError, Sentence, first_line, listing, parameter_error
+from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural
+from ..kernels import Floats, Truths
 
 # Codes have 8 bits. More values than this are hardly classes.
 MOST_CLASSES = 128
@@ -245,3 +246,56 @@ def _encode(array: Values, values: Indices, codes: ClassCodes) -> ClassCodes:
         return table[array.astype(np.uint8, copy=False)]
     place = np.minimum(np.searchsorted(values, array), len(values) - 1)
     return np.where(values[place] == array, codes[place], np.int8(UNANSWERED))
+
+
+class FusedMasks(Mapping[Any, Values]):
+    """One mask for each image: ``masks[image]`` is an array of the values that the readers' masks hold.
+
+    Attributes
+    ----------
+    confidence : dict
+        For each image the probability that the value of each pixel is right.
+    """
+
+    def __init__(self, pictures: Pictures, codes: ClassCodes, confidence: Floats) -> None:
+        self.pictures = pictures
+        self._codes = split_pixels(pictures, codes)
+        self.confidence = dict(zip(pictures.images.tolist(), split_pixels(pictures, confidence), strict=True))
+        self._index = {image: i for i, image in enumerate(self.confidence)}
+
+    def __getitem__(self, image: object) -> Values:
+        return self.pictures.coding.decode(self._codes[self._index[image]])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __repr__(self) -> str:
+        return f"FusedMasks({describe_pictures(self.pictures)})"
+
+
+def split_pixels(pictures: Pictures, values: Values) -> list[Values]:
+    """Return what is known of each item as one array for each image."""
+    parts = np.split(values, pictures.offsets[1:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, pictures.shapes, strict=True)]
+
+
+def describe_pictures(pictures: Pictures, n_readers: int | None = None) -> str:
+    """Return in words what there is."""
+    labels = pictures.coding.labels
+    classes = "1 class" if len(labels) == 1 else f"{len(labels)} classes"
+    drawn = "" if n_readers is None else f" of {plural(n_readers, 'reader')}"
+    pixels = plural(int(pictures.offsets[-1]), "pixel")
+    return f"{plural(len(pictures.images), 'image')}{drawn}: {pixels}, {classes}: {listing(labels.tolist())}"
+
+
+def find_disputes(by_reader: Mapping[int, ClassCodes]) -> Truths:
+    """Return the pixels to which readers give different classes."""
+    first, *others = by_reader.values()
+    known, disputed = first.copy(), np.zeros(first.shape, bool)
+    for codes in others:
+        disputed |= (codes != known) & (codes >= 0) & (known >= 0)
+        np.copyto(known, codes, where=known < 0)
+    return disputed

@@ -1,4 +1,4 @@
-"""Images that several readers segmented: every pixel is an item, and neighbouring pixels are linked.
+"""The task of masks: the items are the pixels of images that several readers segmented, linked to their neighbours.
 
 The pixels of all images are numbered one after the other, each image row by row (C order). Image i with P_i pixels has
 the items o_i, ..., o_i + P_i - 1, where o_i = P_0 + ... + P_{i-1}. These numbers are the ids of the items, since ids
@@ -10,17 +10,24 @@ that is a small part of the pixels. So `N_TILES` tiles in which readers disagree
 are. Half of them are drawn at random. The others are those of `N_LOOKED_AT` further ones in which the answers vary
 most, since within one region all neighbours agree whatever readers do. All pixels are then fitted once, with the
 coupling found on the tiles, or without a graph if it is of no use there.
+
+Two readers are copies if their masks are the same. `consilience.inference.copies` judges workers by how often they
+agree, and takes items as independent of each other. Pixels are not: two careful readers agree about whole stretches of
+a boundary, and would look like copies. So they must agree about every pixel that both answered and about which any
+readers disagree, and there must be at least `FEWEST` such pixels to which both give one class, and as many to which
+they give another. Two readers who both saw nothing have drawn the same mask, and are no copies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import Any, NamedTuple
+from itertools import combinations, product
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
 
 from ..answers.columns import Indices, Values, objects, to_column
 from ..answers.edges import NEIGHBOURHOODS
@@ -28,43 +35,26 @@ from ..answers.frames import read_names
 from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
-from ..errors import InputError, listing, parameter_error, plural, shorten, warn_of
-from ..kernels.types import Floats, Truths
-from .mask_arrays import UNANSWERED, ClassCodes, MaskCollector, Pictures, to_numbers
+from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten, warn_of
+from ..kernels import Truths
+from ..specs import NOT_SAVED
+from .base import TABLE, AnyTask, Fused, Labels, Links, Posed, Refusal, TableTask, Task, Writers, list_given
+from .mask_arrays import (
+    UNANSWERED,
+    ClassCodes,
+    FusedMasks,
+    MaskCollector,
+    Pictures,
+    describe_pictures,
+    find_disputes,
+    to_numbers,
+)
 
 # Tiles have this many pixels along each axis, in two dimensions and in three.
 N_TILES, SIDES = 12, {2: 48, 3: 13}
 N_LOOKED_AT = 200
 # So many pixels are fused as they are. The tiles have as many.
 SMALL = 30_000
-
-
-class FusedMasks(Mapping[Any, Values]):
-    """One mask for each image: ``masks[image]`` is an array of the values that the readers' masks hold.
-
-    Attributes
-    ----------
-    confidence : dict
-        For each image the probability that the value of each pixel is right.
-    """
-
-    def __init__(self, pictures: Pictures, codes: ClassCodes, confidence: Floats) -> None:
-        self.pictures = pictures
-        self._codes = split_pixels(pictures, codes)
-        self.confidence = dict(zip(pictures.images.tolist(), split_pixels(pictures, confidence), strict=True))
-        self._index = {image: i for i, image in enumerate(self.confidence)}
-
-    def __getitem__(self, image: object) -> Values:
-        return self.pictures.coding.decode(self._codes[self._index[image]])
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._index)
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    def __repr__(self) -> str:
-        return f"FusedMasks({describe_pictures(self.pictures)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,21 +247,6 @@ class Masks:
         }
 
 
-def split_pixels(pictures: Pictures, values: Values) -> list[Values]:
-    """Return what is known of each item as one array for each image."""
-    parts = np.split(values, pictures.offsets[1:-1])
-    return [part.reshape(shape) for part, shape in zip(parts, pictures.shapes, strict=True)]
-
-
-def describe_pictures(pictures: Pictures, n_readers: int | None = None) -> str:
-    """Return in words what there is."""
-    labels = pictures.coding.labels
-    classes = "1 class" if len(labels) == 1 else f"{len(labels)} classes"
-    drawn = "" if n_readers is None else f" of {plural(n_readers, 'reader')}"
-    pixels = plural(int(pictures.offsets[-1]), "pixel")
-    return f"{plural(len(pictures.images), 'image')}{drawn}: {pixels}, {classes}: {listing(labels.tolist())}"
-
-
 def _read_dicts(arrays: Mapping[Any, Any]) -> Mapping[Any, Mapping[Any, Any]]:
     for image, by_reader in arrays.items():
         if not isinstance(by_reader, Mapping):
@@ -368,16 +343,6 @@ def measure_variety(masks: Masks, tile: Tile) -> float:
     return float(1 - counts.max() / counts.sum())
 
 
-def find_disputes(by_reader: Mapping[int, ClassCodes]) -> Truths:
-    """Return the pixels to which readers give different classes."""
-    first, *others = by_reader.values()
-    known, disputed = first.copy(), np.zeros(first.shape, bool)
-    for codes in others:
-        disputed |= (codes != known) & (codes >= 0) & (known >= 0)
-        np.copyto(known, codes, where=known < 0)
-    return disputed
-
-
 def _find_disputed(shape: tuple[int, ...], disputed: Truths) -> list[tuple[slice, ...]]:
     """Return the places of tiles with disputed pixels, row by row."""
     side = SIDES[len(shape)]
@@ -386,3 +351,128 @@ def _find_disputed(shape: tuple[int, ...], disputed: Truths) -> list[tuple[slice
         disputed = np.logical_or.reduceat(disputed, list(firsts), axis=axis)
     places = product(*([slice(first, first + side) for first in firsts] for firsts in starts))
     return [place for place, found in zip(places, disputed.ravel().tolist(), strict=True) if found]
+
+
+FEWEST = 50
+# So many of the pixels about which readers disagree are looked at, evenly spaced.
+MOST_PIXELS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class MasksTask(Task[Masks]):
+    """The images whose pixels the items are."""
+
+    pictures: Annotated[Pictures, NOT_SAVED]
+
+    name = "masks"
+    brought = Masks
+    title = "masks"
+    is_saved = False
+    item = "pixel"
+    reviewed = False
+    no_update = Refusal("A fit to masks cannot go on.", "Fit again, to the masks of all readers, with all known masks.")
+    no_joining = Refusal("Masks cannot be added to a fit.", "Fit again, to the masks of all readers.")
+
+    @classmethod
+    def pose(cls, brought: Masks) -> Posed:
+        """Return the class that readers gave to each pixel."""
+        return Posed(cls(brought.pictures), brought.to_responses())
+
+    @classmethod
+    def describe(cls, brought: Masks) -> str:
+        """Return how many masks there are, by whom and of what."""
+        masks = plural(sum(map(len, brought.codes)), "mask")
+        return f"{masks} by {plural(len(brought.readers), 'reader')} of {plural(len(brought.codes), 'image')}"
+
+    @classmethod
+    def find_format(cls, brought: Masks) -> str:  # noqa: ARG003
+        """Return the name of the format."""
+        return cls.name
+
+    @classmethod
+    def find_links(cls, brought: Masks) -> Links:
+        """Return how pixels are linked to their neighbours."""
+
+        def take_part() -> tuple[Posed, Graph] | None:
+            tiles = cut_tiles(brought)
+            return None if tiles is None else (cls.pose(tiles), tiles.graph())
+
+        return Links(brought.graph, is_small(brought), take_part, brought.are_complete)
+
+    @classmethod
+    def take_known(
+        cls, brought: Masks, gold: object, open_known: Callable[[object, object], object]
+    ) -> tuple[Masks, object]:
+        """Return the classes of pixels that known masks tell."""
+        given = [open_known(each, brought) for each in list_given(gold)]
+        return brought, [list_known_pixels(brought, each) if isinstance(each, Masks) else each for each in given]
+
+    @classmethod
+    def convert(cls, brought: Masks, path: str, writers: Writers) -> None:
+        """Write the masks of all readers."""
+        writers.write_masks(brought, path)
+
+    def to_saved(self, texts: bool) -> TableTask:  # noqa: ARG002
+        """Return the task of a table: files hold no sizes of images."""
+        return TABLE
+
+    def find_copies(self, r: Responses) -> list[list[int]]:
+        """Return groups of readers whose masks are the same."""
+        return find_same_masks(r)
+
+    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
+        """Write one mask for each image."""
+        writers.write_masks(draw_masks(self, fused.labels), path)
+
+
+def draw_masks(task: AnyTask, labels: Labels, masks: Masks | None = None) -> FusedMasks:
+    """Return one mask for each image, of a model that was fitted to `Masks`; see `Model.to_masks`."""
+    if masks is not None and not isinstance(masks, Masks):
+        raise parameter_error("masks", "to_masks", "the Masks that the model was fitted to", masks)
+    pictures = masks.pictures if masks is not None else getattr(task, "pictures", None)
+    if pictures is None:
+        raise ParameterError(
+            "This model does not know of which images its items are pixels.",
+            Sentence("If it was fitted to Masks, and loaded from a file, give them with {masks}."),
+            keyword="masks",
+        )
+    codes = lookup(pictures.coding.labels, to_column(labels.classes))
+    if len(labels.codes) != pictures.offsets[-1] or (codes < 0).any():
+        raise ParameterError("These are not the masks that the model was fitted to.", keyword="masks")
+    return FusedMasks(pictures, codes.astype(np.int8)[labels.codes], labels.confidence)
+
+
+def find_same_masks(r: Responses) -> list[list[int]]:
+    """Return groups of readers whose masks are the same, each by the indices of its members."""
+    from scipy.sparse.csgraph import connected_components  # which takes long to load
+
+    votes = _list_disputed(r)
+    pairs = [pair for pair in combinations(range(r.n_workers), 2) if _are_same(votes[pair[0]], votes[pair[1]])]
+    if not pairs:
+        return []
+    first, second = np.array(pairs).T
+    linked = coo_array((np.ones(len(pairs)), (first, second)), shape=(r.n_workers, r.n_workers))
+    _, group = connected_components(linked, directed=False)
+    return [np.flatnonzero(group == number).tolist() for number in np.flatnonzero(np.bincount(group) > 1)]
+
+
+def _list_disputed(r: Responses) -> NDArray[np.int32]:
+    """Return what each reader says of pixels about which some disagree (reader, pixel); -1 where that is nothing."""
+    answered = np.flatnonzero(np.diff(r.offsets))
+    if not len(answered):
+        return np.full((r.n_workers, 0), -1, np.int32)
+    starts = r.offsets[answered]
+    differ = np.minimum.reduceat(r.label, starts) != np.maximum.reduceat(r.label, starts)
+    disputed = answered[differ]
+    chosen = disputed[:: max(1, -(-len(disputed) // MOST_PIXELS))]
+    answers, place = r.answers_about(chosen)
+    votes = np.full((r.n_workers, len(chosen)), -1, np.int32)
+    votes[r.worker[answers], place] = r.label[answers]
+    return votes
+
+
+def _are_same(a: NDArray[np.int32], b: NDArray[np.int32]) -> bool:
+    both = (a >= 0) & (b >= 0)
+    if (a != b)[both].any():
+        return False
+    return int((np.bincount(a[both]) >= FEWEST).sum()) > 1

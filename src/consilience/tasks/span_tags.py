@@ -24,7 +24,7 @@ from ..answers.columns import Codes, Column, Indices, objects, to_column
 from ..answers.items import Sequences
 from ..answers.responses import Responses
 from ..errors import InputError, plural, shorten, warn_of
-from ..kernels.types import Integers
+from ..kernels import Integers
 from .texts import MarkedTexts, Marks, Placed, Tokenised, Tokens, tokenise
 
 # Why a span is not fused.

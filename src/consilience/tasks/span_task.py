@@ -13,16 +13,15 @@ import pyarrow as pa
 from ..answers.columns import Column, Indices, Values, objects, spell_surrogates, to_column
 from ..answers.frames import build_frame
 from ..answers.responses import Responses
-from ..answers.tagging import split_tag
+from ..answers.tagging import LETTERS, Runs, are_tags, find_runs, follow_alone, judge_runs, split_tag
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..errors import DataWarning, InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn
-from ..kernels.types import Floats, freeze
+from ..kernels import Floats, freeze
 from ..specs import WHOLE_COUNTS, ArraySpec, ColumnSpec, Fault
 from .base import AnyTask, Fused, Labels, Passage, Posed, Refusal, Task, Writers, list_given
 from .span_tables import find_span_columns, read_sole_spans
 from .span_tags import find_fused
 from .spans import Spans
-from .tag_runs import LETTERS, Runs, are_tags, find_runs, follow_alone, judge_runs
 from .texts import FUSED, Marks, Origin, Tokens, sort_marks
 
 

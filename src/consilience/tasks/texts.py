@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Indices, Values
 from ..errors import InputError, listing, plural, shorten
-from ..kernels.types import Floats, Truths
+from ..kernels import Floats, Truths
 
 # What fused spans and labels are called, as a worker.
 FUSED = "consilience"

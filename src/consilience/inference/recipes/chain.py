@@ -24,16 +24,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Crowd
-from ...answers.blocks import Block
+from ...answers.arrays import Block, Crowd
 from ...answers.graph import Graph
-from ...answers.hidden_answers import count_units, hide_answers
+from ...answers.random_choices import count_units, hide_answers
 from ...answers.responses import Responses
 from ...answers.tagging import SCHEMES, complete_tags, find_transitions
 from ...arguments import is_number
 from ...engines.base import Engine
 from ...errors import InputError, ParameterError, Python, Sentence, parameter_error
-from ...kernels.types import Floats
+from ...kernels import Floats
 from ..em import Fit, Parameters, Problem, Weighing, decode_labels, expect_from_votes, maximise
 from ..hidden_fits import HeldOutScore, score_hidden
 from ..learned import CouplingScore
@@ -41,10 +40,10 @@ from ..moments import MomentFit, answers_to_match, lay_out
 from ..preconditions import Effort, check_choice, check_transitions, estimate_moments, in_order_of_classes
 from ..sources import InMemory, Source
 from ..starts import find_starts
-from ..structures.base import AnyStructure, Statistics, StructureParameters
+from ..structures import AnyStructure, Statistics, StructureParameters
 from ..structures.chain import Chain, ChainParameters, ChainSummary
 from ..workers.rows import LeftOut
-from .base import AnyCrowd, LatentRecipe, Plan
+from . import AnyCrowd, LatentRecipe, Plan
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
@@ -156,13 +155,11 @@ class ChainRecipe(LatentRecipe):
         transition = match_transitions(answers_to_match(r), found.confusion, chain.allowed.steps)
         return chain.given(found.prior, found.prior, transition)
 
-    def conclude(self, problem: Problem, learned: Parameters) -> tuple[Floats, NDArray[np.int64]]:
-        """Return the posteriors, and the most probable path or the most probable label of each item."""
-        posterior, label_codes = super().conclude(problem, learned)
-        if self.decodes_jointly:
-            factors = problem.factors(learned.workers)
-            label_codes = decode_labels(problem.engine, problem.placed, factors, learned.structure)
-        return posterior, label_codes
+    def decode_jointly(self, problem: Problem, learned: Parameters) -> NDArray[np.int64] | None:
+        """Return the most probable path, unless each item is to have its own most probable label."""
+        if not self.decodes_jointly:
+            return None
+        return decode_labels(problem.engine, problem.placed, problem.factors(learned.workers), learned.structure)
 
     def learn_coupling(self, source: InMemory, chain: Chain, engine: Engine) -> tuple[float, list[CouplingScore]]:
         """Return the coupling that hidden answers call for, and how well each was judged.

@@ -28,15 +28,14 @@ from numpy.typing import NDArray
 
 from ...answers.arrays import Crowd
 from ...answers.graph import Graph
-from ...answers.hidden_answers import hide_items
+from ...answers.random_choices import hide_items
 from ...answers.responses import Responses
 from ...arguments import check_truth, is_number
 from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
-from ...kernels.types import Floats
+from ...kernels import Floats
 from ...specs import Fault
 from ..em import (
-    LEARNING,
     CountedEvidence,
     Fit,
     Parameters,
@@ -52,7 +51,7 @@ from ..powers import score_powers
 from ..preconditions import check_choice, check_messages
 from ..sources import InMemory, Source
 from ..starts import find_starts
-from ..structures.base import Statistics, StructureParameters, Summary
+from ..structures import Statistics, StructureParameters, Summary
 from ..structures.field import (
     INFERENCES,
     LEAST_UNIT,
@@ -64,7 +63,8 @@ from ..structures.field import (
     most_weight,
 )
 from ..structures.independent import Independent, IndependentParameters
-from .base import Fitting, LatentRecipe, Plan
+from ..workers.base import LEARNING
+from . import Fitting, LatentRecipe, Plan
 
 log = logging.getLogger("consilience")
 MULTIPLES = (0.0, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -212,7 +212,7 @@ class FieldRecipe(LatentRecipe):
         if problem.prior.learns == posed.prior.learns or self.max_iter == 0 or goes_on:
             yield from find_starts(self, problem, r)
             return
-        early = replace(problem, prior=posed.prior._replace(parts=None))
+        early = replace(problem, prior=posed.prior.settle())
         for name, start in find_starts(self, early, r):
             fit = run_em(early, start, min(LEARNING.start, self.max_iter), 0.0, self.callback)
             yield name, maximise(problem, fit.statistics)
@@ -255,7 +255,7 @@ def settle(problem: Problem, apart: Fit) -> Problem:
     found = apart.parameters
     shares = cast(IndependentParameters, found.structure)
     structure = replace(cast(Field, problem.structure), unlinked=shares)
-    return replace(problem, prior=found.prior._replace(parts=None), structure=structure)
+    return replace(problem, prior=found.prior.settle(), structure=structure)
 
 
 def pose_apart(problem: Problem, found: Statistics) -> tuple[Problem, Parameters]:

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Crowd
-from ...answers.blocks import cut_blocks
+from ...answers.arrays import Crowd, cut_blocks
 from ...answers.columns import Values
 from ...answers.graph import Graph
-from ...answers.hashing import Hashes, draw_numbers, hash_ids, hash_items
 from ...answers.items import Sequences
+from ...answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
 from ...answers.responses import Responses
 from ...engines.base import Engine
 from ...errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
-from ...kernels.types import Floats
-from ..cells import ITEMS_AT_ONCE
+from ...kernels import Floats
+from .. import ITEMS_AT_ONCE
 from ..em import Progress
 from ..moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from ..preconditions import (
@@ -40,7 +39,7 @@ from ..starts import find_starts
 from ..structures.independent import Independent, IndependentParameters
 from ..workers.confusion import voters
 from ..workers.rows import vote
-from .base import AnyCrowd, LatentRecipe, Plan, Recipe
+from . import AnyCrowd, LatentRecipe, Plan, Recipe
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,1 +1,248 @@
-"""Structures: how labels hang together. They turn evidence into posteriors, and posteriors into their own counts."""
+"""Structures: how the labels of items hang together. This is all that the loop and the models ask of one.
+
+It turns evidence into posteriors, and posteriors into its own counts. It has three parts, each small, frozen, and
+without memory:
+
+- `Structure` is what is fixed before the fit: pseudo-counts, the rules of a tag scheme, whether a coupling is learned.
+  It turns the summary of one pass over the data into parameters (the M-step).
+- `StructureParameters` is what is learned. It turns evidence into posteriors (the E-step).
+- `Summary` is what one pass over the data adds up to: the expected counts that the next parameters are made of.
+
+Most structures work block by block, because a block holds whole sequences: they derive their parameters from
+`BlockwiseParameters` and say how one block is inferred. A structure whose items all hang together, as in a graph, takes
+all items at once. The loop does not know which is which: parameters are handed the `Evidence` of all items, and ask it
+either way. Whatever else inference needs travels as an argument: the graph, and the `Trail` of the last inference.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from operator import add, sub
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...answers.arrays import Block
+from ...answers.graph import Graph
+from ...kernels import Floats, freeze
+from ...specs import COUNTS, ArraySpec
+from .. import fit_distribution, log_of
+
+# A smaller share of a count is rounding error.
+ROUNDING = 1e-12
+
+
+class Declared:
+    """A frozen dataclass of arrays, numbers, booleans and text, whose fields say what each must look like in a file."""
+
+    @classmethod
+    def specs(cls) -> dict[str, ArraySpec]:
+        """Return what each field that is saved must look like."""
+        hints = get_type_hints(cls, include_extras=True)
+        marked = {field.name: get_args(hints[field.name]) for field in fields(cls)}  # type: ignore[arg-type]
+        return {name: marks[1] for name, marks in marked.items() if marks}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[np.generic]], **others: float) -> Self:
+        """Return what these arrays were saved of, with other fields, which are not saved."""
+        kept = {name: value.item() if value.ndim == 0 else freeze(value) for name, value in state.items()}
+        return cls(**others, **kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Summary(Declared):
+    """Expected counts of a structure over some items. Those of different items add, field by field."""
+
+    log_normaliser: float  # sum over items of log Z; it is not saved
+    mass: Annotated[Floats, ArraySpec("K", COUNTS)]  # expected number of items of each class
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*map(add, vars(self).values(), vars(other).values()))
+
+    def __sub__(self, other: Self) -> Self:
+        return type(self)(*map(sub, vars(self).values(), vars(other).values()))
+
+    def scaled_by(self, log_scale: float) -> Self:
+        """Return the summary for evidence whose rows had been divided by factors with this sum of logarithms."""
+        return replace(self, log_normaliser=self.log_normaliser + log_scale)
+
+
+@dataclass
+class Trail:
+    """Where the last inference over a graph ended, so that the next one of the same fit can go on from there."""
+
+    posterior: Floats | None = None
+    messages: Floats | None = None
+
+
+Outcome = TypeVar("Outcome")
+Outcome_co = TypeVar("Outcome_co", covariant=True)
+
+
+class Evidence(Protocol[Outcome_co]):
+    """The evidence of all items, which inference turns into posteriors.
+
+    What becomes of the posteriors (counts, an array, labels) is up to the evidence: it is the outcome.
+    """
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads of this process inference may use, if it takes all items at once."""
+
+    def by_block(self, structure: BlockwiseParameters) -> Outcome_co:
+        """Infer each block on its own, where it lives."""
+
+    def at_once(self, infer: Callable[[Floats], Summary]) -> Outcome_co:
+        """Gather the evidence of all items in one array, and call `infer`, which turns it into posteriors in place."""
+
+
+class StructureParameters(Declared, ABC):
+    """What is learned of a structure."""
+
+    mean: Floats  # (K,): the class prior to report
+    bound: float  # what the parameters add to the objective
+
+    @abstractmethod
+    def infer(self, evidence: Evidence[Outcome], graph: Graph | None = None, trail: Trail | None = None) -> Outcome:
+        """Turn evidence into posteriors.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            Of all items.
+        graph : Graph, optional
+            Which items are neighbours, for structures that have a use for it.
+        trail : Trail, optional
+            Within a fit: where the last inference ended. Without one, inference starts from the
+            evidence alone and goes on for longer.
+        """
+
+    @abstractmethod
+    def point(self) -> Self:
+        """Return the parameters with which the E-step uses what is reported: a proper likelihood."""
+
+    def log_prior(self, linked: bool) -> Floats:  # noqa: ARG002 (of networks)
+        """Return what the class prior says of an item, in logarithms (K,), apart from what its neighbours say.
+
+        In a network the prior may depend on whether the item is linked to others.
+        """
+        return log_of(self.mean)
+
+    def relaxed(self) -> Self:
+        """Return the parameters for calibrated probabilities: what was ruled out is only improbable."""
+        return self
+
+    def for_left_out(self) -> Self:
+        """Return the parameters for posteriors that leave items out: probabilities as reported, what is ruled out too.
+
+        Variational Bayes holds its ignorance against a rare class, as exp(E[log pi]) is far below E[pi]. Evidence that
+        leaves items out is made of the means of matrices, and so is the rest.
+        """
+        return self.point().relaxed()
+
+
+class BlockwiseParameters(StructureParameters):
+    """Parameters of a structure whose blocks have nothing to do with each other."""
+
+    @abstractmethod
+    def infer_block(self, block: Block, evidence: Floats) -> Summary:
+        """Turn the evidence of one block, (n_items, K), into posteriors in place."""
+
+    def expect_log(self, summary: Any) -> float:
+        """Return the expected log probability of the labels that a summary has counted: for fits in batches."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
+
+    def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
+        """Return the most probable joint labelling of one block: here, the most probable class of each item."""
+        self.infer_block(block, evidence)
+        return np.asarray(evidence.argmax(axis=1))
+
+    def infer(
+        self,
+        evidence: Evidence[Outcome],
+        graph: Graph | None = None,  # noqa: ARG002 (no structure of blocks looks at a graph)
+        trail: Trail | None = None,  # noqa: ARG002 (one pass finds the exact posteriors: there is nothing to go on from)
+    ) -> Outcome:
+        """Turn evidence into posteriors, block by block."""
+        return evidence.by_block(self)
+
+
+AnySummary = TypeVar("AnySummary", bound=Summary)
+AnyParameters = TypeVar("AnyParameters", bound=StructureParameters)
+
+
+@dataclass(frozen=True, eq=False)
+class Structure(ABC, Generic[AnySummary, AnyParameters]):
+    """What is fixed about a structure before the fit: small enough to be sent to every block."""
+
+    n_classes: int
+    fixed_prior: Floats | None
+    smoothing: float
+    estimation: str
+
+    #: What one pass over the data adds up to.
+    summary_type: ClassVar[type[Summary]] = Summary
+
+    def estimate_prior(self, mass: Floats) -> tuple[Floats, Floats, float]:
+        """Return weights, mean and bound of the class prior that expected counts of classes call for."""
+        if self.fixed_prior is not None:
+            return self.fixed_prior, self.fixed_prior, 0.0
+        return fit_distribution(mass, self.smoothing, self.estimation)
+
+    @abstractmethod
+    def update(self, summary: AnySummary) -> AnyParameters:
+        """Return the parameters that expected counts call for: the M-step."""
+
+    @abstractmethod
+    def summarise(self, block: Block, posterior: Floats) -> AnySummary:
+        """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
+
+    def one_of_each(self, classes: NDArray[np.bool_]) -> AnySummary:
+        """Return the summary of about one item of each of these classes: what a stream of items begins with."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
+
+    def for_left_out(self, found: AnyParameters) -> AnyParameters:
+        """Return what was found, for posteriors that leave items out; see `StructureParameters`."""
+        return found.for_left_out()
+
+    @abstractmethod
+    def given(self, prior: Floats) -> AnyParameters:
+        """Return parameters with this class prior. What ties items together and is learned starts at nothing."""
+
+
+AnyStructure: TypeAlias = Structure[Any, Any]
+
+
+class Statistics(NamedTuple):
+    """Everything one pass over the data adds up to."""
+
+    counts: Floats  # (n_rows, K)
+    summary: Summary
+
+
+def add_statistics(first: Statistics, second: Statistics) -> Statistics:
+    """Return the statistics of the items of both."""
+    return Statistics(first.counts + second.counts, first.summary + second.summary)
+
+
+def exchange(whole: Statistics, before: Statistics, after: Statistics) -> Statistics:
+    """Return the statistics of all items, with those of some of them as they are `after` instead of `before`."""
+    counts = whole.counts - before.counts + after.counts
+    # What is left of a count that was taken away is rounding error.
+    counts[counts < ROUNDING * whole.counts] = 0.0
+    return Statistics(counts, whole.summary - before.summary + after.summary)

@@ -17,12 +17,12 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.blocks import Block
+from ...answers.arrays import Block
 from ...answers.tagging import Transitions
-from ...kernels.types import Floats, freeze
+from ...kernels import Floats, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, WEIGHTS, ArraySpec
-from ..distributions import fit_distribution, log_of, weigh_logs
-from .base import BlockwiseParameters, Structure, Summary
+from .. import fit_distribution, log_of, weigh_logs
+from . import BlockwiseParameters, Structure, Summary
 
 # How probable a step is that the rules forbid, where probabilities are calibrated: about as one that was never seen.
 BROKEN = 1e-4

@@ -34,11 +34,11 @@ from typing import Annotated, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.blocks import Block
+from ...answers.arrays import Block
 from ...answers.graph import Graph
-from ...kernels.types import Floats, freeze
+from ...kernels import Floats, freeze
 from ...specs import DISTRIBUTIONS, FINITE, NOT_NEGATIVE, OBJECTIVES, TRUTH, WEIGHTS, ArraySpec, one_of
-from .base import Evidence, Outcome, Structure, StructureParameters, Summary, Trail
+from . import Evidence, Outcome, Structure, StructureParameters, Summary, Trail
 from .independent import IndependentParameters
 
 Result = TypeVar("Result")
@@ -91,7 +91,7 @@ class FieldParameters(StructureParameters):
         With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts
         from the evidence alone and goes on for longer. All of it is in the order in which nodes are visited.
         """
-        from ...kernels.field import field_objective
+        from ...kernels.graph import field_objective
 
         order, graph = graph.by_visit
         with np.errstate(divide="ignore"):
@@ -108,7 +108,7 @@ class FieldParameters(StructureParameters):
 
     def _learn(self, graph: Graph, sums: Floats, posterior: Floats) -> float:
         """Return the coupling after one Newton step on its pseudo-likelihood."""
-        from ...kernels.field import pseudo_likelihood_slope
+        from ...kernels.graph import pseudo_likelihood_slope
 
         if not graph.n_edges:
             return 0.0
@@ -118,6 +118,10 @@ class FieldParameters(StructureParameters):
         # Short steps: far from the optimum a quadratic is a poor guide.
         step = np.clip((slope + 1 / beta - 1) / (curvature + 1 / beta**2), -0.5, 0.5)
         return float(np.clip(beta + step, 0.0, MOST_COUPLING)) / unit
+
+    def log_prior(self, linked: bool) -> Floats:
+        """Return what the class prior says of a node with edges, or of one without, in logarithms (K,)."""
+        return self.pull if linked else log_of(self.weights)
 
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported prior."""
@@ -245,7 +249,7 @@ def run_mean_field(
     Nodes are updated in order. Threads share those that follow each other and are not neighbours.
     """
     from ...kernels.compile import width_of
-    from ...kernels.field import sweep_mean_field
+    from ...kernels.graph import sweep_mean_field
 
     posterior = start.copy()
     weights = freeze(np.empty(0)) if graph.all_alike else graph.weights
@@ -264,7 +268,7 @@ def run_mean_field(
 
 def add_neighbours(graph: Graph, values: Floats, n_threads: int) -> Floats:
     """Return the weighted sum of the values of each node's neighbours."""
-    from ...kernels.field import neighbour_sums
+    from ...kernels.graph import neighbour_sums
 
     edges, sums = (graph.offsets, graph.neighbours, graph.weights), np.zeros_like(values)
 
@@ -342,7 +346,7 @@ def run_belief_propagation(
 ) -> tuple[Floats, Floats]:
     """Return beliefs and messages. Trees take two sweeps, to their roots and back, and are exact; loops are damped."""
     from ...kernels.compile import width_of
-    from ...kernels.field import sweep_messages
+    from ...kernels.graph import sweep_messages
 
     sent = np.ones((len(graph.neighbours), unary.shape[1])) if messages is None else messages.copy()
     beliefs = np.zeros_like(unary)
@@ -365,7 +369,7 @@ def find_modes(
 ) -> NDArray[np.int64]:
     """Return labels that no single change improves (or where the sweeps ended)."""
     from ...kernels.compile import width_of
-    from ...kernels.field import sweep_modes
+    from ...kernels.graph import sweep_modes
 
     found = labels.astype(np.int64)
     edges, width = (graph.offsets, graph.neighbours, graph.weights), width_of(unary.shape[1], len(graph.neighbours))

@@ -13,11 +13,11 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.blocks import Block
-from ...kernels.types import Floats, freeze
+from ...answers.arrays import Block
+from ...kernels import Floats, freeze
 from ...specs import DISTRIBUTIONS, OBJECTIVES, WEIGHTS, ArraySpec
-from ..distributions import log_of, weigh_logs
-from .base import BlockwiseParameters, Structure, Summary
+from .. import log_of, weigh_logs
+from . import BlockwiseParameters, Structure, Summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,10 @@ class IndependentParameters(BlockwiseParameters):
     def expect_log(self, summary: Summary) -> float:
         """Return the expected log probability of the labels that a summary has counted."""
         return weigh_logs(summary.mass, log_of(self.weights))
+
+    def log_prior(self, linked: bool) -> Floats:  # noqa: ARG002 (of networks)
+        """Return what the class prior says of an item, in logarithms (K,)."""
+        return log_of(self.weights)
 
     def point(self) -> Self:
         """Return the parameters with which the E-step uses the reported prior."""

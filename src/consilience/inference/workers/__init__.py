@@ -1,5 +1,25 @@
 """Worker models: how a worker answers. They turn answers into evidence, and posteriors into expected counts.
 
-`confusion`, `sequential` and `one_coin` are worker models, which `register` lists. `base` says what a worker model is,
-and `rows` holds what all of them share.
+`base` says what a worker model is, and `rows` holds what all of them share. Each of the other files holds one worker
+model. A new one is a file beside them and a line here.
 """
+
+from __future__ import annotations
+
+from .base import WorkerModel
+from .confusion import ConfusionWorkers
+from .nominal import NominalWorkers
+from .one_coin import OneCoinWorkers
+from .ordinal import OrdinalWorkers
+from .sequential import SequentialWorkers
+
+_KNOWN: tuple[type[WorkerModel], ...] = (
+    ConfusionWorkers,
+    SequentialWorkers,
+    OneCoinWorkers,
+    OrdinalWorkers,
+    NominalWorkers,
+)
+
+# By the value of the `workers` parameter.
+WORKERS = {model.name: model for model in _KNOWN}

@@ -23,6 +23,7 @@ falls.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,12 +36,14 @@ from ...answers.arrays import Crowd
 from ...answers.columns import Column, Values
 from ...answers.responses import Responses
 from ...errors import ParameterError, Sentence
-from ...kernels.types import Floats, Integers, freeze
+from ...kernels import Floats, Integers, freeze
 from ...memory import NUMBER
 from ...specs import ArraySpec
-from ..distributions import Distributions
+from .. import Distributions
 from .rows import Counted, Factors
 
+# The iterations in which a prior is learned.
+LEARNING = range(5, sys.maxsize, 3)
 CENTRE = (0.3, 2.0)
 START = (0.1, 1.1)
 LEAST, MOST = np.log((0.02, 0.02)), np.log((50.0, 200.0))
@@ -51,6 +54,27 @@ LONGEST, MOST_HALVINGS = 1.0, 6
 DIFFERENCE = 1e-3
 # For each label, and for each class, of an earlier fit its index.
 Axes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class Types(NamedTuple):
+    """Types of workers; see `consilience.inference.workers.types`.
+
+    Attributes
+    ----------
+    pseudo_counts : array (T, L', K)
+        Those of a worker of each type, for the labels that name a class.
+    log_shares : array (T,)
+        The logarithm of the share of workers who are of each type.
+    n_gone : int
+        How many further types were left out.
+    likely : array (M, T), optional
+        Which types each worker may be of; all of them by default.
+    """
+
+    pseudo_counts: Floats
+    log_shares: Floats
+    n_gone: int = 0
+    likely: NDArray[np.bool_] | None = None
 
 
 class Prior(NamedTuple):
@@ -64,12 +88,21 @@ class Prior(NamedTuple):
     estimation: str
     pair: tuple[float, float] | None = None
     parts: tuple[Floats, Floats, Floats] | None = None
-    log_density: float = 0.0  # of the pair
+    log_density: float = 0.0  # of the pair, or of the shares of types
+    types: Types | None = None
+    learns: bool = False
 
-    @property
-    def learns(self) -> bool:
-        """Whether the pair is learned."""
-        return self.parts is not None
+    def is_due(self, iteration: int) -> bool:
+        """Whether it is learned in this iteration: not in the first ones, whose counts are those of votes.
+
+        Types are looked at early, so that only those that a worker may be of are looked at again.
+        """
+        return self.learns and (iteration in LEARNING or (iteration == 1 and self.types is not None))
+
+    def settle(self) -> Prior:
+        """Return a prior that is not learned again, for other answers of the same workers."""
+        types = None if self.types is None else self.types._replace(likely=None)
+        return self._replace(parts=None, types=types, learns=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,12 +193,31 @@ class WorkerModel(ABC):
         return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
 
     @abstractmethod
-    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:
-        """Return the prior with a pair under which expected counts are likelier; see `learned`."""
+    def begin_learning(self, prior: Prior, crowd: Crowd) -> Prior:
+        """Return the prior as it is learned: where that begins."""
 
     @abstractmethod
-    def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:
-        """Return what expected counts of rows, (n_rows, K), and of classes, (K,), call for: the M-step."""
+    def learn_prior(
+        self,
+        counts: Floats,
+        mass: Floats,
+        prior: Prior,
+        before: Distributions | None = None,
+    ) -> Prior:
+        """Return a prior under which expected counts are likelier; `before` is what the E-step has used."""
+
+    @abstractmethod
+    def update(
+        self,
+        counts: Floats,
+        mass: Floats,
+        prior: Prior,
+        before: Distributions | None = None,
+    ) -> Distributions:
+        """Return what expected counts of rows, (n_rows, K), and of classes, (K,), call for: the M-step.
+
+        Where that is sought step by step, the search goes on from `before`.
+        """
 
     @abstractmethod
     def factors(self, found: Distributions, weighted: bool) -> Factors:
@@ -247,7 +299,7 @@ def make_pair(prior: Prior, parts: tuple[Floats, Floats, Floats], pair: tuple[fl
     logs = np.log(pair) - np.log(CENTRE)
     density = float(-0.5 * logs @ logs)
     smoothing = freeze(off * parts[0] + diagonal * parts[1] + parts[2])
-    return Prior(smoothing, prior.estimation, pair, parts, density)
+    return Prior(smoothing, prior.estimation, pair, parts, density, learns=True)
 
 
 def improve_pair(prior: Prior, counts: Floats, fixed: Floats | None = None) -> Prior:
@@ -314,7 +366,7 @@ def judge_pair(
     logs: Floats, counts: Floats, parts: tuple[Floats, Floats], fixed: Floats
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the sum to be maximised, and its slope in the logarithms of the pair."""
-    from ...kernels.dirichlet import polya
+    from ...kernels.answers import polya
 
     pair = np.exp(logs)
     slope = np.zeros(2)

@@ -12,10 +12,10 @@ from ...answers.arrays import Crowd
 from ...answers.responses import Responses
 from ...arguments import to_floats
 from ...errors import plural
-from ...kernels.types import Floats, Integers, freeze
+from ...kernels import Floats, Integers, freeze
 from ...specs import LOG_WEIGHTS, ArraySpec
-from ..distributions import Distributions, fit_distributions
-from .base import Axes, Prior, WorkerModel, improve_pair
+from .. import Distributions, fit_distributions
+from .base import START, Axes, Prior, WorkerModel, improve_pair, make_pair
 from .rows import Counted, CountedRows, CountedSilence, Factors, make_factors
 
 
@@ -62,11 +62,27 @@ class ConfusionWorkers(WorkerModel):
         silence = np.where(unvoted > 0, right, wrong)
         return Prior(freeze(np.concatenate([smoothing, silence], axis=1)), estimation)
 
-    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:
+    def begin_learning(self, prior: Prior, crowd: Crowd) -> Prior:
+        """Return a prior whose pair is learned."""
+        return make_pair(prior, split_prior(self, crowd))
+
+    def learn_prior(
+        self,
+        counts: Floats,
+        mass: Floats,
+        prior: Prior,
+        before: Distributions | None = None,  # noqa: ARG002
+    ) -> Prior:
         """Return a prior under which the counts, those of silence among them, are likelier."""
         return improve_pair(prior, self._all_counts(counts, mass))
 
-    def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:
+    def update(
+        self,
+        counts: Floats,
+        mass: Floats,
+        prior: Prior,
+        before: Distributions | None = None,  # noqa: ARG002
+    ) -> Distributions:
         """Return the matrices that expected counts call for."""
         return fit_distributions(self._all_counts(counts, mass), prior.smoothing, prior.estimation)
 
@@ -168,6 +184,25 @@ def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes
             )
         pseudo_counts = pseudo_counts.transpose(0, 2, 1)
     return freeze(np.ascontiguousarray(pseudo_counts))
+
+
+def split_prior(workers: ConfusionWorkers, r: Crowd) -> tuple[Floats, Floats, Floats]:
+    """Return the parts of pseudo-counts that a learned pair multiplies, and the part that stays; see `Prior`.
+
+    Classes that no answer can mean keep the pseudo-counts of EM. Those of a learned prior may be many, and such a class
+    would then be as good an explanation of any answer as the other classes.
+    """
+    unvoted = r.vote_shares()
+    meant = (r.label_of_class >= 0) | (unvoted > 0)
+
+    def at(off: float, diagonal: float) -> Floats:
+        smoothing = smoothing_array((off, diagonal), r.class_of_label, r.n_classes, r.n_workers)
+        return workers.prior(np.where(meant, smoothing, START[0]), "variational", unvoted).smoothing
+
+    # `WorkerModel.prior` is linear in the pair as long as the diagonal is the larger one.
+    low, high, both = at(1.0, 2.0), at(1.0, 3.0), at(2.0, 3.0)
+    off, diagonal = both - high, high - low
+    return freeze(off), freeze(diagonal), freeze(low - off - 2.0 * diagonal)
 
 
 def voters(r: Crowd) -> ConfusionWorkers:

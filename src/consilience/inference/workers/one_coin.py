@@ -18,8 +18,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels.types import Floats, freeze
-from ..distributions import Distributions, fit_distributions
+from ...kernels import Floats, freeze
+from .. import Distributions, fit_distributions
 from .base import Prior, improve_pair
 from .confusion import ConfusionWorkers, names_class
 from .rows import Counted, CountedCoins
@@ -38,11 +38,23 @@ class OneCoinWorkers(ConfusionWorkers):
         coins = self._count_coins(smoothing) / n_classes if n_classes else np.ones((1, 2, 1))
         return Prior(freeze(coins), estimation)
 
-    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:  # noqa: ARG002
+    def learn_prior(
+        self,
+        counts: Floats,
+        mass: Floats,  # noqa: ARG002
+        prior: Prior,
+        before: Distributions | None = None,  # noqa: ARG002
+    ) -> Prior:
         """Return a prior under which the numbers of right and wrong answers are likelier."""
         return improve_pair(prior, self._count_coins(self.plain_counts(counts)))
 
-    def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:  # noqa: ARG002
+    def update(
+        self,
+        counts: Floats,
+        mass: Floats,  # noqa: ARG002
+        prior: Prior,
+        before: Distributions | None = None,  # noqa: ARG002
+    ) -> Distributions:
         """Return the matrices (M, L, K) of the accuracies that expected counts call for."""
         coins = fit_distributions(self._count_coins(self.plain_counts(counts)), prior.smoothing, prior.estimation)
         right, wrong = coins.log_weights[:, :1], coins.log_weights[:, 1:]

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.blocks import Block
-from ...kernels.types import Array, Floats, freeze, read_only
-from ..distributions import Distributions, log_of, weigh_logs
+from ...answers.arrays import Block
+from ...kernels import Array, Floats, freeze, read_only
+from .. import Distributions, log_of, weigh_logs
 
 LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
 # Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from ...answers.columns import Column, Values, to_column
 from ...answers.responses import Responses
-from ...kernels.types import Floats, Integers
+from ...kernels import Floats, Integers
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
-from ..distributions import Distributions, fit_distributions
+from .. import Distributions, fit_distributions
 from .base import Axes, Prior, improve_pair
 from .confusion import ConfusionWorkers, count_groups
 from .rows import Counted
@@ -54,12 +54,24 @@ class SequentialWorkers(ConfusionWorkers):
         pseudo = responses.worker.astype(np.int64) * (self.n_labels + 1) + previous_answers(responses)
         return pseudo * self.n_labels + responses.label
 
-    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior) -> Prior:  # noqa: ARG002
+    def learn_prior(
+        self,
+        counts: Floats,
+        mass: Floats,  # noqa: ARG002
+        prior: Prior,
+        before: Distributions | None = None,  # noqa: ARG002
+    ) -> Prior:
         """Return a prior under which the counts by previous answer are likelier, the plain matrices held."""
         fixed = BACK_OFF * self._plain_repeated(counts, prior)
         return improve_pair(prior, counts.reshape(-1, self.n_labels, self.n_classes), fixed)
 
-    def update(self, counts: Floats, mass: Floats, prior: Prior) -> Distributions:  # noqa: ARG002
+    def update(
+        self,
+        counts: Floats,
+        mass: Floats,  # noqa: ARG002
+        prior: Prior,
+        before: Distributions | None = None,  # noqa: ARG002
+    ) -> Distributions:
         """Return the matrices (M (L + 1), L, K) that expected counts call for."""
         by_previous = counts.reshape(-1, self.n_labels, self.n_classes)
         return fit_distributions(by_previous, self._backed(counts, prior), prior.estimation)
@@ -139,7 +151,7 @@ def previous_answers(responses: Responses) -> NDArray[np.int64]:
 
     Of a previous answer that was spread over several labels the last counts.
     """
-    from ...kernels.layout import order_by
+    from ...kernels.columns import order_by
 
     previous = np.full(responses.n_responses, responses.n_labels, np.int64)
     if responses.sequences is None:

@@ -114,6 +114,17 @@
     row.cells[0].replaceChildren(button);
   }
 
+  // On paper nothing can be unfolded.
+  const folded = [...document.querySelectorAll("details.more")];
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    opened = folded.filter((each) => !each.open);
+    for (const each of opened) each.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const each of opened) each.open = false;
+  });
+
   // The review: one item at a time. Labels are kept in the browser's storage, and downloaded as gold.csv.
 
   const cards = [...document.querySelectorAll("[data-review]")];

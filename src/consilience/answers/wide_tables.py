@@ -1,0 +1,343 @@
+"""Wide tables: one row per item, one column per worker. An empty cell is no answer.
+
+A matrix is a wide table of labelling functions, as snorkel has them: -1 is no answer either, and without a column of
+items row n is item n. It is recognised where most cells are -1, unless that may be the low end of a scale.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arguments import is_among
+from ..errors import InputError, Sentence, listing, shorten, warn_of
+from ..memory import NUMBER, require_memory
+from . import Names, Reader
+from .columns import (
+    Codes,
+    Column,
+    Indices,
+    decode_categories,
+    find_missing,
+    find_present,
+    is_ordered,
+    is_text,
+    share_categories,
+    to_column,
+    to_values,
+)
+from .tables import Table
+from .vocabulary import are_distinct, encode_in_order_of_appearance, join_columns, lookup
+
+# A table is recognised as wide only if its cells hold few different labels.
+MOST_LABELS = 20
+# In a table of labelling functions, more cells than this share are -1.
+MOST_SILENT = 0.5
+# In a matrix with fewer rows, ids of the items are known by the name of their column alone.
+FEWEST_ROWS = 5
+# Columns with such names hold no worker's answers.
+_SUMMARIES = re.compile(
+    r"(consensus|majority|final|adjudicated|aggregated?|average|mean|median|total|sum|count|agreement|duplicate|status)"
+    r"|(is|has|n|num)_"
+)
+IGNORE = Sentence("Leave columns that hold no answers out with {ignore}.")
+MINUS_ONE = Sentence("Most cells are -1: if that is no answer, give {format}.", format="matrix")
+_OTHER_ROLES = ("worker", "label", "sequence", "position", "weight")
+
+
+def _recognise(table: Table, names: Names) -> bool:
+    """Tell whether a table has one row per item, no worker and no label, and others that hold the same few labels."""
+    if _has_other_roles(table, names):
+        return False
+    item = _find_item(table, names)
+    columns = _list_workers(table, item, table.find("gold"))
+    if any(_SUMMARIES.match(str(name).lower()) for name in columns):
+        return False
+    if (
+        item is None
+        or item not in table.names
+        or len(columns) < 2
+        or not _share_labels([table.read(name) for name in columns])
+    ):
+        return False
+    return are_distinct(table.read(item))
+
+
+def _recognise_matrix(table: Table, names: Names) -> bool:
+    """Tell whether most cells of a table, which has no worker and no label, are -1 beside whole numbers from 0 on."""
+    if _has_other_roles(table, names):
+        return False
+    item = _find_item(table, names)
+    if item is not None and item not in table.names:
+        return False
+    columns = _list_workers(table, item, table.find("gold"))
+    if item is None and _are_ids(table, columns):
+        columns = columns[1:]
+    return len(columns) > 1 and _are_silent([table.read(name) for name in columns])
+
+
+def _has_other_roles(table: Table, names: Names) -> bool:
+    """Tell whether a column was named, or is found, that a table with one column per worker does not have."""
+    if names.get("order") is not None:
+        return True
+    return any(names.get(role) is not None or table.find(role) is not None for role in _OTHER_ROLES)
+
+
+def _find_item(table: Table, names: Names) -> str | None:
+    """Return the column of items, None if there is none or several may be it."""
+    found = table.candidates("item")
+    return names.get("item") or table.find_usual("item") or (found[0] if len(found) == 1 else None)
+
+
+def _are_silent(columns: Sequence[Column]) -> bool:
+    """Tell whether -1 is most of the cells, and stands for silence.
+
+    Beside 1 alone it is an ordinary answer. With 0 and 1 it may be a scale, such as that of sentiment. Then it is
+    silence only if most columns hold one label beside it, as those of functions do.
+    """
+    labels, n_one_sided = _find_labels_beside_silence(columns)
+    if not labels or min(labels) < 0 or labels == {1}:
+        return False
+    return labels != {0, 1} or 2 * n_one_sided > len(columns)
+
+
+def _find_labels_beside_silence(columns: Sequence[Column]) -> tuple[set[int], int]:
+    """Return the labels beside -1 where that is most of the cells, and how many columns hold only one; else none."""
+    n_silent, n_cells, n_one_sided, said = 0, 0, 0, set[int]()
+    for column in columns:
+        if isinstance(column, np.ndarray) or not pa.types.is_integer(column.type):
+            return set(), 0
+        own = set(pc.unique(column.drop_null()).to_pylist()) - {-1}
+        said |= own
+        if len(said) > MOST_LABELS:
+            return set(), 0
+        n_one_sided += len(own) <= 1
+        n_silent += pc.sum(pc.equal(column, -1)).as_py() or 0
+        n_cells += len(column)
+    return (said, n_one_sided) if n_silent > MOST_SILENT * n_cells else (set(), 0)
+
+
+def _share_labels(columns: Sequence[Column]) -> bool:
+    """Tell whether there are few labels in some columns, and all but a few of them in several columns."""
+    sets = []
+    for column in columns:
+        if isinstance(column, np.ndarray) or pa.types.is_floating(column.type):
+            return False
+        sets.append(set(pc.unique(decode_categories(column)).to_pylist()) - {None})
+        if not 1 <= len(sets[-1]) <= MOST_LABELS:
+            return False
+    counts = {label: sum(label in each for each in sets) for label in set().union(*sets)}
+    n_shared = sum(count > 1 for count in counts.values())
+    each_shares = all(any(counts[label] > 1 for label in each) for each in sets)
+    return 2 <= len(counts) <= MOST_LABELS and each_shares and 2 * n_shared >= len(counts)
+
+
+def _translate(table: Table, names: Names) -> Table:
+    _check_names(table, names)
+    item = table.need("item", names.get("item"), parameter="item")
+    gold = table.find("gold", names.get("gold"))
+    workers = _list_workers(table, item, gold)
+    if names.get("format") is None:
+        warn_of(
+            f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
+            Sentence("To be sure, give {format}.", format="wide"),
+            IGNORE,
+            *([MINUS_ONE] if _find_labels_beside_silence([table.read(name) for name in workers])[0] == {0, 1} else []),
+        )
+    return replace(melt(table, item, workers, gold), format="wide")
+
+
+def _translate_matrix(table: Table, names: Names) -> Table:
+    _check_names(table, names)
+    recognised, gold = names.get("format") is None, names.get("gold")
+    item = _find_item(table, names) if recognised or names.get("item") else None
+    item = None if item is None else table.find("item", item)
+    gold = table.find("gold", gold) if recognised or gold is not None else None
+    columns = _list_workers(table, item, gold)
+    if recognised:
+        warn_of(
+            f"Most cells of {table.name} are -1, as where labelling functions vote. So -1 is taken for no answer, and "
+            "each column for a worker.",
+            Sentence("To be sure, give {format}.", format="matrix"),
+            Sentence("If -1 is an answer, give {format}.", format="wide"),
+        )
+    if item is None and _are_ids(table, columns):
+        item, *columns = columns
+        warn_of(
+            f"The first column of {table.name}, {shorten(item)}, is taken for ids of the items: no two rows have "
+            "the same.",
+            Sentence("To be sure, name it: {item}.", item=item),
+            "If it holds answers of a worker, move it to another place.",
+        )
+    return replace(melt(table, item, columns, gold, missing=-1), format="matrix")
+
+
+def _are_ids(table: Table, columns: Sequence[str]) -> bool:
+    """Tell whether the first column of a matrix holds ids instead of answers.
+
+    All its values are different then. It has a name of items, or there are more rows than labels in the other columns,
+    which hold less than half of its values.
+    """
+    if len(columns) < 2 or not table.n_rows:
+        return False
+    first = table.read(columns[0])
+    if len(find_missing(first)) or not are_distinct(first):
+        return False
+    if columns[0] in (table.find_usual("item"), *table.candidates("item")):
+        return True
+    if table.n_rows < FEWEST_ROWS:
+        return False
+    labels: set[Any] = set()
+    for name in columns[1:]:
+        column = table.read(name)
+        labels.update(encode_in_order_of_appearance(column.take(find_present(column)))[1].tolist())
+        if len(labels) >= table.n_rows:
+            return False
+    return 2 * len(labels.intersection(to_values(first).tolist())) < table.n_rows
+
+
+def _list_workers(table: Table, item: str | None, gold: str | None) -> list[str]:
+    """Return the columns of workers: all others."""
+    absent = [name for name in table.ignored if not is_among(name, table.names)]
+    if absent:
+        raise InputError(
+            f"{table.name} has no column {listing(absent)}. It has {listing(map(str, table.names), len(table.names))}."
+        )
+    return [name for name in table.names if name not in (item, gold, *table.ignored)]
+
+
+def _check_names(table: Table, names: Names) -> None:
+    """Raise an error for names of columns that such a table does not have."""
+    for role in (*_OTHER_ROLES, "order"):
+        if names.get(role) is not None:
+            raise InputError(
+                f"{table.name} is read with one column per worker, and has no column of its own for the {role}.",
+                Sentence(f"Leave {{{role}}} out.", **{role: names[role]}),
+                Sentence("If it has one row per answer, use {format}.", format="long"),
+                keyword=role,
+            )
+
+
+def melt(table: Table, item: str | None, workers: Sequence[str], gold: str | None, missing: object = None) -> Table:
+    """Return a wide table with one row per answer.
+
+    Parameters
+    ----------
+    table : Table
+        The wide table.
+    item : str or None
+        The column of items; None: row n is item n.
+    workers : sequence of str
+        The columns of answers.
+    gold : str or None
+        The column of known labels.
+    missing : label, optional
+        What stands for no answer, beside empty cells.
+    """
+    keys = pa.array(np.arange(table.n_rows))
+    if item is not None:
+        keys = table.values(item, "Say which item each row is about.")
+    if not workers or not table.n_rows:
+        raise InputError(f"{table.name} has no columns of workers, or no rows.", "Give one column for each worker.")
+    require_memory(NUMBER * table.n_rows * len(workers), f"{table.name} has {table.n_rows:,} x {len(workers):,} cells")
+    codes, labels = _encode(table, workers)
+    if missing is not None:
+        codes[np.isin(codes, np.flatnonzero(lookup(np.array([missing]), labels) >= 0))] = -1
+    owner, who = np.nonzero(codes >= 0)
+    if not len(owner):
+        raise InputError(f"{table.name} has no answers: all cells are empty.")
+    roles = {
+        "item": ("row" if item is None else item, keys.take(owner)),
+        "worker": ("column name", to_column(_name_workers(workers)).take(who)),
+        "label": ("cell", labels.take(codes[owner, who])),
+    }
+    if gold is not None:
+        roles["gold"] = gold, table.read(gold).take(owner)
+    columns = dict(roles.values())
+    _, distinct = encode_in_order_of_appearance(keys)
+    return Table(
+        list(columns),
+        columns.__getitem__,
+        len(owner),
+        table.backend,
+        table.name,
+        lambda row: f"{table.locate(int(owner[row]))}, column {workers[who[row]]!r}",
+        {role: name for role, (name, _) in roles.items()},
+        items=to_column(distinct),
+    )
+
+
+def _encode(table: Table, workers: Sequence[str]) -> tuple[Codes, Column]:
+    """Return for each row and worker the index of the label, -1 for none, and the labels."""
+    codes = np.full((table.n_rows, len(workers)), -1, np.int32)
+    vocabularies, scales = [], list[pa.DictionaryArray]()
+    for w, name in enumerate(workers):
+        column = table.read(name)
+        scales += [column] if is_ordered(column) else []
+        present = find_present(column)
+        codes[present, w], values = encode_in_order_of_appearance(column.take(present))
+        vocabularies.append(_whole(to_column(values)))
+    if any(not isinstance(each, np.ndarray) and is_text(each.type) for each in vocabularies):
+        vocabularies = [_as_text(each) for each in vocabularies]
+    said = [each for each in vocabularies if len(each)]
+    if not said:
+        raise InputError(f"{table.name} has no answers: all cells of {listing(workers)} are empty.")
+    _, distinct = encode_in_order_of_appearance(reduce(join_columns, said))
+    places = [lookup(distinct, each) for each in vocabularies]
+    for w, place in enumerate(places):
+        codes[:, w] = np.append(place, -1)[codes[:, w]]  # -1 is the last
+    codes[:, _doubt_columns(table, workers, places)] = -1
+    if len(scales) == len(workers) and share_categories(scales):
+        known = scales[0].dictionary
+        return codes, pa.DictionaryArray.from_arrays(lookup(to_values(known), to_column(distinct)), known, ordered=True)
+    return codes, to_column(distinct)
+
+
+def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[Indices]) -> list[int]:
+    """Return columns of many values that no other holds, which are no answers; warn of these, and of those of few."""
+    times = np.bincount(np.concatenate([np.unique(place) for place in places]).astype(np.int64))
+    alone = [w for w, place in enumerate(places) if len(place) and times[place].max() == 1]
+    if not alone or len(workers) < 3:
+        return []
+    many = [w for w in alone if len(places[w]) > MOST_LABELS] if len(alone) < len(workers) else []
+    few = [w for w in alone if w not in many]
+    taken, left_out = (listing([workers[w] for w in found]) for found in (few, many))
+    if few:
+        problem = f"No other column of {table.name} holds any of the values of {taken}."
+        warn_of(f"{problem} Each column is taken for a worker.", IGNORE)
+    if many:
+        problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
+        warn_of(problem, Sentence("Name them with {ignore} to silence this warning."))
+    return many
+
+
+def _whole(values: Column) -> Column:
+    """Return whole numbers as integers: pandas makes floats of them beside an empty cell."""
+    if isinstance(values, np.ndarray) or not pa.types.is_floating(values.type):
+        return values
+    try:
+        return pc.cast(values, pa.int64())
+    except pa.ArrowInvalid:
+        return values
+
+
+def _as_text(values: Column) -> Column:
+    whole = not isinstance(values, np.ndarray) and pa.types.is_integer(values.type)
+    return pc.cast(values, pa.string()) if whole else values
+
+
+def _name_workers(names: Sequence[Any]) -> list[Any]:
+    """Return the names of workers; the numbers of columns as numbers."""
+    numbered = [str(name) for name in names] == [str(n) for n in range(len(names))]
+    return list(range(len(names))) if numbered else list(names)
+
+
+WIDE = Reader(_recognise, _translate)
+MATRIX = Reader(_recognise_matrix, _translate_matrix)

@@ -1,0 +1,129 @@
+r"""Whether classes that are whole numbers are a scale, such as ratings, or names, such as 1 for cats and 2 for dogs.
+
+Workers of ordinal types, who confuse classes that are near each other, and workers of nominal types, who do not, are
+fitted to nine tenths of the answers. Each fit predicts the hidden answers f of workers m about items n by
+
+.. math:: \log \sum_k q_{nk} \Gamma_m[k, f]
+
+with its own posteriors q and matrices. The classes are a scale if ordinal types are ahead by three standard errors
+(over items), and by at least `LEAST_LEAD`. Numbers for classes that look alike in pairs, such as breeds, can be ahead
+by a little: then an order explains some errors, and is none.
+
+Of many answers, those about some items are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ..answers.arrays import Crowd
+from ..answers.classes import to_numbers
+from ..answers.columns import Indices
+from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
+from ..answers.responses import Responses
+from ..answers.vocabulary import keep_values
+from ..engines.base import Engine
+from ..errors import Sentence, quietly
+from ..inference.hidden_fits import log_chance, mean_and_error
+from ..inference.recipes.independent import IndependentRecipe
+from ..inference.sources import HIDDEN, InMemory
+from ..kernels import Floats
+from ..results.comparison import LEAST_HIDDEN, ScaleCheck
+from ..results.findings import Finding
+from ..storage.answers import StoredResponses, draw_sample
+from .subject import Subject
+
+# A scale has so many levels.
+FEWEST_LEVELS, MOST_LEVELS = 3, 11
+# Answers that are looked at, and answers to hide in all, in folds of a tenth, if there are so many.
+MOST_ANSWERS, ENOUGH, MOST_FOLDS = 50_000, 500, 10
+# The gain per answer at which a fit that is only to be compared stops.
+TOL = 1e-4
+
+
+def order_levels(crowd: Crowd) -> Indices | None:
+    """Return the order of classes that look like the levels of a scale: consecutive whole numbers; None for others.
+
+    Where silence is an answer, they do not.
+    """
+    levels = to_numbers(crowd.classes)
+    if levels is None or crowd.silence_counts or not FEWEST_LEVELS <= len(levels) <= MOST_LEVELS:
+        return None
+    order = np.argsort(levels, kind="stable")
+    whole = (levels == np.round(levels)).all()
+    return order if whole and (np.diff(levels[order]) == 1).all() else None
+
+
+def give_ranks(crowd: Responses | StoredResponses, order: Indices) -> Responses | StoredResponses:
+    """Return the same answers, with classes in this order as levels of a scale."""
+    ranks = tuple(map(float, range(crowd.n_classes)))
+    return replace(crowd, classes=crowd.classes[order], positions=ranks)
+
+
+def check_scale(
+    recipe: IndependentRecipe, crowd: Responses | StoredResponses, order: Indices, engine: Engine
+) -> ScaleCheck | None:
+    """Compare ordinal with nominal workers; None if too few answers can be hidden, or these are soft votes."""
+    r = take_sample(crowd, recipe.seed)
+    if count_units(r) < r.n_responses or round(HIDDEN * r.n_responses) * MOST_FOLDS < LEAST_HIDDEN:
+        return None
+    scale = give_ranks(r, order)
+    assert isinstance(scale, Responses)
+    n_folds = int(np.clip(np.ceil(ENOUGH / (HIDDEN * r.n_responses)), 1, MOST_FOLDS))
+    leads, owners = list[Floats](), list[Indices]()
+    with quietly():
+        for hidden, _ in hide_answers(scale, HIDDEN, recipe.seed, n_folds):
+            answer = np.flatnonzero(hidden)
+            shown = InMemory(scale.keep(~hidden))
+            ordinal, nominal = (
+                score(replace(recipe, workers=kind), shown, scale, answer, engine) for kind in ("ordinal", "nominal")
+            )
+            leads.append(ordinal - nominal)
+            owners.append(find_owners(scale, answer))
+    unit = np.unique(np.concatenate(owners), return_inverse=True)[1]
+    totals = np.bincount(unit, np.concatenate(leads)).astype(np.float64)
+    lead, error = mean_and_error(totals, np.bincount(unit))
+    return ScaleCheck(lead, error)
+
+
+def score(recipe: IndependentRecipe, shown: InMemory, r: Responses, answer: Indices, engine: Engine) -> Floats:
+    """Return the log probability of hidden answers by a fit to those that are shown."""
+    problem, fit = recipe.fit_unguided(shown, None, engine)
+    posterior = recipe.conclude(problem, fit.parameters)[r.items_of(answer)]
+    matrices = problem.workers.plain_mean(fit.parameters.workers, fit.statistics.counts, fit.parameters.prior)
+    return log_chance(posterior, matrices[r.worker[answer], r.label[answer]])
+
+
+def take_sample(crowd: Responses | StoredResponses, seed: int) -> Responses:
+    """Return answers about some items, as independent ones, by the workers who gave them.
+
+    Items are told apart by hashes, so that positions of sequences are items like others.
+    """
+    if isinstance(crowd, StoredResponses):
+        owners = crowd.n_sequences if crowd.in_sequences else crowd.n_items
+        crowd = draw_sample(crowd, seed, MOST_ANSWERS * owners // crowd.n_responses).responses
+    hashes = hash_items(crowd.keys)
+    r = replace(crowd, keys=hashes, provenance=crowd.provenance._replace(gold=None))
+    n_items = MOST_ANSWERS * r.n_items // r.n_responses
+    if n_items < r.n_items:
+        numbers = draw_numbers(seed, hashes)
+        r = r.about(np.flatnonzero(numbers <= np.partition(numbers, n_items)[n_items]))
+    worker, workers = keep_values(r.worker, r.workers, np.bincount(r.worker, minlength=r.n_workers) > 0)
+    return replace(r, worker=worker, workers=workers)
+
+
+def find_scale(subject: Subject) -> Iterator[Finding]:
+    """Classes that are whole numbers were taken for a scale."""
+    found = subject.fusion.scale_check
+    if found is not None and found.ordered and subject.makes_sense:
+        yield Finding(
+            f"The classes are whole numbers, and were taken for levels of a scale: {found.describe()}.",
+            (
+                Sentence("If they are only names, say so with {ordered}.", ordered=False),
+                Sentence("Or, of answers that were read before, with {workers}.", workers="confusion"),
+            ),
+            category=None,
+        )

@@ -1,0 +1,80 @@
+r"""Ordinal workers: raters who are harsh or lenient, more or less exact, and careless now and then.
+
+Classes have an order, and a position each. A rater of type (b, s, e) perceives the truth y as y + b + s z, with z
+standard normal, and says the label whose position is nearest; with probability e the answer is any label:
+
+.. math:: \pi(j \mid k) = (1 - e) \Big[ \Phi \Big( \frac{h_j - y_k - b}{s} \Big) -
+          \Phi \Big( \frac{h_{j-1} - y_k - b}{s} \Big) \Big] + \frac{e}{L}
+
+where :math:`h_j` is halfway between the positions of labels j and j + 1, and the outer ends are infinite. b is the bias
+of the rater (harsh below 0, lenient above), s the spread, e the carelessness. Bias and spread are in units of the mean
+gap between neighbouring classes. See `consilience.inference.workers.types` for what becomes of types.
+
+A bias is relative to the crowd: if all raters are harsh by one level, nobody can tell without known labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from ...answers.arrays import Crowd
+from ...kernels import Floats
+from .types import TypedWorkers
+
+N_BIASES, LEAST_REACH = 9, 2.0
+SPREADS = (0.3, 0.5, 0.8, 1.2, 2.0)
+CARELESS = (0.02, 0.2, 0.6)
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinalWorkers(TypedWorkers):
+    """Workers who rate on a scale."""
+
+    name: ClassVar[str] = "ordinal"
+
+    #: Where the classes are on the scale; by default their ranks.
+    positions: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+        """Return the model for the workers of these answers."""
+        return replace(super().of(responses, class_of_label, n_classes), positions=responses.positions)
+
+    @property
+    def places(self) -> Floats:
+        """Where the classes are on the scale, (K,)."""
+        return np.array(range(self.n_classes) if self.positions is None else self.positions, dtype=np.float64)
+
+    def draw_types(self) -> Floats:
+        """Return how each type answers, (T, L', K)."""
+        named = self.class_of_label[self.class_of_label >= 0]
+        reach = max(LEAST_REACH, (self.n_classes - 1) / 2)
+        biases = np.linspace(-reach, reach, N_BIASES)
+        grid = np.array(np.meshgrid(biases, SPREADS, CARELESS, indexing="ij")).reshape(3, -1).T
+        return rate(grid, self.places, named)
+
+
+def rate(types: Floats, positions: Floats, named: NDArray[np.int64]) -> Floats:
+    """Return the probability of each label that names a class, given each class, for types (T, 3).
+
+    >>> rate(np.array([[0.0, 0.5, 0.0]]), np.arange(3.0), np.arange(3)).round(2)[0]
+    array([[0.84, 0.16, 0.  ],
+           [0.16, 0.68, 0.16],
+           [0.  , 0.16, 0.84]])
+    """
+    order = np.argsort(positions[named], kind="stable")
+    said = positions[named][order]
+    gap = np.ptp(positions) / max(len(positions) - 1, 1) or 1.0
+    halfway = (said[1:] + said[:-1]) / 2
+    bias, spread, careless = (types[:, each, None, None] for each in range(3))
+    below = ndtr(((halfway[:, None] - positions) / gap - bias) / spread)
+    edges = np.pad(below, ((0, 0), (1, 1), (0, 0)), constant_values=((0, 0), (0, 1), (0, 0)))
+    shares = (1 - careless) * np.diff(edges, axis=1) + careless / len(named)
+    found = np.empty_like(shares)
+    found[:, order] = shares
+    return found

@@ -1,0 +1,242 @@
+r"""Workers of types: each worker answers much as one of a few types does, and no worker exactly so.
+
+A type t says how such a worker answers when the truth is k: with probabilities :math:`\pi_{tk}` over the labels. Row k
+of the matrix of a worker of type t has the prior :math:`\operatorname{Dir}(c_t \pi_{tk})`. Its strength :math:`c_t` is
+a part of the type: with a small one the matrix is free, with a large one it is that of the type. Types have shares
+:math:`w_t` among all workers, which are learned, so that a worker with few answers borrows from the crowd.
+
+With C the expected counts of a worker and :math:`n_k` their sums, the evidence for a type, and its responsibility, are
+
+.. math:: e_t = \prod_k \frac{\Gamma(c_t)}{\Gamma(c_t + n_k)} \prod_l
+          \frac{\Gamma(C_{kl} + c_t \pi_{tkl})}{\Gamma(c_t \pi_{tkl})}, \quad r_t = \frac{w_t e_t}{\sum_u w_u e_u}
+
+**Variational Bayes.** The matrix is distributed as the mixture of :math:`\operatorname{Dir}(C_k + c_t \pi_{tk})` with
+weights r. The E-step uses its mean logarithms, a mixture of digammas, and its mean is reported. The worker adds
+:math:`\log \sum_t w_t e_t - \sum_{kl} C_{kl} \operatorname{E} \log \Gamma_{kl}` to the bound.
+
+**EM.** The matrix is the mode of its posterior, found by turns, which begin with the responsibilities above:
+
+.. math:: \Gamma_k \propto C_k + \sum_t r_t c_t \pi_{tk}, \quad
+          r_t \propto w_t \prod_k \operatorname{Dir}(\Gamma_k; c_t \pi_{tk} + 1)
+
+The shares of types have the density :math:`\prod_t w_t^{0.02}`, so that :math:`w_t \propto \sum_m r_{mt} + 0.02`. With
+many workers, types that hardly anyone is of are left out, once the objective does not fall by that.
+
+**Answers outside of the types** are labels that name no class, such as "can't tell", and silence where it is an answer.
+A worker gives each of them with a share of its own for each truth, and answers as types do otherwise.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
+
+from ...answers.arrays import Crowd
+from ...kernels import Floats, freeze
+from .. import Distributions, fit_distributions
+from .base import Prior, Types
+from .confusion import ConfusionWorkers
+from .rows import Counted
+
+# How strongly a worker is of their type.
+STRENGTHS = (2.0, 8.0, 32.0, 128.0)
+# The share of a type counts as if so many workers more were of it.
+RARE = 0.02
+# Pseudo-counts of each answer outside of the types, and of all others together.
+OUTSIDE, WITHIN = 0.3, 2.0
+# Responsibilities below this are passed over. What all of them add is below the rounding of the objective.
+NEGLIGIBLE = 1e-10
+# Types with fewer workers than this, as expected, may be left out.
+FEW_WORKERS = 0.02
+# Responsibilities that are held at a time.
+MOST_HELD = 1 << 22
+# Turns to find the mode, and the change of a log density that ends them.
+MOST_TURNS, SETTLED = 100, 1e-9
+
+
+class TypedWorkers(ConfusionWorkers):
+    """Workers of types. Rows, and what is reported, are those of confusion workers."""
+
+    @abstractmethod
+    def draw_types(self) -> Floats:
+        """Return how each type answers, as probabilities (T, L', K) over the labels that name a class."""
+
+    @cached_property
+    def within(self) -> NDArray[np.bool_]:
+        """Tell which answers, (A,), types speak of."""
+        return np.append(self.class_of_label >= 0, [False] * self.silent).astype(bool)
+
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:  # noqa: ARG002
+        """Return types that are equally frequent. Pseudo-counts are those of the types."""
+        shapes = self.draw_types()
+        pseudo_counts = np.concatenate([strength * shapes for strength in STRENGTHS])
+        mean = np.full((1, len(self.within), self.n_classes), OUTSIDE)
+        mean[0, self.within] = pseudo_counts.mean(axis=0)
+        types = Types(freeze(pseudo_counts), freeze(np.zeros(len(pseudo_counts))))
+        return share_types(Prior(freeze(mean), estimation, learns=True), types, np.zeros(len(pseudo_counts)))
+
+    def begin_learning(self, prior: Prior, crowd: Crowd) -> Prior:  # noqa: ARG002
+        """Return the prior as it is: the shares of types are learned in any case."""
+        return prior
+
+    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
+        """Return a prior with shares of types under which the counts are likelier.
+
+        Types are left out, of a worker or of all, where the objective does not fall by that.
+        """
+        assert prior.types is not None
+        inner, types = self._split(counts, mass)[0], prior.types._replace(likely=None)
+        if prior.estimation == "em":
+            modes = self._inner(find_modes(inner, types) if before is None else before)
+            return share_types(prior, types, respond_to_modes(modes, types)[0].sum(axis=0))
+        likely = np.empty((len(inner), len(types.log_shares)), bool)
+        n_workers, evidence = np.zeros(len(types.log_shares)), 0.0
+        for part, responsibility, value in respond_by_parts(inner, types):
+            likely[part] = responsibility >= NEGLIGIBLE
+            n_workers += responsibility.sum(axis=0)
+            evidence += value
+        few = n_workers < FEW_WORKERS
+        if few.any() and not few.all():
+            kept = Types(freeze(types.pseudo_counts[~few]), types.log_shares[~few], types.n_gone + int(few.sum()))
+            fewer = share_types(prior, kept._replace(likely=likely[:, ~few]), n_workers[~few])
+            if sum_evidence(inner, fewer) >= evidence + prior.log_density:
+                return fewer
+        return share_types(prior, types._replace(likely=likely), n_workers)
+
+    def update(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
+        """Return the matrices that expected counts call for."""
+        assert prior.types is not None
+        inner, outer = self._split(counts, mass)
+        if prior.estimation == "em":
+            found = find_modes(inner, prior.types, None if before is None else self._inner(before))
+        else:
+            found = find_means(inner, prior.types)
+        if self.within.all():
+            return found
+        pseudo_counts = np.full((1, outer.shape[1], 1), OUTSIDE)
+        pseudo_counts[:, 0] = WITHIN
+        shares = fit_distributions(outer, np.broadcast_to(pseudo_counts, (1, *outer.shape[1:])), prior.estimation)
+        logs, mean = (np.empty((len(inner), *prior.smoothing.shape[1:])) for _ in range(2))
+        logs[:, ~self.within], mean[:, ~self.within] = shares.log_weights[:, 1:], shares.mean[:, 1:]
+        logs[:, self.within] = shares.log_weights[:, :1] + found.log_weights
+        mean[:, self.within] = shares.mean[:, :1] * found.mean
+        return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), found.bound + shares.bound)
+
+    def pseudo_counts_of(self, counts: Floats, mass: Floats, prior: Prior) -> Floats:
+        """Return the pseudo-counts that stand for the types of each worker, (M, A, K).
+
+        Those of answers outside are so many that their shares are the ones that are reported.
+        """
+        assert prior.types is not None
+        inner, outer = self._split(counts, mass)
+        found = np.empty((len(inner), *prior.smoothing.shape[1:]))
+        responsibility = np.concatenate([each for _, each, _ in respond_by_parts(inner, prior.types)])
+        found[:, self.within] = np.tensordot(responsibility, prior.types.pseudo_counts, axes=1)
+        if not self.within.all():
+            total = (inner + found[:, self.within]).sum(axis=1, keepdims=True)
+            found[:, ~self.within] = (outer[:, 1:] + OUTSIDE) * total / (outer[:, :1] + WITHIN) - outer[:, 1:]
+        return found
+
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
+        """Return the counts behind the matrices, each worker with the pseudo-counts of their types."""
+        return super().counted(counts, mass, prior._replace(smoothing=self.pseudo_counts_of(counts, mass, prior)))
+
+    def _inner(self, found: Distributions) -> Floats:
+        """Return the matrices of answers within, (M, L', K)."""
+        inner = found.mean[:, self.within]
+        return np.asarray(inner / inner.sum(axis=1, keepdims=True))
+
+    def _split(self, counts: Floats, mass: Floats) -> tuple[Floats, Floats]:
+        """Return the counts of answers within, (M, L', K), and those of all of them together and of the others."""
+        every = self._all_counts(counts, mass)
+        if self.within.all():
+            return every, every[:, :0]
+        inner = np.ascontiguousarray(every[:, self.within])
+        return inner, np.concatenate([inner.sum(axis=1, keepdims=True), every[:, ~self.within]], axis=1)
+
+
+def share_types(prior: Prior, types: Types, n_workers: Floats) -> Prior:
+    """Return a prior with the shares of types that so many workers of each, (T,), call for."""
+    total = float(n_workers.sum()) + RARE * (len(n_workers) + types.n_gone)
+    log_shares = np.log((n_workers + RARE) / total)
+    density = RARE * (float(log_shares.sum()) + types.n_gone * float(np.log(RARE / total)))
+    return prior._replace(types=types._replace(log_shares=freeze(log_shares)), log_density=density)
+
+
+def respond_by_parts(counts: Floats, types: Types) -> Iterator[tuple[slice, Floats, float]]:
+    """Yield responsibilities of types for a few workers at a time, and the logarithm of their evidence."""
+    from ...kernels.types import respond
+
+    n_types = len(types.log_shares)
+    size = max(1, MOST_HELD // n_types)
+    for first in range(0, len(counts), size):
+        part = slice(first, first + size)
+        responsibility = np.empty((len(counts[part]), n_types))
+        likely = np.ones(responsibility.shape, bool) if types.likely is None else types.likely[part]
+        evidence = respond(counts[part], types.pseudo_counts, types.log_shares, likely, responsibility)
+        yield part, responsibility, evidence
+
+
+def sum_evidence(counts: Floats, prior: Prior) -> float:
+    """Return the logarithm of the evidence for a prior, and of its own density."""
+    assert prior.types is not None
+    return prior.log_density + sum(evidence for _, _, evidence in respond_by_parts(counts, prior.types))
+
+
+def find_means(counts: Floats, types: Types) -> Distributions:
+    """Return the variational distributions of matrices, given expected counts (M, L', K)."""
+    from ...kernels.types import mix
+
+    logs, mean, evidence = np.empty_like(counts), np.empty_like(counts), 0.0
+    for part, responsibility, value in respond_by_parts(counts, types):
+        responsibility[responsibility < NEGLIGIBLE] = 0.0
+        kept = responsibility.sum(axis=1, keepdims=True)
+        mix(counts[part], types.pseudo_counts, responsibility / kept, logs[part], mean[part])
+        evidence += value + float(np.log(kept).sum())
+    bound = evidence - float(np.sum(counts * logs))
+    return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), bound)
+
+
+def find_modes(counts: Floats, types: Types, before: Floats | None = None) -> Distributions:
+    """Return the most probable matrices, given expected counts (M, L', K).
+
+    Turns begin with the responsibilities of the counts, and with those of the matrices `before`. The better end counts,
+    so that the objective never falls.
+    """
+    mean, bound = np.empty_like(counts), 0.0
+    for part, responsibility, _ in respond_by_parts(counts, types):
+        found, density = climb(counts[part], types, responsibility)
+        if before is not None:
+            other, other_density = climb(counts[part], types, respond_to_modes(before[part], types)[0])
+            gain = np.sum(counts[part] * np.log(other / found), axis=(1, 2)) + other_density - density
+            found = np.where(gain[:, None, None] > 0, other, found)
+            density = np.where(gain > 0, other_density, density)
+        mean[part] = found
+        bound += float(density.sum())
+    return Distributions(freeze(mean), freeze(np.log(mean)), freeze(mean), bound)
+
+
+def climb(counts: Floats, types: Types, responsibility: Floats) -> tuple[Floats, Floats]:
+    """Return the matrices where turns end that begin with these responsibilities, and their log densities."""
+    density = np.full(len(counts), -np.inf)
+    for _ in range(MOST_TURNS):
+        total = counts + np.tensordot(responsibility, types.pseudo_counts, axes=1)
+        matrices = total / total.sum(axis=1, keepdims=True)
+        last, (responsibility, density) = density, respond_to_modes(matrices, types)
+        if np.abs(density - last).max() < SETTLED:
+            break
+    return matrices, density
+
+
+def respond_to_modes(matrices: Floats, types: Types) -> tuple[Floats, Floats]:
+    """Return the responsibility of each type for matrices, (M, T), and their log densities, (M,)."""
+    a = types.pseudo_counts
+    shift = types.log_shares + np.sum(gammaln((a + 1).sum(axis=1)) - gammaln(a + 1).sum(axis=1), axis=1)
+    scores = shift + np.log(matrices).reshape(len(matrices), -1) @ a.reshape(len(a), -1).T
+    density = logsumexp(scores, axis=1)
+    return np.exp(scores - density[:, None]), density

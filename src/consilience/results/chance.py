@@ -1,0 +1,213 @@
+r"""Who answers without looking: the probability that the answers of a worker have nothing to do with the truth.
+
+**Counts.** Let q be the posterior of an item before calibration, and :math:`\Gamma_m[k, l]` what the E-step multiplies
+for the answer l of worker m. The worker is left out of the item:
+
+.. math:: p_k \propto q_k / \Gamma_m[k, l]
+
+and :math:`C_m[k, l]` is the sum of p over the worker's answers l, to items that somebody or something else judges (see
+`find_judged`). In chains and fields q is the marginal. The factor of a sequential worker is that of the answer given
+the one before, which is all that this answer says of its own item. Where silence is an answer only spoken answers
+count, and of a soft vote the most probable label. An answer of weight w has the factor to the power of w, and counts w.
+
+**Two explanations.** By chance, all rows of C come from one distribution over answers. By some skill, each truth has a
+row of its own, near that of the crowd or near one that is mostly right. With the Dirichlet-multinomial evidence
+
+.. math:: D(c; a) = \frac{\Gamma(\sum_l a_l)}{\Gamma(\sum_l a_l + c_l)} \prod_l \frac{\Gamma(a_l + c_l)}{\Gamma(a_l)}
+
+they are :math:`e = D(\sum_k C_k; a)`, averaged over a in .5, 1, 3, 10 for each answer, and
+:math:`s = \prod_k D(C_k; t R_k + .1)`, averaged over rows R of the crowd with t in 2, 6, 20, and rows with .75 for the
+right answer with t in 2, 6. The share h of workers who answer by chance is learned with a Beta(.5, 4.5) prior:
+
+.. math:: P_m = \frac{h e_m}{h e_m + (1 - h) s_m}, \quad h = \frac{\sum_m P_m + .5}{M + 5}
+
+In simulated crowds in which a fifth of the workers click at random, two thirds of those with ten answers or more have P
+above .9, and so has one of some hundred others. At .5 nearly all have, and a tenth of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.arrays import Block
+from ..engines import open_engine
+from ..inference import log_of, sum_by
+from ..inference.em import infer_block
+from ..inference.sources import InMemory, prepare_block, recover_answers
+from ..inference.workers.base import WorkerModel
+from ..inference.workers.ordinal import OrdinalWorkers
+from ..kernels import Floats, Integers, Truths, freeze
+from ..storage.answers import StoredResponses
+from ..storage.layout import StoredBlock
+from .answer_worth import find_judged
+from .fusion import Later
+from .parts import Judge
+
+# From this probability on a worker is said to answer as if by chance.
+BY_CHANCE = 0.9
+# Pseudo-counts for each answer, if it is given by chance.
+EVEN = (0.5, 1.0, 3.0, 10.0)
+# How many answers the crowd's rows, and rows that are mostly right, count for, and what is added to each of them.
+AS_THE_CROWD, AS_THE_RIGHT, MOSTLY_RIGHT, ADDED = (2.0, 6.0, 20.0), (2.0, 6.0), 0.75, 0.1
+# What is believed of the share of workers who answer by chance, where it starts, and how often it is learned.
+SHARE_PRIOR, SHARE_START, ROUNDS = (0.5, 4.5), 0.1, 10
+# So many entries of a table of workers are worked on at a time.
+MOST_ENTRIES = 1 << 20
+
+
+class Apart(NamedTuple):
+    """What the answers of workers say of items that others have judged."""
+
+    counts: Floats  # (M, L, K)
+    # The sum of p_k p_h over all answers, (K, K), for ordered classes: how little p tells them apart. Else (0, K).
+    pairs: Floats
+
+    @classmethod
+    def of(cls, table: Floats, workers: WorkerModel) -> Apart:
+        """Return the parts of a table of counts of rows, below which the pairs are."""
+        return cls(workers.plain_counts(table[: workers.n_rows]), table[workers.n_rows :])
+
+
+def count_in_memory(
+    source: InMemory, workers: WorkerModel, log_weights: Floats, posterior: Floats, linked: bool
+) -> Apart:
+    """Return the counts of all workers.
+
+    `posterior` (N, K) is that before calibration, `linked` tells whether a graph links the items.
+    """
+    r = source.responses
+    judged = np.ones(r.n_items, bool) if linked else find_judged(r, source.gold, None)
+    table = make_table(workers)
+    for block in source.lay_out(workers):
+        run = slice(block.first_item, block.first_item + block.n_items)
+        count_apart(block, posterior[run], judged[run], workers, log_weights, table)
+    return Apart.of(table, workers)
+
+
+def count_on_disk(answers: StoredResponses, judge: Judge, log_weights: Floats) -> Apart:
+    """Return the same for answers on disk, by sums over blocks."""
+    with open_engine(None) as engine:
+        placed = engine.place(answers.grouped_blocks())
+        table = engine.total(count_stored, placed, np.add, judge, answers.groups, log_weights)
+    return Apart.of(table, judge.workers)
+
+
+def count_stored(stored: Sequence[StoredBlock], judge: Judge, groups: Integers | None, log_weights: Floats) -> Floats:
+    """Return the table of counts of some blocks."""
+    workers = judge.workers
+    table = make_table(workers)
+    for each in stored:
+        raw = each.open()
+        judged = find_judged(recover_answers(raw, workers), None, None)
+        if len(raw.gold):
+            judged = judged | (raw.gold >= 0)
+        block = prepare_block(raw, workers, groups)
+        posterior = infer_block(block, judge.factors, judge.structure)[0]
+        count_apart(block, posterior, judged, workers, log_weights, table)
+    return table
+
+
+def make_table(workers: WorkerModel) -> Floats:
+    """Return zeros for the counts of rows, and for the pairs of ordered classes."""
+    n_more = workers.n_classes if isinstance(workers, OrdinalWorkers) else 0
+    return np.zeros((workers.n_rows + n_more, workers.n_classes))
+
+
+def count_apart(
+    block: Block, posterior: Floats, judged: Truths, workers: WorkerModel, log_weights: Floats, sums: Floats
+) -> None:
+    """Add to a table of counts the probabilities of items without the worker whose answer it is."""
+    from ..kernels.answers import count_without
+
+    logs = log_of(posterior)
+    if len(block.anchor):
+        logs = logs - block.anchor  # it holds the worker's own vote
+    # Silence is no row: it would be the last answer of each.
+    logs_of_rows = log_weights[:, : workers.n_labels].reshape(-1, workers.n_classes)[block.rows]
+    owner = block.rows // (workers.n_rows // workers.n_workers)
+    own, scratch = np.zeros((len(block.rows), workers.n_classes)), np.zeros(workers.n_classes)
+    answers = (block.codes, block.offsets, block.weight, freeze(owner), freeze(judged.copy()))
+    known = freeze(np.ascontiguousarray(logs)), freeze(np.ascontiguousarray(logs_of_rows))
+    count_without(*answers, *known, own, sums[workers.n_rows :], scratch)
+    sums[block.rows] += own
+
+
+def judge_chance(apart: Later[Apart], workers: WorkerModel) -> Floats:
+    """Return the probability of chance of each worker, (M,); NaN where nothing can be told."""
+    return find_chance(apart.value.counts, workers.class_of_label, workers.silent)
+
+
+def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool) -> Floats:
+    """Return the probability that each worker answers by chance, (M,), by counts (M, L, K); NaN if nothing tells.
+
+    Where silence is an answer, nothing is told by what one says who says only one label: speaking is the answer.
+
+    >>> good, clicker = np.array([[20.0, 2.0], [1.0, 19.0]]), np.array([[9.0, 11.0], [12.0, 10.0]])
+    >>> find_chance(np.stack([good, good, clicker]), np.arange(2), False).round(2)
+    array([0.  , 0.  , 0.65])
+    """
+    n_workers, n_labels, n_classes = counts.shape
+    told = np.full(n_workers, np.nan)
+    known = counts.sum(axis=(1, 2)) > 0
+    if silent:
+        known &= (counts.sum(axis=2) > 0).sum(axis=1) > 1
+    if min(n_labels, n_classes) < 2 or not known.any():
+        return told
+    patterns = list_patterns(counts[known].sum(axis=0), class_of_label)
+    parts = [weigh_explanations(part, patterns) for part in cut_workers(counts[known])]
+    odds = np.concatenate(parts)  # log(e / s)
+    share, (by_chance, by_skill) = SHARE_START, SHARE_PRIOR
+    for _ in range(ROUNDS):
+        probability = 1 / (1 + np.exp(np.clip(-odds - np.log(share) + np.log1p(-share), -700, 700)))
+        share = float((probability.sum() + by_chance) / (len(odds) + by_chance + by_skill))
+    told[known] = probability
+    return told
+
+
+def cut_workers(counts: Floats) -> Iterator[Floats]:
+    """Yield the counts of a few workers at a time."""
+    size = max(1, MOST_ENTRIES // max(1, counts[0].size))
+    for first in range(0, len(counts), size):
+        yield counts[first : first + size]
+
+
+def list_patterns(total: Floats, class_of_label: NDArray[np.int64]) -> list[Floats]:
+    """Return the pseudo-counts (L, K) of workers with some skill; `total` (L, K) are the counts of all of them."""
+    n_labels, n_classes = total.shape
+    crowd = (total + 1e-9) / (total + 1e-9).sum(axis=0)
+    named = class_of_label[:, None] == np.arange(n_classes)
+    right = np.where(named, MOSTLY_RIGHT, (1 - MOSTLY_RIGHT) / (n_labels - 1))
+    right[:, ~named.any(axis=0)] = 1 / n_labels
+    strengths = [(crowd, AS_THE_CROWD), (right, AS_THE_RIGHT)]
+    return [times * rows + ADDED for rows, several in strengths for times in several]
+
+
+def weigh_explanations(counts: Floats, patterns: list[Floats]) -> Floats:
+    """Return how much likelier chance is than skill for some workers, as the logarithm of a quotient, (M,)."""
+    even = np.ones((counts.shape[1], 1))
+    said = counts.sum(axis=2, keepdims=True)
+    chance = [find_evidence(said, a * even) for a in EVEN]
+    skill = [find_evidence(counts, pattern) for pattern in patterns]
+    return log_mean(chance) - log_mean(skill)
+
+
+def log_mean(logs: list[Floats]) -> Floats:
+    """Return the logarithms of means of numbers that are given by their logarithms."""
+    return np.asarray(reduce(np.logaddexp, logs) - np.log(len(logs)))
+
+
+def find_evidence(counts: Floats, pseudo_counts: Floats) -> Floats:
+    """Return log prod_k D(C_k; a_k) of counts (M, L, K) with pseudo-counts (L, K), (M,)."""
+    from scipy.special import gammaln
+
+    total = pseudo_counts.sum(axis=0)
+    evidence = np.sum(gammaln(total) - gammaln(total + counts.sum(axis=1)), axis=1)
+    worker, label, klass = np.nonzero(counts)
+    before = pseudo_counts[label, klass]
+    gains = gammaln(before + counts[worker, label, klass]) - gammaln(before)
+    return np.asarray(evidence + sum_by(worker, gains, len(counts)))

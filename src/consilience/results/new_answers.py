@@ -1,0 +1,375 @@
+"""What was learned, applied to new answers of the same workers: predictions, and a stream that is fitted in batches.
+
+See `consilience.results.interval_sums` for what is kept of a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.columns import to_column
+from ..answers.gold import match_gold
+from ..answers.graph import Graph
+from ..answers.item_tables import ItemPriors, list_items, match_item_prior
+from ..answers.joining import grow
+from ..answers.responses import Responses, empty_responses
+from ..answers.vocabulary import lookup
+from ..engines import open_engine
+from ..engines.base import Engine, Placed
+from ..errors import (
+    DataWarning,
+    InputError,
+    NotFittedError,
+    ParameterError,
+    Python,
+    Sentence,
+    listing,
+    quietly,
+    shorten,
+    warn,
+)
+from ..formats.reading import open_paths
+from ..formats.sources import open_item_data
+from ..inference import Distributions
+from ..inference.em import Parameters, Problem, decode_labels, expect_from_votes, infer_posterior, maximise
+from ..inference.guidance import Guide
+from ..inference.learned import Before, as_used
+from ..inference.powers import raise_where
+from ..inference.preconditions import check_prediction
+from ..inference.recipes import LatentRecipe, Plan, Recipe
+from ..inference.recipes.independent import VoteRecipe, collect_votes
+from ..inference.sources import InMemory, count_once, number_groups
+from ..inference.structures import Statistics
+from ..inference.workers.base import make_pair
+from ..inference.workers.rows import Factors
+from ..kernels import Floats
+from .fitting import conclude, find_features
+from .fusion import Fusion, Given, Guidance, Labels, Later, find_known
+from .interval_sums import Past
+
+
+class NewItems(NamedTuple):
+    """Other answers, ready for inference."""
+
+    engine: Engine
+    placed: list[Placed]
+    graph: Graph | None
+    factors: Factors
+
+
+class Applied(NamedTuple):
+    """A recipe, what it found, and other answers to apply it to."""
+
+    recipe: Recipe
+    fusion: Fusion
+    source: InMemory
+    graph: object = None
+    gold: object = None
+    engine: object = None
+
+    @contextmanager
+    def bring(self, known: Distributions, anchored: bool = True) -> Iterator[NewItems]:
+        """Lay out the answers in blocks, with matrices that are known for their workers."""
+        recipe, fusion = self.recipe, self.fusion
+        r = recipe.check_answers(self.source.responses)
+        links = recipe.weigh_links(r, recipe.align(r, self.graph))
+        label, worker = find_labels(recipe, fusion, r), find_workers(fusion, r)
+        r = weigh_copies(fusion, r, worker)
+        classes, learned = fusion.names.classes, fusion.learned
+        class_of_label = lookup(classes, to_column(r.labels))
+        kind = learned.worker_model
+        workers = kind(r.n_workers, class_of_label, len(classes), fusion.takes_silence, r.silence_weight)
+        check_prediction(recipe.model, workers)
+        crowd = Distributions.known(learned.crowd)
+        weights = workers.adopt(known.weights, crowd.weights, worker, label)
+        logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
+        factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.weight is not None)
+        # The fit may have added classes, which these answers do not know of.
+        matched = match_gold(open_paths(self.gold), r, classes)
+        source = replace(replace(self.source, responses=r).with_classes(classes), gold=matched)
+        with open_engine(self.engine) as opened:
+            yield NewItems(opened, list(opened.place(source.lay_out(workers, anchored))), links, factors)
+
+    def infer(self, to_calibrate: bool = False) -> Floats:
+        """Return the posteriors that the estimates call for, or those that can be calibrated."""
+        learned = self.fusion.learned
+        structure = learned.structure.relaxed() if to_calibrate else learned.structure
+        with self.bring(as_used(learned.log_weights), not to_calibrate) as new:
+            return infer_posterior(new.engine, new.placed, new.factors, structure, new.graph)[0]
+
+    def find_probabilities(self) -> Floats:
+        """Return class probabilities, calibrated as those of the fit."""
+        if isinstance(self.recipe, VoteRecipe):
+            return self.share_votes()
+        if not isinstance(self.recipe, LatentRecipe) or self.fusion.calibrated is None:
+            return self.infer()
+        plain = isinstance(self.recipe.calibration, str) and self.recipe.calibration == "none"
+        posterior, power = self.infer(not plain), self.fusion.calibrated.found.power
+        return raise_where(self.recipe.find_raised(self.source.responses), posterior, power)
+
+    def share_votes(self) -> Floats:
+        """Return vote shares; workers need not be known."""
+        fusion, r = self.fusion, self.source.responses
+        self.recipe.align(r, self.graph)
+        r = r.with_classes(fusion.names.classes)
+        r = weigh_copies(fusion, r, lookup(fusion.names.workers, to_column(r.workers)))
+        known = match_gold(open_paths(self.gold), r, fusion.names.classes)
+        unvoted = r.vote_shares() if r.silence_counts else fusion.prior
+        with open_engine(self.engine) as opened:
+            return collect_votes(opened, InMemory(r, known), unvoted)[0]
+
+    def find_labels(self) -> Labels:
+        """Return labels with their probabilities, chosen as those of the fit."""
+        recipe, r, classes = self.recipe, self.source.responses, self.fusion.names.classes
+        gold = match_gold(open_paths(self.gold), recipe.check_answers(r), classes)
+        told, jointly = self._replace(gold=gold), isinstance(recipe, LatentRecipe) and recipe.decodes_jointly
+        probabilities = told.find_probabilities()
+        if isinstance(recipe, VoteRecipe):
+            codes = recipe.break_ties(probabilities, r.keys, classes)
+        else:
+            codes = told.decode() if jointly else probabilities.argmax(axis=1)
+        known, shown = find_known(gold, codes), self.fusion.labelled.shown
+        return Labels(r.key_columns(), classes, codes, probabilities, None, known, jointly, shown)
+
+    def decode(self) -> NDArray[np.int64]:
+        """Return the most probable joint labelling."""
+        learned = self.fusion.learned
+        with quietly(), self.bring(as_used(learned.log_weights)) as new:  # what is to be said was said just now
+            return decode_labels(new.engine, new.placed, new.factors, learned.structure, new.graph)
+
+    def score(self) -> float:
+        """Return the mean log likelihood of an item's answers, at the reported estimates."""
+        learned = self.fusion.learned
+        with self.bring(learned.reported()) as new:
+            value = infer_posterior(new.engine, new.placed, new.factors, learned.structure.point(), new.graph)[1]
+            return value / self.source.responses.n_items
+
+
+def add_content(recipe: Recipe, fusion: Fusion, r: Responses | None, features: object, item_prior: object) -> InMemory:
+    """Return other answers with what is known of the items, relative to class shares of the fit."""
+    if features is None and item_prior is None:
+        assert r is not None
+        return InMemory(r)
+    recipe.check_content(features, item_prior)
+    names = fusion.names
+    if features is not None:
+        features = open_item_data(features, "features")
+    if r is None:
+        keys = list_items(features, in_sequences="sequence" in fusion.labels.keys)
+        r = empty_responses(keys, names.workers, names.labels, names.classes, names.normalised)
+        r = r.scaled_as(names.classes, names.positions)
+    r = recipe.check_answers(r).with_classes(names.classes)
+    source = InMemory(r)
+    if item_prior is not None:
+        source = source.with_priors(match_item_prior(open_item_data(item_prior, "item_prior"), r), fusion.prior)
+    if features is None:
+        return source
+    found, given = need_guidance(fusion), find_features(recipe, features, r)
+    rows = given.select(found.names, found.findings.n_features)
+    if not found.findings.used:
+        return source
+    guide = need_guide(found)
+    return source.with_priors(ItemPriors(given.item, guide.find_priors(rows)), guide.shares)
+
+
+def need_guidance(fusion: Fusion) -> Guidance:
+    """Return what features were found to say, if there were any."""
+    if fusion.guidance is None:
+        raise NotFittedError(f"This {fusion.model} was fitted without features.", Sentence("Fit it with {features}."))
+    return fusion.guidance
+
+
+def need_guide(found: Guidance) -> Guide:
+    """Return the classifier of features that have a say, if it is there."""
+    if found.guide is None:
+        raise NotFittedError(
+            "The classifier of this model was not saved with it: only the default classifier is.",
+            "Fit the model again.",
+        )
+    return found.guide
+
+
+def weigh_copies(fusion: Fusion, r: Responses, worker: NDArray[np.int64]) -> Responses:
+    """Return answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
+    if not fusion.copies_count_once:
+        return r
+    groups = number_groups(fusion.copies, len(fusion.names.workers) + 1)
+    return count_once(r, groups[worker])  # -1 is a worker who was not there
+
+
+def find_labels(recipe: Recipe, fusion: Fusion, r: Responses) -> NDArray[np.int64]:
+    """Return the index of each label at the fit."""
+    names = fusion.names
+    label = lookup(names.labels, to_column(r.labels))
+    if (label < 0).any():
+        raise InputError(
+            f"The answers hold labels that did not occur at the fit: {listing(r.labels[label < 0].tolist())}. The "
+            f"model knows {listing(names.labels.tolist())}.",
+            "Fit again with both.",
+        )
+    check_silence(recipe, fusion, r)
+    if recipe.needs_same_silence and r.silence_counts and lookup(names.classes, to_column([r.background]))[0] < 0:
+        raise InputError(
+            f"The background of the answers, {shorten(r.background)}, is no class of the model, which knows "
+            f"{listing(names.classes.tolist())}.",
+            Sentence("Read them with the same {background}."),
+        )
+    return label
+
+
+def check_silence(recipe: Recipe, fusion: Fusion, r: Responses) -> None:
+    """Raise an error unless silence is an answer here if it was one at the fit."""
+    if recipe.needs_same_silence and r.silence_counts != fusion.takes_silence:
+        raise InputError(
+            "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
+        )
+
+
+def find_workers(fusion: Fusion, r: Responses) -> NDArray[np.int64]:
+    """Return the index of each worker at the fit, -1 for those who were not there."""
+    worker = lookup(fusion.names.workers, to_column(r.workers))
+    if (worker < 0).any():
+        warn(
+            DataWarning(
+                f"{int((worker < 0).sum()):,} of {r.n_workers:,} workers were not there at the fit: "
+                f"{listing(r.workers[worker < 0].tolist())}. They are taken to answer as the crowd does on the "
+                "whole."
+            )
+        )
+    return worker
+
+
+def fit_first(recipe: LatentRecipe, r: Responses, gold: object, engine: object) -> Fusion:
+    """Return what is found in the first batch."""
+    r = recipe.prepare(r)
+    source = InMemory(r, match_gold(open_paths(gold), r, r.classes))
+    recipe.check_size(r, None)
+    with open_engine(engine) as opened:
+        plan = recipe.plan(source, None, opened)
+        problem = plan.problem
+        nothing = np.zeros((problem.workers.n_rows, r.n_classes))
+        earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
+        plan = plan._replace(problem=replace(problem, earlier=earlier))
+        found = conclude(recipe, source, plan, recipe.run(plan), opened)
+    given = found.given._replace(gold=source.gold)
+    return replace(found, given=given, n_batches=1, chance=Later.known(None), raters=Later.known(None))
+
+
+def fit_next(
+    recipe: LatentRecipe, before: Fusion, r: Responses, gold: object, engine: object, half_life: float | None
+) -> Fusion:
+    """Return what is found in one more batch and all before."""
+    past, names = need_past(recipe, before), before.names
+    r = recipe.check_answers(r)
+    check_silence(recipe, before, r)
+    r = recipe.prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
+    source = InMemory(r, match_gold(open_paths(gold), r, r.classes))
+    recipe.check_size(r, None)
+    worker = lookup(r.workers, to_column(names.workers))
+    copies = [worker[group].tolist() for group in before.copies]
+    used = source.count_once(copies) if before.copies_count_once else source
+    n_answers = np.zeros(r.n_workers, np.int64)
+    n_answers[worker] = before.n_answers
+    smoothing, scores = before.course.smoothing, before.coupling_scores
+    recipe = replace(recipe, before=Before(False, names, before.learned, smoothing, before.coupling, scores))
+    with open_engine(engine) as opened:
+        problem = recipe.pose(used, recipe.structure_of_batch(used.responses), None, opened)
+        past, earlier = carry_over(before, past, r, problem, keep_share(r, half_life))
+        problem = replace(problem, earlier=earlier)
+        kept = scores if recipe.learns_coupling else []
+        plan = Plan(problem, find_starts(before, used.responses, problem), kept)
+        found = conclude(recipe, used, plan, recipe.run(plan), opened, past=past)
+    return replace(
+        found,
+        n_answers=n_answers + found.n_answers,
+        copying=Later.known(copies),
+        copies_count_once=before.copies_count_once,
+        given=Given(gold=source.gold),
+        n_batches=max(before.n_batches, 1) + 1,  # what `fit` learned from is the first one
+    )
+
+
+def carry_over(before: Fusion, past: Past, r: Responses, problem: Problem, kept: Floats) -> tuple[Past, Statistics]:
+    """Return what earlier batches teach about the workers, labels and classes of this one.
+
+    A share `kept` (M,) of what was seen of each worker is not forgotten.
+    """
+    names, learned = before.names, before.learned
+    pairs = (r.workers, names.workers), (r.labels, names.labels), (r.classes, names.classes)
+    worker, label, klass = (lookup(new, to_column(old)) for new, old in pairs)
+    past = past.embed(worker, r.n_workers, klass, r.n_classes).forget(kept, r.silence_counts)
+    counts = problem.workers.embed_counts(learned.counts, learned.further, worker, (label, klass))
+    counts *= np.repeat(kept, len(counts) // r.n_workers)[:, None]
+    summary = past.summary + problem.structure.one_of_each(find_new_classes(before, r))
+    return past, Statistics(drop_tiny(counts, problem), summary)
+
+
+def find_new_classes(before: Fusion, r: Responses) -> NDArray[np.bool_]:
+    """Tell which classes no label has named before."""
+    classes = before.names.classes
+    named = classes[lookup(before.names.labels, to_column(classes)) >= 0]
+    return (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
+
+
+def need_past(recipe: LatentRecipe, before: Fusion) -> Past:
+    """Return what is kept of earlier batches, or say why there is nothing."""
+    if not before.in_memory:
+        raise ParameterError(
+            "This model was fitted to answers on disk, which cannot be followed by a batch.",
+            Sentence("Fit all answers with {fit}.", fit=Python("fit")),
+            keyword="responses",
+        )
+    if before.guidance is not None and before.guidance.findings.used:
+        raise ParameterError(
+            "This model was fitted with features, which batches do not have.",
+            "Start from a model without them.",
+            keyword="features",
+        )
+    kind = before.learned.kind
+    if kind != recipe.workers:
+        raise ParameterError(
+            f"This model was fitted with workers={kind!r}, whose counts are of another kind than those of "
+            f"{recipe.workers!r}.",
+            Sentence("Keep {workers}.", workers=kind),
+            keyword="workers",
+        )
+    past = before.judging.value.past
+    if past is None:
+        raise NotFittedError("This model does not hold what further batches need.", "Fit the model again.")
+    return past
+
+
+def find_starts(before: Fusion, r: Responses, problem: Problem) -> list[tuple[str, Parameters]]:
+    """Return where to start: at what earlier batches teach.
+
+    If there are new classes, or more answers than before, votes are another start.
+    """
+    assert problem.earlier is not None
+    prior, smoothing = problem.prior, before.course.smoothing
+    if prior.parts is not None and smoothing is not None and min(smoothing) > 0:
+        prior = make_pair(prior, prior.parts, smoothing)
+    starts = [("earlier", maximise(problem, problem.earlier, prior))]
+    if find_new_classes(before, r).any() or r.weights().sum() > problem.earlier.counts.sum():
+        starts.append(("majority", maximise(problem, expect_from_votes(problem), prior)))
+    return starts
+
+
+def keep_share(r: Responses, half_life: float | None) -> Floats:
+    """Return which share of what was seen of each worker is kept before a batch, (M,)."""
+    if half_life is None:
+        return np.ones(r.n_workers)
+    n_new = np.full(r.n_workers, r.n_items) if r.silence_counts else r.votes_per_worker()
+    return np.asarray(np.exp2(-n_new / half_life))
+
+
+def drop_tiny(counts: Floats, problem: Problem) -> Floats:
+    """Return counts without those that the M-step would take for 0: their logarithm would be minus infinity."""
+    from ..kernels.answers import SMALLEST
+
+    return counts if problem.weighted else np.where(counts < SMALLEST * problem.n_responses, 0.0, counts)

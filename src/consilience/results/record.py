@@ -1,0 +1,218 @@
+r"""How many labels are right: what real crowds tell, and known labels.
+
+Probabilities let expect a share of right labels, if workers err independently of each other. Real workers share errors,
+so fewer labels are right. `PAIRS` holds what was expected and what was true on real crowds. With x the logit of the
+expected error and y that of the true one, a straight line is fitted to the pairs:
+
+    y = a + b x,    s^2 = sum of squared residuals / (n - 2)
+
+The true error of another crowd, whose expected error has the logit x, has a t distribution with n - 2 degrees of
+freedom around the line, in the logit, with the scale
+
+    s sqrt(1 + 1 / n + (x - mean)^2 / S),    S = sum of (x_i - mean)^2
+
+A crowd that is surer of itself than all of these is taken for as sure as the surest of them.
+
+Of n known labels of items drawn at random, k are those that the model gives if it does not know them. They multiply the
+density by
+
+    (1 - e)^k e^(n - k),    e = 1 / (1 + exp(-y))
+
+What is reported are the median, and the quantiles of 5 % and 95 %. They are found on a grid of logits.
+
+**Chance.** All this is about how often a label is wrong. Of N labels, the share that is wrong differs from that by
+chance: its logit has a variance of about 1 / (N e (1 - e) + 1/4), here with e at each end. The distances of the ends
+from the median, in the logit, are made longer by that, as those of a sum of two independent numbers, and the ends are
+whole labels.
+
+**The upper end.** Some crowds do err independently, simulated ones among them. Then the logit of the true error is near
+x. So the upper end is the larger one of two: that of the density above, and that of a mixture, in which a normal
+density around x has the weight `INDEPENDENT` before known labels are seen. Its standard deviation is `SPREAD`, or half
+of the distance to the upper end of the interval under independence, if that is more: with few answers it is. Median and
+lower end come from the first.
+
+**Without a record.** Known labels alone tell how many labels are right by a Jeffreys interval: the density of the error
+e is proportional to e^(n - k - 1/2) (1 - e)^(k - 1/2).
+
+**What more labels would bring.** n further labels would make k right with the probability that the density gives, and
+each k a range. The mean of their widths is told.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logit
+
+from ..kernels import Floats
+
+# Expected and true accuracy of real crowds, by confusion matrices and without known labels. benchmarks/record.py makes
+# those of crowds that are free to use, which have names; the others are as measured. Of ordinal workers there is none:
+# with them web, the only scale here, has .788 and .857.
+PAIRS: dict[str, tuple[float, float]] = {
+    "bluebird": (0.9427, 0.8981),
+    "rte": (0.9572, 0.9313),
+    "dog": (0.9308, 0.8377),
+    "web": (0.7931, 0.7878),
+    "product": (0.9668, 0.9371),
+    "llm_judges": (0.9431, 0.8210),
+    "sentence_polarity": (0.9615, 0.9144),
+    "music": (0.8472, 0.7814),
+    "other 1": (0.976, 0.960),
+    "other 2": (0.713, 0.614),
+    "other 3": (0.867, 0.751),
+    "other 4": (0.902, 0.644),
+    "other 5": (0.968, 0.600),
+    "other 6": (0.841, 0.709),
+    "other 7": (0.976, 0.877),
+    "other 8": (0.909, 0.893),
+    "other 9": (0.907, 0.853),
+    "other 10": (0.978, 0.944),
+    "other 11": (0.951, 0.821),
+    "other 12": (0.889, 0.765),
+    "other 13": (0.939, 0.702),
+    "other 14": (0.673, 0.639),
+    "other 15": (0.937, 0.788),
+}
+# What they say of expectations, on average.
+_EXPECTED, _TRUE = np.mean(list(PAIRS.values()), axis=0)
+SHARED_ERRORS = (
+    f"Real workers share errors: on {len(PAIRS)} real crowds {1 - _EXPECTED:.0%} of the labels were expected to be "
+    f"wrong, and {1 - _TRUE:.0%} were."
+)
+# Logits of errors: from one in a million to all but one in three thousand.
+LOGITS = np.linspace(-14.0, 8.0, 2201)
+# How probable a crowd is that errs independently, and the standard deviation of the logit of its error around what is
+# expected. Not probable: it is there for the upper end.
+INDEPENDENT, SPREAD = 0.3, 0.3
+# Ends and middle of a range.
+QUANTILES = (0.05, 0.5, 0.95)
+# The quantile of 95 % of a standard normal distribution.
+NORMAL = 1.6448536269514722
+# With fewer known labels than this, they alone tell nothing.
+LEAST_KNOWN = 10
+
+
+class Range(NamedTuple):
+    """The median of the share of right labels, and the ends of its 90 % range."""
+
+    middle: float
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """How wide it is."""
+        return self.high - self.low
+
+
+class Line(NamedTuple):
+    """The line through the logits of expected and true errors of some crowds."""
+
+    start: float
+    slope: float
+    deviation: float  # of the residuals
+    mean: float  # of the logits of expected errors
+    squares: float  # their squared deviations from it, summed
+    least: float  # of them
+    n_crowds: int
+
+    def spread(self, x: float) -> float:
+        """Return the scale of the density of another crowd, whose expected error has this logit."""
+        return float(self.deviation * np.sqrt(1 + 1 / self.n_crowds + (x - self.mean) ** 2 / self.squares))
+
+
+class Densities(NamedTuple):
+    """Densities of the logit of the error, at `LOGITS`."""
+
+    likely: Floats  # of what is thought; its middle and its lower end are told
+    generous: Floats  # where some crowds err independently, for the upper end
+
+    def given(self, n_known: int, n_right: int) -> Densities:
+        """Return the densities after known labels were seen."""
+        error = 1 / (1 + np.exp(-LOGITS))
+        chances = n_right * np.log1p(-error) + (n_known - n_right) * np.log(error)
+        chances = np.exp(chances - chances.max())
+        return Densities(*(normalise(density * chances) for density in self))
+
+    def find_range(self, n_labels: int | None = None) -> Range:
+        """Return the range of the share of right labels: of so many, or of ever so many."""
+        high, middle, low = find_quantiles(self.likely, QUANTILES)
+        high = min(high, find_quantiles(self.generous, QUANTILES[:1])[0])
+        if n_labels is None:
+            return Range(*(float(1 / (1 + np.exp(y))) for y in (middle, low, high)))
+        error = 1 / (1 + np.exp(-np.array([low, high])))
+        chance = NORMAL / np.sqrt(n_labels * error * (1 - error) + 0.25)
+        least = n_labels / (1 + np.exp(middle + np.hypot(low - middle, chance[0])))
+        most = n_labels / (1 + np.exp(middle - np.hypot(middle - high, chance[1])))
+        return Range(
+            float(1 / (1 + np.exp(middle))), float(np.floor(least) / n_labels), float(np.ceil(most) / n_labels)
+        )
+
+    def expect_width(self, n_more: int, n_labels: int | None = None) -> float:
+        """Return how wide the range will be with so many further known labels, on average: of so many others."""
+        error = 1 / (1 + np.exp(-LOGITS))
+        # (n_more + 1, grid): how probable each number of right ones is.
+        chances = np.ones((1, len(LOGITS)))
+        for _ in range(n_more):
+            wrong, right = np.zeros((1, len(LOGITS))), np.zeros((1, len(LOGITS)))
+            chances = np.concatenate([chances * error, wrong]) + np.concatenate([right, chances * (1 - error)])
+        weights = chances @ self.likely
+        widths = [self.given(n_more, k).find_range(n_labels).width for k in range(n_more + 1)]
+        return float(weights @ widths)
+
+
+def fit_line(pairs: list[tuple[float, float]]) -> Line:
+    """Return the line through the logits of the errors of some crowds."""
+    x, y = -logit(np.array(pairs)).T
+    mean, squares = x.mean(), ((x - x.mean()) ** 2).sum()
+    slope = ((x - mean) * y).sum() / squares
+    start = y.mean() - slope * mean
+    deviation = np.sqrt(((y - start - slope * x) ** 2).sum() / (len(x) - 2))
+    return Line(float(start), float(slope), float(deviation), float(mean), float(squares), float(x.min()), len(x))
+
+
+@cache
+def fit_record() -> Line:
+    """Return the line through all pairs."""
+    return fit_line(list(PAIRS.values()))
+
+
+def judge_by_record(expected: float, line: Line | None = None, high: float = math.nan) -> Densities:
+    """Return what real crowds, by default all of them, tell of one.
+
+    Its expected accuracy is `expected`, and `high` is the upper end of the 95 % interval of that.
+    """
+    line = fit_record() if line is None else line
+    x = float(-logit(min(max(expected, 1e-4), 1 - 1e-6)))
+    # No crowd of the record is surer than that, and the line is not followed any further.
+    nearest = max(x, line.least)
+    degrees = line.n_crowds - 2
+    distance = (LOGITS - line.start - line.slope * nearest) / line.spread(nearest)
+    record = normalise((1 + distance**2 / degrees) ** (-(degrees + 1) / 2))
+    spread = SPREAD if math.isnan(high) else max(SPREAD, (x + float(logit(min(high, 1 - 1e-6)))) / 2)
+    alone = normalise(np.exp(-(((LOGITS - x) / spread) ** 2) / 2))
+    return Densities(record, (1 - INDEPENDENT) * record + INDEPENDENT * alone)
+
+
+def judge_by_known() -> Densities:
+    """Return what is thought of a crowd that is not like those of the record, before any label is known.
+
+    The density of Jeffreys in the error is here that in its logit.
+    """
+    error = 1 / (1 + np.exp(-LOGITS))
+    density = normalise(np.sqrt(error * (1 - error)))
+    return Densities(density, density)
+
+
+def normalise(density: Floats) -> Floats:
+    """Return a density with the sum 1."""
+    return np.asarray(density / density.sum())
+
+
+def find_quantiles(density: Floats, shares: tuple[float, ...]) -> Floats:
+    """Return the logits below which these shares of a density lie."""
+    return np.interp(shares, np.cumsum(density) - density / 2, LOGITS)

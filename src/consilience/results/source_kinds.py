@@ -1,0 +1,52 @@
+"""Who gives the answers: people, labelling functions or models. What is said of them goes by that."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..answers.responses import Responses
+from ..answers.slips import doubt_silence
+from ..arguments import is_among
+from ..errors import parameter_error
+from ..tasks.base import AnyTask, TableTask
+
+
+class Kind(NamedTuple):
+    """What a kind of source is called, and what to do about one that answers badly."""
+
+    noun: str  # of one
+    advice: str
+
+
+KINDS = {
+    "people": Kind("worker", "Look at their answers, and ask how they understood the task."),
+    "functions": Kind("function", "Look at what they label, and correct them or leave them out."),
+    "models": Kind("model", "Look at their answers, and at what they were told to do."),
+}
+
+
+def recognise_kind(r: Responses, task: AnyTask) -> str:
+    """Return the kind of source that gave answers; "people" unless something tells otherwise.
+
+    Functions are silent, as an answer or as one label each. Soft votes come from models.
+    """
+    if not isinstance(task, TableTask):
+        return "people"
+    if r.silence_counts or ignores_silence(r):
+        return "functions"
+    several = r.weight is not None and bool(np.any(r.weight < 1)) and len(r.votes()[0]) < r.n_responses
+    return "models" if several else "people"
+
+
+def ignores_silence(r: Responses) -> bool:
+    """Tell whether answers seem to be those of functions with one label each, whose silence is ignored."""
+    return r.sequences is None and doubt_silence(r) is not None
+
+
+def check_kind(kind: str) -> str:
+    """Return the kind of source that is given, if there is such a one."""
+    if is_among(kind, tuple(KINDS)):
+        return kind
+    raise parameter_error("source_kind", "fuse", f"one of {', '.join(map(repr, KINDS))}, or None", kind)

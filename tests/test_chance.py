@@ -1,0 +1,461 @@
+"""The probability that a worker answers by chance: its counts, its figures, and whom it names."""
+
+import math
+import re
+from math import lgamma
+from urllib.parse import unquote
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import consilience as cs
+from command_line import run
+from consilience.checks.accused import Apart, describe_apart
+from consilience.inference.workers import WORKERS
+from consilience.results.worker_report import Mistake
+from real_data import FOLDER, gold_of, needs_data
+
+
+def make_clickers(seed: int, n_items: int = 400, n_workers: int = 60) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return who clicks at random with favourites, and the answers of a crowd of very different diligence."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(4, size=n_items)
+    eager = 1 / np.arange(1, n_workers + 1) ** 0.7
+    eager = rng.permutation(eager / eager.sum())
+    accuracy, clicks = rng.uniform(0.55, 0.95, n_workers), rng.random(n_workers) < 0.2
+    item = np.repeat(np.arange(n_items), 4)
+    worker = np.concatenate([rng.choice(n_workers, 4, replace=False, p=eager) for _ in range(n_items)])
+    favourite = rng.dirichlet(np.full(4, 2.0), n_workers)
+    wrong = (truth[item] + rng.integers(1, 4, len(item))) % 4
+    careful = np.where(rng.random(len(item)) < accuracy[worker], truth[item], wrong)
+    clicked = np.array([rng.choice(4, p=favourite[m]) for m in worker])
+    label = np.where(clicks[worker], clicked, careful)
+    return clicks, {"item": item, "worker": worker, "label": label}
+
+
+def count_slowly(model, r, judged):
+    """Return the counts (M, L, K) answer by answer: q_k divided by what the worker's own answer was multiplied by."""
+    learned, q = model.fusion_.learned, model.fusion_.labels.fitted
+    counts = np.zeros((r.n_workers, r.n_labels, r.n_classes))
+    workers = WORKERS[learned.kind].of(r, r.class_of_label, r.n_classes)
+    rows, table = workers.encode(r), np.exp(learned.log_weights).reshape(-1, r.n_classes)
+    for answer, item in enumerate(r.item_of_answer()):
+        if judged[item]:
+            p = q[item] / table[rows[answer]]
+            counts[r.worker[answer], r.label[answer]] += p / p.sum()
+    return counts
+
+
+def evidence(counts, pseudo_counts):
+    """Return log D(c; a), written out."""
+    total = lgamma(sum(pseudo_counts)) - lgamma(sum(pseudo_counts) + sum(counts))
+    return total + sum(lgamma(a + c) - lgamma(a) for a, c in zip(pseudo_counts, counts, strict=True))
+
+
+def judge_slowly(counts):
+    """Return P(chance) of each worker by counts (M, L, K) of as many labels as classes, written out."""
+    n_workers, size, _ = counts.shape
+    crowd = (counts.sum(axis=0) + 1e-9).T
+    crowd /= crowd.sum(axis=1, keepdims=True)
+    right = np.full((size, size), 0.25 / (size - 1))
+    np.fill_diagonal(right, 0.75)
+    by_chance, by_skill = [], []
+    for c in counts:
+        by_chance.append(np.mean([np.exp(evidence(c.sum(axis=1), [a] * size)) for a in (0.5, 1, 3, 10)]))
+        patterns = [t * crowd + 0.1 for t in (2, 6, 20)] + [t * right + 0.1 for t in (2, 6)]
+        rows = [[evidence(c[:, k], pattern[k]) for k in range(size)] for pattern in patterns]
+        by_skill.append(np.mean(np.exp(np.sum(rows, axis=1))))
+    e, s, h = np.array(by_chance), np.array(by_skill), 0.1
+    for _ in range(10):
+        p = h * e / (h * e + (1 - h) * s)
+        h = (p.sum() + 0.5) / (n_workers + 5)
+    return p
+
+
+def as_columns(model):
+    """Return the worker report as a dict of lists."""
+    return model.worker_report().to_pydict()
+
+
+@pytest.mark.parametrize("workers", ["confusion", "one-coin"])
+def test_the_column_is_what_the_formulas_say(workers):
+    _, table = make_clickers(3, n_items=60, n_workers=12)
+    model = cs.DawidSkene(workers=workers).fit(cs.Responses.from_frame(table))
+    counts = count_slowly(model, model.responses_, np.ones(60, bool))
+    assert model.fusion_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
+
+
+@pytest.mark.parametrize("workers", ["confusion", "sequential"])
+def test_chains_divide_the_marginal_by_the_factor_of_the_answer(workers):
+    crowd = cs.simulate.sequences(4, n_workers=4, n_classes=3, seed=2)
+    model = cs.HiddenMarkov(workers=workers).fit(crowd.responses)
+    counts = count_slowly(model, model.responses_, np.ones(model.responses_.n_items, bool))
+    assert model.fusion_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
+
+
+def test_only_answers_that_something_else_judges_count():
+    _, table = make_clickers(5, n_items=60, n_workers=12)
+    alone = {"item": np.arange(100, 140), "worker": np.full(40, 99), "label": np.arange(40) % 4}
+    joined = {name: np.concatenate([table[name], alone[name]]) for name in table}
+    model = cs.DawidSkene().fit(cs.Responses.from_frame(joined))
+    r = model.responses_
+    found = model.fusion_.chance.value
+    assert as_columns(model)["chance"][-1] is None
+    judged = np.diff(r.offsets) > 1
+    assert found[:-1] == pytest.approx(judge_slowly(count_slowly(model, r, judged)[:-1]), rel=1e-6)
+
+
+def test_clickers_are_found_and_others_left_alone():
+    n_found, n_clickers, n_accused, n_others = 0, 0, 0, 0
+    for seed in range(15):
+        clicks, table = make_clickers(seed)
+        fused = cs.fuse(table)
+        report = as_columns(fused)
+        is_clicker = clicks[np.array(report["worker"], int)]
+        enough, named = np.array(report["answers"]) >= 10, fused.fusion_.chance.value >= 0.9
+        assert report["chance"] == fused.fusion_.chance.value.round(3).tolist()
+        n_found += np.sum(named & is_clicker & enough)
+        n_clickers += np.sum(is_clicker & enough)
+        n_accused += np.sum(named & ~is_clicker & enough)
+        n_others += np.sum(~is_clicker & enough)
+        remarked = ["answers as if by chance" in remark for remark in report["remarks"]]
+        assert remarked == (named & enough).tolist()
+    assert 150 < n_clickers < 190
+    assert 600 < n_others < 720
+    assert n_found >= 90
+    assert n_accused <= 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_all_is_noise_nobody_is_accused_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    answers = cs.Responses.from_matrix(rng.integers(4, size=(150, 8)))
+    with pytest.warns(cs.errors.ConsilienceWarning, match="agree no more than by chance"):
+        fused = cs.fuse(answers)
+    assert not any("by chance" in remark for remark in as_columns(fused)["remarks"])
+    assert not any("by chance" in remark for remark in as_columns(cs.DawidSkene().fit(answers))["remarks"])
+
+
+def test_a_soft_vote_counts_as_its_most_probable_label():
+    _, table = make_clickers(1, n_items=40, n_workers=8)
+    votes = np.full((40, 8, 4), np.nan)
+    votes[table["item"], table["worker"]] = 0.1
+    votes[table["item"], table["worker"], table["label"]] = 0.7
+    model = cs.DawidSkene().fit(cs.Responses.from_probabilities(votes))
+    logs, q = model.fusion_.learned.log_weights, model.fusion_.labels.fitted
+    counts = np.zeros((8, 4, 4))
+    for item, worker, label in zip(*(table[name] for name in ("item", "worker", "label")), strict=True):
+        p = q[item] / np.exp(votes[item, worker] @ logs[worker])
+        counts[worker, label] += p / p.sum()
+    assert model.fusion_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
+
+
+def test_labels_need_not_be_classes():
+    _, table = make_clickers(2, n_items=100, n_workers=12)
+    names = np.array(["a", "b", "c", "d"], object)
+    label = names[table["label"]]
+    label[::9] = "unsure"
+    answers = cs.Responses.from_frame(table | {"label": label}, classes=["a", "b", "c", "d"])
+    found = as_columns(cs.DawidSkene().fit(answers))["chance"]
+    assert all(0 <= chance <= 1 for chance in found)
+
+
+def test_functions_with_one_label_are_not_judged_by_what_they_never_say():
+    rng = np.random.default_rng(0)
+    truth = rng.random(600) < 0.3
+    answers = np.full((600, 6), -1)
+    for j in range(5):
+        says = (rng.random(600) < 0.25) & ((truth == j % 2) == (rng.random(600) < 0.85))
+        answers[says, j] = j % 2
+    answers[:, 5] = np.where(rng.random(600) < 0.5, np.where(rng.random(600) < 0.8, truth, ~truth), -1)
+    fused = cs.fuse(cs.Responses.from_matrix(answers, abstain="answer", background=0))
+    report = as_columns(fused)
+    assert report["chance"][:5] == [None] * 5
+    assert report["chance"][5] < 0.1
+    # Accuracy is that of what they say: silence is no error.
+    for j in range(6):
+        said = answers[:, j] >= 0
+        assert abs(report["accuracy"][j] - np.mean(answers[said, j] == truth[said])) < 0.2
+    # That one who only says 0 calls every 1 a 0 is no news.
+    assert report["worst_confusion"][:5] == [""] * 5
+
+
+def test_the_column_outlives_saving_and_updates_and_is_empty_for_votes_and_streams(tmp_path):
+    _, table = make_clickers(4, n_items=100, n_workers=15)
+    answers = cs.Responses.from_frame(table)
+    fused = cs.fuse(answers)
+    fused.save(tmp_path / "model", answers=False)
+    assert as_columns(cs.load(tmp_path / "model")) == as_columns(fused)
+    more = {name: values[:40] for name, values in make_clickers(6, n_workers=15)[1].items()}
+    updated = cs.fuse(table).update({**more, "item": more["item"] + 1000})
+    assert all(0 <= chance <= 1 for chance in as_columns(updated)["chance"])
+    assert set(as_columns(cs.MajorityVote().fit(answers))["chance"]) == {None}
+    stream = cs.DawidSkene().partial_fit(answers)
+    assert set(as_columns(stream)["chance"]) == {None}
+    assert set(as_columns(stream.partial_fit(answers))["chance"]) == {None}
+
+
+def test_worst_confusion_goes_by_rate():
+    # 15 of 100 cats are called dog, and 6 of 28 wolves: readers see rates.
+    truth = ["cat"] * 100 + ["wolf"] * 28 + ["dog"] * 60
+    one = ["dog"] * 15 + ["cat"] * 85 + ["dog"] * 6 + ["wolf"] * 22 + ["dog"] * 60
+    rows = [(item, worker, label) for worker in "xyz" for item, label in enumerate(truth)]
+    rows += [(item, "w", label) for item, label in enumerate(one)]
+    item, worker, label = map(list, zip(*rows, strict=True))
+    for model in (cs.DawidSkene(), cs.MajorityVote()):
+        report = as_columns(model.fit({"item": item, "worker": worker, "label": label}))
+        assert report["worst_confusion"][0].startswith("wolf -> dog")
+
+
+@pytest.fixture(scope="module")
+def clicked():
+    clicks, table = make_clickers(3)
+    names = np.array([f"w{m}" for m in range(60)])
+    return {names[m] for m in np.flatnonzero(clicks)}, table | {"worker": names[table["worker"]]}
+
+
+def find(fused, kind):
+    return [finding for finding in fused.findings_ if finding.kind == kind]
+
+
+def test_whom_to_look_at_first(clicked, tmp_path):
+    clickers, table = clicked
+    fused = cs.fuse(table)
+    (finding,) = find(fused, "chance")
+    accused = [
+        name
+        for name, remark in zip(*(as_columns(fused)[each] for each in ("worker", "remarks")), strict=True)
+        if "by chance" in remark
+    ]
+    assert len(accused) >= 8
+    assert set(accused) <= clickers
+    assert all(repr(name) in finding.problem for name in accused)
+    n_answers = sum(name in accused for name in table["worker"])
+    assert f"{len(accused)} workers answer as if by chance: " in finding.problem
+    assert f"They gave {n_answers} of 1,600 answers." in finding.problem
+    with pytest.warns(cs.errors.DataWarning, match="1 item has no answer but those of blocked workers"):
+        again = cs.fuse(table, block=accused)
+    told = float(
+        re.search(
+            "labels change, 1 item loses all answers, and the expected accuracy goes .* to ([0-9.]+)%", finding.problem
+        )[1]
+    )
+    assert told / 100 == pytest.approx(again.comparison_.expected_accuracy, abs=0.02)
+    assert str(finding.remedies[0]) == "Look at their answers, and ask how they understood the task."
+    assert str(finding.remedies[1]) == "Leave them out with block=[...]."
+    assert not any(finding.remedies[0] in other.remedies for other in find(fused, "workers"))
+    fused.save(tmp_path / "model")
+    assert [each.problem for each in find(cs.load(tmp_path / "model"), "chance")] == [finding.problem]
+
+
+def test_words_go_by_the_kind_of_source(clicked):
+    _, table = clicked
+    told = {kind: find(cs.fuse(table, source_kind=kind), "chance")[0] for kind in ("people", "models")}
+    assert "workers answer as if by chance" in told["people"].problem
+    assert "models answer as if by chance" in told["models"].problem
+    assert "ask" not in str(told["models"].remedies)
+    with pytest.raises(cs.errors.ParameterError, match="source_kind"):
+        cs.fuse(table, source_kind="robots")
+
+
+def test_the_kind_of_source_accuses_nobody_and_spares_nobody(clicked):
+    _, table = clicked
+    plain = cs.fuse(table)
+    for kind in ("people", "functions", "models"):
+        assert as_columns(cs.fuse(table, source_kind=kind))["remarks"] == as_columns(plain)["remarks"]
+
+
+def test_what_would_change_is_found_once_whatever_they_are_called(clicked, monkeypatch):
+    from consilience.checks import accused
+
+    fits, fit_source = [], accused.fit_source
+    monkeypatch.setattr(accused, "fit_source", lambda *given: fits.append(given) or fit_source(*given))
+    fused = cs.fuse(clicked[1], source_kind="models")
+    assert fused.fusion_.source_kind == "models"
+    assert [str(each.problem) for each in fused.findings_] == [str(each.problem) for each in fused.findings_]
+    assert len(fits) == 1
+    fused.update(gold={0: 1})
+    assert fused.fusion_.source_kind == "models"
+
+
+def test_a_matrix_of_people_is_judged_alike_in_memory_and_in_a_file(clicked, tmp_path):
+    _, table = clicked
+    workers, column = np.unique(table["worker"], return_inverse=True)
+    matrix = np.full((max(table["item"]) + 1, len(workers)), -1)
+    matrix[table["item"], column] = table["label"]
+    np.save(tmp_path / "F.npy", matrix)
+    read, given = cs.fuse(tmp_path / "F.npy"), cs.fuse(cs.Responses.from_matrix(matrix))
+    assert read.fusion_.source_kind == given.fusion_.source_kind == "people"
+    assert as_columns(read)["remarks"] == as_columns(given)["remarks"]
+    assert "answers as if by chance" in as_columns(read)["remarks"]
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_functions_whose_silence_is_ignored_are_not_judged_by_chance(tmp_path):
+    truth = np.random.default_rng(0).integers(2, size=300)
+    heard = np.random.default_rng(1).random((300, 6)) < np.where(truth[:, None] == np.arange(6) % 2, 0.6, 0.2)
+    item, worker = np.nonzero(heard)
+    table = pa.table({"item": item, "worker": worker, "label": worker % 2})
+    pq.write_table(table, tmp_path / "answers.parquet")
+    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores")
+    found = [cs.DawidSkene().fit(answers) for answers in (cs.Responses.from_frame(table), stored)]
+    for model in (*found, cs.fuse(table, source_kind="people")):
+        assert model.fusion_.chance.value is None
+
+
+def test_kinds_of_sources_are_recognised():
+    truth = np.random.default_rng(0).integers(2, size=200)
+    functions = np.where(np.random.default_rng(1).random((200, 5)) < 0.4, truth[:, None], -1)
+    with_silence = cs.Responses.from_matrix(functions, abstain="answer", background=0)
+    shares = np.eye(2)[truth][:, None, :].repeat(3, axis=1) * 0.8 + 0.1
+    found = {
+        "people": cs.Responses.from_matrix(np.stack([truth, truth, 1 - truth], axis=1)),
+        "functions": with_silence,
+        "models": cs.Responses.from_probabilities(shares),
+    }
+    for kind, answers in found.items():
+        assert cs.DawidSkene().fit(answers).fusion_.source_kind == kind
+    one_sided = np.stack([np.where(truth == j % 2, j % 2, -1) for j in range(6)], axis=1)
+    with pytest.warns(cs.errors.DataWarning, match="as labelling functions do"):
+        model = cs.DawidSkene().fit(cs.Responses.from_matrix(one_sided))
+    assert model.fusion_.source_kind == "functions"
+    assert not any("by chance" in remark for remark in as_columns(model)["remarks"])
+
+
+def test_the_report_offers_the_list_and_the_command(clicked, tmp_path):
+    _, table = clicked
+    pq.write_table(pa.table(table), tmp_path / "answers.parquet")
+    files = [tmp_path / "answers.parquet", "--workers-report", tmp_path / "workers.csv"]
+    done = run("fuse", *files, "--report", tmp_path / "report.html", "--source-kind", "people")
+    assert done.exit_code == 0
+    # Those to look at come first, in the terminal and in the file.
+    table = done.stdout.partition("Workers, those to look at first")[2]
+    assert table.splitlines()[2].endswith("as if by chance")
+    rows = (tmp_path / "workers.csv").read_text().splitlines()
+    accused = [row.split(",")[0] for row in rows if "answers as if by chance" in row]
+    assert accused == [row.split(",")[0] for row in rows[1 : len(accused) + 1]]
+    page = (tmp_path / "report.html").read_text()
+    address = re.search(r'href="data:text/csv;charset=utf-8,([^"]*)" download="blocked.csv"', page)[1]
+    names = unquote(address).split()
+    assert names[0] == "worker"
+    assert sorted(names[1:]) == sorted(accused)
+    assert '<span class="word">--block</span> <span class="word">blocked.csv</span>' in page
+    assert page.count("guessing explains the answers") == 1
+    # The command is the one that was given, and runs.
+    command = find_command(page)
+    assert "--gold" not in command
+    (tmp_path / "blocked.csv").write_text(unquote(address))
+    command[command.index("blocked.csv")] = str(tmp_path / "blocked.csv")
+    done = run(*command[1:])
+    assert done.exit_code == 0
+    # Those who were left out before are in the next list too.
+    (tmp_path / "blocked.csv").write_text(f"worker\n{accused[0]}\n")
+    assert run(*command[1:]).exit_code == 0
+    address = re.search(r"data:text/csv;charset=utf-8,([^\"]*)", (tmp_path / "report.html").read_text())[1]
+    assert unquote(address).split()[:2] == ["worker", accused[0]]
+
+
+def find_command(page):
+    """Return the command that leaves workers out, in words; None if the page has none."""
+    found = re.search(r"fuse without those by chance:</p>\s*<pre><code>(.*?)</code></pre>", page)
+    return found and re.sub(r"<[^>]*>", "", found[1]).split()
+
+
+def test_the_report_names_no_command_where_no_file_of_answers_is_known(clicked, tmp_path):
+    model = cs.fuse(clicked[1])
+    model.save(tmp_path / "crowd.model")
+    cs.report(model, tmp_path / "python.html")
+    pd.DataFrame({"item": [0], "worker": ["new"], "label": [1]}).to_csv(tmp_path / "more.csv", index=False)
+    assert run("report", tmp_path / "crowd.model", "-o", tmp_path / "saved.html").exit_code == 0
+    update = ["update", tmp_path / "crowd.model", tmp_path / "more.csv", "--report", tmp_path / "update.html"]
+    assert run(*update).exit_code == 0
+    for name in ("python", "saved", "update"):
+        page = (tmp_path / f"{name}.html").read_text()
+        assert "to fuse without those by chance.</p>" in page
+        assert find_command(page) is None
+        assert "answers.csv" not in page
+
+
+@needs_data
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name", ["bluebird", "rte", "dog", "web", "product", "llm_judges", "sentence_polarity", "music"]
+)
+def test_to_block_those_named_does_not_hurt_real_crowds(name):
+    answers, gold = pd.read_parquet(FOLDER / name / "responses.parquet"), gold_of(name)
+
+    def judge(fused):
+        labels = dict(zip(fused.responses_.items.tolist(), fused.labels_.tolist(), strict=True))
+        answered = fused.responses_.items[np.diff(fused.responses_.offsets) > 0].tolist()
+        return {item: labels[item] == gold[item] for item in answered if item in gold}
+
+    fused = cs.fuse(answers)
+    report = fused.worker_report()
+    accused = report.worker[report.remarks.str.contains("by chance")].tolist()
+    assert len(accused) <= 0.15 * len(report)
+    if accused:
+        before, after = judge(fused), judge(cs.fuse(answers, block=accused))
+        lost = sum(before[item] for item in after) - sum(after.values())
+        assert lost <= max(1, 0.003 * len(after))
+
+
+def test_items_that_lose_all_answers_are_counted():
+    found = cs.fuse(make_clickers(1)[1]).fusion_
+    assert describe_apart(found, Apart(1, 0, np.nan)) == "Without them 1 label changes."
+    assert describe_apart(found, Apart(20, 1, np.nan)) == "Without them 20 labels change, and 1 item loses all answers."
+    told = describe_apart(found, Apart(0, 3, 0.5))
+    assert told.startswith(
+        "Without them no label changes, 3 items lose all answers, and the expected accuracy goes from"
+    )
+
+
+def test_items_that_only_clickers_answered_are_lost():
+    _, table = make_clickers(1)
+    model = cs.fuse(table)
+    accused = [m for m, remark in enumerate(as_columns(model)["remarks"]) if "by chance" in remark]
+    more = {"item": np.array([1000, 1001]), "worker": np.array(accused[:1] * 2), "label": np.array([0, 1])}
+    model = cs.fuse({name: np.concatenate([table[name], more[name]]) for name in table})
+    told = next(each.problem for each in model.findings_ if "as if by chance" in each.problem)
+    assert re.search(r"Without them .* [2-9] items lose all answers", told)
+
+
+def test_who_calls_one_class_another_gets_a_remark():
+    crowd = cs.simulate.independent(300, n_workers=12, n_classes=4, answers_per_item=5, accuracy=0.85, seed=4)
+    r = crowd.responses
+    names = np.array(["bug", "feature", "praise", "question"])
+    swapped = np.where(r.worker == 7, np.array([1, 0, 2, 3])[r.label], r.label)
+    table = {"item": r.item_of_answer(), "worker": [f"w{m}" for m in r.worker], "label": names[swapped]}
+    for fused in (cs.fuse(table), cs.MajorityVote().fit(table)):
+        report = as_columns(fused)
+        remarks = dict(zip(report["worker"], report["remarks"], strict=True))
+        assert re.fullmatch(r"calls (bug feature|feature bug) \([5-9][0-9]%\)", remarks.pop("w7"))
+        assert set(remarks.values()) == {""}
+    (finding,) = find(cs.fuse(table), "workers")
+    assert re.match(
+        r"1 worker \(.*% of the answers\) mostly calls one class another: 'w7' calls \w+ \w+ \(\d\d%\)\.$",
+        finding.problem,
+    )
+    assert [mistake.describe_habit() for mistake in MISTAKES] == ["", "", "calls a b (60%)"]
+
+
+# Too seldom, too few answers, and a habit.
+MISTAKES = [Mistake("a", "b", 0.5, 30.0), Mistake("a", "b", 0.9, 9.0), Mistake("a", "b", 0.6, 10.0)]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_whom_nothing_judges_have_no_figures():
+    items = range(120)
+    table = {
+        "item": [*items],
+        "worker": [f"w{i // 20}" for i in items],
+        "label": ["abc"[i % 3] for i in items],
+    }
+    known = {i: "abc"[i % 3] for i in range(0, 20, 2)}  # items of the first worker only
+    report = as_columns(cs.fuse(table, gold=known))
+    for name in ("accuracy", "accuracy_low", "accuracy_high", "informativeness", "informativeness_high", "chance"):
+        told = [value is not None and not math.isnan(value) for value in report[name]]
+        assert told == [True] + [False] * 5
+    assert set(report["worst_confusion"][1:]) == {""}

@@ -1,0 +1,357 @@
+"""How many labels are right: by the record of real crowds, by known labels, and not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+from scipy.special import expit, logit
+
+import consilience as cs
+from benchmarks import record as making
+from benchmarks.real_crowds import is_present
+from command_line import run
+from consilience.answers.responses import to_long
+from consilience.answers.slips import find_sets
+from consilience.results.comparison import Comparison
+from consilience.results.record import (
+    INDEPENDENT,
+    PAIRS,
+    SPREAD,
+    fit_line,
+    fit_record,
+    judge_by_known,
+    judge_by_record,
+)
+from consilience.simulate import independent
+from effort import rest_robust
+
+LIST = list(PAIRS.values())
+
+
+def slow_range(expected, n_known=0, n_right=0):
+    """The same as the record says, by a fine grid of accuracies and scipy."""
+    accuracy = np.arange(0.5, 200_000) / 200_000
+    x, y = (logit(1 - np.array(each)) for each in zip(*LIST, strict=True))
+    fitted = stats.linregress(x, y)
+    residuals = y - fitted.intercept - fitted.slope * x
+    n, at = len(x), logit(1 - expected)
+    scale = np.sqrt(residuals @ residuals / (n - 2) * (1 + 1 / n + (at - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()))
+    record = stats.t.pdf(logit(1 - accuracy), n - 2, fitted.intercept + fitted.slope * at, scale)
+    alone = stats.norm.pdf(logit(1 - accuracy), at, SPREAD)
+    seen = stats.binom.pmf(n_right, n_known, accuracy) / (accuracy * (1 - accuracy))
+    sums = [np.cumsum(each * seen) for each in (record, (1 - INDEPENDENT) * record + INDEPENDENT * alone)]
+    ends = [np.interp((0.5, 0.05, 0.95), each / each[-1], accuracy) for each in sums]
+    return ends[0][0], ends[0][1], max(ends[0][2], ends[1][2])
+
+
+@pytest.mark.parametrize("known", [(0, 0), (30, 25), (100, 97), (7, 0)])
+@pytest.mark.parametrize("expected", [0.55, 0.884, 0.97])
+def test_the_range_is_that_of_the_equations(expected, known):
+    np.testing.assert_allclose(
+        judge_by_record(expected).given(*known).find_range(), slow_range(expected, *known), atol=2e-3
+    )
+
+
+def test_known_labels_alone_give_an_interval_of_jeffreys():
+    for n_known, n_right in ((10, 10), (30, 25), (200, 3)):
+        ends = stats.beta.ppf((0.5, 0.05, 0.95), n_right + 0.5, n_known - n_right + 0.5)
+        np.testing.assert_allclose(judge_by_known().given(n_known, n_right).find_range(), ends, atol=1e-3)
+
+
+def test_what_more_labels_would_bring_is_a_mean_over_what_they_may_be():
+    densities, rng = judge_by_record(0.9), np.random.default_rng(0)
+    error = rng.choice(np.linspace(-14, 8, 2201), 400, p=densities.likely)
+    widths = [densities.given(30, int(n)).find_range().width for n in rng.binomial(30, 1 - expit(error))]
+    assert densities.expect_width(30) == pytest.approx(np.mean(widths), abs=0.01)
+    assert densities.expect_width(100) < densities.expect_width(30) < densities.find_range().width
+
+
+def test_left_out_one_by_one_the_range_holds():
+    held = {}
+    for name, (expected, true) in PAIRS.items():
+        line = fit_line([each for other, each in PAIRS.items() if other != name])
+        found = judge_by_record(expected, line).find_range()
+        held[name] = found.low <= true <= found.high
+    assert len(PAIRS) == fit_record().n_crowds == 23
+    assert sum(held.values()) >= 21
+    assert sum(held[name] for name in making.CROWDS) >= 7
+
+
+def test_crowds_that_err_independently_are_inside():
+    """Simulated crowds have the accuracy that is expected of them: the upper end reaches it."""
+    for expected in (0.6, 0.8, 0.9, 0.95, 0.98, 0.995):
+        found = judge_by_record(expected).find_range()
+        assert found.low < expected < found.high
+        assert found.low < found.middle < found.high
+
+
+@pytest.mark.parametrize("name", making.CROWDS)
+def test_the_pairs_are_those_of_the_fit(name):
+    if not is_present(name):
+        pytest.skip("the data are not there")
+    assert making.pair(name) == pytest.approx(PAIRS[name], abs=0.003)
+
+
+@pytest.mark.parametrize(("n_draws", "widest"), rest_robust([(2, 0.18), (making.N_DRAWS, 0.17)]))
+def test_with_thirty_known_labels_the_range_holds_and_is_narrow(n_draws, widest):
+    if not all(map(is_present, making.CROWDS)):
+        pytest.skip("the data are not there")
+    draws = [each for name in making.CROWDS for each in making.draw(name, n_draws)]
+    assert np.mean([each.holds for each in draws]) >= 0.88
+    assert np.mean([each.found.width for each in draws]) <= widest
+
+
+@pytest.mark.parametrize("n_labels", [10, 100, 1000])
+def test_the_share_of_few_labels_varies_by_chance(n_labels):
+    """Errors are drawn from the record, and wrong labels by them: nine tenths of the shares are in the range."""
+    rng, line, expected = np.random.default_rng(0), fit_line(list(PAIRS.values())), 0.9
+    x = logit(1 - expected)
+    y = line.start + line.slope * x + line.spread(x) * rng.standard_t(line.n_crowds - 2, 20_000)
+    shares = rng.binomial(n_labels, expit(-y)) / n_labels
+    found = judge_by_record(expected).find_range(n_labels)
+    assert 0.89 <= np.mean((found.low <= shares) & (shares <= found.high)) <= (1.0 if n_labels < 100 else 0.94)
+
+
+# -------------------------------------------------------------------------------------------------------- through fuse
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return independent(400, n_workers=8, n_classes=3, answers_per_item=4, seed=3)
+
+
+def known_of(crowd, n):
+    return dict(zip(crowd.responses.items[:n].tolist(), crowd.truth[:n].tolist(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def alone(crowd):
+    return cs.fuse(crowd.responses)
+
+
+def test_the_headline_is_judged_by_real_crowds(alone):
+    c = alone.comparison_
+    found = judge_by_record(c.expected_accuracy, high=c.expected_accuracy_high).find_range(c.n_items)
+    assert (c.accuracy, c.accuracy_low, c.accuracy_high) == pytest.approx(found)
+    assert c.like_record
+    assert c.withheld == ""
+    ends = f"{c.accuracy_low:.0%} to {c.accuracy_high:.0%}"
+    assert (
+        c.describe_headline() == f"about {c.accuracy:.0%} of these labels are right ({ends}), judging by 23 real crowds"
+    )
+    assert c.describe_more().startswith("30 known labels of items drawn at random would narrow this to a range about ")
+    assert repr(c) == f"<Comparison: {c}>"
+    assert str(c).startswith(c.describe_headline())
+    assert "vote 7" not in str(c)
+
+
+def test_known_labels_narrow_the_range_and_are_right_themselves(crowd, alone):
+    widths = [alone.comparison_.width]
+    for n in (30, 100, 400):
+        fused = cs.fuse(crowd.responses, gold=known_of(crowd, n))
+        c = fused.comparison_
+        assert c.n_known == n == fused.calibration_.n_gold
+        # Those that the model gives if it does not know them: about as many as are right without known labels.
+        right = np.mean(alone.labels_ == crowd.truth)
+        assert c.n_known_right / n == pytest.approx(right, abs=0.12)
+        assert c.share_known == n / 400
+        widths.append(c.width)
+        if n < 400:
+            assert c.describe_basis() == f"judging by 23 real crowds and {n} known labels"
+            assert abs(c.blind_accuracy - alone.expected_accuracy_) < 0.03
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] == 0
+
+
+def test_the_number_is_carried_by_files_updates_and_streams(crowd, tmp_path):
+    known = known_of(crowd, 60)
+    fused = cs.fuse(crowd.responses, gold=known)
+    loaded = cs.load(fused.save(tmp_path / "m.model"))
+    assert loaded.comparison_ == fused.comparison_
+    assert loaded.calibration_ == fused.calibration_
+    item, worker = crowd.responses.items[0].item(), crowd.responses.workers[0].item()
+    loaded.update({"item": [item], "worker": [worker], "label": [crowd.truth[0].item()]}, duplicates="last")
+    assert loaded.comparison_.n_known == 60
+    assert abs(loaded.comparison_.n_known_right - fused.comparison_.n_known_right) <= 2
+    stream = cs.DawidSkene()
+    in_first, counts = crowd.responses.item_of_answer() < 200, []
+    for half, first in ((in_first, 0), (~in_first, 200)):
+        known = dict(zip(range(first, first + 60), crowd.truth[first : first + 60].tolist(), strict=True))
+        stream.partial_fit(to_long(crowd.responses).filter(half), gold=known)
+        counts.append(stream.calibration_)
+    assert [each.n_gold for each in counts] == [60, 120]
+    assert counts[0].n_right < counts[1].n_right <= 120
+
+
+def test_the_number_is_that_of_answers_on_disk(crowd, tmp_path):
+    known, path = known_of(crowd, 60), tmp_path / "answers.parquet"
+    pq.write_table(to_long(crowd.responses), path)
+    stored = cs.fuse(cs.scan_responses(path, store=tmp_path / "stores"), gold=known)
+    fused = cs.fuse(crowd.responses, gold=known)
+    assert stored.comparison_.n_known == 60
+    assert stored.comparison_.n_known_right == fused.comparison_.n_known_right
+    assert stored.comparison_.accuracy == pytest.approx(fused.comparison_.accuracy, abs=0.01)
+
+
+def matrix(n_items, n_workers, seed=0, n_classes=3, share=0.8):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n_items)
+    other = (truth[:, None] + rng.integers(1, n_classes, (n_items, n_workers))) % n_classes
+    return np.where(rng.random((n_items, n_workers)) < share, truth[:, None], other), truth
+
+
+def table(said, names=None):
+    item, worker = np.nonzero(said >= 0)
+    label = said[item, worker]
+    return {"item": item, "worker": worker, "label": label if names is None else np.array(names)[label]}
+
+
+def few():
+    return table(matrix(6, 3)[0])
+
+
+def one_answer_each():
+    said = matrix(400, 1)[0][:, 0]
+    return {"item": np.arange(400), "worker": np.arange(400) % 8, "label": said}
+
+
+def sets():
+    return table(matrix(200, 5)[0], ["a", "b", "a;b"])
+
+
+def noise():
+    return table(np.random.default_rng(0).integers(0, 3, (400, 6)))
+
+
+def functions():
+    """Each says one label or nothing."""
+    rng, said = np.random.default_rng(1), np.full((600, 8), -1)
+    truth = rng.integers(0, 2, 600)
+    for worker in range(8):
+        speaks = rng.random(600) < np.where(truth == worker % 2, 0.5, 0.1)
+        said[speaks, worker] = worker % 2
+    return table(said)
+
+
+def many_classes():
+    return table(matrix(600, 5, n_classes=40)[0])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (few, "there are too few answers"),
+        (one_answer_each, "hardly any item has answers of two workers"),
+        (sets, "some classes are sets of labels, such as 'a;b'"),
+        (noise, "the answers show no signal"),
+        (functions, "workers answer as labelling functions do, and their silence is ignored"),
+    ],
+)
+def test_numbers_that_cannot_be_checked_are_withheld(make, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answers = make()
+    c = cs.fuse(answers).comparison_
+    assert why in c.withheld
+    figures = [
+        c.accuracy,
+        c.accuracy_low,
+        c.accuracy_high,
+        c.expected_accuracy,
+        c.expected_accuracy_low,
+        c.expected_gain,
+    ]
+    assert all(map(math.isnan, figures))
+    assert c.withheld in c.describe_headline()
+    assert c.describe_expected() == c.describe_more() == ""
+    assert not c.has_record
+    rows = zip(*(each.tolist() for each in answers.values()), strict=True)
+    text = "\n".join([",".join(answers), *(",".join(map(str, row)) for row in rows)])
+    (tmp_path / "answers.csv").write_text(text)
+    figures = json.loads(run("fuse", "answers.csv", "--json").stdout)
+    assert figures["mean_confidence"] is None
+    told = figures["comparison"]
+    assert told["accuracy"] is told["expected_accuracy"] is told["expected_gain"] is None
+    assert why in told["withheld"]
+    shown = " ".join(run("fuse", "answers.csv", "--report", "page.html").stdout.split())
+    assert why in shown
+    assert "if workers err independently" not in shown
+    assert "if workers err independently" not in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_known_labels_tell_where_a_check_has_failed():
+    answers, truth = one_answer_each(), matrix(400, 1)[1]
+    c = cs.fuse(answers, gold={n: int(truth[n]) for n in range(40)}).comparison_
+    assert c.withheld == "too few items have answers of two workers"
+    assert c.accuracy_low < 0.8 < c.accuracy_high
+    assert c.describe_basis() == "judging by 40 known labels"
+    assert math.isnan(c.expected_accuracy)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_there_is_no_record_of_other_data_and_models():
+    said, truth = matrix(300, 5)
+    crowds = {
+        "classes": cs.fuse(many_classes()),
+        "sequences": cs.fuse(cs.Responses.from_matrix(said, lengths=[10] * 30)),
+        "power": cs.fuse(table(said), calibration=1.0),
+        "one coin": cs.fuse(table(said), model=cs.DawidSkene(workers="one-coin")),
+    }
+    for name, fused in crowds.items():
+        c = fused.comparison_
+        assert not c.like_record, name
+        assert not c.has_record, name
+        assert math.isnan(c.accuracy), name
+        assert c.describe_headline().endswith("there is no record of such data")
+        assert "if workers err independently" in c.describe_expected()
+    # Known labels of a sequence are right or wrong together.
+    r = cs.Responses.from_matrix(said, lengths=[10] * 30)
+    gold = {(0, n): int(truth[n]) for n in range(10)} | {(1, n): int(truth[10 + n]) for n in range(10)}
+    assert math.isnan(cs.fuse(r, gold=gold).comparison_.accuracy)
+
+
+def test_classes_that_are_sets_are_found():
+    assert find_sets(["a", "b", "c"]) == []
+    assert find_sets(["yes", "no", "yes, no"]) == ["yes, no"]
+    assert find_sets(["no, sure", "yes, sure", "no, unsure", "yes, unsure"]) == []
+    assert find_sets([1, 2, "1;2"]) == []
+
+
+def test_the_figures_of_a_comparison_are_told_with_few_digits():
+    c = Comparison(100, 1, *(0.95, 0.94, 0.96), *(0.9,) * 14, blind_accuracy=0.9, like_record=True)
+    assert c.describe_headline("120 spans").startswith("about 95.0% of these 120 spans are right (94.0% to 96.0%)")
+    assert c.describe_more() == ""
+    assert dataclasses.replace(c, n_known=1).describe_basis() == "judging by 23 real crowds and 1 known label"
+
+
+def test_labels_that_are_kept_are_not_said_to_be_right(alone):
+    assert "If workers err independently, " in alone.undecided(0.8).describe()
+
+
+def test_the_demo_knows_some_labels(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = " ".join(run("demo").stdout.split())
+    assert "judging by 23 real crowds and 100 known labels." in told
+    assert "The fit knows 100 labels." in told
+    figures = json.loads(run("fuse", "demo-answers.csv", "--json").stdout)["comparison"]
+    assert figures["n_known"] == 100
+    assert figures["accuracy_high"] - figures["accuracy_low"] < 0.12
+    run("fuse", "demo-answers.csv", "--ignore-gold", "--save", "m", "-q")
+    run("next", "m", "--at-random", "-n", "30", "-o", "items.csv", "-q")
+    assert "Leave out --questions and --stop." in run("next", "m", "--at-random", "--questions").stderr
+
+
+@pytest.mark.parametrize(("n_items", "offered"), [(12, []), (60, [30]), (160, [30, 100])])
+def test_no_more_known_labels_are_wished_for_than_there_are_items(alone, n_items, offered):
+    c = dataclasses.replace(alone.comparison_, n_items=n_items, n_differ=0)
+    told = c.describe_more()
+    assert ("30 known" in told, "and 100 to" in told) == (30 in offered, 100 in offered)
+    known = dataclasses.replace(c, share_known=1 - 20 / n_items) if n_items > 20 else c
+    assert known.describe_more() == ""
