@@ -42,8 +42,9 @@ ATTENTION = (
 )
 # Expected answers that a mistake must have to be told, and a truth for the rate of a mistake to mean something.
 WORTH_TELLING, ENOUGH_MET = 0.5, 3.0
-# A mistake with a larger share of at least `FEW_ANSWERS` answers about that truth is a habit.
-HABIT = 0.5
+# A mistake is a habit if it has more than half of at least `FEW_ANSWERS` answers about that truth, and by so many standard
+# errors that chance alone would seldom (in one case of ten) bring it there.
+HABIT, BEYOND_CHANCE = 0.5, 1.28
 # Columns that take the labels for the truth, and remarks that do not.
 JUDGED, COUNTED = ("accuracy", "informativeness", *raters.FIGURES), (FEW, ONE_LABEL_ONLY)
 # So many entries of a table of workers are worked on at a time.
@@ -68,7 +69,8 @@ class Mistake(NamedTuple):
 
     def describe_habit(self) -> str:
         """Return a remark if the worker mostly makes this mistake."""
-        is_habit = self.share > HABIT and self.n_met >= FEW_ANSWERS
+        error = (HABIT * (1 - HABIT) / self.n_met) ** 0.5
+        is_habit = self.n_met >= FEW_ANSWERS and self.share > HABIT + BEYOND_CHANCE * error
         return f"{MOSTLY_CALLS} {self.truth} {self.answer} ({self.share:.0%})" if is_habit else ""
 
 
