@@ -42,8 +42,8 @@ ATTENTION = (
 )
 # Expected answers that a mistake must have to be told, and a truth for the rate of a mistake to mean something.
 WORTH_TELLING, ENOUGH_MET = 0.5, 3.0
-# A mistake is a habit if it has more than half of at least `FEW_ANSWERS` answers about that truth, and by so many standard
-# errors that chance alone would seldom (in one case of ten) bring it there.
+# A mistake is a habit if its share of at least `FEW_ANSWERS` answers about that truth lies above one half, and by so
+# many standard errors that chance alone brings it there in one case of ten.
 HABIT, BEYOND_CHANCE = 0.5, 1.28
 # Columns that take the labels for the truth, and remarks that do not.
 JUDGED, COUNTED = ("accuracy", "informativeness", *raters.FIGURES), (FEW, ONE_LABEL_ONLY)
