@@ -118,8 +118,7 @@ def print_crowd(screen: Screen, crowd: Crowd, fused: FittedModel) -> None:
         Column("who", 20),
         Column("true", number=True),
         Column("found", number=True),
-        Column("worst confusion", 20),
-        Column("remarks", 14),
+        Column("remarks", 36),
     ]
     screen.title("Accuracy of workers: the true one, and the one found without the truth")
     screen.table(columns, pick_workers(records, crowd.kinds, true))
@@ -135,7 +134,7 @@ def pick_workers(records: list[Record], kinds: dict[str, str], true: dict[str, f
         worker, kind = record["worker"], kinds[record["worker"]]
         if sum(row[1] == kind for row in rows) < 2:
             figures = format_number(true[worker]), format_number(record["accuracy"])
-            rows.append((worker, kind, *figures, record["worst_confusion"], record["remarks"]))
+            rows.append((worker, kind, *figures, record["remarks"]))
     return rows
 
 
