@@ -27,7 +27,9 @@ def available_memory() -> float:
     This is the memory of the machine, or less where a control group (as of a container) or the shell's ``ulimit`` sets
     a limit. What is in use already, by this process or others, does not count.
     """
-    return min((*_physical_memory(), *_cgroup_limits(), *_process_limits()), default=float("inf"))
+    return min(
+        (*_physical_memory(), *_cgroup_limits(), *_process_limits("RLIMIT_AS", "RLIMIT_DATA")), default=float("inf")
+    )
 
 
 def require_memory(n_bytes: float, problem: str, *remedies: str | Sentence, keyword: str | None = None) -> None:
@@ -49,6 +51,14 @@ def require_memory(n_bytes: float, problem: str, *remedies: str | Sentence, keyw
             *remedies,
             keyword=keyword,
         )
+
+
+def address_space() -> float:
+    """Return how many bytes of addresses this process may have (``ulimit -v``); infinity where there is no limit.
+
+    Programs reserve more addresses than they use memory: what fits in the memory may not fit here.
+    """
+    return min(_process_limits("RLIMIT_AS"), default=float("inf"))
 
 
 def release_unused() -> None:
@@ -95,12 +105,12 @@ def _physical_memory() -> Iterator[int]:
             yield size
 
 
-def _process_limits() -> Iterator[int]:
+def _process_limits(*names: str) -> Iterator[int]:
     with suppress(ImportError):  # only Unix has it
         import resource
 
-        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-            limit, _ = resource.getrlimit(kind)
+        for name in names:
+            limit, _ = resource.getrlimit(getattr(resource, name))
             if limit != resource.RLIM_INFINITY:
                 yield limit
 

@@ -191,10 +191,11 @@ class Command(click.Command):
         except KeyboardInterrupt as stop:
             _leave(ctx, *tell_signal(stop), debug)
         except ConsilienceError as error:
-            _leave(ctx, BAD_INPUT, f"Error: {error.say(spell)}", debug)
+            _leave(ctx, BAD_INPUT, f"Error: {_add_notes(error.say(spell), error)}", debug)
         except Exception as error:
+            problem = _add_notes(f"{type(error).__name__}: {str(error).rstrip('.')}.", error)
             remedy = "" if debug else " Run again with --debug for the traceback."
-            _leave(ctx, FAILURE, f"Failure: {type(error).__name__}: {str(error).rstrip('.')}.{remedy}", debug)
+            _leave(ctx, FAILURE, f"Failure: {problem}{remedy}", debug)
 
 
 def declare(
@@ -272,6 +273,11 @@ def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn
     with suppress(OSError):  # there may be nobody left to tell, after a hangup
         print(*map(_to_line, lines), sep="\n", file=sys.stderr, flush=True)
     ctx.exit(code)
+
+
+def _add_notes(problem: str, error: Exception) -> str:
+    """Return what is wrong, and what was noted on the way."""
+    return " ".join((problem, *getattr(error, "__notes__", ())))
 
 
 def _to_line(text: str) -> str:

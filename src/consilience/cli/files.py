@@ -16,7 +16,7 @@ from typing import Any
 from .. import formats as register
 from ..answers import DIALECTS, LONG
 from ..answers.responses import LAYOUTS
-from ..errors import InputError, count_shown
+from ..errors import InputError, count_shown, join_names
 from ..evaluation.labels import Evaluation, SpanEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
 from ..evaluation.spans import SpansEvaluation
@@ -292,19 +292,38 @@ def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], in
                 raise InputError(f"Writing {path!r} would change the input {source!r}.", "Write to another place.")
 
 
-def write_together(outputs: Mapping[str, tuple[str | None, Callable[[str], object]]]) -> dict[str, str]:
-    """Write files, all or none; return what is where.
+# The path of an output, None if it is not wanted, and what writes it there.
+Output = tuple[str | None, Callable[[str], object]]
+
+
+def write_together(results: Mapping[str, Output], page: Output | None = None) -> dict[str, str]:
+    """Write results, all or none, then the report on them; return what is where.
+
+    A report takes more time and memory than results do, and draws with foreign code. Whatever happens to it, results
+    are there; the error that it ends with says so.
 
     Parameters
     ----------
-    outputs : mapping
-        For each kind of output its path, None if it is not wanted, and what writes it there.
+    results : mapping
+        The output of each kind.
+    page : Output, optional
+        The report.
     """
     with replace_together():
-        for path, write in outputs.values():
+        for path, write in results.values():
             if path is not None:
                 write(path)
-    return {kind: path for kind, (path, _) in outputs.items() if path is not None}
+    files = {kind: path for kind, (path, _) in results.items() if path is not None}
+    target, write = page or (None, str)
+    if target is None:
+        return files
+    try:
+        write(target)
+    except Exception as error:
+        if files:
+            error.add_note(f"Only the report is missing: {join_names(files.values())} had been written before.")
+        raise
+    return {**files, "report": target}
 
 
 def _is_read_from(real: str, source: str) -> bool:

@@ -245,23 +245,23 @@ def write_files(
     options: Options, model: FittedModel, workers: pa.Table, kind: str, write_result: Callable[[str], object]
 ) -> dict[str, str]:
     """Write the files asked for; return what is where."""
+    content = None if options.content is None else read_content(options, model.responses_)
     guided = cast(LatentModel, model)  # if this table is asked for: other models take no features
     return write_together(
         {
             kind: (options.output, write_result),
             "workers": (options.workers_report, partial(write_table, workers)),
             "disagreements": (options.disagreements, lambda path: write_table(guided.disagreements(), path)),
-            "report": (options.report, lambda path: write_report(options, model, path)),
             "model": (options.save, partial(model.save, answers=not options.no_answers)),
-        }
+        },
+        (options.report, lambda path: write_report(options, model, path, content)),
     )
 
 
-def write_report(options: Options, model: FittedModel, path: str) -> None:
-    """Write the report, with the content of the items if its column is named."""
+def write_report(options: Options, model: FittedModel, path: str, content: object) -> None:
+    """Write the report, with the content of the items."""
     from ..reporting.page import write_page  # which loads templates
 
-    content = None if options.content is None else read_content(options, model.responses_)
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
     given = split_arguments("fuse", options.gold, options.source)
     given = given._replace(keeps=bool(options.gold) and model.fusion_.task.cut_by_known)

@@ -109,9 +109,9 @@ def update(
                 "labels": (output, lambda path: write_table(shown.to_frame(), path)),
                 "changes": (changes, partial(write_table, changed)),
                 "workers": (workers_report, lambda path: write_table(tabulate_workers(shown), path)),
-                "report": (report, write_report),
                 "model": (save or model, save_model),
-            }
+            },
+            (report, write_report),
         )
     tell(
         lambda: describe(shown, before, changed, source or model, files, time.perf_counter() - started),

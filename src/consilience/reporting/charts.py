@@ -1,4 +1,4 @@
-"""Charts as inline SVG, drawn by Vega-Lite through vl-convert. No other file imports that.
+"""Charts as inline SVG, drawn by Vega-Lite through vl-convert, in a process of its own (see `converter`).
 
 A chart is a Vega-Lite specification with the data in it. `Chart.spec` is the whole of it, with colours of its own, so
 Altair and any editor of Vega-Lite can open it. In the page, colours are CSS variables, which vl-convert passes on as
@@ -11,6 +11,7 @@ it does not know, such as CSS variables.
 
 from __future__ import annotations
 
+import base64
 import copy
 import math
 import os
@@ -20,19 +21,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_truth, to_path
-from ..errors import MissingDependencyError, parameter_error
+from ..errors import EngineError, parameter_error
 from ..formats.writing import replace_file
 from ..kernels import Floats
+from .converter import CONVERTER, Drawn
 
 # Colours, by what they mean.
 INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "var(--accent)", "var(--other)"
@@ -124,8 +124,8 @@ class Chart:
 
     @cached_property
     def svg(self) -> str:
-        """The picture."""
-        return draw(self.figure, self.alt)
+        """The picture. If it cannot be drawn, that is an error."""
+        return draw_all([self]).check()[0]
 
     @property
     def spec(self) -> Spec:
@@ -139,7 +139,18 @@ class Chart:
 
     def _repr_html_(self) -> str:
         title = f'<figcaption style="font-weight:600;margin-bottom:.4em">{escape(self.title)}</figcaption>'
-        return f'<figure style="margin:.4em 0;color:inherit;{_NOTEBOOK}">{title}{self.svg}</figure>'
+        try:
+            shown = self.svg
+        except EngineError as error:
+            shown = f"<p>{escape(str(error))}</p>{self._write_table()}"
+        return f'<figure style="margin:.4em 0;color:inherit;{_NOTEBOOK}">{title}{shown}</figure>'
+
+    def _write_table(self) -> str:
+        head, *body = (
+            "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in row)
+            for tag, row in [("th", self.columns), *(("td", row) for row in self.rows)]
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody><tr>{'</tr><tr>'.join(body)}</tr></tbody></table>"
 
     def save(self, path: str | os.PathLike[str], *, dark: bool = False) -> Path:
         """Write the chart to a file, without its title.
@@ -156,7 +167,10 @@ class Chart:
         if target.suffix.lower() not in (".svg", ".png"):
             raise parameter_error("path", "save", "a file that ends in .svg or .png", str(target))
         svg = colour(self.svg, DARK if dark else LIGHT)
-        content = svg.encode() if target.suffix.lower() == ".svg" else import_converter().svg_to_png(svg, scale=2)
+        if target.suffix.lower() == ".svg":
+            content = svg.encode()
+        else:
+            content = base64.b64decode(CONVERTER.draw([{"svg": svg, "scale": 2}]).check()[0])
         with replace_file(target) as temporary:
             temporary.write_bytes(content)
         return target
@@ -207,9 +221,14 @@ def to_colours(part: Any, palette: Mapping[str, str]) -> Any:
     return palette.get(part, part) if isinstance(part, str) else part
 
 
-def draw(figure: Spec, alt: str) -> str:
-    """Return a figure as SVG, with a text for those who cannot see it."""
-    svg = import_converter().vegalite_to_svg(complete(figure))
+def draw_all(charts: Sequence[Chart]) -> Drawn:
+    """Return the pictures of charts, as SVG, each with a text for those who cannot see it."""
+    drawn = CONVERTER.draw([{"figure": complete(chart.figure)} for chart in charts])
+    texts = [None if svg is None else _finish(svg, chart.alt) for svg, chart in zip(drawn.texts, charts, strict=True)]
+    return drawn._replace(texts=texts)
+
+
+def _finish(svg: str, alt: str) -> str:
     svg = re.sub(r"<defs>.*?</defs>", "", svg)  # clips, whose numbers differ from picture to picture
     svg = re.sub(r"<[^>]*>", lambda tag: _tidy(tag[0]), svg)
     size = re.search(r'width="([\d.]+)" height="([\d.]+)" viewBox="([\d. ]+)"', svg)
@@ -225,22 +244,6 @@ def _tidy(tag: str) -> str:
         return ""
     tag = re.sub(r' (class|role|aria-[a-z]+|pointer-events|clip-path)="[^"]*"', "", tag)
     return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
-
-
-def import_converter() -> ModuleType:
-    """Return vl-convert, or raise the error that it is not installed."""
-    return import_extra("vl_convert", "vl-convert-python")
-
-
-def import_extra(module: str, package: str) -> ModuleType:
-    """Return a module that reports need, or raise the error that its package is not installed."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"Reports need {package}, which is not installed.",
-            "Install it: pip install 'consilience[report]'",
-        ) from error
 
 
 def widen(names: Sequence[str], most: int) -> int:

@@ -11,17 +11,23 @@ import base64
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from copy import copy
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 from ..arguments import to_path
 from ..checks.register import list_findings
-from ..errors import ParameterError, parameter_error
+from ..errors import ParameterError, parameter_error, warn
 from ..formats.writing import replace_file
 from ..models.base import Model
+from ..results.findings import Finding
 from ..results.parts import view_sample
 from . import CHARTS, SECTIONS
-from .charts import Chart, Plain, import_converter, import_extra
+from .charts import Chart, Plain, draw_all
+from .converter import CONVERTER, find_converter, not_installed
 from .overview import describe_all
 from .subject import Command, Subject, find_content, show_by_task, spell
 
@@ -100,7 +106,7 @@ def chart(model: Model, name: str = "workers") -> Chart:
     """
     if not isinstance(name, str) or name not in CHARTS:
         raise parameter_error("name", "chart", f"one of {', '.join(map(repr, CHARTS))}", name)
-    import_converter()
+    find_converter()
     found = CHARTS[name].draw(gather(model))
     if found is None:
         raise ParameterError(f"This model has no chart {name!r}: {CHARTS[name].lack}.", keyword="name")
@@ -128,6 +134,7 @@ def write_page(
     command : Command, optional
         The command that fused the answers: the page says how to repeat it with new labels.
     """
+    check_installed()
     page = make_page(gather(model, content, folder, command), title)
     with replace_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
@@ -136,8 +143,8 @@ def write_page(
 
 def check_installed() -> None:
     """Raise the error that a report would meet if what it needs is not installed."""
-    import_extra("jinja2", "jinja2")
-    import_converter()
+    import_templates()
+    find_converter()
 
 
 def gather(model: object, content: object = None, folder: str = "", command: Command | None = None) -> Subject:
@@ -165,12 +172,19 @@ def gather(model: object, content: object = None, folder: str = "", command: Com
 
 
 def make_page(subject: Subject, title: str) -> str:
-    """Return the page as HTML."""
+    """Return the page as HTML; warn of charts that could not be drawn, for which it has the tables."""
+    CONVERTER.start()
     views = {name: section.describe(subject) for name, section in SECTIONS.items()}
     views = {name: view for name, view in views.items() if view is not None}
     data = dict[str, object]()
     for view in views.values():
         data |= getattr(view, "script", {})
+    charts = [chart for view in views.values() for chart in list_charts(view)]
+    drawn = draw_all(charts)
+    missing = drawn.find_missing()
+    if missing is not None:
+        warn(missing.warning())
+        views["attention"] = [*cast(list[Finding], views["attention"]), missing]
     templates = {name: "plain" if isinstance(view, Plain) else name for name, view in views.items()}
     return render(
         title=spell(title),
@@ -179,12 +193,29 @@ def make_page(subject: Subject, title: str) -> str:
         views=views,
         templates=templates,
         data=to_json(data),
+        pictures={id(chart): svg for chart, svg in zip(charts, drawn.texts, strict=True)},
     )
 
 
-def render(**context: object) -> str:
-    """Return the page, filled with what its template names."""
-    jinja2 = import_extra("jinja2", "jinja2")
+def list_charts(view: object) -> list[Chart]:
+    """Return the charts in what a section shows."""
+    if isinstance(view, Chart):
+        return [view]
+    return [chart for part in view for chart in list_charts(part)] if isinstance(view, tuple | list) else []
+
+
+def import_templates() -> ModuleType:
+    """Return jinja2, or raise the error that it is not installed."""
+    try:
+        return import_module("jinja2")
+    except ImportError as error:
+        raise not_installed("jinja2") from error
+
+
+def render(pictures: Mapping[int, str | None] | None = None, **context: object) -> str:
+    """Return the page, filled with what its template names; `pictures` are those of the charts, by their identity."""
+    drawn = pictures or {}
+    jinja2 = import_templates()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -192,7 +223,7 @@ def render(**context: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(percent=to_percent, sure=to_confidence, whole=to_whole)
+    environment.filters.update(percent=to_percent, sure=to_confidence, whole=to_whole, picture=lambda it: drawn[id(it)])
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     policy = (
         f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; img-src data:; "
