@@ -12,13 +12,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .models.register import MODELS
+from .models.register import MODELS, RANKINGS
 from .version import __version__
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {
     "Responses": "answers.responses",
     "Graph": "answers.graph",
+    "Comparisons": "answers.comparisons",
     "Spans": "tasks.spans",
     "Masks": "tasks.masks",
     "read_responses": "formats.sources",
@@ -28,8 +29,9 @@ _HOMES = {
     "write_labels": "formats.targets",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
-    **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
+    **{entry.class_name: f"models.{entry.module}" for entry in (*MODELS.values(), *RANKINGS.values())},
     "fuse": "api",
+    "rank": "api",
     "held_out_score": "api",
     "evaluate": "evaluation.labels",
     "load": "api",
@@ -45,11 +47,13 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import metrics as metrics
     from . import simulate as simulate
+    from .answers.comparisons import Comparisons as Comparisons
     from .answers.graph import Graph as Graph
     from .answers.responses import Responses as Responses
     from .api import fuse as fuse
     from .api import held_out_score as held_out_score
     from .api import load as load
+    from .api import rank as rank
     from .evaluation.labels import evaluate as evaluate
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     from .formats.sources import read_spans as read_spans
     from .formats.targets import write_labels as write_labels
     from .formats.targets import write_spans as write_spans
+    from .models.bradley_terry import BradleyTerry as BradleyTerry
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
     from .models.majority_vote import MajorityVote as MajorityVote

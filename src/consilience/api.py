@@ -44,6 +44,7 @@ from .inference.recipes import refuse_disk
 from .inference.sources import InMemory
 from .inference.workers.ordinal import OrdinalWorkers
 from .models.base import Model, as_responses, open_answers
+from .models.bradley_terry import BradleyTerry, check_settings, open_comparisons
 from .models.dawid_skene import DawidSkene
 from .models.fitted import FittedModel
 from .models.markov_field import MarkovField
@@ -393,7 +394,67 @@ def open_gold(gold: Any, columns: Mapping[str, str | None] | None) -> Any:
     return [replace(each, preferred=columns) if isinstance(each, Table) else each for each in tables]
 
 
-def load(path: str | os.PathLike[str]) -> FittedModel:
+def rank(
+    comparisons: Any,
+    left: str | None = None,
+    right: str | None = None,
+    winner: str | None = None,
+    worker: str | None = None,
+    item: str | None = None,
+    group: str | None = None,
+    weight: str | None = None,
+    gold: Any = None,
+    *,
+    order: str | None = None,
+    candidate: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
+    **parameters: Any,
+) -> BradleyTerry:
+    """Rank candidates by verdicts on pairs, and weigh the judges who gave them.
+
+    Parameters
+    ----------
+    comparisons : table, path or Comparisons
+        One row per verdict: two candidates, and which of them won. Or one row per judge, item and candidate, with a
+        score or a rank.
+    left, right, winner, worker, item, group, weight, order, candidate, score, rank : str, optional
+        Names of columns; see `Comparisons.from_frame`.
+    gold : table, path or dict, optional
+        Known verdicts: a table with columns left, right and winner, or {(left, right): winner}.
+    **parameters
+        Parameters of `BradleyTerry`.
+
+    Returns
+    -------
+    BradleyTerry
+        Fitted, with `ranking_` and `judge_report`.
+
+    Warns
+    -----
+    DataWarning
+        When some candidates were never compared with the rest, or all verdicts are ties; when judges prefer the worse
+        candidate, or rows are repeated.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> verdicts = {"left": list("aabbcc"), "right": list("bccaab"), "winner": list("aacaab")}
+    >>> cs.rank(verdicts).ranking_["candidate"].to_pylist()
+    ['a', 'b', 'c']
+    """
+    model = BradleyTerry().set_params(**parameters)
+    roles = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
+    roles |= {"weight": weight, "order": order, "candidate": candidate, "score": score, "rank": rank}
+    data = open_comparisons(comparisons, **{role: name for role, name in roles.items() if name is not None})
+    model.fit(data, gold=gold)
+    for finding in model.findings_:
+        if finding.category is not None:
+            warn(finding.warning())
+    return model
+
+
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that `Model.save` wrote.
 
     Parameters
@@ -403,7 +464,7 @@ def load(path: str | os.PathLike[str]) -> FittedModel:
 
     Returns
     -------
-    Model
+    Model or BradleyTerry
         Fitted, with its results and parameters, except for a `callback`, a model given as `start`, and a `classifier`.
         The default classifier is there, and so are the answers (`responses_`), unless they were left out.
 
@@ -417,6 +478,11 @@ def load(path: str | os.PathLike[str]) -> FittedModel:
     array(['x', 'y'], dtype=object)
     """
     with open_saved(to_path("path", "load", path)) as saved:
+        if saved.model == BradleyTerry.__name__:
+            compare_names("parameter", BradleyTerry.defaults(), saved.parameters)
+            ranking = BradleyTerry().set_params(**saved.parameters)
+            check_settings(saved.parameters)
+            return ranking.adopt(saved.read_ranking())
         model = make_model(saved, os.fspath(path))
         recipe = model.recipe()
         recipe.check()

@@ -32,6 +32,15 @@ ALIASES = {
     "text": ("text", "content"),
     # In a table of answers, beside them.
     "gold": ("gold", "truth"),
+    # In a table of comparisons.
+    "left": ("left", "model_a", "candidate_a", "option_a", "response_a", "system_a"),
+    "right": ("right", "model_b", "candidate_b", "option_b", "response_b", "system_b"),
+    "winner": ("winner", "preference", "preferred", "verdict", "label", "answer", "choice", "result"),
+    "group": ("group", "family"),
+    # In a table of scores or ranks of candidates.
+    "candidate": ("candidate", "model", "system", "option", "variant"),
+    "score": ("score", "rating", "grade", "points"),
+    "rank": ("rank", "place"),
 }
 # What a table of spans says of each.
 SPAN_ROLES = ("document", "start", "end", "type")
@@ -70,7 +79,9 @@ _GOLD = (
     ),
 )
 OTHER_ALIASES = {"item": _ITEMS, "worker": _WORKERS, "label": _LABELS, "known label": (*_GOLD, *_LABELS), "gold": _GOLD}
-_ALL_ALIASES = {alias for aliases in ALIASES.values() for alias in aliases}
+# Roles of other tables than those of answers, whose names say nothing about answers.
+_APART = ("left", "right", "winner", "group", "candidate", "score", "rank")
+_ALL_ALIASES = {alias for role, aliases in ALIASES.items() if role not in _APART for alias in aliases}
 # Longer names are compared by their beginning.
 LONGEST_NAME = 100
 _WIDE = Sentence("If each worker has a column of their own, use {format}.", format="wide")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
@@ -15,7 +14,7 @@ from ..answers.columns import Values
 from ..answers.frames import build_frame
 from ..answers.responses import Responses
 from ..arguments import check_truth
-from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing, shorten
+from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing
 from ..formats.sources import COLUMNS, open_source, read_source
 from ..inference.recipes import Recipe
 from ..inference.starts import Fitted
@@ -28,6 +27,7 @@ from ..results.source_kinds import check_kind
 from ..storage.answers import StoredResponses
 from ..tasks import find_task, need_task
 from ..tasks.base import Posed
+from .parameters import Estimator
 
 Value = TypeVar("Value")
 _PROBABILITIES = "The class probabilities are in posterior_; predict_proba(responses) gives those of other items."
@@ -72,7 +72,7 @@ class NoBatches:
         )
 
 
-class Model(Fitted):
+class Model(Estimator, Fitted):
     """Base of all models: scikit-learn's conventions without scikit-learn.
 
     Parameters are keyword arguments, stored as given and checked when `fit` is called; what was learned is in
@@ -314,49 +314,9 @@ class Model(Fitted):
         """
         return self._apply(responses, graph, gold, engine).score()
 
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """Return the parameters of the model with their defaults."""
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-
-    def _store(self, given: Mapping[str, Any]) -> None:
-        """Keep the parameters as they are given."""
-        for name in self.defaults():
-            setattr(self, name, given[name])
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 (scikit-learn's signature)
-        """Return the parameters."""
-        return {name: getattr(self, name) for name in self.defaults()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters; return the model itself."""
-        known = self.defaults()
-        for name, value in parameters.items():
-            if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {listing(known, 20)}.")
-            setattr(self, name, value)
-        return self
-
-    def fresh(self, **parameters: Any) -> Self:
-        """Return an unfitted copy with the same parameters, except for those given."""
-        return type(self)(**{**self.get_params(), **parameters})
-
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there is a result."""
         return self.is_fitted
-
-    def __sklearn_clone__(self) -> Self:
-        """Return what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""
-        return self.fresh()
-
-    def describe_call(self) -> str:
-        """Return how the model is made: its name, and the parameters that are not the default."""
-        defaults = self.defaults()
-        changed = [
-            f"{name}={_brief(value)}" for name, value in self.get_params().items() if not _same(value, defaults[name])
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
 
     if not TYPE_CHECKING:  # to which every attribute would exist
 
@@ -400,17 +360,6 @@ def need_graph_check(found: Fusion) -> GraphCheck:
             Sentence("Use {fuse}.", fuse=Python("consilience.fuse")),
         )
     return found.graph_check
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return f"<array {'x'.join(map(str, value.shape))}>"
-    return f"<{type(value).__name__}>" if isinstance(value, Model) else shorten(value, 200)
-
-
-def _same(value: object, default: object) -> bool:
-    # By their text, for a tuple may hold arrays, which have no one answer to ==.
-    return value is default or (type(value) is type(default) and repr(value) == repr(default))
 
 
 def open_answers(source: object, **columns: Any) -> Any:

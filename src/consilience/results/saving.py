@@ -46,6 +46,7 @@ from .archive import Archive, open_archive, write_archive
 from .calibration import check_confidence
 from .fusion import Fusion, Labels, Later, NoLabels
 from .kept_answers import Kept
+from .ranking import Ranking
 
 Parameters: TypeAlias = Mapping[str, object]
 Part = TypeVar("Part")
@@ -90,6 +91,14 @@ def save_fusion(
     return write_archive(path, header, into.arrays, into.columns)
 
 
+def save_ranking(found: Ranking, model: str, parameters: Parameters, path: str | os.PathLike[str]) -> Path:
+    """Write a ranking and the parameters of its model to one file."""
+    into = Contents({}, {})
+    kept = {name: None if name == "callback" else value for name, value in parameters.items()}
+    header = {"model": model, "parameters": kept, "fusion": pack(found, "", into), "given": {}}
+    return write_archive(path, header, into.arrays, into.columns)
+
+
 @dataclass(frozen=True)
 class SavedFusion:
     """A file with a result, which is being read.
@@ -117,6 +126,13 @@ class SavedFusion:
         if fusion.calibrated is not None and past is not None:
             fusion = replace(fusion, calibrated=fusion.calibrated._replace(evidence=past.evidence))
         return replace(fusion, given=kept.unpack(fusion, recipe.takes_graph))
+
+    def read_ranking(self) -> Ranking:
+        """Return the ranking in the file, if it can be one."""
+        compare_names("entry of what was given", (), self.archive.header["given"])
+        found = Reader(self.archive, {}, None, {}).read_part(Ranking, self.archive.header["fusion"], "")
+        self.archive.check_all_was_read()
+        return found
 
 
 @contextmanager
@@ -234,7 +250,7 @@ class Reader:
 
     archive: Archive
     sizes: dict[str, int]
-    recipe: Recipe
+    recipe: Recipe | None  # None for a result that no recipe has part in
     known: dict[str, object]  # what was read, by path
 
     def read_part(self, part: type[Part], entries: object, path: str) -> Part:
@@ -275,6 +291,7 @@ class Reader:
         if origin in (*_LISTS, *_DICTS, *_SCALARS):
             return self.read_plain(kind, mark, entry, path)
         if kind in (StructureParameters, Summary):
+            assert self.recipe is not None
             if kind is Summary:
                 summary = self.recipe.summary_type
                 return summary.from_state(self.read_arrays(entry, path, summary.specs()), log_normaliser=0.0)

@@ -2,13 +2,14 @@
 
 `independent`, `sequences` and `network` share the workers' part and differ in how the truth is drawn. The defaults are
 the generators of the paper: confusion matrices drawn uniformly from the simplex, of which floor(M / 2) + 1 (for
-networks all) have the largest entry of each row on the diagonal. `ratings` draws raters on a
-scale. `spans` makes texts in which workers mark entities. `campaign` buys the answers of a crowd in rounds.
+networks all) have the largest entry of each row on the diagonal. `ratings` draws raters on a scale, and `comparisons`
+judges of pairs. `spans` makes texts in which workers mark entities. `campaign` buys the answers of a crowd in rounds.
 """
 
 from __future__ import annotations
 
 from .campaigns import campaign
+from .comparisons import ComparisonSimulation, comparisons
 from .crowds import Oracle, Simulation, TrueParameters, independent, network, ratings, sequences
 from .span_projects import SpanSimulation, spans
 
@@ -18,9 +19,11 @@ __all__ = [
     "network",
     "ratings",
     "spans",
+    "comparisons",
     "campaign",
     "Simulation",
     "SpanSimulation",
+    "ComparisonSimulation",
     "TrueParameters",
     "Oracle",
 ]

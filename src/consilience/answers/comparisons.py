@@ -1,0 +1,163 @@
+"""Comparisons: who preferred which of two candidates, checked once and held as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import Floats
+from .columns import Codes, Values
+from .frames import open_frame
+
+# What a verdict can be.
+LEFT, RIGHT, TIE = 0, 1, 2
+VERDICTS = ("left", "right", "tie")
+# What columns of a table of comparisons can be, and of one of scores or ranks.
+COMPARISON_ROLES = ("left", "right", "winner", "worker", "item", "group", "weight", "order")
+SCORE_ROLES = ("candidate", "score", "rank")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons:
+    """Verdicts of judges on pairs of candidates.
+
+    Build one with `from_frame`; `consilience.rank` takes tables and files as they are.
+
+    Attributes
+    ----------
+    candidates : ndarray
+        Ids of the candidates, sorted.
+    workers : ndarray
+        Ids of the judges, sorted. Where no column names them, all verdicts are those of one judge, called "".
+    left, right, worker : int32 array
+        Which two were compared, and by whom, as indices.
+    verdict : int8 array
+        0 if the left one was preferred, 1 for the right one, 2 for a tie.
+    item : int32 array or None
+        What each comparison is about, such as a prompt.
+    group : int32 array or None
+        The family of judges that the judge belongs to, as an index into `groups`.
+    groups : ndarray
+        Ids of the families.
+    weight : float64 array or None
+        How many verdicts a row stands for.
+    order : float64 array or None
+        When each verdict was given; NaN where it is not known.
+    has_positions : bool
+        Whether left and right mean anything; not if verdicts follow from scores or ranks.
+    columns : dict
+        The column of the table that played each role.
+    backend : str
+        The frame library that the table came in.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> cs.Comparisons.from_frame({"left": ["a", "b"], "right": ["b", "c"], "winner": ["left", "tie"]})
+    Comparisons(2 verdicts on 3 candidates by 1 judge)
+    """
+
+    left: Codes
+    right: Codes
+    verdict: NDArray[np.int8]
+    worker: Codes
+    candidates: Values
+    workers: Values
+    item: Codes | None = None
+    group: Codes | None = None
+    groups: Values = field(default_factory=lambda: np.empty(0, object))
+    weight: Floats | None = None
+    order: Floats | None = None
+    has_positions: bool = True
+    columns: Mapping[str, str] = field(default_factory=dict)
+    backend: str = "pyarrow"
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        left: str | None = None,
+        right: str | None = None,
+        winner: str | None = None,
+        worker: str | None = None,
+        item: str | None = None,
+        group: str | None = None,
+        weight: str | None = None,
+        order: str | None = None,
+        candidate: str | None = None,
+        score: str | None = None,
+        rank: str | None = None,
+    ) -> Comparisons:
+        """Read comparisons from a table, which has one row per verdict; or per score.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or dict of columns
+            Any table narwhals knows will do.
+        left, right, winner : str, optional
+            Column names. By default left and right, or model_a and model_b, and similar pairs; winner, label, verdict
+            and similar names. A winner is the id of one of the two candidates, or a word for its place: left, right
+            and tie; A, B and tie; model_a, model_b, tie and "tie (bothbad)"; 1, 2 and 0; >, < and =.
+        worker, item : str, optional
+            Columns of judges, and of what the candidates are compared on, such as prompts. By default they are found
+            by the names that `Responses.from_frame` looks for. Both may be missing.
+        group : str, optional
+            Column of families of judges, such as the language model behind several prompts.
+        weight : str, optional
+            Column of how many verdicts a row stands for: any number above 0.
+        order : str, optional
+            Column of when a verdict was given: numbers or times.
+        candidate, score, rank : str, optional
+            Columns of a table with one row for each judge, item and candidate. Higher scores are better, and so are
+            lower ranks. All candidates that one judge saw for one item are compared with each other; the k (k - 1) / 2
+            verdicts on k candidates count for k - 1. Such a table is recognised by a column candidate, model or system
+            where there are no left and right.
+
+        Returns
+        -------
+        Comparisons
+        """
+        from .verdict_tables import read_comparisons
+
+        names = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
+        others = {"weight": weight, "order": order, "candidate": candidate, "score": score, "rank": rank}
+        return cls(**read_comparisons(open_frame(frame), {**names, **others}))
+
+    @property
+    def n_comparisons(self) -> int:
+        """Number of verdicts."""
+        return len(self.verdict)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return len(self.candidates)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of judges."""
+        return len(self.workers)
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether it is known who gave which verdict."""
+        return "worker" in self.columns
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, 0 if they are not known."""
+        return 0 if self.item is None or not len(self.item) else int(self.item.max()) + 1
+
+    @property
+    def weights(self) -> Floats:
+        """How many verdicts each row stands for."""
+        return np.ones(self.n_comparisons) if self.weight is None else self.weight
+
+    def __repr__(self) -> str:
+        judges = f"{self.n_workers:,} judge{'' if self.n_workers == 1 else 's'}"
+        items = f" on {self.n_items:,} item{'' if self.n_items == 1 else 's'}" if self.n_items else ""
+        verdicts = f"{self.n_comparisons:,} verdict{'' if self.n_comparisons == 1 else 's'}"
+        return f"Comparisons({verdicts} on {self.n_candidates:,} candidates by {judges}{items})"

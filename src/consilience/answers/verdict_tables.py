@@ -1,0 +1,291 @@
+"""Tables of comparisons: columns found, candidates and judges encoded, and verdicts in any of the usual words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, ParameterError, Sentence, listing, plural, shorten
+from ..kernels import Floats, Integers
+from ..memory import release_unused
+from .columns import Codes, Values, to_column, to_values
+from .comparisons import LEFT, RIGHT, TIE
+from .items import read_order
+from .tables import Table, squeeze
+from .vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup
+
+# Words for verdicts, in letters and digits alone; signs as they are.
+_LEFT = ("left", "a", "modela", "responsea", "answera", "optiona", "candidatea", "systema", "first", "1", "x", ">")
+_RIGHT = ("right", "b", "modelb", "responseb", "answerb", "optionb", "candidateb", "systemb", "second", "2", "y", "<")
+_TIE = ("tie", "tied", "draw", "equal", "same", "both", "neither", "bothbad", "bothgood", "tiebothbad", "0", "=")
+WORDS = {**dict.fromkeys(_LEFT, LEFT), **dict.fromkeys(_RIGHT, RIGHT), **dict.fromkeys(_TIE, TIE)}
+# Where the share of points that the left one gets says who won.
+_POINTS = {"1": LEFT, "10": LEFT, "05": TIE, "0": RIGHT, "00": RIGHT}
+_SIGNS = {">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
+# More pairs than this are not made of scores.
+MOST_PAIRS = 50_000_000
+_FILL = "Every verdict must say which two were compared: fill it in or drop the row."
+_WRITE = "Write the candidate that won, or left, right and tie."
+
+
+def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the fields of `Comparisons` that a table holds; `names` are the columns that are given, by role."""
+    if table.n_rows == 0:
+        raise InputError(f"{table.name} has columns but no rows: there are no comparisons to rank by.")
+    if is_of_scores(table, names):
+        return read_scores(table, names)
+    roles = {role: names[role] for role in ("left", "right", "winner")}
+    found = {role: table.find(role, given) for role, given in roles.items()}
+    missing = [role for role, name in found.items() if name is None]
+    if len(missing) > 1:
+        raise table.no_columns(missing)
+    taken = replace(table, taken=[name for name in found.values() if name is not None])
+    columns = {role: taken.need(role, given, parameter=role) for role, given in roles.items()}
+    columns |= find_others(table, names, list(columns.values()))
+    left, right, candidates = encode_pairs(table, columns)
+    verdict = read_verdicts(table, columns["winner"], left, right, candidates)
+    return {
+        "left": left,
+        "right": right,
+        "verdict": verdict,
+        "candidates": candidates,
+        "weight": read_multiples(table, columns["weight"]) if "weight" in columns else None,
+        **read_judges(table, columns),
+    }
+
+
+def find_others(table: Table, names: Mapping[str, str | None], taken: Sequence[str]) -> dict[str, str]:
+    """Return the columns of judges and items, which may be missing, and others that are named."""
+    found = {}
+    for role in ("worker", "item"):
+        name = table.find(role, names[role])
+        if name is not None and (names[role] is not None or name not in taken):
+            found[role] = name
+    for role in ("group", "weight", "order"):
+        if names[role] is not None:
+            found[role] = table.need(role, names[role], parameter=role)
+    return found
+
+
+def read_judges(table: Table, columns: dict[str, str]) -> dict[str, Any]:
+    """Return who gave each verdict, about what and when, as fields of `Comparisons`."""
+    n = table.n_rows
+    worker, workers = np.zeros(n, np.int32), np.array([""], object)
+    who = columns.get("worker", columns.get("group"))  # a family without members is one judge
+    if who is not None:
+        worker, workers = encode_sorted(table.values(who, "Every verdict must say who gave it: fill it in."))
+        columns = {**columns, "worker": who}
+    item, group, groups = None, None, np.empty(0, object)
+    if "item" in columns:
+        item = encode_in_order_of_appearance(table.values(columns["item"], "Fill it in, or drop the row."))[0]
+    if "group" in columns and columns["group"] != who:
+        group, groups = encode_sorted(table.values(columns["group"], "Every judge needs a family: fill it in."))
+    order = read_order(table, columns["order"]) if "order" in columns else None
+    release_unused()  # the memory of Arrow's hash tables
+    judges = {"worker": worker, "workers": workers, "item": item, "group": group, "groups": groups}
+    return {**judges, "order": order, "columns": columns, "backend": table.backend}
+
+
+def encode_pairs(table: Table, columns: Mapping[str, str]) -> tuple[Codes, Codes, Values]:
+    """Return the two candidates of each row, and the ids of all; no candidate is compared with itself."""
+    sides = [table.values(columns[role], _FILL) for role in ("left", "right")]
+    codes, candidates = encode_sorted(join_columns(*sides))
+    left, right = codes[: table.n_rows], codes[table.n_rows :]
+    same = np.flatnonzero(left == right)
+    if len(same):
+        row = int(same[0])
+        raise InputError(
+            f"{plural(len(same), 'row')} of {table.name} compare a candidate with itself; the first is "
+            f"{shorten(candidates[left[row]])} at {table.locate(row)}.",
+            "Drop such rows: they tell nothing.",
+        )
+    return left, right, candidates
+
+
+# ------------------------------------------------------------------------------------------------------------ verdicts
+
+
+def read_verdicts(table: Table, name: str, left: Codes, right: Codes, candidates: Values) -> NDArray[np.int8]:
+    """Return the verdict of each row: by the ids of candidates if all fit, else by words for the two sides."""
+    column = table.values(name, "A comparison without a verdict needs no row: drop it.")
+    said, values = encode_in_order_of_appearance(column)
+    by_id = lookup(candidates, to_column(values))[said]
+    words = [spell_word(value) for value in values.tolist()]
+    is_tie = np.array([WORDS.get(word) == TIE and word != "0" for word in words])[said] & (by_id < 0)
+    if not np.any((by_id != left) & (by_id != right) & ~is_tie):
+        return np.where(is_tie, TIE, np.where(by_id == left, LEFT, RIGHT)).astype(np.int8)
+    codes = np.array(spell_verdicts(table, name, words, values.tolist()), np.int8)
+    verdict = codes[said]
+    wrong = np.flatnonzero(verdict < 0)
+    if len(wrong):
+        raise no_verdict(table, name, wrong, values[said[wrong]], candidates[left[wrong]], candidates[right[wrong]])
+    return np.asarray(verdict)
+
+
+def spell_word(value: object) -> str:
+    """Return what is compared with the words for verdicts.
+
+    >>> spell_word("Model_A"), spell_word("tie (bothbad)"), spell_word(1.0), spell_word(" > ")
+    ('modela', 'tiebothbad', '1', '>')
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = str(value).strip()
+    return _SIGNS.get(text, squeeze(text))
+
+
+def spell_verdicts(table: Table, name: str, words: Sequence[str], values: Sequence[object]) -> list[int]:
+    """Return the verdict that each word stands for, -1 if it stands for none."""
+    known = set(words)
+    if known <= _POINTS.keys() and "05" in known:
+        return [_POINTS[word] for word in words]
+    if known <= {"0", "1"} or known <= {"true", "false"}:
+        raise InputError(
+            f"Column {name!r} of {table.name} holds {listing(values)} only, which may be won and lost or won and tied.",
+            _WRITE,
+            keyword="winner",
+        )
+    return [WORDS.get(word, -1) for word in words]
+
+
+def no_verdict(table: Table, name: str, rows: Integers, said: Values, left: Values, right: Values) -> InputError:
+    """Return the error for winners that are neither of the two, nor a word for one."""
+    first = f"{shorten(said[0])} for {shorten(left[0])} and {shorten(right[0])}"
+    return InputError(
+        f"Column {name!r} of {table.name} has {plural(len(rows), 'winner')} that are neither of the two candidates, "
+        f"nor a word for a side or a tie; the first is {first} at {table.locate(int(rows[0]))}.",
+        _WRITE,
+        keyword="winner",
+    )
+
+
+def read_multiples(table: Table, name: str) -> Floats:
+    """Return the column of how many verdicts rows stand for: finite numbers above 0."""
+    numbers = read_numbers(table, name)
+    wrong = np.flatnonzero(~((numbers > 0) & np.isfinite(numbers)))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} that are not above 0; the first is "
+            f"{numbers[row]} at {table.locate(row)}.",
+            "Drop verdicts that count for nothing.",
+            keyword="weight",
+        )
+    return numbers
+
+
+def read_numbers(table: Table, name: str) -> Floats:
+    """Return a column of numbers, as numbers or as text."""
+    values = to_values(table.values(name, "Fill it in, or drop the row."))
+    try:
+        if values.dtype.kind in "mM":
+            raise TypeError("these are times")
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"Column {name!r} of {table.name} must hold numbers: {error}.") from error
+
+
+# ---------------------------------------------------------------------------------------------------- scores and ranks
+
+
+def is_of_scores(table: Table, names: Mapping[str, str | None]) -> bool:
+    """Tell whether a table has one row for each judge, item and candidate."""
+    sides = [names[role] for role in ("left", "right", "winner")]
+    named = [role for role in ("candidate", "score", "rank") if names[role] is not None]
+    if named and any(side is not None for side in sides):
+        raise ParameterError(
+            Sentence("Give either {left}, {right} and {winner}, or {candidate} with {score} or {rank}, not both.")
+        )
+    if named or any(side is not None for side in sides):
+        return bool(named)
+    has_sides = table.find("left") is not None and table.find("right") is not None
+    return not has_sides and table.find("candidate") is not None and find_scale(table, names) is not None
+
+
+class Scale(NamedTuple):
+    """The column that says how good a candidate is, and whether it is a rank, which is better if it is lower."""
+
+    role: str
+    name: str
+
+
+def find_scale(table: Table, names: Mapping[str, str | None]) -> Scale | None:
+    """Return the column of scores or ranks."""
+    if names["score"] is not None and names["rank"] is not None:
+        raise ParameterError(Sentence("Give either {score} or {rank}, not both."))
+    for role in ("score", "rank"):
+        if names[role] is not None:
+            return Scale(role, table.need(role, names[role], parameter=role))
+    found = [Scale(role, name) for role in ("score", "rank") if (name := table.find(role)) is not None]
+    return found[0] if found else None
+
+
+def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return scores or ranks as verdicts on all pairs that one judge saw for one item."""
+    candidate = table.need("candidate", names["candidate"], parameter="candidate")
+    scale = find_scale(table, names)
+    if scale is None:
+        raise table.no_columns(["score", "rank"])
+    if names["weight"] is not None:
+        raise ParameterError(Sentence("{weight} is for tables of verdicts, and not of scores or ranks."))
+    columns = {"candidate": candidate, scale.role: scale.name}
+    columns |= find_others(table, names, list(columns.values()))
+    who, candidates = encode_sorted(table.values(candidate, _FILL))
+    good = read_numbers(table, scale.name) * (1 if scale.role == "score" else -1)
+    judges = read_judges(table, columns)
+    check_once(table, who, judges, candidates)
+    first, second, weight = pair_rows(judges["worker"], judges["item"], len(judges["workers"]))
+    if not len(first):
+        raise InputError(
+            f"No judge of {table.name} has scored two candidates for one item: there is nothing to compare.",
+            Sentence("Name the columns with {worker} and {item}."),
+        )
+    verdict = np.where(good[first] == good[second], TIE, np.where(good[first] > good[second], LEFT, RIGHT))
+    rows = {
+        role: None if judges[role] is None else judges[role][first] for role in ("worker", "item", "group", "order")
+    }
+    sides = {"left": who[first], "right": who[second], "verdict": verdict.astype(np.int8), "candidates": candidates}
+    return {**judges, **rows, **sides, "weight": weight, "has_positions": False}
+
+
+def check_once(table: Table, who: Codes, judges: Mapping[str, Any], candidates: Values) -> None:
+    """Raise an error if a judge has scored a candidate twice for one item."""
+    item = np.zeros(len(who), np.int32) if judges["item"] is None else judges["item"]
+    key = np.lexsort((who, item, judges["worker"]))
+    same = np.ones(len(key) - 1, bool)
+    for codes in (who, item, judges["worker"]):
+        same &= codes[key[1:]] == codes[key[:-1]]
+    if same.any():
+        row = int(key[1:][same].min())
+        raise InputError(
+            f"{plural(int(same.sum()), 'row')} of {table.name} score a candidate that the same judge has scored before "
+            f"for the same item; the first is {shorten(candidates[who[row]])} at {table.locate(row)}.",
+            Sentence("Keep one of them, or name what tells them apart with {item} or {worker}."),
+        )
+
+
+def pair_rows(worker: Codes, item: Codes | None, n_workers: int) -> tuple[Integers, Integers, Floats]:
+    """Return all pairs of rows of one judge and item, the two rows of each, and what a pair weighs.
+
+    >>> first, second, weight = pair_rows(np.array([0, 1, 0, 0]), None, 2)
+    >>> first.tolist(), second.tolist(), weight.round(2).tolist()
+    ([0, 0, 2], [2, 3, 3], [0.67, 0.67, 0.67])
+    """
+    key = worker.astype(np.int64) if item is None else item.astype(np.int64) * n_workers + worker
+    order = np.argsort(key, kind="stable")
+    ends = np.flatnonzero(np.diff(key[order])) + 1
+    sizes = np.diff(np.concatenate([[0], ends, [len(key)]]))
+    n_pairs = int((sizes * (sizes - 1) // 2).sum())
+    if n_pairs > MOST_PAIRS:
+        raise InputError(f"The scores make {n_pairs:,} pairs, and at most {MOST_PAIRS:,} are compared.", "Give fewer.")
+    start = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.arange(len(key)) - start
+    after = np.repeat(sizes, sizes) - place - 1  # how many rows of the same list come later
+    first = np.repeat(np.arange(len(key)), after)
+    second = first + 1 + np.arange(n_pairs) - np.repeat(np.cumsum(after) - after, after)
+    weight = 2 / np.repeat(sizes, sizes)[first]
+    return order[first], order[second], weight

@@ -1,0 +1,167 @@
+"""The checks of a ranking: each is a function of the ranking that yields what it found; see `consilience.checks`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import ConvergenceWarning, Python, Sentence, join_names, plural
+from ..results.findings import Finding
+from ..results.ranking import WIDTH, Ranking, find_coin_tossers, find_contrarians
+
+# A crowd has a position bias worth telling if it moves an even pair by this much: 0.2 in log odds is 55 to 45 %.
+LEAST_CROWD_BIAS = 0.2
+# Repeated rows are worth telling from this share on.
+LEAST_REPEATED = 0.01
+_NEXT = Sentence("Ask about the pairs that {next_comparisons} lists.", next_comparisons=Python("next_comparisons(n)"))
+
+
+def find_parts(found: Ranking) -> Iterator[Finding]:
+    """Some candidates were never compared with the rest, not even through others."""
+    if found.n_parts == 1:
+        return
+    sizes = np.bincount(found.part)
+    apart = found.candidates[found.part == 1].tolist()
+    yield Finding(
+        f"The candidates are in {plural(found.n_parts, 'part')} that were never compared with each other "
+        f"({join_names([f'{size:,}' for size in sizes.tolist()])} candidates). Scores and ranks hold within a part: "
+        f"nothing is known across parts. Apart from the largest part are, among others, {join_names(map(str, apart))}.",
+        ("Compare some candidates of each part with some of another one.",),
+        level="bad",
+    )
+
+
+def find_no_order(found: Ranking) -> Iterator[Finding]:
+    """All verdicts are ties."""
+    numbers = found.numbers
+    if numbers.ties >= numbers.weight:
+        yield Finding(
+            "All verdicts are ties: they tell no order.",
+            ("Check the column of winners.", "Or compare candidates that differ more."),
+            level="bad",
+        )
+
+
+def find_no_better(found: Ranking) -> Iterator[Finding]:
+    """Too few verdicts tell the first two candidates apart."""
+    first, second = found.order[:2]
+    if found.part[second] != 0 or found.numbers.ties >= found.numbers.weight:
+        return
+    win = found.win(int(first), int(second))
+    if win.told_apart:
+        return
+    ahead, error = found.lead(np.array([first]), np.array([second]))
+    factor = (WIDTH * error[0] / max(float(ahead[0]), 1e-9)) ** 2
+    more = f" About {factor:.1f} times as many verdicts would tell, if their scores are right." if factor < 100 else ""
+    names = [str(found.candidates[place]) for place in (first, second)]
+    yield Finding(
+        f"The first two, {names[0]} and {names[1]}, cannot be told apart: {names[0]} wins with probability "
+        f"{float(win):.2f} ({win.low:.2f} to {win.high:.2f}).{more}",
+        (_NEXT,),
+        category=None,
+    )
+
+
+def find_crowd_bias(found: Ranking) -> Iterator[Finding]:
+    """Judges on the whole prefer the first or the second place."""
+    judges, numbers = found.judges, found.numbers
+    if not numbers.has_positions or not judges.bias_error.any():
+        return
+    weight = judges.comparisons / judges.comparisons.sum()
+    bias, error = float(weight @ judges.bias), float(np.sqrt(weight**2 @ judges.bias_error**2))
+    if abs(bias) < max(LEAST_CROWD_BIAS, WIDTH * error):
+        return
+    side, share = ("first" if bias > 0 else "second"), 1 / (1 + np.exp(-abs(bias)))
+    yield Finding(
+        f"Judges prefer the candidate in the {side} place: of two that are equally good it wins {100 * share:.0f} % of "
+        "the verdicts that are no tie. Scores are free of this.",
+        ("Show each pair in both orders, or in a random one.",),
+        category=None,
+    )
+
+
+def find_coins(found: Ranking) -> Iterator[Finding]:
+    """Some judges toss coins: their verdicts do not depend on the candidates."""
+    tossers = find_coin_tossers(found.judges)
+    if not tossers.any():
+        return
+    names = join_names(map(str, found.workers[tossers].tolist()))
+    verdicts = found.judges.comparisons[tossers].sum() / found.judges.comparisons.sum()
+    verb = "tosses" if tossers.sum() == 1 else "toss"
+    yield Finding(
+        f"{plural(int(tossers.sum()), 'judge')} {verb} coins: {names}. Their verdicts ({100 * verdicts:.0f} % of all) "
+        "hardly count.",
+        ("Ask others, or look at how these judges understood the question.",),
+        category=None,
+    )
+
+
+def find_contrary(found: Ranking) -> Iterator[Finding]:
+    """Some judges prefer the worse candidate."""
+    contrary = find_contrarians(found.judges)
+    if contrary.any():
+        names = join_names(map(str, found.workers[contrary].tolist()))
+        verb = "prefers" if contrary.sum() == 1 else "prefer"
+        yield Finding(
+            f"{plural(int(contrary.sum()), 'judge')} {verb} the worse candidate: {names}. Their verdicts count the "
+            "other way round.",
+            ("Check whether they were asked for the worse one, or have the two sides confused.",),
+        )
+
+
+def find_repeats(found: Ranking) -> Iterator[Finding]:
+    """Some rows repeat or contradict what the same judge said of the same pair and item."""
+    numbers = found.numbers
+    if numbers.repeated >= max(1, LEAST_REPEATED * numbers.comparisons):
+        yield Finding(
+            f"{plural(numbers.repeated, 'row')} repeat what the same judge said of the same pair and item. Each counts "
+            "as a verdict of its own.",
+            ("If they are copies, drop them.",),
+        )
+    if numbers.contradicted >= max(1, LEAST_REPEATED * numbers.comparisons):
+        yield Finding(
+            f"{plural(numbers.contradicted, 'row')} contradict what the same judge said before of the same pair and "
+            "item. All of them count.",
+            ("If the later ones are corrections, drop the earlier ones.",),
+        )
+
+
+def find_one_judge(found: Ranking) -> Iterator[Finding]:
+    """All verdicts count the same, since there is one judge."""
+    if found.numbers.has_workers and len(found.workers) == 1:
+        yield Finding(
+            "All verdicts come from one judge: nothing tells how well this judge judges.",
+            ("Ask others about some of the pairs.",),
+            category=None,
+        )
+
+
+def find_unsettled(found: Ranking) -> Iterator[Finding]:
+    """The fit did not settle."""
+    if not found.converged:
+        yield Finding(
+            "The fit did not settle: scores may still change.",
+            (Sentence("Raise {max_iter}."),),
+            category=ConvergenceWarning,
+        )
+
+
+# By the kind of what they find, the most serious first.
+RANKING_CHECKS: dict[str, Callable[[Ranking], Iterator[Finding]]] = {
+    "parts": find_parts,
+    "no order": find_no_order,
+    "unsettled": find_unsettled,
+    "contrary": find_contrary,
+    "repeats": find_repeats,
+    "coins": find_coins,
+    "position": find_crowd_bias,
+    "first two": find_no_better,
+    "one judge": find_one_judge,
+}
+
+
+def list_ranking_findings(found: Ranking) -> list[Finding]:
+    """Return all that checks find of a ranking, the most serious first."""
+    return [replace(each, kind=kind) for kind, find in RANKING_CHECKS.items() for each in find(found)]

@@ -1,0 +1,209 @@
+r"""How sure scores are: their covariance on the scale that is reported, and intervals of ranks.
+
+Scores are reported as :math:`t = \bar d (s - \bar s)`: with mean 0 in each part of the comparisons, and on the scale of
+the mean judge. Their covariance follows from that of s and :math:`\bar d` to first order. By the curvature alone,
+
+.. math:: \operatorname{Cov}(s) = S^{-1}, \quad \operatorname{Cov}(s, \bar d) = - S^{-1} q, \quad
+          \operatorname{Var}(\bar d) = w^T D^{-1} w + q^T S^{-1} q, \quad q = B D^{-1} w
+
+where w averages over judges. In other words, gradients e (of scores, without what judges explain) and
+:math:`a = w^T D^{-1} g` (of the judges) have the covariance K, which here is that of blocks S and :math:`w^T D^{-1} w`.
+Where verdicts on one item hang together, K is the sum of squares over items instead.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from ..kernels import Floats, Integers, Truths
+from .bradley_terry import MOST_ENTRIES, Cells, Curvature, Estimates, Inverse, find_odds, spell_contrast
+
+# The mean discrimination by which scores are scaled is at least this.
+LEAST_MEAN = 0.1
+# Items beyond this many floating point operations are left out of the sum over items, evenly.
+MOST_WORK = 1 << 38
+INTERVAL = (0.025, 0.975)
+
+
+class Scaled(NamedTuple):
+    """Scores as they are reported, their covariance, and the mean discrimination that is their scale."""
+
+    score: Floats
+    covariance: Floats
+    scale: float
+    root: Floats  # whose rows, times standard normal numbers, are errors of the scores
+
+
+def find_scale(at: Estimates, learned: Truths) -> float:
+    """Return the mean discrimination of the judges whose own is learned; 1 if there are none."""
+    return max(float(at.discrimination[learned].mean()), LEAST_MEAN) if learned.any() else 1.0
+
+
+def scale_scores(cells: Cells, at: Estimates, found: Curvature, part: Integers, middle: Floats | None) -> Scaled:
+    """Return reported scores with their covariance.
+
+    Parameters
+    ----------
+    cells, at, found
+        Verdicts, estimates, and the curvature at them.
+    part : ndarray of shape (C,)
+        The part that each candidate belongs to.
+    middle : ndarray of shape (C + 2, C + 2) or None
+        K, by items. None: that of the curvature.
+    """
+    c, learned = cells.n_candidates, cells.learns_discrimination
+    weights = average_judges(learned)
+    by_judges = found.spread_judges()
+    to_mean = by_judges @ weights  # D^-1 w
+    q = found.cross @ to_mean
+    schur = found.inner - (found.cross @ by_judges @ found.cross.T).toarray()
+    if middle is None:
+        middle = np.zeros((c + 2, c + 2))
+        middle[:-1, :-1], middle[-1, -1] = schur, weights @ to_mean
+    inverse = np.linalg.inv((schur + schur.T) / 2)
+    turn = np.zeros((c + 2, c + 2))
+    turn[:-1, :-1], turn[-1, :-1], turn[-1, -1] = inverse, -q @ inverse, 1.0
+    both = (turn @ middle @ turn.T)[np.ix_(keep := np.delete(np.arange(c + 2), c), keep)]  # without ties
+    scale, centre = find_scale(at, learned), centring(part)
+    score = centre @ at.score
+    # The derivative of t by s and by the mean of d.
+    slope = np.hstack([scale * centre, score[:, None]])
+    root = slope @ find_root((both + both.T) / 2)
+    return Scaled(scale * score, root @ root.T, scale, root)
+
+
+def average_judges(learned: Truths) -> Floats:
+    """Return what averages over discriminations, (2 M,)."""
+    return np.concatenate([learned / max(int(learned.sum()), 1), np.zeros(len(learned))])
+
+
+def centring(part: Integers) -> Floats:
+    """Return the matrix that takes the mean of its part from each score."""
+    same = part[:, None] == part[None, :]
+    return np.asarray(np.eye(len(part)) - same / same.sum(axis=1, keepdims=True))
+
+
+def find_root(covariance: Floats) -> Floats:
+    """Return a matrix whose square is a covariance, which rounding may have left with eigenvalues just below 0."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariance), np.float64)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def square_items(cells: Cells, item: Integers, at: Estimates, found: Curvature, inverse: Inverse) -> Floats:
+    """Return K as a sum over items, (C + 2, C + 2), of cells that are kept apart by item.
+
+    Gradients at an estimate are smaller than at the truth, so the sum over N items grows by N / (N - p), with p the
+    number of parameters that the verdicts and not the priors have determined. On the whole it is no less than the
+    curvature's own K. With few items the sum says little about single candidates, so it is mixed with that K, times how
+    much larger the sum is on the whole.
+    """
+    c = cells.n_candidates
+    weights, by_judges = average_judges(cells.learns_discrimination), found.spread_judges()
+    explained, to_mean = csr_array(found.cross @ by_judges), by_judges @ weights
+    n_items = int(item.max()) + 1
+    free = min(count_parameters(cells, found, inverse), n_items / 2)
+    total = sum_squares(*find_gradients(cells, item, at), explained, to_mean) * (n_items / (n_items - free))
+    prior = square_priors(found, explained, to_mean)
+    own = np.zeros((c + 2, c + 2))
+    own[:-1, :-1], own[-1, -1] = found.inner - (explained @ found.cross.T).toarray(), weights @ to_mean
+    own -= prior
+    excess = float(np.trace(total[:c, :c])) / max(float(np.trace(own[:c, :c])), 1e-300)
+    share = n_items / (n_items + c)
+    mixed = share * total + (1 - share) * excess * own
+    return np.asarray(mixed * max(1.0, 1 / max(excess, 1e-300)) + prior)
+
+
+def sum_squares(inner: csr_array, outer: csr_array, explained: csr_array, to_mean: Floats) -> Floats:
+    r"""Return the sum over items of the squares of (e, a): :math:`e = g - B D^{-1} g'`, :math:`a = w^T D^{-1} g'`.
+
+    `inner` has the gradients g by scores and ties, `outer` the gradients g' by judges.
+    """
+    n_items, size = inner.shape[0], inner.shape[1] + 1
+    total = np.zeros((size, size))
+    rows = np.arange(0, n_items, max(1, n_items * size**2 // MOST_WORK))
+    at_once = max(1, MOST_ENTRIES // size)
+    for first in range(0, len(rows), at_once):
+        some = rows[first : first + at_once]
+        both = np.column_stack([(inner[some] - outer[some] @ explained.T).toarray(), outer[some] @ to_mean])
+        total += both.T @ both
+    return np.asarray(total * (n_items / len(rows)))
+
+
+def count_parameters(cells: Cells, found: Curvature, inverse: Inverse) -> float:
+    """Return how many parameters the verdicts have determined: all, each less the share that its prior has in it."""
+    n_judges = int(cells.learns_discrimination.sum() + cells.learns_bias.sum())
+    by_priors = found.inner_prior @ np.diag(inverse.scores) + np.sum(found.precision * inverse.judges)
+    return float(len(found.inner_prior) + n_judges - by_priors)
+
+
+def square_priors(found: Curvature, explained: csr_array, to_mean: Floats) -> Floats:
+    """Return the part of the priors in K: of scores and ties, and of judges by way of the scores that they explain."""
+    precision = np.concatenate([found.precision[:, 0], found.precision[:, 1]])
+    weighted = csr_array(explained * precision)
+    size = len(found.inner_prior)
+    prior = np.zeros((size + 1, size + 1))
+    prior[:-1, :-1] = (weighted @ explained.T).toarray()
+    prior[np.arange(size), np.arange(size)] += found.inner_prior
+    prior[:-1, -1] = prior[-1, :-1] = -(weighted @ to_mean)
+    prior[-1, -1] = precision @ to_mean**2
+    return prior
+
+
+def find_gradients(cells: Cells, item: Integers, at: Estimates) -> tuple[csr_array, csr_array]:
+    """Return the gradient of each item, by scores and ties (N, C + 1), and by judges (N, 2 M)."""
+    z, ahead = spell_contrast(cells, at)
+    odds, n = find_odds(z, at.log_tie), cells.n_verdicts
+    slope = (n * odds.lead - (cells.n_left - cells.n_right)) / 2
+    by_ahead, by_tie = slope * at.discrimination[cells.judge], n * odds.tie - cells.n_tie
+    c, m, n_items = cells.n_candidates, cells.n_judges, int(item.max()) + 1
+    columns = np.concatenate([cells.left, cells.right, np.full(len(item), c)])
+    entries = np.concatenate([by_ahead, -by_ahead, by_tie])
+    inner = csr_array(coo_array((entries, (np.tile(item, 3), columns)), shape=(n_items, c + 1)))
+    of_judges = np.concatenate(
+        [slope * ahead * cells.learns_discrimination[cells.judge], slope * cells.learns_bias[cells.judge]]
+    )
+    columns = np.concatenate([cells.judge, cells.judge.astype(np.int64) + m])
+    outer = csr_array(coo_array((of_judges, (np.tile(item, 2), columns)), shape=(n_items, 2 * m)))
+    return inner, outer
+
+
+class Ranks(NamedTuple):
+    """Ranks within each part, 1 for the best, and the ends of their intervals."""
+
+    rank: Integers
+    low: Integers
+    high: Integers
+
+
+def find_ranks(scaled: Scaled, part: Integers, n_draws: int, seed: int) -> Ranks:
+    """Return ranks, and between which ranks 95 % of the draws of scores are."""
+    noise = np.random.default_rng(seed).standard_normal((n_draws, scaled.root.shape[1]))
+    rank, low, high = (np.empty(len(part), np.int64) for _ in range(3))
+    for number in range(int(part.max()) + 1):
+        inside = np.flatnonzero(part == number)
+        drawn = scaled.score[inside] + noise @ scaled.root[inside].T
+        ranks = rank_rows(drawn)
+        low[inside] = np.quantile(ranks, INTERVAL[0], axis=0, method="inverted_cdf")
+        high[inside] = np.quantile(ranks, INTERVAL[1], axis=0, method="inverted_cdf")
+        # Equal scores have the same rank.
+        better = np.sort(-scaled.score[inside])
+        rank[inside] = 1 + np.searchsorted(better, -scaled.score[inside], side="left")
+    return Ranks(rank, np.minimum(low, rank), np.maximum(high, rank))
+
+
+def rank_rows(scores: Floats) -> Integers:
+    """Return the rank of each score in its row, 1 for the highest.
+
+    >>> rank_rows(np.array([[0.1, 0.5, 0.3]]))
+    array([[3, 1, 2]])
+    """
+    order = np.argsort(-scores, axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(1, scores.shape[1] + 1), order.shape), axis=1)
+    return ranks

@@ -1,0 +1,362 @@
+"""Bradley-Terry with ties and judges: a ranking of candidates from verdicts on pairs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ..answers.columns import Values, to_column
+from ..answers.comparisons import Comparisons
+from ..answers.frames import build_frame
+from ..answers.previews import build_report, frame_html, paragraph, round_figures, to_html
+from ..answers.vocabulary import lookup
+from ..arguments import check_seed, is_among, is_number, is_whole, to_path
+from ..checks.ranking import list_ranking_findings
+from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
+from ..formats.reading import open_path
+from ..inference.em import Progress
+from ..planning.next_comparisons import list_next_comparisons
+from ..results.findings import Finding
+from ..results.ranking import Ranking, Settings, WinProbability, list_judges, list_ranking, rank_comparisons
+from ..results.saving import save_ranking
+from .parameters import Estimator
+
+# More candidates than this have a covariance that is too large.
+MOST_CANDIDATES = 5_000
+
+
+class BradleyTerry(Estimator):
+    r"""Rank candidates by verdicts on pairs, and weigh the judges who gave them.
+
+    Judge m prefers the left or the right candidate, or calls it a tie, with odds
+
+    .. math:: \text{left} : \text{right} : \text{tie} = e^{z/2} : e^{-z/2} : \nu, \qquad
+              z = d_m (s_l - s_r) + g_m
+
+    where s are the scores of the candidates, d is how well a judge discriminates, g is how much the left place is
+    preferred, and :math:`\nu` is the weight of ties (Davidson). A judge who tosses coins has d near 0 and does not
+    count, and one who prefers the worse candidate has a negative d. All of these are the maximum of a posterior with
+    normal priors, whose variances are learned.
+
+    Parameters
+    ----------
+    discrimination : {"learn", "equal"}
+        Whether each judge has a discrimination of their own. With "equal" all verdicts count the same.
+    position_bias : {"learn", "none"}
+        Whether each judge may prefer the left or the right place.
+    max_iter, tol : int, float
+        Most iterations of the search for a maximum, and the largest entry of the gradient, per verdict, at which it
+        stops.
+    n_draws : int
+        How many scores are drawn for the intervals of ranks.
+    seed : int
+        Seed of these draws.
+    callback : callable, optional
+        Called with a `Progress` after each round, in which variances are learned.
+
+    Attributes
+    ----------
+    ranking_ : table
+        Candidates from the best to the worst: candidate; score with its 95 % interval (low, high); rank, rank_low and
+        rank_high; comparisons, wins and ties; and the score on the Elo scale, elo, elo_low and elo_high. Scores have
+        mean 0, and are those of a judge with the mean discrimination. If some candidates were never compared with the
+        rest, the column part says so: scores and ranks hold within a part.
+    candidates_, scores_ : ndarray
+        Ids of the candidates, sorted, and their scores.
+    findings_ : list of Finding
+        What to know about the ranking.
+    n_iter_, converged_ : int, bool
+        How the search ended.
+
+    Notes
+    -----
+    A pair that both judges and a table of known verdicts (`gold`) speak of hears the latter most: it is a judge with a
+    discrimination of 10 and no bias. Where there are items, such as prompts, intervals allow for verdicts on one item
+    that hang together. `docs/rankings.md` has examples.
+
+    References
+    ----------
+    R. A. Bradley and M. E. Terry, "Rank analysis of incomplete block designs", Biometrika 39 (1952).
+    R. R. Davidson, "On extending the Bradley-Terry model to accommodate ties", JASA 65 (1970).
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> verdicts = {"left": list("aabbcc"), "right": list("bccaab"), "winner": list("aacaab")}
+    >>> model = cs.BradleyTerry().fit(verdicts)
+    >>> model.ranking_["candidate"].to_pylist()
+    ['a', 'b', 'c']
+    """
+
+    def __init__(
+        self,
+        *,
+        discrimination: str = "learn",
+        position_bias: str = "learn",
+        max_iter: int = 1000,
+        tol: float = 1e-7,
+        n_draws: int = 2000,
+        seed: int = 0,
+        callback: Callable[[Progress], object] | None = None,
+    ) -> None:
+        self._store(locals())
+
+    _ranking: Ranking | None = None
+
+    @property
+    def found_(self) -> Ranking:
+        """All that was found, as one frozen object."""
+        if self._ranking is None:
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(comparisons) first.")
+        return self._ranking
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is a result."""
+        return self._ranking is not None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether there is a result."""
+        return self.is_fitted
+
+    def adopt(self, found: Ranking) -> Self:
+        """Take a result as that of this model; return the model itself."""
+        self._ranking = found
+        return self
+
+    def fit(self, comparisons: object, *, gold: object = None) -> Self:
+        """Learn scores of candidates and how judges judge.
+
+        Parameters
+        ----------
+        comparisons : Comparisons, table or path
+            The verdicts; see `Comparisons.from_frame`.
+        gold : table, path or dict, optional
+            Known verdicts: a table with columns left, right and winner, or {(left, right): winner}.
+
+        Returns
+        -------
+        self
+        """
+        settings = check_settings(self.get_params())
+        data = open_comparisons(comparisons)
+        check_candidates(data)
+        known = None if gold is None else open_known(gold, data)
+        return self.adopt(rank_comparisons(data, known, settings, self.callback))  # type: ignore[attr-defined]
+
+    @property
+    def ranking_(self) -> Any:
+        """The candidates from the best to the worst, with scores, ranks and intervals."""
+        return build_report(list_ranking(self.found_), self.found_.backend)
+
+    @property
+    def candidates_(self) -> Values:
+        """Ids of the candidates, sorted."""
+        return self.found_.candidates
+
+    @property
+    def scores_(self) -> Any:
+        """The score of each candidate, in the order of `candidates_`."""
+        return self.found_.score
+
+    @property
+    def findings_(self) -> list[Finding]:
+        """What to know about the ranking, the most serious first."""
+        return list_ranking_findings(self.found_)
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of iterations."""
+        return self.found_.n_iter
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the fit settled."""
+        return self.found_.converged
+
+    def judge_report(self) -> Any:
+        """Return a table of judges, those with most verdicts first.
+
+        Columns: worker; comparisons; discrimination with its 95 % interval (discrimination_low, discrimination_high),
+        where 1 is the mean of all judges; position_bias with its interval, in log odds: positive if the left place is
+        preferred; agreement, the share of verdicts other than ties that are in the order of the ranking; ties, their
+        share; first, how often the left one was preferred, without ties; remarks.
+        """
+        return build_report(round_figures(list_judges(self.found_)), self.found_.backend)
+
+    def win_probability(self, first: object, second: object) -> WinProbability:
+        """Return the probability that one candidate beats another, with its 95 % interval.
+
+        It is that of a judge with the mean discrimination and no position bias, and a tie counts half.
+
+        Parameters
+        ----------
+        first, second : object
+            Ids of two candidates.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> verdicts = {"left": ["a"] * 9, "right": ["b"] * 9, "winner": ["a"] * 7 + ["b"] * 2}
+        >>> win = cs.rank(verdicts).win_probability("a", "b")
+        >>> win > 0.5, win.told_apart
+        (True, False)
+        """
+        found = self.found_
+        places = lookup(found.candidates, to_column([first, second]))
+        for name, place in zip((first, second), places.tolist(), strict=True):
+            if place < 0:
+                raise ParameterError(
+                    f"There is no candidate {shorten(name)}.", f"There are {listing(found.candidates.tolist())}."
+                )
+        if found.part[places[0]] != found.part[places[1]]:
+            raise ParameterError(
+                f"{shorten(first)} and {shorten(second)} were never compared, not even through others: nobody knows "
+                "which is better.",
+                "Compare some candidates of their parts with each other.",
+            )
+        return found.win(int(places[0]), int(places[1]))
+
+    def win_matrix(self) -> Any:
+        """Return a table of win probabilities: candidates in the order of the ranking, against each in a column.
+
+        Entries of candidates that were never compared, not even through others, are missing.
+        """
+        found = self.found_
+        order = found.order
+        matrix = found.win_matrix()[np.ix_(order, order)]
+        names = [str(name) for name in found.candidates[order].tolist()]
+        columns = {name: to_column(matrix[:, place].copy()) for place, name in enumerate(names)}
+        return build_frame({"candidate": to_column(found.candidates[order]), **columns}, found.backend)
+
+    def close_pairs(self) -> Any:
+        """Return a table of the neighbours in the ranking that cannot be told apart: first, second, and their odds.
+
+        Columns: first, second; win, the probability that the first beats the second, with win_low and win_high.
+        """
+        found = self.found_
+        order = found.order
+        pairs = [(a, b) for a, b in zip(order[:-1].tolist(), order[1:].tolist(), strict=True)]
+        wins = [(a, b, found.win(a, b)) for a, b in pairs if found.part[a] == found.part[b]]
+        close = [(a, b, win) for a, b, win in wins if not win.told_apart]
+        places = np.array([(a, b) for a, b, _ in close], np.int64).reshape(-1, 2)
+        first, second = found.candidates[places[:, 0]], found.candidates[places[:, 1]]
+        numbers = np.array([(float(win), win.low, win.high) for _, _, win in close]).reshape(-1, 3)
+        ends = {name: to_column(numbers[:, k].copy()) for k, name in enumerate(("win", "win_low", "win_high"))}
+        return build_report({"first": to_column(first), "second": to_column(second), **ends}, found.backend)
+
+    def next_comparisons(self, n: int = 50, *, workers: object = None) -> Any:
+        """Return a table of the comparisons to ask for next: those that are expected to tell most about the scores.
+
+        Columns: left, right; worker, if judges are known; gain, the expected information in nats. Each judge gets an
+        equal share. Fit again after each batch.
+
+        Parameters
+        ----------
+        n : int, default 50
+            How many comparisons to list.
+        workers : list, optional
+            Ids of the judges who can be asked. Default: all who do not toss coins.
+        """
+        if not is_whole(n) or n < 1:
+            raise parameter_error("n", "next_comparisons", "a whole number >= 1", n)
+        return build_report(list_next_comparisons(self.found_, int(n), workers), self.found_.backend)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to one file, without pickle; `consilience.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        return save_ranking(self.found_, type(self).__name__, self.get_params(), to_path("path", "save", path))
+
+    def _describe(self) -> str:
+        numbers = self.found_.numbers
+        judges = f" of {plural(len(self.found_.workers), 'judge')}" if numbers.has_workers else ""
+        return f"{plural(numbers.comparisons, 'verdict')}{judges} on {plural(len(self.candidates_), 'candidate')}"
+
+    def __repr__(self) -> str:
+        return f"{self.describe_call()}: {self._describe()}" if self.is_fitted else self.describe_call()
+
+    def _repr_html_(self) -> str:
+        if not self.is_fitted:
+            return frame_html(f"<code>{escape(self.describe_call())}</code>")
+        shown = ("candidate", "part", "score", "low", "high", "rank", "rank_low", "rank_high", "comparisons")
+        columns = {name: values for name, values in list_ranking(self.found_).items() if name in shown}
+        told = [paragraph(str(finding.problem)) for finding in self.findings_[:3]]
+        table = to_html(build_frame(columns, "pyarrow"))
+        return frame_html(f"<code>{escape(self.describe_call())}</code>", paragraph(self._describe()), table, *told)
+
+
+def check_settings(parameters: Mapping[str, Any]) -> Settings:
+    """Return the parameters of a model, if they can be so."""
+    owner = BradleyTerry.__name__
+    for name, choices in (("discrimination", ("learn", "equal")), ("position_bias", ("learn", "none"))):
+        if not is_among(parameters[name], choices):
+            raise parameter_error(name, owner, f"one of {', '.join(map(repr, choices))}", parameters[name])
+    for name in ("max_iter", "n_draws"):
+        if not is_whole(parameters[name]) or parameters[name] < 1:
+            raise parameter_error(name, owner, "a whole number >= 1", parameters[name])
+    if not is_number(parameters["tol"]) or not parameters["tol"] > 0:
+        raise parameter_error("tol", owner, "a number > 0", parameters["tol"])
+    check_seed(parameters["seed"], owner)
+    return Settings(
+        parameters["discrimination"] == "learn",
+        parameters["position_bias"] == "learn",
+        int(parameters["max_iter"]),
+        float(parameters["tol"]),
+        int(parameters["n_draws"]),
+        int(parameters["seed"]),
+    )
+
+
+def open_comparisons(source: object, **columns: Any) -> Comparisons:
+    """Return comparisons in any form: as they are, or read from a table or the files at a path."""
+    if not isinstance(source, Comparisons):
+        return Comparisons.from_frame(open_path(source), **columns)
+    if columns:
+        raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Comparisons: they are read already.")
+    return source
+
+
+def check_candidates(data: Comparisons) -> None:
+    """Raise an error if there are too many candidates."""
+    if data.n_candidates > MOST_CANDIDATES:
+        raise InputError(
+            f"There are {data.n_candidates:,} candidates, and at most {MOST_CANDIDATES:,} can be ranked at once.",
+            Sentence("Are {left} and {right} the columns of the candidates?"),
+        )
+
+
+def open_known(gold: object, data: Comparisons) -> Comparisons:
+    """Return known verdicts, on the candidates of the comparisons."""
+    if isinstance(gold, Mapping) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in gold):
+        gold = {
+            "left": [pair[0] for pair in gold],
+            "right": [pair[1] for pair in gold],
+            "winner": list(gold.values()),
+        }
+    known = open_comparisons(gold)
+    place = lookup(data.candidates, to_column(known.candidates))
+    if (place < 0).any():
+        strange = known.candidates[place < 0].tolist()
+        raise InputError(
+            f"Known verdicts are about candidates that were not compared: {listing(strange)}.", "Check their spelling."
+        )
+    codes = place.astype(np.int32)
+    return Comparisons(
+        codes[known.left],
+        codes[known.right],
+        known.verdict,
+        np.zeros(known.n_comparisons, np.int32),
+        data.candidates,
+        np.array([""], object),
+        weight=known.weight,
+    )
