@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 from ..kernels import Floats
 from .columns import Codes, Values
 from .frames import open_frame
-
-# What a verdict can be.
-LEFT, RIGHT, TIE = 0, 1, 2
-VERDICTS = ("left", "right", "tie")
-# What columns of a table of comparisons can be, and of one of scores or ranks.
-COMPARISON_ROLES = ("left", "right", "winner", "worker", "item", "group", "weight", "order")
-SCORE_ROLES = ("candidate", "score", "rank")
+from .verdict_tables import read_comparisons
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,8 +114,6 @@ class Comparisons:
         -------
         Comparisons
         """
-        from .verdict_tables import read_comparisons
-
         names = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
         others = {"weight": weight, "order": order, "candidate": candidate, "score": score, "rank": rank}
         return cls(**read_comparisons(open_frame(frame), {**names, **others}))

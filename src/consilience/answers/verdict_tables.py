@@ -13,11 +13,13 @@ from ..errors import InputError, ParameterError, Sentence, listing, plural, shor
 from ..kernels import Floats, Integers
 from ..memory import release_unused
 from .columns import Codes, Values, to_column, to_values
-from .comparisons import LEFT, RIGHT, TIE
 from .items import read_order
 from .tables import Table, squeeze
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup
 
+# What a verdict can be.
+LEFT, RIGHT, TIE = 0, 1, 2
+VERDICTS = ("left", "right", "tie")
 # Words for verdicts, in letters and digits alone; signs as they are.
 _LEFT = ("left", "a", "modela", "responsea", "answera", "optiona", "candidatea", "systema", "first", "1", "x", ">")
 _RIGHT = ("right", "b", "modelb", "responseb", "answerb", "optionb", "candidateb", "systemb", "second", "2", "y", "<")

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..answers.comparisons import LEFT, RIGHT, TIE, Comparisons
+from ..answers.comparisons import Comparisons
+from ..answers.verdict_tables import LEFT, RIGHT, TIE
 from ..kernels import Floats, Integers, Truths
 from .bradley_terry import KNOWN, Cells, sum_by
 

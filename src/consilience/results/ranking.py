@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import Column, Values, to_column
-from ..answers.comparisons import LEFT, RIGHT, TIE, Comparisons
+from ..answers.comparisons import Comparisons
 from ..answers.frames import BACKENDS
+from ..answers.verdict_tables import LEFT, RIGHT, TIE
 from ..inference.bradley_terry import Cells, Estimates, Fit, find_curvature, find_odds, fit, invert, sum_by
 from ..inference.em import Progress
 from ..inference.score_covariance import Ranks, Scaled, find_ranks, scale_scores, square_items

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..answers.columns import to_column
-from ..answers.comparisons import LEFT, RIGHT, TIE, VERDICTS, Comparisons
+from ..answers.comparisons import Comparisons
 from ..answers.frames import build_frame
+from ..answers.verdict_tables import LEFT, RIGHT, TIE, VERDICTS
 from ..inference.bradley_terry import find_odds
 from ..kernels import Floats
 from .drawing import check_between, check_whole
