@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
+from consilience import Responses
+
 IMPOSSIBLE = -690.0  # the price of answers that no class allows
 
 # The parameters with which models are what these twins are: nothing is learned beside the model, and posteriors are
@@ -21,6 +23,16 @@ PLAIN = {"smoothing": (0.1, 1.1), "calibration": "none"}
 
 
 # ------------------------------------------------------------------------------------------------------------- crowds
+
+
+def spread_answers(votes):
+    """Return `Responses` whose answers are each spread over labels by weights; NaN is no answer."""
+    item, worker, label = np.nonzero(np.nan_to_num(votes) > 0)
+    table = {"item": item, "worker": worker, "label": label, "weight": votes[item, worker, label]}
+    n_items, n_workers, n_labels = votes.shape
+    r = Responses.from_frame(table, weight="weight", items=np.arange(n_items), classes=np.arange(n_labels))
+    assert r.n_workers == n_workers
+    return r
 
 
 def simulate(

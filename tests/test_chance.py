@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
+import oracles
 from command_line import run
 from consilience.checks.accused import Apart, describe_apart
 from consilience.inference.workers import WORKERS
@@ -139,12 +140,12 @@ def test_where_all_is_noise_nobody_is_accused_one_by_one(seed):
     assert not any("by chance" in remark for remark in as_columns(cs.DawidSkene().fit(answers))["remarks"])
 
 
-def test_a_soft_vote_counts_as_its_most_probable_label():
+def test_an_answer_that_is_spread_counts_as_its_strongest_label():
     _, table = make_clickers(1, n_items=40, n_workers=8)
     votes = np.full((40, 8, 4), np.nan)
     votes[table["item"], table["worker"]] = 0.1
     votes[table["item"], table["worker"], table["label"]] = 0.7
-    model = cs.DawidSkene().fit(cs.Responses.from_probabilities(votes))
+    model = cs.DawidSkene().fit(oracles.spread_answers(votes))
     logs, q = model.fusion_.learned.log_weights, model.fusion_.labels.fitted
     counts = np.zeros((8, 4, 4))
     for item, worker, label in zip(*(table[name] for name in ("item", "worker", "label")), strict=True):

@@ -359,27 +359,6 @@ def test_an_estimate_at_the_end_of_a_wide_interval_is_not_said():
     assert PLAIN.describe_expected() == "90.0% (85.0% to 95.0%) if workers err independently"
 
 
-def soft_votes(n_items, n_workers, surest):
-    """Return votes whose most probable class is mostly right, and has a probability between .45 and `surest`."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 3, n_items)
-    favourite = np.where(rng.random((n_workers, n_items)) < 0.75, truth, rng.integers(0, 3, (n_workers, n_items))).T
-    top = rng.uniform(0.45, surest, (n_items, n_workers))
-    P = np.repeat(((1 - top) / 2)[..., None], 3, axis=2)
-    np.put_along_axis(P, favourite[..., None], top[..., None], axis=2)
-    return P
-
-
-@pytest.mark.parametrize(("surest", "opening"), [(0.7, "DawidSkene gives"), (0.97, "DawidSkene predicts")])
-def test_other_ways_are_named_where_soft_votes_are_not_better_than_the_vote(surest, opening):
-    P = soft_votes(500, 4, surest)
-    with pytest.warns(
-        cs.errors.ConsilienceWarning, match=f"{opening}.*soft votes. Use model='majority'.*most probable label"
-    ):
-        soft = cs.fuse(cs.Responses.from_probabilities(P))
-    assert soft.comparison_.verdict == "worse"
-
-
 def test_single_labels_with_weights_are_no_soft_votes():
     crowd = cs.simulate.independent(60, 4, 3, accuracy=(0.5, 0.5), seed=0).responses
     item = crowd.item_of_answer()

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import consilience as cs
+import oracles
 from benchmarks import real_crowds
 from benchmarks.copies import draw_crowd, draw_teams
 from consilience.answers.random_choices import find_units, hide_answers
@@ -171,7 +172,7 @@ def test_weights_of_a_group_sum_to_one():
 def test_weights_of_spread_answers_sum_to_one():
     soft = np.random.default_rng(0).dirichlet([1, 1, 1], size=(40, 5))
     soft[np.random.default_rng(1).random((40, 5)) < 0.3] = np.nan
-    r = cs.Responses.from_probabilities(soft)
+    r = oracles.spread_answers(soft)
     groups = np.array([1, 2, 0, 1, 2])
     weighted = count_once(r, groups)
     answered = ~np.isnan(soft[:, :, 0])

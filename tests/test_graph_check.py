@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
+import oracles
 from benchmarks import real_crowds
 from benchmarks.masks import dice, draw_masks, draw_noise
 from command_line import run
@@ -85,7 +86,7 @@ def test_an_answer_that_is_spread_is_wrong_in_part():
     P = np.eye(2)[whole.label.reshape(whole.n_items, whole.n_workers)]
     graph, labels = cs.Graph.grid((24, 24)), draw_masks(0, 24).truth
     for votes in (P, 0.5 * P, 0.8 * P + 0.1):  # the last errs by .1 or .9: the same but for a scale
-        soft = cs.Responses.from_probabilities(votes)
+        soft = oracles.spread_answers(votes)
         assert correlate_errors(soft, graph, labels) == pytest.approx(correlate_errors(whole, graph, labels))
 
 
@@ -102,7 +103,7 @@ def test_agreement_equals_its_slow_twin():
     rng = np.random.default_rng(0)
     votes = rng.dirichlet(np.ones(3), 9)
     edges = [(i, j) for i in range(9) for j in range(i) if rng.random() < 0.5]
-    r = cs.Responses.from_probabilities(votes[:, None])
+    r = oracles.spread_answers(votes[:, None])
     graph = cs.Graph.from_edges(*zip(*edges, strict=True), items=r.items)
     assert measure_agreement(r, graph) == pytest.approx(agree_slowly(votes, edges))
 

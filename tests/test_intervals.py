@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
+import oracles
 from benchmarks import intervals as benchmark
 from consilience.answers.gold import Gold
 from consilience.inference import powers
@@ -227,7 +228,7 @@ def test_a_vote_that_is_spread_is_one_vote():
     model = cs.DawidSkene(calibration="none").fit(r)
     P = np.full((r.n_items, r.n_workers, 3), np.nan)
     P[r.item_of_answer(), r.worker] = 0.8 * np.eye(3)[r.label] + 0.2 / 3
-    soft = cs.Responses.from_probabilities(P)
+    soft = oracles.spread_answers(P)
 
     def design_of(r):
         return answer_worth.design_effect(

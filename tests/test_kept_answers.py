@@ -46,6 +46,9 @@ def same_answers(one: cs.Responses, other: cs.Responses) -> None:
             assert isinstance(b, Sequences)
             for part in dataclasses.fields(Sequences):
                 np.testing.assert_array_equal(getattr(a, part.name), getattr(b, part.name))
+        elif field.name == "soft" and a is not None:
+            np.testing.assert_array_equal(a.probabilities, b.probabilities)
+            np.testing.assert_array_equal(a.medians, b.medians)
         elif isinstance(a, np.ndarray):
             assert a.dtype == b.dtype, field.name
             np.testing.assert_array_equal(a, b)
@@ -167,6 +170,8 @@ def test_damaged_answers_are_explained(tmp_path):
     field = cs.MarkovField(coupling=0.5).fit(NETWORK.responses, graph=NETWORK.graph).save(tmp_path / "b")
     sequences = cs.MajorityVote().fit(SEQUENCES).save(tmp_path / "c")
     soft = cs.MajorityVote().fit(SOFT).save(tmp_path / "d")
+    heavy = {"item": [1, 1], "worker": [1, 2], "label": ["x", "y"], "weight": [0.5, 1.0]}
+    weighted = cs.MajorityVote().fit(cs.Responses.from_frame(heavy, weight="weight")).save(tmp_path / "e")
     array, narrow = model_files.to_bytes, np.uint8
     order = pd.Series(np.arange(24)[::-1] % 6)
     cases = [
@@ -179,7 +184,14 @@ def test_damaged_answers_are_explained(tmp_path):
         ),
         (path, {"arrays/given/answers/labels.npy": array(np.full(120, 3, narrow))}, "does not hold indices of labels"),
         (path, {"arrays/given/answers/counts.npy": array(np.full(40, 2, narrow))}, "not as many answers as the items"),
-        (soft, {"arrays/given/answers/weights.npy": array(np.zeros(72))}, r"does not hold weights in \(0, 1\]"),
+        (weighted, {"arrays/given/answers/weights.npy": array(np.zeros(2))}, r"does not hold weights in \(0, 1\]"),
+        (soft, {"arrays/given/answers/votes.npy": array(np.ones((24, 3), "f4"))}, "not hold probabilities that sum"),
+        (
+            soft,
+            {"arrays/given/answers/votes.npy": array(np.ones((9, 3), "f4") / 3)},
+            "not as many answers as the items",
+        ),
+        (soft, {"arrays/given/answers/medians.npy": array(np.full(3, 2, "f4"))}, "not hold probabilities, or nothing"),
         (path, {"arrays/given/gold/items.npy": array(np.array([40], narrow))}, "does not hold indices of items"),
         (path, {"arrays/given/gold/items.npy": array(np.array([2, 2], narrow))}, "not those of as many items"),
         (

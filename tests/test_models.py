@@ -539,7 +539,7 @@ def test_the_check_of_the_graph_is_saved(tmp_path):
 
 def test_an_answer_spread_over_labels_is_one_answer():
     votes = np.array([[[0.5, 0.5], [1.0, 0.0]], [[0.2, 0.8], [np.nan, np.nan]]])
-    r = cs.Responses.from_probabilities(votes)
+    r = oracles.spread_answers(votes)
     assert r.n_responses == 5
     for model in (cs.DawidSkene(), cs.MajorityVote()):
         assert model.fit(r).worker_report()["answers"].to_pylist() == [2, 1]
@@ -627,7 +627,7 @@ def test_warnings_point_at_the_line_that_led_to_them():
 def test_a_spread_vote_is_hidden_whole():
     """Its other labels would give it away; and one voter per item is nobody who checks anybody."""
     rng = np.random.default_rng(0)
-    r = cs.Responses.from_probabilities(rng.dirichlet(np.ones(3), size=(40, 1)))
+    r = oracles.spread_answers(rng.dirichlet(np.ones(3), size=(40, 1)))
     with pytest.warns(cs.errors.DataWarning, match="All answers come from one worker"):
         cs.fuse(r)
     score = cs.held_out_score(cs.DawidSkene(), r, fraction=0.1)

@@ -21,6 +21,7 @@ import consilience as cs
 from consilience import Responses
 from consilience.answers.columns import find_missing, to_column, to_values
 from consilience.answers.frames import build_frame
+from consilience.answers.responses import LAYOUTS
 from consilience.answers.vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.models.base import as_responses
@@ -1269,18 +1270,38 @@ def test_named_rows_of_sequences(positions):
 
 
 def test_probabilities():
-    P = np.array([[[0.75, 0.25, 0], [NAN, NAN, NAN]], [[NAN, NAN, NAN]] * 2, [[0, 0, 1], [0.25, 0.25, 0]]])
+    P = np.array([[[0.75, 0.25, 0], [NAN, NAN, NAN]], [[NAN, NAN, NAN]] * 2, [[0, 0, 1], [0.25, 0.5, 0.25]]])
     r = Responses.from_probabilities(P, classes=["b", "a", "c"], workers=["x", "w"])
     assert r.classes.tolist() == r.labels.tolist() == ["b", "a", "c"]
-    assert rows_of(r) == [
-        (0, "x", "b", 0.75),
-        (0, "x", "a", 0.25),
-        (2, "x", "c", 1.0),
-        (2, "w", "b", 0.25),
-        (2, "w", "a", 0.25),
-    ]
-    assert r.offsets.tolist() == [0, 2, 2, 5]
+    assert rows_of(r) == [(0, "x", "b", 1.0), (2, "x", "c", 1.0), (2, "w", "a", 1.0)]
+    assert r.offsets.tolist() == [0, 1, 1, 3]
+    assert r.soft.probabilities.tolist() == [[0.75, 0.25, 0], [0, 0, 1], [0.25, 0.5, 0.25]]
+    assert r.soft.medians.tolist() == [0.75, 0.5]
     assert np.isnan(P[0, 1]).all()
+
+
+def test_what_becomes_of_soft_votes():
+    """Whatever selects, merges or moves answers does the same with their probabilities."""
+    P = np.random.default_rng(1).dirichlet(np.ones(3), size=(12, 4))
+    P[3, 1] = NAN
+    r = Responses.from_probabilities(P, classes=["cat", "Dog", "dog"])
+    answered = ~np.isnan(P[:, :, 0])
+    np.testing.assert_allclose(r.soft.probabilities, P[answered], rtol=1e-6)
+    for m in range(4):  # half of a worker's answers are sure
+        own = r.worker == m
+        sure = P[:, m].max(axis=1)[answered[:, m]]
+        assert r.soft.are_sure(r.worker)[own].tolist() == (sure >= np.sort(sure)[(len(sure) - 1) // 2]).tolist()
+    kept = r.keep(r.worker != 2)
+    np.testing.assert_array_equal(kept.soft.probabilities, r.soft.probabilities[r.worker != 2])
+    items = np.array([7, 2])
+    np.testing.assert_allclose(r.about(items).soft.probabilities, np.concatenate(P[items]), rtol=1e-6)
+    np.testing.assert_array_equal(r.about(items).soft.medians, r.soft.medians)
+    spelled = r.spelled_as(np.array(["cat", "dog"], object))
+    assert spelled.labels.tolist() == ["cat", "dog"]
+    merged = np.stack([P[answered][:, 0], P[answered][:, 1:].sum(axis=1)], axis=1)
+    np.testing.assert_allclose(spelled.soft.probabilities, merged, rtol=1e-5)
+    assert r.hardened().soft is None
+    assert LAYOUTS["long"](r).column_names == ["item", "worker", "p(cat)", "p(Dog)", "p(dog)"]
 
 
 def test_probabilities_of_ones_are_plain_answers():
@@ -1292,7 +1313,8 @@ def test_probabilities_of_ones_are_plain_answers():
 def test_probabilities_that_are_masked_or_none():
     masked = np.ma.array([[[0.5, 0.5], [9, 9]]], mask=[[[0, 0], [1, 1]]])
     for P in (masked, [[[0.5, 0.5], [None, None]]], [[[0.5, 0.5], [NAN, NAN]]]):
-        assert rows_of(Responses.from_probabilities(P)) == [(0, 0, 0, 0.5), (0, 0, 1, 0.5)]
+        r = Responses.from_probabilities(P)
+        assert (rows_of(r), r.soft.probabilities.tolist()) == ([(0, 0, 0, 1.0)], [[0.5, 0.5]])
 
 
 def test_probabilities_of_some_classes_only():
@@ -1300,13 +1322,12 @@ def test_probabilities_of_some_classes_only():
         DataWarning, match=r"^1 row of P is NaN for some classes only.* P\[0, 1\] = \[nan, 1.0\]. Use 0 for"
     ):
         r = Responses.from_probabilities([[[0.5, 0.5], [NAN, 1]]])
-    assert rows_of(r) == [(0, 0, 0, 0.5), (0, 0, 1, 0.5)]
+    assert rows_of(r) == [(0, 0, 0, 1.0)]
 
 
 def test_probabilities_may_miss_one_by_rounding():
     r = Responses.from_probabilities([[[0.7004, 0.3]]])
-    assert r.weight.sum() == pytest.approx(1, abs=1e-12)
-    assert (r.weight <= 1).all()
+    assert r.soft.probabilities.sum() == pytest.approx(1, abs=1e-7)
 
 
 def test_probabilities_of_sequences():
@@ -1318,7 +1339,8 @@ def test_probabilities_of_sequences():
     ("P", "options", "expected"),
     [
         ([[[0.5, 0.6]]], {}, r"P\[0, 0\] = \[0.5, 0.6\] is not a vote"),
-        ([[[1, 0], [-0.1, 0.5]]], {}, r"P\[0, 1\] = \[-0.1, 0.5\] is not a vote"),
+        ([[[1, 0], [-0.1, 0.5]]], {}, r"P\[0, 1\] = \[-0.1, 0.5\] is not a vote.*logits, take their softmax"),
+        ([[[0.5, 0.3]]], {}, r"sum to 1, and these sum to 0.8. .*Divide each row by its sum"),
         ([[[0, 0]], [[1, 0]]], {}, "is not a vote.* There is 1 such row."),
         ([[[float("inf"), 0]]], {}, "is not a vote"),
         ([[[NAN, NAN]]], {}, "P has no votes"),
@@ -1341,16 +1363,15 @@ def test_bad_probabilities(P, options, expected):
 
 def test_probabilities_with_axes_in_another_order():
     P = np.random.default_rng(0).dirichlet(np.ones(4), size=(30, 3))
-    weighted = P * np.linspace(0.2, 1, 90).reshape(30, 3, 1)
     holed = P.copy()
     holed[0] = NAN
-    for proper in (P, weighted, holed, P.transpose(1, 0, 2), P.astype(np.float32), P[:1], P[:, :1]):
+    for proper in (P, holed, P.transpose(1, 0, 2), P.astype(np.float32), P[:1], P[:, :1]):
         assert Responses.from_probabilities(proper).n_classes == 4
     for order, axis in (((0, 2, 1), 1), ((1, 2, 0), 1), ((2, 0, 1), 0), ((2, 1, 0), 0)):
         for array in (P, holed, P.astype(np.float32), P[:, :1]):
             text = message(Responses.from_probabilities, array.transpose(order))
             assert f"P sums to 1 along axis {axis}, and not along its last axis" in text
-    # Votes that count less have no sums to tell by, but the classes may have names.
+    # Sums that are not 1 tell nothing, but the classes may have names.
     text = message(Responses.from_probabilities, 0.2 * P.transpose(0, 2, 1), classes="abcd")
     assert "There are 4 classes, and P has 3 entries along its last axis, but 4 along axis 1." in text
 

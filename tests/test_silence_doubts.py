@@ -55,7 +55,7 @@ def test_soft_votes_of_one_label():
     answers, _ = labelling_functions()
     votes = np.full((*answers.shape, 2), np.nan)
     item, worker = np.nonzero(answers >= 0)
-    votes[item, worker] = 0.0
+    votes[item, worker] = 0.2
     votes[item, worker, answers[item, worker]] = 0.8
     with pytest.warns(DataWarning, match=ONE_LABEL):
         cs.Responses.from_probabilities(votes)

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 # Rows of probabilities sum to 1 up to this.
 TOLERANCE = 1e-6
+# The same for numbers of four bytes.
+VOTE_TOLERANCE = 1e-4
 
 # The length of each axis by its letter: N items, M workers, K classes, L labels, A answers (the labels, and silence
 # where that is one), P previous answers (the labels, and none).
@@ -152,6 +154,10 @@ def _are_log_weights(array: NDArray[Any]) -> bool:
     return _within(np.exp(array).sum(axis=1), 0, 1 + TOLERANCE) and bool((array > -np.inf).any(axis=1).all())
 
 
+def _are_votes(array: NDArray[Any]) -> bool:
+    return _within(array.sum(axis=-1, dtype=np.float64), 1 - VOTE_TOLERANCE, 1 + VOTE_TOLERANCE)
+
+
 def _are_counts(array: NDArray[Any]) -> bool:
     with np.errstate(over="ignore"):
         return _within(array, 0, np.inf) and bool(np.isfinite(array.sum()))
@@ -187,6 +193,9 @@ WHOLE_COUNTS = Kind(WHOLE, "counts", lambda array, _: bool((array >= 0).all()))
 CLASS_CODES = Kind(WHOLE, "indices of classes", lambda array, sizes: _within(array, 0, sizes["K"] - 1))
 TRUTH = Kind(BOOLEAN, "a truth value", lambda _array, _sizes: True)
 BOOLEANS = Kind(BOOLEAN, "truth values", lambda _array, _sizes: True)
+# The probabilities of soft votes, and the medians of the largest ones; NaN of a worker without any.
+VOTES = Kind(("<f4",), "probabilities that sum to 1", lambda array, _: _within(array, 0, 1) and _are_votes(array))
+MEDIANS = Kind(("<f4",), "probabilities, or nothing", lambda array, _: _within(array[~np.isnan(array)], 0, 1))
 ANSWER_WEIGHTS = Kind(FLOAT, "weights in (0, 1]", lambda array, _: _within(array, np.nextafter(0, 1), 1))
 
 

@@ -27,6 +27,7 @@ from .classes import are_ranks, merge_spellings, spell_as
 from .columns import Codes, Column, Indices, Values, objects, to_column
 from .items import Sequences
 from .previews import frame_html, html_facts, paragraph, to_word
+from .soft_votes import Probabilities, SoftVotes
 from .vocabulary import MANY, count_codes, lookup
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
@@ -183,6 +184,7 @@ class AnswerArrays(Crowd):
     leader: Indices | None = None
     order: Floats | None = None  # when each answer was given, see `items`; NaN where it is not known
     positions: tuple[float, ...] | None = None
+    soft: SoftVotes | None = None  # what answers give to each label, beside the most probable one that `label` is
     provenance: Provenance = UNKNOWN_PROVENANCE  # where they were read
 
     def __post_init__(self) -> None:
@@ -243,6 +245,8 @@ class AnswerArrays(Crowd):
             shares = np.zeros(self.n_classes)
             shares[lookup(self.classes, to_column([self.background]))] = 1.0
             return shares
+        if self.soft is not None:
+            return self.share_votes(self.soft.shares())
         if self.weight is None:
             return self.share_votes(count_codes(self.label, self.n_labels))
         return self.share_votes(np.bincount(self.label, weights=self.weight, minlength=self.n_labels))
@@ -275,7 +279,8 @@ class AnswerArrays(Crowd):
     def _pick(self, answers: Truths | Indices) -> dict[str, Any]:
         """Return what is known of each of some answers."""
         arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "order")}
-        return {name: None if array is None else array[answers] for name, array in arrays.items()}
+        picked = {name: None if array is None else array[answers] for name, array in arrays.items()}
+        return picked | {"soft": None if self.soft is None else self.soft.pick(answers)}
 
     def about(self, items: Indices) -> Self:
         """Return the answers about some of the items, which must not be in sequences."""
@@ -310,6 +315,10 @@ class AnswerArrays(Crowd):
         first = np.unique(code, return_index=True)[1].tolist()
         positions = None if self.positions is None else tuple(self.positions[k] for k in first)
         spelled = replace(self, label=label, labels=labels, background=background, normalised=True)
+        if self.soft is not None:
+            place, _ = merge_spellings(np.arange(self.n_labels, dtype=np.int32), self.labels, spell, ordered=True)
+            soft = self.soft.with_labels(place, len(labels))
+            spelled = replace(spelled, label=soft.probabilities.argmax(axis=1).astype(np.int32), soft=soft)
         return replace(spelled, classes=classes, positions=positions)
 
     def scaled_as(self, classes: Values, positions: tuple[float, ...] | None) -> Self:
@@ -319,6 +328,21 @@ class AnswerArrays(Crowd):
     def unweighted(self) -> Self:
         """Return the same answers, each with weight 1."""
         return replace(self, weight=None)
+
+    def class_votes(self, answers: Indices | slice = slice(None)) -> Probabilities:
+        """Return what soft votes, all or some, give to each class, (n, K), and not what to other labels."""
+        assert self.soft is not None
+        given = self.soft.probabilities[answers]
+        if np.array_equal(self.class_of_label, np.arange(self.n_classes)):
+            return given
+        named = np.flatnonzero(self.class_of_label >= 0)
+        votes = np.zeros((len(given), self.n_classes), np.float32)
+        votes[:, self.class_of_label[named]] = given[:, named]
+        return votes
+
+    def hardened(self) -> Self:
+        """Return the most probable label of each answer alone."""
+        return self if self.soft is None else replace(self, soft=None)
 
     def weights(self, answers: slice | Indices = slice(None)) -> Floats:
         """Return the weight of each answer, or of some answers: 1 where none was given."""
@@ -379,6 +403,7 @@ def keep_weights(weight: Floats | None) -> Floats | None:
 BLOCK_SIZE = 1 << 17
 # So many rows can be told apart by codes of two bytes.
 MOST_SHORT = 1 << 16
+NO_VOTES: Probabilities = freeze(np.empty((0, 0), np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,6 +438,8 @@ class Block:
     anchor : float64 array (n_items, K)
         As `log_prior`, made of the items' own votes, or empty. It counts while labels are found, and not in calibrated
         probabilities.
+    soft : float32 array (n_answers, K)
+        What a worker model makes of the probabilities of soft votes, or empty.
     """
 
     first_item: int
@@ -426,6 +453,7 @@ class Block:
     told: Truths
     total_size: int
     anchor: Floats
+    soft: Probabilities
 
     @property
     def n_items(self) -> int:
@@ -440,11 +468,17 @@ class Block:
 
 
 def cut_blocks(
-    responses: AnswerArrays, codes: Integers, n_codes: int, gold: Codes | None = None, known: Floats | None = None
+    responses: AnswerArrays,
+    codes: Integers,
+    n_codes: int,
+    gold: Codes | None = None,
+    known: Floats | None = None,
+    soft: Probabilities = NO_VOTES,
 ) -> list[Block]:
     """Cut the answers into blocks; `codes` is each answer's row in the worker model, which has `n_codes` rows.
 
-    `gold` are the known classes of the items, and `known` (N, K) is what else is known of them.
+    `gold` are the known classes of the items, and `known` (N, K) is what else is known of them. `soft` is what the
+    worker model makes of the probabilities of each answer.
     """
     offsets, sequences = responses.offsets, responses.sequences
     ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
@@ -484,6 +518,7 @@ def cut_blocks(
                 told=freeze(np.empty(0, np.bool_) if all_told else told[start:stop].copy()),
                 total_size=total_size,
                 anchor=unknown,
+                soft=freeze(soft[answers]) if len(soft) else NO_VOTES,
             )
         )
     return blocks

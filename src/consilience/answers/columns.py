@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -279,3 +279,21 @@ def is_missing(entry: object) -> bool:
         return True
     except ValueError:  # nor have arrays and tables, which are no missing values
         return False
+
+
+def name_probabilities(classes: Values, taken: Mapping[str, object]) -> list[str]:
+    """Return the names of the columns of probabilities, none of which is taken."""
+    return distinct_names([f"p({spell_surrogates(str(name))})" for name in classes.tolist()], list(taken))
+
+
+def distinct_names(names: list[str], taken: Sequence[str] = ()) -> list[str]:
+    """Make column names distinct: the classes 1 and "1" have the same text."""
+    seen = set(taken)
+    result = []
+    for name in names:
+        unique, n = name, 2
+        while unique in seen:
+            unique, n = f"{name} ({n})", n + 1
+        seen.add(unique)
+        result.append(unique)
+    return result

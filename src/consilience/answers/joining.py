@@ -3,11 +3,11 @@
 The result is what reading one table with both would give: items that are new come after the others, in the order in
 which they appear; workers and labels are sorted, if they were before; positions of a sequence stand in their order.
 
-A worker's answer to an item is the set of its labels and weights. If it is given again as it was, nothing happens. If
-it is another one, that is an error with ``duplicates="error"``, and with "last" the new answer takes the place of the
-old one. An answer can also be retracted. An item stays if all of its answers are. A worker all of whose answers are
-gone, and a label that nobody says any more, are gone too. Of answers without an order it is not known when they were
-given.
+A worker's answer to an item is the set of its labels and weights, or its probabilities. If it is given again as it was,
+nothing happens. If it is another one, that is an error with ``duplicates="error"``, and with "last" the new answer
+takes the place of the old one. An answer can also be retracted. An item stays if all of its answers are. A worker all
+of whose answers are gone, and a label that nobody says any more, are gone too. Of answers without an order it is not
+known when they were given.
 
 In a table with ``duplicates="last"``, a row without a label takes an answer back. Otherwise it is a question that was
 not answered, and is left out. It is an error if there is an answer to it.
@@ -33,6 +33,7 @@ from .items import Sequences, join_keys, key_of
 from .long_tables import TableOptions, find_columns, read_answers, sort_rows
 from .responses import Responses, empty_responses
 from .slips import Source, warn_of_slips
+from .soft_votes import Probabilities, SoftVotes
 from .tables import ROLES, Table
 from .tagging import SCHEMES, complete_tags, looks_tagged
 from .vocabulary import Union, count_codes, encode_in_order_of_appearance, keep_values, lookup
@@ -272,7 +273,12 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     workers, labels = Union.of(old.workers, new.workers), Union.of(old.labels, new.labels)
     there = _list_touched(old, item, item_of_new, workers, labels, retracted)
     coming = Answers(
-        item_of_new[new.item_of_answer()], workers.new[new.worker], labels.new[new.label], new.weights(), new.orders()
+        item_of_new[new.item_of_answer()],
+        workers.new[new.worker],
+        labels.new[new.label],
+        new.weights(),
+        new.orders(),
+        _vote_on(new, labels.new, len(labels.values)),
     )
     n_workers = len(workers.values)
     repeated, corrected = _compare(there.answers, coming, n_workers)
@@ -281,7 +287,8 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     taken_back = item[retracted.item] * n_workers + workers.old[retracted.worker]
     gone = there.which[np.isin(there.answers.pairs(n_workers), np.append(taken_back, corrected))]
     coming = coming.keep(~np.isin(coming.pairs(n_workers), repeated))
-    joined = _lay_together(old, keys, item, workers, labels, gone, coming)
+    medians = _join_medians(old, new, workers)
+    joined = _lay_together(old, keys, item, workers, labels, gone, coming, medians)
     if len(gone):
         joined = _drop_unheard(joined, workers.old[np.unique(old.worker[gone])], labels.old[np.unique(old.label[gone])])
     classes = _join_classes(old, joined.labels)
@@ -303,6 +310,7 @@ class Answers(NamedTuple):
     label: Codes
     weight: Floats
     order: Floats
+    votes: Probabilities  # (n, L) of soft votes; of others (n, 0)
 
     def pairs(self, n_workers: int) -> Indices:
         """Return one number for the item and the worker of each answer."""
@@ -333,6 +341,12 @@ def _check_kinds(old: Responses, new: Responses) -> None:
             "The new answers must take silence as those of the fit did.",
             Sentence("Read them with the same {abstain} and {background}."),
         )
+    if old.n_responses and new.n_responses and (old.soft is None) != (new.soft is None):
+        there, here = ("labels", "probabilities") if old.soft is None else ("probabilities", "labels")
+        raise InputError(
+            f"The answers of the fit are {there}, and the new ones are {here}.",
+            "Read the new answers as the others were read.",
+        )
 
 
 def _list_touched(
@@ -345,7 +359,8 @@ def _list_touched(
     items = np.flatnonzero(spoken[item])
     index, owner = old.answers_about(items)
     codes = workers.old[old.worker[index]], labels.old[old.label[index]]
-    return Touched(index, Answers(item[items][owner], *codes, old.weights(index), old.orders(index)))
+    votes = _vote_on(old, labels.old, len(labels.values))[index]
+    return Touched(index, Answers(item[items][owner], *codes, old.weights(index), old.orders(index), votes))
 
 
 def _compare(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, Indices]:
@@ -363,7 +378,15 @@ def _compare(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, 
     first = np.append(True, (rows[:, 1:] != rows[:, :-1]).any(axis=0))[: len(order)]
     balance = np.bincount(np.cumsum(first) - 1, np.where(is_later[shared[order]], 1, -1))
     other = np.unique(rows[0][first][balance != 0])
+    if there.votes.size:
+        other = np.union1d(other, _find_other_votes(there, coming, n_workers))
     return np.setdiff1d(pairs, other, assume_unique=True), other
+
+
+def _find_other_votes(there: Answers, coming: Answers, n_workers: int) -> Indices:
+    """Return the pairs of item and worker whose soft vote is there and comes again with other probabilities."""
+    pairs, before, after = np.intersect1d(there.pairs(n_workers), coming.pairs(n_workers), return_indices=True)
+    return np.asarray(pairs[(there.votes[before] != coming.votes[after]).any(axis=1)])
 
 
 def _lay_together(
@@ -374,6 +397,7 @@ def _lay_together(
     labels: Union,
     gone: Indices,
     coming: Answers,
+    medians: Probabilities | None,
 ) -> Responses:
     """Return all answers in the order of their items: of each item the old ones that are left, then the new ones."""
     stays = np.ones(old.n_responses, bool)
@@ -381,8 +405,12 @@ def _lay_together(
     kept = old if stays.all() else old.keep(stays)
     weighted = kept.weight is not None or not (coming.weight == 1.0).all()
     ordered = kept.order is not None or not np.isnan(coming.order).all()
+    about, soft = np.concatenate([item[kept.item_of_answer()], coming.item]), None
+    if medians is not None:
+        votes = np.concatenate([_vote_on(kept, labels.old, len(labels.values)), coming.votes])
+        soft = SoftVotes(votes[np.argsort(about, kind="stable")], medians)
     offsets, worker, label, weight, order = sort_rows(
-        np.concatenate([item[kept.item_of_answer()], coming.item]),
+        about,
         keys,
         np.concatenate([workers.old[kept.worker], coming.worker]),
         np.concatenate([labels.old[kept.label], coming.label]),
@@ -396,6 +424,7 @@ def _lay_together(
         label=label,
         weight=keep_weights(weight),
         order=order,
+        soft=soft,
         workers=workers.values,
         labels=labels.values,
         keys=keys,
@@ -403,17 +432,36 @@ def _lay_together(
     )
 
 
+def _vote_on(r: Responses, label: Codes, n_labels: int) -> Probabilities:
+    """Return what each answer gives to all labels together, `label` of which are its own; nothing if it is not soft."""
+    if r.soft is None:
+        return np.empty((r.n_responses, n_labels if not r.n_responses else 0), np.float32)
+    return r.soft.with_labels(label, n_labels).probabilities
+
+
+def _join_medians(old: Responses, new: Responses, workers: Union) -> Probabilities | None:
+    """Return the median confidence of each worker, as it was found when the first answers of the worker were read."""
+    if old.soft is None:
+        return None
+    medians = old.soft.with_workers(workers.old, len(workers.values))
+    if new.soft is not None:
+        medians = new.soft.with_workers(workers.new, len(workers.values)).judged_by(medians.medians)
+    return medians.medians
+
+
 def _drop_unheard(r: Responses, worker: Codes, label: Codes) -> Responses:
     """Return the answers without those of some workers and labels of which there is no answer left."""
     heard, said = np.ones(r.n_workers, bool), np.ones(r.n_labels, bool)
     heard[worker] = count_codes(r.worker, r.n_workers)[worker] > 0
-    said[label] = count_codes(r.label, r.n_labels)[label] > 0
+    if r.soft is None:  # a soft vote speaks of all labels
+        said[label] = count_codes(r.label, r.n_labels)[label] > 0
     if heard.all() and said.all():
         return r
     if not said.any():
         raise InputError("No answer would be left.", "Fit a new model.")
     (left, workers), (spoken, labels) = keep_values(r.worker, r.workers, heard), keep_values(r.label, r.labels, said)
-    return replace(r, worker=left, label=spoken, workers=workers, labels=labels)
+    soft = None if r.soft is None else replace(r.soft, medians=r.soft.medians[heard])
+    return replace(r, worker=left, label=spoken, workers=workers, labels=labels, soft=soft)
 
 
 def _join_classes(old: Responses, labels: Values) -> Values:
@@ -487,6 +535,8 @@ def grow(
 ) -> Responses:
     """Return the same answers, with the workers, labels and classes of earlier ones among theirs, on their scale."""
     who, said = Union.of(workers, r.workers), Union.of(labels, r.labels)
+    soft = None if r.soft is None else r.soft.with_labels(said.new, len(said.values))
+    soft = None if soft is None else soft.with_workers(who.new, len(who.values))
     scaled = r.scaled_as(classes, positions)
     if positions is not None:
         scaled = scaled.with_classes(extend_scale(classes, positions, labels, said.values))
@@ -494,6 +544,7 @@ def grow(
         scaled,
         worker=who.new[r.worker],
         label=said.new[r.label],
+        soft=soft,
         workers=who.values,
         labels=said.values,
         classes=merge_classes(r, labels, classes) if positions is None else scaled.classes,

@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, to_floats
-from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, warn_of
+from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Truths
 from ..memory import NUMBER, require_memory
-from .arrays import AnswerArrays, keep_weights
+from .arrays import AnswerArrays
 from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings, normalise_column
 from .columns import Codes, Values, is_missing, objects, to_column, to_values
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
 from .slips import Source, warn_of_silence, warn_of_slips
+from .soft_votes import SoftVotes
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
 
 LONG_TABLE = "Where most entries are missing, give a table with one row per answer."
@@ -115,23 +116,24 @@ def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> A
     classes = None if options.classes is None else read_distinct(options.classes, "classes")
     _check_axes(votes, votes.shape[2] if classes is None else len(classes), rescale)
     votes = _check_votes(votes, rescale)
-    voted = votes > 0
-    _, worker, label = np.nonzero(voted)
+    voted = votes.any(axis=2)
+    worker, probabilities = np.nonzero(voted)[1].astype(np.int32), votes[voted]
     keys, workers = _read_names(options, *votes.shape[:2])
     labels = read_names(classes, votes.shape[2], "classes")
     known, silent = choose_classes(None, labels, options.abstain, options.background)
     known, places = choose_scale(options.ordered, options.positions, known, options.classes, is_scale=False)
     answers = AnswerArrays(
-        offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=(1, 2)))]).astype(np.int64),
-        worker=worker.astype(np.int32),
-        label=label.astype(np.int32),
-        weight=keep_weights(votes[voted]),
+        offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=1))]).astype(np.int64),
+        worker=worker,
+        label=probabilities.argmax(axis=1).astype(np.int32),
+        weight=None,
         workers=workers,
         labels=labels,
         classes=known,
         keys=keys,
         background=silent,
         positions=places,
+        soft=SoftVotes.of(probabilities, worker, votes.shape[1]) if (probabilities.max(axis=1) < 1).any() else None,
     )
     warn_of_silence(answers)
     warn_of_slips(answers, Source(named=True, tabular=False, normalises=False))
@@ -139,7 +141,7 @@ def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> A
 
 
 def _check_votes(votes: Floats, rescale: bool) -> Floats:
-    """Return probabilities that sum to at most 1, and zeros for votes that are missing."""
+    """Return probabilities that sum to 1, and zeros for votes that are missing."""
     answered: Truths = np.logical_not(np.isnan(votes).any(axis=2))
     _warn_of_holes(votes, answered)
     votes = np.where(answered[:, :, None], votes, 0.0)
@@ -147,34 +149,19 @@ def _check_votes(votes: Floats, rescale: bool) -> Floats:
     if not answered.any():
         raise InputError("P has no votes: every row holds a NaN.")
     slack = ROUNDING * votes.shape[2] + VOTE_SLACK
-    most = 1 + (slack if rescale else VOTE_SLACK)
-    wrong = np.argwhere((votes < 0).any(axis=2) | (total > most) | (answered & (total <= 0)))
+    most = slack if rescale else VOTE_SLACK
+    wrong = np.argwhere(answered & ((votes < 0).any(axis=2) | ~(np.abs(total - 1) <= most)))
     if len(wrong):
         i, m = wrong[0]
-        rounded = bool((votes >= 0).all() and total.max() <= 1 + slack and (total[answered] > 0).all())
+        rounded = bool((votes >= 0).all() and (np.abs(total[answered] - 1) <= slack).all())
         raise InputError(
-            f"P[{i}, {m}] = {votes[i, m].tolist()} is not a vote: entries must be >= 0 and sum to at most 1 (and "
-            f"more than 0). There {'is' if len(wrong) == 1 else 'are'} {plural(len(wrong), 'such row')}.",
+            f"P[{i}, {m}] = {votes[i, m].tolist()} is not a vote: entries must be >= 0 and sum to 1, and these sum to "
+            f"{total[i, m]:.4g}. There {'is' if len(wrong) == 1 else 'are'} {plural(len(wrong), 'such row')}.",
             *([Sentence("If they are rounded, use {rescale}.", rescale=True)] if rounded and not rescale else []),
-            "Normalise such rows, or set them to NaN if the worker did not vote.",
+            *(["If these are logits, take their softmax."] if (votes < 0).any() else []),
+            "Divide each row by its sum, or set it to NaN if the worker did not vote.",
         )
-    if rescale:
-        _check_rounding(votes, total, answered, slack)
-    scale = np.where(answered, total, 1.0) if rescale else np.maximum(total, 1.0)
-    return np.asarray(votes / scale[:, :, None])
-
-
-def _check_rounding(votes: Floats, total: Floats, answered: Truths, slack: float) -> None:
-    """Raise an error for a vote that sums to less than rounding can explain."""
-    low = np.argwhere(answered & (total < 1 - slack))
-    if len(low):
-        i, m = low[0]
-        raise InputError(
-            f"P[{i}, {m}] = {votes[i, m].tolist()} sums to {total[i, m]:.4g}, which is not 1 up to rounding. There "
-            f"{'is' if len(low) == 1 else 'are'} {plural(len(low), 'such row')}.",
-            Sentence("Leave {rescale} out if votes may count less than 1.", rescale=Python("rescale=True")),
-            "Else divide each row by its sum.",
-        )
+    return np.asarray(votes / np.where(answered, total, 1.0)[:, :, None])
 
 
 def _check_axes(votes: Floats, n_classes: int, rescale: bool) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..errors import InputError, listing
 from ..memory import NUMBER, require_memory
 from .arrays import AnswerArrays
-from .columns import Column, Indices, Values, objects, to_column
+from .columns import Column, Indices, Values, name_probabilities, objects, to_column
 from .frames import build_frame, open_frame
 from .items import Sequences, count_items
 from .long_tables import TableOptions, read_answers
@@ -49,6 +49,8 @@ class Responses(AnswerArrays):
         Where ordered classes are on their scale, in the order of `classes`; None for classes without an order.
     gold : dict or None
         Known labels by item, where the table of answers has a column of them; `consilience.fuse` uses these.
+    soft : SoftVotes or None
+        What each answer gives to every label, where answers are probabilities.
 
     Examples
     --------
@@ -264,14 +266,15 @@ class Responses(AnswerArrays):
     ) -> Responses:
         """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
 
-        Each vote is one answer spread over the classes by weights. Rows of NaN are missing. So are rows with some NaN,
-        with a warning.
+        Each vote is one answer, with its most probable class as the label; the probabilities stand beside it (`soft`).
+        If all of them are 0 or 1, these are plain answers. Rows of NaN are missing. So are rows with some NaN, with a
+        warning.
 
         Parameters
         ----------
         P : array of shape (n_items, n_workers, n_classes)
-            Probabilities. A row may sum to less than 1 (a vote that counts less), not to more. Where rows do not sum to
-            1 and all sums along another axis do, the axes are taken to be in the wrong order, which is an error.
+            Probabilities, each row of which sums to 1. Where rows do not sum to 1 and all sums along another axis do,
+            the axes are taken to be in the wrong order, which is an error.
         lengths, items, workers
             As in `from_matrix`.
         classes : sequence, optional
@@ -292,7 +295,7 @@ class Responses(AnswerArrays):
         --------
         >>> import consilience as cs
         >>> cs.Responses.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
-        Responses(4 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
+        Responses(2 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
         options = MatrixOptions(lengths, classes, items, workers, abstain, background, ordered, positions)
         return cls.of(read_probabilities(P, rescale, options))
@@ -309,7 +312,7 @@ def empty_responses(
 def to_long(responses: Responses) -> Any:
     """Return a table with one row per answer: item (or sequence and position), worker, label, perhaps weight and gold.
 
-    Items that nobody answered have no row.
+    Items that nobody answered have no row. Soft votes have a column p(<label>) for each label instead of one of labels.
 
     >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
     >>> to_long(Responses.from_frame(answers)).to_pydict() == answers
@@ -318,7 +321,11 @@ def to_long(responses: Responses) -> Any:
     owner = responses.item_of_answer()
     columns = {name: column.take(owner) for name, column in _key_columns(responses).items()}
     columns["worker"] = to_column(responses.workers).take(responses.worker)
-    columns["label"] = to_column(responses.labels).take(responses.label)
+    if responses.soft is None:
+        columns["label"] = to_column(responses.labels).take(responses.label)
+    else:
+        names = name_probabilities(responses.labels, columns)
+        columns |= dict(zip(names, map(to_column, responses.soft.probabilities.T.copy()), strict=True))
     if responses.weight is not None:
         columns["weight"] = to_column(responses.weight)
     return build_frame(columns, responses.backend)

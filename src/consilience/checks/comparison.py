@@ -232,8 +232,8 @@ def is_like_record(recipe: Recipe, found: Fusion, r: Responses, graph: Graph | N
 
 
 def are_soft(responses: Responses) -> bool:
-    """Tell whether there are soft votes, which are spread over several labels."""
-    return len(responses.votes()[0]) < responses.n_responses
+    """Tell whether there are soft votes, or answers that are spread over several labels."""
+    return responses.soft is not None or len(responses.votes()[0]) < responses.n_responses
 
 
 def find_reason(comparison: Comparison, r: Responses, checked: bool) -> str:
@@ -362,9 +362,12 @@ def vote_without(r: Responses, vote: Vote, answer: NDArray[np.int64]) -> tuple[F
     about, owner = r.answers_about(items)
     weight = r.weights(about)
     left = np.where(np.isin(about, answer), 0.0, weight)
-    klass = r.class_of_label[r.label[about]]
     shares = np.zeros((len(items), r.n_classes))
-    np.add.at(shares, (owner[klass >= 0], klass[klass >= 0]), left[klass >= 0])
+    if r.soft is not None:
+        np.add.at(shares, owner, left[:, None] * r.class_votes(about))
+    else:
+        klass = r.class_of_label[r.label[about]]
+        np.add.at(shares, (owner[klass >= 0], klass[klass >= 0]), left[klass >= 0])
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), r.vote_shares())
     counts = vote.counts.value.copy()

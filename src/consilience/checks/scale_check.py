@@ -68,7 +68,11 @@ def check_scale(
 ) -> ScaleCheck | None:
     """Compare ordinal with nominal workers; None if too few answers can be hidden, or these are soft votes."""
     r = take_sample(crowd, recipe.seed)
-    if count_units(r) < r.n_responses or round(HIDDEN * r.n_responses) * MOST_FOLDS < LEAST_HIDDEN:
+    if (
+        r.soft is not None
+        or count_units(r) < r.n_responses
+        or round(HIDDEN * r.n_responses) * MOST_FOLDS < LEAST_HIDDEN
+    ):
         return None
     scale = give_ranks(r, order)
     assert isinstance(scale, Responses)

@@ -122,7 +122,8 @@ class InMemory(Source):
         Estimates are found with the anchor, and calibrated probabilities without it: it would count votes twice.
         """
         r, known = self.responses, None if self.gold is None else self.gold.codes
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows, known, self.log_prior)
+        rows, soft = workers.encode(r), workers.read_votes(r)
+        blocks = cut_blocks(r, rows, workers.n_rows, known, self.log_prior, soft)
         if not workers.silent or not anchored:
             return blocks
         votes, unvoted = workers.votes(), r.vote_shares()

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Values, find_missing, spell_surrogates, to_column, to_values
+from ..answers.columns import Column, Values, distinct_names, find_missing, spell_surrogates, to_column, to_values
 from ..answers.frames import open_series
 from ..answers.gold import Gold
 from ..answers.graph import Graph
@@ -36,7 +36,7 @@ from ..models.base import Model
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
 from ..results.findings import Finding
-from ..results.fusion import Fusion, distinct_names
+from ..results.fusion import Fusion
 from ..results.worker_report import count_answers
 from ..tasks.base import AnyTask
 from .alone import find_obstacle, fit_alone

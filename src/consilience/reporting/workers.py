@@ -15,13 +15,12 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import to_values
+from ..answers.columns import distinct_names, to_values
 from ..checks.drift import find_drift, has_order
 from ..errors import plural
 from ..inference import Cells, sum_by
 from ..kernels import Floats
 from ..models.reporting import list_worker_columns
-from ..results.fusion import distinct_names
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, Suspected, rank_attention
 from .charts import Chart, draw_biases, draw_heat, draw_shares_right
 from .subject import Subject, spell, to_name

@@ -394,6 +394,7 @@ def cut_out(r: Responses, row: int) -> tuple[Responses, int]:
         worker=r.worker[answers].copy(),
         label=r.label[answers].copy(),
         weight=None if r.weight is None else r.weight[answers].copy(),
+        soft=None if r.soft is None else r.soft.pick(answers),
         order=None,
         keys=Sequences(s.ids[[owner]], np.array([0, last - first]), s.position[first:last]),
     )

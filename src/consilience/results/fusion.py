@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.arrays import Crowd
-from ..answers.columns import Column, Values, spell_surrogates, to_column
+from ..answers.columns import Column, Values, name_probabilities, to_column
 from ..answers.frames import BACKENDS
 from ..answers.gold import Gold
 from ..answers.graph import Graph
@@ -507,21 +507,3 @@ def describe_left_out(workers: int, answers: int | None) -> str:
     ('2 workers, 80 answers', '1 worker')
     """
     return plural(workers, "worker") + ("" if answers is None else f", {plural(answers, 'answer')}")
-
-
-def name_probabilities(classes: Values, taken: Mapping[str, object]) -> list[str]:
-    """Return the names of the columns of probabilities, none of which is taken."""
-    return distinct_names([f"p({spell_surrogates(str(name))})" for name in classes.tolist()], list(taken))
-
-
-def distinct_names(names: list[str], taken: Sequence[str] = ()) -> list[str]:
-    """Make column names distinct: the classes 1 and "1" have the same text."""
-    seen = set(taken)
-    result = []
-    for name in names:
-        unique, n = name, 2
-        while unique in seen:
-            unique, n = f"{name} ({n})", n + 1
-        seen.add(unique)
-        result.append(unique)
-    return result

@@ -22,18 +22,21 @@ from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..answers.responses import Responses
+from ..answers.soft_votes import Probabilities, SoftVotes
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels import Floats
 from ..specs import (
     ANSWER_WEIGHTS,
     BOOLEANS,
     FIGURES,
+    MEDIANS,
     NARROW_CLASS_CODES,
     NARROW_COUNTS,
     NARROW_ITEM_CODES,
     NARROW_LABEL_CODES,
     NARROW_WORKER_CODES,
     POSITIVE,
+    VOTES,
     ArraySpec,
     Fault,
     Sizes,
@@ -46,22 +49,26 @@ _FORMATS = ("", *(dialect.name for dialect in DIALECTS))
 
 
 class KeptAnswers(NamedTuple):
-    """Answers. Weights are there only if some are not 1, and the order only if one was given."""
+    """Answers. Weights are there only if some are not 1, the order only if one was given, and votes only if soft."""
 
     counts: Annotated[Narrow, ArraySpec("N", NARROW_COUNTS)]  # of answers to each item
     workers: Annotated[Narrow, ArraySpec("*", NARROW_WORKER_CODES)]
     labels: Annotated[Narrow, ArraySpec("*", NARROW_LABEL_CODES)]
     weights: Annotated[Floats, ArraySpec("*", ANSWER_WEIGHTS)] | None
     order: Annotated[Floats, ArraySpec("*", FIGURES)] | None
+    votes: Annotated[Probabilities, ArraySpec("* L", VOTES)] | None  # the probabilities of soft votes
+    medians: Annotated[Probabilities, ArraySpec("M", MEDIANS)] | None  # and how sure each worker is of half of them
     columns: dict[str, str]
     format: Annotated[str, among(_FORMATS)]
     background: int | None  # where silence is an answer: the class that it means
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless there are as many answers as the items have, and the background is a class."""
-        parts = (self.workers, self.labels, self.weights, self.order)
+        parts = (self.workers, self.labels, self.weights, self.order, self.votes)
         if {len(part) for part in parts if part is not None} != {_total(self.counts)}:
             raise Fault("there are not as many answers as the items have")
+        if (self.votes is None) != (self.medians is None):
+            raise Fault("soft votes must come with medians")
         if self.background is not None and self.background >= sizes["K"]:
             raise Fault("the background must be a class")
 
@@ -70,7 +77,9 @@ class KeptAnswers(NamedTuple):
         """Pack answers."""
         background = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
         codes = narrow(np.diff(r.offsets)), narrow(r.worker), narrow(r.label)
-        return cls(*codes, r.weight, r.order, dict(r.columns), r.provenance.format, background)
+        votes, medians = (None, None) if r.soft is None else (r.soft.probabilities, r.soft.medians)
+        read = dict(r.columns), r.provenance.format
+        return cls(*codes, r.weight, r.order, votes, medians, *read, background)
 
     def unpack(self, fusion: Fusion, keys: Values | Sequences) -> Responses:
         """Return the answers, with the names of what was learned from them."""
@@ -89,6 +98,7 @@ class KeptAnswers(NamedTuple):
             normalised=names.normalised,
             order=self.order,
             positions=names.positions,
+            soft=None if self.votes is None or self.medians is None else SoftVotes(self.votes, self.medians),
             provenance=Provenance(self.columns, self.format),
         )
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from ..answers.responses import Responses
 from ..answers.slips import doubt_silence
 from ..arguments import is_among
@@ -36,8 +34,7 @@ def recognise_kind(r: Responses, task: AnyTask) -> str:
         return "people"
     if r.silence_counts or ignores_silence(r):
         return "functions"
-    several = r.weight is not None and bool(np.any(r.weight < 1)) and len(r.votes()[0]) < r.n_responses
-    return "models" if several else "people"
+    return "models" if r.soft is not None else "people"
 
 
 def ignores_silence(r: Responses) -> bool:

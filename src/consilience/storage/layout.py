@@ -43,7 +43,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.arrays import Block, cut_blocks
+from ..answers.arrays import NO_VOTES, Block, cut_blocks
 from ..answers.columns import Column
 from ..answers.random_choices import hash_ids, hash_items
 from ..answers.responses import Responses
@@ -238,6 +238,7 @@ class StoredBlock:
             log_prior=unknown,
             told=freeze(np.empty(0, np.bool_)),
             total_size=self.total_size,
+            soft=NO_VOTES,
             anchor=unknown,
         )
 

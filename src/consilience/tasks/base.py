@@ -368,7 +368,8 @@ class TableTask(Task[Responses]):
         """Return what a layout cannot hold."""
         n_silent = int(np.count_nonzero(np.diff(brought.offsets) == 0))
         lost = [f"{plural(n_silent, 'item')} without an answer"] if form == "long" and n_silent else []
-        return lost + ["the weights of answers"] * (form == "wide" and brought.weight is not None)
+        lost += ["the weights of answers"] * (form == "wide" and brought.weight is not None)
+        return lost + ["the probabilities of answers"] * (form == "wide" and brought.soft is not None)
 
     def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
         """Write the labels into a copy of the file that the answers were read from."""

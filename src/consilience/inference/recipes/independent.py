@@ -115,9 +115,11 @@ def collect_votes(engine: Engine, source: InMemory, unvoted: Floats) -> tuple[Fl
     """Return the vote shares of all items, and their sums; items without votes get `unvoted`."""
     r: Responses = source.responses
     # It does not matter who votes: the row of an answer is its label.
-    placed = engine.place(cut_blocks(r, r.label, r.n_labels, None if source.gold is None else source.gold.codes))
+    workers = voters(r)
+    known, votes = None if source.gold is None else source.gold.codes, workers.read_votes(r)
+    placed = engine.place(cut_blocks(r, r.label, r.n_labels, known, soft=votes))
     shares, mass, first = np.empty((r.n_items, r.n_classes)), np.zeros(r.n_classes), 0
-    for part in engine.map(vote, placed, r.class_of_label, unvoted):
+    for part in engine.map(vote, placed, r.class_of_label if not len(votes) else workers.votes(), unvoted):
         shares[first : first + len(part)] = part
         mass, first = mass + part.sum(axis=0), first + len(part)
     return shares, mass

@@ -32,9 +32,10 @@ from typing import ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Crowd
+from ...answers.arrays import NO_VOTES, Crowd
 from ...answers.columns import Column, Values
 from ...answers.responses import Responses
+from ...answers.soft_votes import Probabilities
 from ...errors import ParameterError, Sentence
 from ...kernels import Floats, Integers, freeze
 from ...memory import NUMBER
@@ -172,9 +173,13 @@ class WorkerModel(ABC):
     def encode(self, responses: Responses) -> Integers:
         """Return the row of each answer."""
 
+    def read_votes(self, responses: Responses) -> Probabilities:  # noqa: ARG002
+        """Return what blocks hold of the probabilities of soft votes, (n_answers, K); nothing if labels will do."""
+        return NO_VOTES
+
     @abstractmethod
     def votes(self) -> NDArray[np.int64]:
-        """Return which class each row votes for, (n_rows,); -1 for none."""
+        """Return which class each row votes for, (n_rows,); -1 for none. Nothing if the probabilities are the votes."""
 
     @abstractmethod
     def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...answers.arrays import Crowd
 from ...answers.responses import Responses
+from ...answers.soft_votes import Probabilities
 from ...arguments import to_floats
 from ...errors import plural
 from ...kernels import Floats, Integers, freeze
@@ -205,6 +206,19 @@ def split_prior(workers: ConfusionWorkers, r: Crowd) -> tuple[Floats, Floats, Fl
     return freeze(off), freeze(diagonal), freeze(low - off - 2.0 * diagonal)
 
 
+class SoftVoters(ConfusionWorkers):
+    """Workers whose vote is spread over the classes by its probabilities, so that vote shares are the mean of these."""
+
+    def read_votes(self, responses: Responses) -> Probabilities:
+        """Return what each answer gives to each class."""
+        return responses.class_votes()
+
+    def votes(self) -> NDArray[np.int64]:
+        """Return nothing: the probabilities are the votes."""
+        return np.empty(0, np.int64)
+
+
 def voters(r: Crowd) -> ConfusionWorkers:
     """Return the workers of models that only need the votes: silence is no vote."""
-    return ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
+    kind = SoftVoters if isinstance(r, Responses) and r.soft is not None else ConfusionWorkers
+    return kind(r.n_workers, r.class_of_label, r.n_classes)

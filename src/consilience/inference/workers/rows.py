@@ -135,12 +135,16 @@ def count_answers(block: Block, posterior: Floats) -> RowCounts:
 def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
     """Return each item's vote shares; `votes` says which class a row votes for, -1 for none.
 
-    An item without a vote for any class gets the prior, an item with gold its gold.
+    If `votes` are empty, the probabilities of soft votes are the votes. An item without a vote for any class gets the
+    prior, an item with gold its gold.
     """
     from ...kernels.answers import add_votes
 
-    shares = np.zeros((block.n_items, len(prior)))
-    add_votes(block.codes, block.offsets, block.weight, select_rows(votes, block.rows), shares)
+    if len(votes):
+        shares = np.zeros((block.n_items, len(prior)))
+        add_votes(block.codes, block.offsets, block.weight, select_rows(votes, block.rows), shares)
+    else:
+        shares = add_answers(block, block.soft.astype(np.float64))
     total = reduce(add, shares.T)  # faster than `sum` where there are few classes
     shares /= np.where(total > 0, total, 1.0)[:, None]
     shares[total == 0] = prior
