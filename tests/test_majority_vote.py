@@ -94,11 +94,11 @@ def test_items_without_votes_get_the_overall_shares():
 def test_ties():
     shares = np.array([[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.2, 0.6, 0.2], [0.1 + 0.2, 0.3, 0.4 - 1e-17]])
     classes = np.array(["x", "y", "z"], dtype=object)
-    assert VoteRecipe(ties="first").break_ties(shares, np.arange(4), classes).tolist() == [0, 0, 1, 2]
+    assert VoteRecipe(ties="first").label_votes(shares, np.arange(4), classes).tolist() == [0, 0, 1, 2]
     many, ids = np.tile(shares[:2], (3000, 1)), np.arange(6000)
-    drawn = VoteRecipe(seed=7).break_ties(many, ids, classes)
-    assert np.array_equal(drawn, VoteRecipe(seed=7).break_ties(many, ids, classes))
-    assert not np.array_equal(drawn, VoteRecipe(seed=8).break_ties(many, ids, classes))
+    drawn = VoteRecipe(seed=7).label_votes(many, ids, classes)
+    assert np.array_equal(drawn, VoteRecipe(seed=7).label_votes(many, ids, classes))
+    assert not np.array_equal(drawn, VoteRecipe(seed=8).label_votes(many, ids, classes))
     np.testing.assert_allclose(np.bincount(drawn[::2], minlength=3) / 3000, [0.5, 0.5, 0], atol=0.04)
     np.testing.assert_allclose(np.bincount(drawn[1::2], minlength=3) / 3000, [1 / 3] * 3, atol=0.04)
 

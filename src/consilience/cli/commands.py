@@ -51,6 +51,9 @@ DROP_MISSING = "--drop-missing  Leave out rows without an answer."
 NORMALISE = "--normalise  Take labels that differ only in case, spaces or Unicode form as the same."
 REPORT = "--report FILE  Write a report here: one HTML page to look at and to send."
 SOURCE_KIND = "--source-kind [people|functions|models]  Who gives the answers; words go by that. Default: recognised."
+LABEL_BY = """
+  --label-by [mode|median]  What a label is: the most probable class, or the median of ordered classes. Default: {}.
+"""
 WORKERS_REPORT = "--workers-report FILE  Write a table of all workers here; suffixes as for -o."
 CONTENT = """
   --content FILE  What the items look like: a table with a column item (or sequence and position), and one with the text
@@ -135,6 +138,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
           --prior A=P,B=P,...  How frequent the classes are, if that is known; or uniform. Default: learn.
           --calibration HOW  What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default:
               hidden-answers.
+          {LABEL_BY.format("mode")}
           --max-iter N  Most iterations. Default: the model's.
           --seed N  Seed of all that is random. Default: 0.
         Outputs:
@@ -214,6 +218,8 @@ fuse.help = str(fuse.help).replace(
               last: the new answer replaces the old one, and a row without a label retracts it. [default: error]
         Known labels:
           --gold FILE  Further known labels. May be given several times.
+        Model:
+          {LABEL_BY.format("as before")}
         Content and graph:
           {CONTENT}
           --graph FILE  Further edges between items, for a model with a graph.
@@ -254,6 +260,8 @@ def update() -> None:
           {PRINTING}
         Known labels:
           --gold FILE  Known labels. May be given several times.
+        Model:
+          {LABEL_BY.format("as the model was fitted")}
         Graph:
           --graph FILE  Edges between the items, for a model with a graph.
         """

@@ -217,7 +217,7 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
 
 def fit(options: Options, prepared: Prepared, engine: EngineLike, display: Display) -> FittedModel:
     """Return the fitted model."""
-    names = ("estimation", "prior", "calibration", "max_iter", "seed")
+    names = ("estimation", "prior", "calibration", "label_by", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     others = options.features, options.item_prior, parameters, options.source_kind
     fitted: FittedModel = api.fuse_prepared(prepared, options.model, engine, display.show_iteration, *others)

@@ -66,6 +66,7 @@ def update(
     changes: str | None,
     duplicates: str,
     gold: tuple[str, ...],
+    label_by: str | None,
     graph: str | None,
     workers_report: str | None,
     report: str | None,
@@ -81,7 +82,7 @@ def update(
     with Display(is_asked("quiet")) as display:
         display.say("Loading")
         version = find_version(model)
-        fitted = load(model)
+        fitted = load_to_label(model, label_by)
         check_answers(fitted.fusion_)
         inputs = [source, graph, content, *gold, *([model] if save else [])]
         check_outputs([output, changes, workers_report], [save or model, report], inputs)
@@ -213,10 +214,12 @@ def print_update(model: FittedModel, changed: pa.Table, name: str, files: dict[s
     screen.facts([(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
 
 
-def predict(model: str, source: str, output: str | None, gold: tuple[str, ...], graph: str | None) -> None:
+def predict(
+    model: str, source: str, output: str | None, gold: tuple[str, ...], label_by: str | None, graph: str | None
+) -> None:
     """Label the items in a file by what a saved model knows of the workers."""
     check_outputs([output], [], [model, source, graph, *gold])
-    fitted = load(model)
+    fitted = load_to_label(model, label_by)
     responses = replace(read_like(fitted, source), backend="pyarrow")
     warn_of_known(fitted, responses)
     links = None if graph is None else as_graph(graph, responses)
@@ -229,6 +232,12 @@ def predict(model: str, source: str, output: str | None, gold: tuple[str, ...], 
         lambda: {"model": model, "columns": responses.columns, **sizes, "mean_confidence": mean, "file": output},
         lambda: print_labels(responses, labels, model, source, output),
     )
+
+
+def load_to_label(path: str, label_by: str | None) -> FittedModel:
+    """Return a saved model, which chooses labels in another way from now on if one is given."""
+    fitted = load(path)
+    return fitted if label_by is None else fitted.set_params(label_by=label_by)
 
 
 def warn_of_known(model: FittedModel, responses: Responses) -> None:

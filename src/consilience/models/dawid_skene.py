@@ -41,6 +41,9 @@ class DawidSkene(StreamingModel):
         about its workers, and raises posteriors to the power at which answers that were hidden from further fits, and
         known labels if there are any, are predicted best; "gold" finds the power by known labels alone; a number is
         the power itself. "none" reports the posteriors of the fit. Labels are the same whatever the calibration.
+    label_by : {"mode", "median"}
+        What the label of an item is: the most probable class; or for ordered classes the median, which has the least
+        expected distance from the truth.
     classifier : classifier of scikit-learn's kind, optional
         What learns from `features`: any classifier with `fit`, which takes ``sample_weight``, and `predict_proba`.
         Copies of it are trained. Default: logistic regression of scaled features.
@@ -132,6 +135,7 @@ class DawidSkene(StreamingModel):
         smoothing: object = "learn",
         calibration: str | float = "hidden answers",
         classifier: object = None,
+        label_by: str = "mode",
         start: object = "majority",
         n_init: int = 1,
         max_iter: int = 200,

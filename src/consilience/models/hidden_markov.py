@@ -48,8 +48,8 @@ class HiddenMarkov(StreamingModel):
     decode : {"viterbi", "marginal"}
         Labels are the most probable sequence, or the most probable class of each position on its own. `posterior_`
         is there either way.
-    workers, estimation, prior, smoothing, calibration, classifier
-        As for `DawidSkene`.
+    workers, estimation, prior, smoothing, calibration, label_by, classifier
+        As for `DawidSkene`. Medians are of each position on its own, whatever `decode` is.
     start, n_init, max_iter, tol, seed, callback
         As for `DawidSkene`. Start and transitions are smoothed as the prior is. ``start="moments"`` estimates T by
         moments too (Algorithm 2 of the paper).
@@ -101,6 +101,7 @@ class HiddenMarkov(StreamingModel):
         smoothing: object = "learn",
         calibration: str | float = "hidden answers",
         classifier: object = None,
+        label_by: str = "mode",
         start: object = "majority",
         n_init: int = 1,
         max_iter: int = 200,

@@ -18,6 +18,9 @@ class MajorityVote(FittedModel):
     ties : {"random", "first"}
         Which of several classes with equal votes is the label: one of them at random, or the first in the order of the
         classes. What is random depends on `seed` and on the names of item and classes, not on the order of rows.
+    label_by : {"mode", "median"}
+        What the label is: the class with most votes; or for ordered classes the median of the votes, the lower one of
+        two.
     seed : int
         Seed of the tie rule.
 
@@ -42,7 +45,7 @@ class MajorityVote(FittedModel):
     array(['x', 'y'], dtype=object)
     """
 
-    def __init__(self, *, ties: str = "random", seed: int = 0) -> None:
+    def __init__(self, *, ties: str = "random", label_by: str = "mode", seed: int = 0) -> None:
         self._store(locals())
 
     partial_fit = NoBatches(": each item has its own votes, and nothing is learned from others")

@@ -46,7 +46,7 @@ class MarkovField(LatentModel):
     start : {"majority", "moments", "best", "dawid-skene"}, fitted model or array
         Where to start. "dawid-skene" fits `DawidSkene` first; with few answers that is too sure of itself for the
         neighbours to be heard.
-    workers, estimation, prior, smoothing, calibration, classifier
+    workers, estimation, prior, smoothing, calibration, label_by, classifier
         As for `DawidSkene`.
     n_init, max_iter, tol, seed, callback
         As for `DawidSkene`.
@@ -102,6 +102,7 @@ class MarkovField(LatentModel):
         smoothing: object = "learn",
         calibration: str | float = "hidden answers",
         classifier: object = None,
+        label_by: str = "mode",
         start: object = "majority",
         n_init: int = 1,
         max_iter: int = 200,

@@ -29,6 +29,8 @@ class MomentMatching(FittedModel):
         towards it.
     max_iter, tol : int, float
         Most sweeps; stop when no probability changes by more than `tol` in one.
+    label_by : {"mode", "median"}
+        As for `DawidSkene`.
     callback : callable, optional
         Called after each sweep with a `Progress`; its gain is the largest change.
 
@@ -72,6 +74,7 @@ class MomentMatching(FittedModel):
         shrinkage: float = SHRINKAGE,
         max_iter: int = 500,
         tol: float = 1e-5,
+        label_by: str = "mode",
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
         self._store(locals())

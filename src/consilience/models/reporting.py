@@ -58,12 +58,23 @@ def list_worker_columns(found: Fusion) -> dict[str, Column]:
 class Reporting(Model):
     """A model whose results can be read as tables."""
 
-    def to_frame(self, *, undecided: float | None = None) -> Any:
+    def to_frame(self, *, undecided: float | None = None, label_by: str | None = None) -> Any:
         """Return a table with one row per item: its id, label, confidence, and the probability of each class.
 
         The label is the most probable class. Where a rule can decide otherwise, the last column is decided_by: "known
-        label", "sequence" for a label that is on the most probable path and not the most probable by itself, or "".
-        Confidence and probabilities are missing if each item has one answer and nothing else checks it.
+        label", "sequence" for a label that is on the most probable path and not the most probable by itself, "median"
+        for a median that is not the most probable level, or "". Confidence, probabilities and what is made of them are
+        missing if each item has one answer and nothing else checks it.
+
+        Ordered classes have four more columns, after confidence:
+
+        - median: the lowest level with at least half of the probability at or below it. No other level has a smaller
+          expected distance from the truth.
+        - mean: of the levels that are numbers; of their positions if they are names (0 for the lowest, then 1, 2, ...),
+          or if other `positions` were given.
+        - low, high: the ends of a 90 % interval: the lowest levels with at least 5 % and 95 % at or below them.
+
+        Levels that read as numbers are numbers in median, low and high; others are named as the labels are.
 
         The table is of the library that the answers came in (pandas, polars), pyarrow for files and matrices.
 
@@ -72,10 +83,13 @@ class Reporting(Model):
         undecided : float, optional
             Labels whose confidence is below this number, from 0 to 1, are left open: they are missing in the table.
             `labels_` does not change. The method `undecided` counts how many are kept.
+        label_by : {"mode", "median"}, optional
+            What the label is: the most probable class, or the median of ordered classes. Known labels stay. Confidence
+            is the probability of the label, whichever it is. Default: as the model was fitted.
         """
         found = self.fusion_
         least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
-        return build_frame(list_undecided(found.labels, least), found.backend)
+        return build_frame(list_undecided(found.label(label_by), least), found.backend)
 
     def write(self, path: str | os.PathLike[str], engine: object = None, *, undecided: float | None = None) -> None:
         """Write the labels with their probabilities to files.

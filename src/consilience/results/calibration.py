@@ -79,7 +79,7 @@ from ..kernels import Floats
 from ..memory import release_unused
 from ..specs import Fault
 from .fusion import Calibrated
-from .intervals import Confidence
+from .intervals import Confidence, choose
 
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30
@@ -137,18 +137,20 @@ def calibrate(
         return raise_where(changed[run], honest[run], power)
 
     if calibrated.found.n_gold:
-        calibrated = calibrated._replace(blind_accuracy=expect_blindly(source, raised, calibrated.found.power_before))
+        calibrated = calibrated._replace(blind_accuracy=expect_blindly(fitting, raised, calibrated.found.power_before))
     confidence = Confidence(np.array(calibrated.powers), raised, calibrated.found.power)
     return Found(calibrated, honest, confidence)
 
 
-def expect_blindly(source: InMemory, raised: Callable[[float, slice], Floats], power: float) -> float:
+def expect_blindly(fitting: Fitting, raised: Callable[[float, slice], Floats], power: float) -> float:
     """Return the mean probability of the labels that are not known, if posteriors are raised to a power."""
+    owner, source = fitting[:2]
     n_items, sums = source.responses.n_items, np.zeros(2)
     is_open = np.ones(n_items, bool) if source.gold is None else source.gold.codes < 0
     for first in range(0, n_items, ITEMS_AT_ONCE):
         run = slice(first, first + ITEMS_AT_ONCE)
-        sums += raised(power, run)[is_open[run]].max(axis=1).sum(), is_open[run].sum()
+        judged = raised(power, run)[is_open[run]]
+        sums += choose(judged, owner.label_items(judged)).sum(), len(judged)
     return float(sums[0] / sums[1]) if sums[1] else 1.0
 
 
@@ -215,7 +217,7 @@ def score_known(fitting: Fitting, posterior: Floats) -> KnownScores:
         return KnownScores(np.zeros(len(POWERS)), 0)
     unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
     codes, judged = gold.codes[known], unknown[known]
-    return KnownScores(score_gold(codes, judged), len(known), int(np.sum(judged.argmax(axis=1) == codes)))
+    return KnownScores(score_gold(codes, judged), len(known), int(np.sum(owner.label_items(judged) == codes)))
 
 
 def limit_power(

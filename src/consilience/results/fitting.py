@@ -289,7 +289,7 @@ def conclude(
     found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, totals, known, earlier, kept)
     codes = recipe.decode_jointly(posed, best.parameters)
     if codes is None:
-        codes = found.confidence.find_labels(near.responses.n_items)
+        codes = found.confidence.find_labels(near.responses.n_items, recipe.label_items)
     concluded = Concluded(plan, best, posterior, codes, estimates, found)
     learned = Learned.of(problem, best.parameters, best.statistics)
     if isinstance(source, OnDisk):
@@ -378,8 +378,7 @@ def find_in_memory(
     checked = fit.are_checked(near, count_known(near.gold))
     if past is not None:
         checked |= is_share_checked(*past.sums.judged.sum(axis=1).tolist())
-    rules = known, recipe.decodes_jointly
-    labels = Labels(r.key_columns(), r.classes, fit.codes, reported, posterior, *rules, checked)
+    labels = Labels.of(r, fit.codes, reported, posterior, known=known, rule=recipe.rule, shown=checked)
     if isinstance(judging, Due):
         judging = Later(judge_later, judging, near, learned, labels, fit.found.calibrated)
     problem = fit.plan.problem
@@ -534,7 +533,7 @@ def learn_votes(
     labelled: Labels | StoredLabels
     if isinstance(source, OnDisk):
         prior = find_shares(source.answers, engine)
-        tally = VoteTally.of(source.answers, prior, engine)
+        tally = VoteTally.of(source.answers, prior, recipe.label_by, engine)
         sums, n_answers = tally.sums, tally.n_answers
         mean = sums.chosen / crowd.n_items
         checked = are_checked(source.drawn.responses, source.answers.n_known, False)
@@ -543,9 +542,9 @@ def learn_votes(
         source = cast(InMemory, source)
         r, unvoted = source.responses, crowd.vote_shares()
         shares, mass = collect_votes(engine, source, unvoted)
-        codes = recipe.break_ties(shares, r.keys, r.classes)
+        codes = recipe.label_votes(shares, r.keys, r.classes)
         known, checked = find_known(source.gold, codes), are_checked(r, count_known(source.gold), False)
-        labelled = Labels(r.key_columns(), r.classes, codes, shares, known=known, shown=checked)
+        labelled = Labels.of(r, codes, shares, known=known, rule=recipe.rule, shown=checked)
         # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
         structure = Independent(r.n_classes, None, 0.0, "em")
         prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
@@ -600,12 +599,12 @@ def learn_by_moments(
     learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
     statistics = expect(problem, learned)
     posterior = recipe.conclude(problem, learned)
-    codes = posterior.argmax(axis=1)
+    codes = recipe.label_items(posterior)
     confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
     estimates = gather_estimates(recipe, source, problem, learned, statistics)
     intervals, _ = find_intervals(r, posterior, codes, estimates, confidence)
     known, checked = find_known(source.gold, codes), are_checked(r, count_known(source.gold), False)
-    labels = Labels(r.key_columns(), r.classes, codes, posterior, known=known, shown=checked)
+    labels = Labels.of(r, codes, posterior, known=known, rule=recipe.rule, shown=checked)
     by = source, problem.workers, workers.log_weights, posterior, False
     return make_fusion(
         recipe,

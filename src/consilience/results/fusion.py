@@ -9,12 +9,13 @@ it is computed when it is first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers.arrays import Crowd
@@ -23,11 +24,24 @@ from ..answers.frames import BACKENDS
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..errors import NotFittedError, Python, Sentence, plural
+from ..arguments import is_among
+from ..errors import NotFittedError, Python, Sentence, parameter_error, plural
 from ..inference.classifiers import LinearJudge
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_fits import Judged
 from ..inference.learned import CouplingScore, Learned, Names
+from ..inference.levels import (
+    HIGH,
+    LABEL_BY,
+    LOW,
+    MEDIAN,
+    check_order,
+    choose_labels,
+    find_mean,
+    find_quantile,
+    name_levels,
+    place_levels,
+)
 from ..inference.powers import Calibration, Evidence
 from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
@@ -119,9 +133,9 @@ class Labels:
 
     .. math:: y_n = \arg\max_k q_{nk},
 
-    the first of several. There are two exceptions, and the column decided_by names them: a known label, and labels that
-    were decoded jointly, which are the most probable path through their sequence. A vote draws lots among its most
-    probable classes.
+    the first of several. There are three exceptions, and the column decided_by names them: a known label; labels that
+    were decoded jointly, which are the most probable path through their sequence; and medians of ordered classes, where
+    these were asked for (see `consilience.inference.levels`). A vote draws lots among its most probable classes.
 
     Attributes
     ----------
@@ -129,6 +143,8 @@ class Labels:
         What identifies the items: columns item, or sequence and position.
     classes : ndarray
         What a label can be.
+    positions : tuple of float or None
+        Where ordered classes are on their scale; None for classes without an order.
     codes : int64 array (N,)
         The label of each item, as an index into the classes.
     posterior : array (N, K)
@@ -137,23 +153,31 @@ class Labels:
         Those of the fit itself; None for models without calibration.
     known : array (N,) or None
         Which labels are known ones; None if there are no known labels.
-    jointly : bool
-        Whether labels were decoded jointly.
+    rule : str
+        What else may decide a label: "sequence" if labels were decoded jointly, "median", or "".
     shown : bool
         Whether tables show probabilities: not if nothing checks the answers, or they are too few.
     """
 
     keys: Annotated[Mapping[str, Annotated[Column, ColumnSpec("N")]], Check(are_keys)]
     classes: Annotated[Values, Same("names/classes")]
+    positions: Annotated[tuple[float, ...] | None, Same("names/positions")]
     codes: Annotated[NDArray[np.int64], ArraySpec("N", CLASS_CODES)]
     posterior: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)]
     uncalibrated: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)] | None = None
     known: Annotated[NDArray[np.bool_], ArraySpec("N", BOOLEANS)] | None = None
-    jointly: bool = False
+    rule: Annotated[str, among(("", "sequence", "median"))] = ""
     shown: bool = True
+
+    @classmethod
+    def of(cls, r: Responses, *found: Any, **rules: Any) -> Labels:
+        """Return the labels of the items of some answers; what follows the classes is given."""
+        return cls(r.key_columns(), r.classes, r.positions, *found, **rules)
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless there are items, each with a key of its own."""
+        if self.rule == "median" and self.positions is None:
+            raise Fault("labels are medians of classes without an order")
         if sizes["N"] < 1:
             raise Fault("there are no items")
         # Only now is it known that there are as many items as keys, which might have been a few bits each.
@@ -208,29 +232,60 @@ class Labels:
 
     def name_rules(self) -> list[str] | None:
         """Return which rule decided each label, "" for the most probable class; None if no rule could."""
-        if self.known is None and not self.jointly:
+        if self.known is None and not self.rule:
             return None
-        joint = self.jointly & (self.confidence < self.posterior.max(axis=1))
+        ruled = bool(self.rule) & (self.confidence < self.posterior.max(axis=1))
         known = np.zeros(self.n_items, bool) if self.known is None else self.known
-        return [str(rule) for rule in np.select([known, joint], ["known label", "sequence"], "")]
+        return [str(rule) for rule in np.select([known, ruled], ["known label", self.rule], "")]
+
+    def chosen_by(self, label_by: str) -> Labels:
+        """Return the labels chosen in another way, except for known ones; the same if they are chosen so already."""
+        if (label_by == "median") == (self.rule == "median"):
+            return self
+        codes = choose_labels(self.posterior, label_by)
+        codes = codes if self.known is None else np.where(self.known, self.codes, codes)
+        return replace(self, codes=codes, rule="median" if label_by == "median" else "")
 
     def list_columns(self) -> dict[str, Column]:
         """Return the columns of a table of labels: keys, label, confidence, and the probability of each class.
 
-        Where a rule can decide a label, the last column is decided_by.
+        Ordered classes have quantiles and a mean before the probabilities. Where a rule can decide a label, the last
+        column is decided_by.
         """
         columns: dict[str, Column] = dict(self.keys)
         columns["label"] = to_column(self.values)
         columns["confidence"] = to_column(self.shown_confidence)
+        if self.positions is not None:
+            columns |= self.list_levels(self.positions)
         for k, name in enumerate(name_probabilities(self.classes, columns)):
             shown = np.ascontiguousarray(self.posterior[:, k]) if self.shown else self.shown_confidence
             columns[name] = to_column(shown)
         rules = self.name_rules()
         return columns if rules is None else columns | {"decided_by": pa.array(rules, pa.string())}
 
+    def list_levels(self, positions: tuple[float, ...]) -> dict[str, Column]:
+        """Return the median, the mean, and the ends of a 90 % interval, of ordered classes; missing if not shown."""
+        names, worth = name_levels(self.classes), place_levels(self.classes, positions)
+        shares = {"median": MEDIAN, "low": LOW, "high": HIGH}
+        found = {name: to_column(names[find_quantile(self.posterior, share)]) for name, share in shares.items()}
+        found["mean"] = to_column(find_mean(self.posterior, worth))
+        if not self.shown:
+            hidden = np.ones(self.n_items, bool)
+            found = {name: leave_open(column, hidden) for name, column in found.items()}
+        return {name: found[name] for name in ("median", "mean", "low", "high")}
+
     def take(self, rows: NDArray[np.int64]) -> dict[str, Column]:
         """Return what identifies some of the items."""
         return {name: column.take(rows) for name, column in self.keys.items()}
+
+
+def leave_open(column: Column, is_open: NDArray[np.bool_]) -> Column:
+    """Return a column in which some entries are missing."""
+    if isinstance(column, np.ndarray):
+        column = column.copy()
+        column[is_open] = None
+        return column
+    return pc.if_else(pa.array(is_open), pa.scalar(None, column.type), column)
 
 
 def find_known(gold: Gold | None, codes: NDArray[np.int64]) -> NDArray[np.bool_] | None:
@@ -411,6 +466,17 @@ class Fusion:
             "The labels of answers on disk are not held in memory.",
             Sentence("Write them to files with {write}.", write=Python("write(path)")),
         )
+
+    def label(self, by: str | None) -> Labels:
+        """Return the labels, if they are in memory, chosen in this way; None: as they are."""
+        labels = self.labels
+        if by is None:
+            return labels
+        if not is_among(by, LABEL_BY):
+            raise parameter_error("label_by", "to_frame", "'mode' or 'median'", by)
+        if by == "median":
+            check_order(self.names.classes, self.names.positions)
+        return labels.chosen_by(by)
 
     @property
     def crowd(self) -> Crowd:

@@ -117,10 +117,10 @@ class Confidence(NamedTuple):
     raised: Callable[[float, slice], Floats]  # those of a run of items at a power
     reported: float = 1.0  # the power that is reported
 
-    def find_labels(self, n_items: int) -> NDArray[np.int64]:
-        """Return the most probable class of each item, by the posteriors that are reported."""
+    def find_labels(self, n_items: int, choose: Callable[[Floats], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the label of each item, which is chosen by the posteriors that are reported."""
         runs = (slice(first, first + ITEMS_AT_ONCE) for first in range(0, n_items, ITEMS_AT_ONCE))
-        return np.concatenate([self.raised(self.reported, run).argmax(axis=1) for run in runs])
+        return np.concatenate([choose(self.raised(self.reported, run)) for run in runs])
 
 
 def find_intervals(

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers.columns import Column
@@ -32,7 +31,7 @@ from ..formats import usual_suffixes, writable_formats
 from ..formats.writing import check_writable, hold_signals, sync, write_tables
 from ..kernels import Floats
 from ..storage.layout import claim_beside
-from .fusion import Fusion, Labelled, Labels, NoLabels
+from .fusion import Fusion, Labelled, Labels, NoLabels, leave_open
 from .parts import StoredLabels
 from .record import SHARED_ERRORS
 
@@ -311,12 +310,3 @@ def list_undecided(labels: Labels, least: float | None) -> dict[str, Column]:
     if least is not None:
         columns["label"] = leave_open(columns["label"], find_open(labels.shown_confidence, least))
     return columns
-
-
-def leave_open(labels: Column, is_open: NDArray[np.bool_]) -> Column:
-    """Return the labels without those that are left open."""
-    if isinstance(labels, np.ndarray):
-        labels = labels.copy()
-        labels[is_open] = None
-        return labels
-    return pc.if_else(pa.array(is_open), pa.scalar(None, labels.type), labels)

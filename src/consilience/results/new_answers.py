@@ -126,16 +126,18 @@ class Applied(NamedTuple):
 
     def find_labels(self) -> Labels:
         """Return labels with their probabilities, chosen as those of the fit."""
-        recipe, r, classes = self.recipe, self.source.responses, self.fusion.names.classes
+        recipe, r, names = self.recipe, self.source.responses, self.fusion.names
+        classes = names.classes
         gold = match_gold(open_paths(self.gold), recipe.check_answers(r), classes)
         told, jointly = self._replace(gold=gold), isinstance(recipe, LatentRecipe) and recipe.decodes_jointly
         probabilities = told.find_probabilities()
         if isinstance(recipe, VoteRecipe):
-            codes = recipe.break_ties(probabilities, r.keys, classes)
+            codes = recipe.label_votes(probabilities, r.keys, classes)
         else:
-            codes = told.decode() if jointly else probabilities.argmax(axis=1)
+            codes = told.decode() if jointly else recipe.label_items(probabilities)
         known, shown = find_known(gold, codes), self.fusion.labelled.shown
-        return Labels(r.key_columns(), classes, codes, probabilities, None, known, jointly, shown)
+        scale = classes, names.positions
+        return Labels(r.key_columns(), *scale, codes, probabilities, None, known, recipe.rule, shown)
 
     def decode(self) -> NDArray[np.int64]:
         """Return the most probable joint labelling."""

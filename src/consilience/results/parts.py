@@ -22,6 +22,7 @@ from ..engines.base import Engine
 from ..inference import sum_by
 from ..inference.em import Fit, Problem, decode_block, infer_block, keep_unsaid
 from ..inference.learned import as_used
+from ..inference.levels import choose_labels
 from ..inference.powers import raise_to
 from ..inference.recipes import LatentRecipe
 from ..inference.recipes.independent import VoteRecipe, collect_votes, find_tied
@@ -36,7 +37,7 @@ from ..storage.answers import Sample, StoredResponses, find_gold
 from ..storage.layout import StoredBlock
 from .comparison import count_differing
 from .fusion import Fusion, Given, Labels, find_known
-from .intervals import VoteSums
+from .intervals import VoteSums, choose
 
 Sums = TypeVar("Sums", bound=tuple[Any, ...])
 
@@ -45,8 +46,8 @@ class PartJudge(Protocol):
     """What makes labels and probabilities of a part of a store."""
 
     @property
-    def jointly(self) -> bool:
-        """Whether labels are decoded jointly."""
+    def rule(self) -> str:
+        """What may decide a label beside known ones."""
 
     def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
         """Return the labels of a part, and the probabilities of all classes."""
@@ -85,14 +86,14 @@ class StoredLabels:
         keys = {name: to_column(column) for name, column in self.answers.keys(number).items()}
         codes, posterior = self.judge.label(self.answers, number)
         known = find_known(find_gold(self.answers, number), codes) if self.answers.n_known else None
-        rules = known, self.judge.jointly
-        return Labels(keys, self.answers.classes, codes, posterior, None, *rules, self.shown)
+        scale = self.answers.classes, self.answers.positions
+        return Labels(keys, *scale, codes, posterior, None, known, self.judge.rule, self.shown)
 
     def label_sample(self, sample: InMemory) -> Labels:
         """Return the labels of some items that were brought into memory."""
         labels = self.judge.label_sample(sample)
         known = find_known(sample.gold, labels.codes)
-        return replace(labels, known=known, jointly=self.judge.jointly, shown=self.shown)
+        return replace(labels, known=known, rule=self.judge.rule, shown=self.shown)
 
     def parts(self) -> Iterator[Labels]:
         """Yield the labels part by part."""
@@ -162,6 +163,8 @@ class Judge(NamedTuple):
     counted: Counted | None  # None: items are not left out of the counts that judge them
     unsaid: NDArray[np.int64]
     power: float
+    label_by: str
+    rule: str
 
     @classmethod
     def of(cls, recipe: LatentRecipe, problem: Problem, best: Fit, power: float) -> Judge:
@@ -177,12 +180,9 @@ class Judge(NamedTuple):
             counted if leaves_out else None,
             problem.find_unsaid(),
             power,
+            recipe.label_by,
+            recipe.rule,
         )
-
-    @property
-    def jointly(self) -> bool:
-        """Whether labels are decoded jointly."""
-        return self.decoding is not None
 
     def judge(self, block: Block) -> tuple[Floats, NDArray[np.int64], Floats]:
         """Return posteriors before calibration, labels, and the probabilities to report."""
@@ -196,13 +196,13 @@ class Judge(NamedTuple):
         reported = raise_to(left_out, self.power)
         if self.decoding is not None:
             return posterior, decode_block(block, self.decoding, self.structure), reported
-        return posterior, reported.argmax(axis=1), reported
+        return posterior, choose_labels(reported, self.label_by), reported
 
     def label_sample(self, sample: InMemory) -> Labels:
         """Return the labels of some items that were brought into memory."""
         posteriors, codes, reported = zip(*map(self.judge, sample.lay_out(self.workers)), strict=True)
         r, chosen, shown, fitted = sample.responses, *map(np.concatenate, (codes, reported, posteriors))
-        return Labels(r.key_columns(), r.classes, chosen, shown, fitted)
+        return Labels.of(r, chosen, shown, fitted)
 
     def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
         """Return the labels of a part, and the probabilities of all classes."""
@@ -286,22 +286,22 @@ class VoteJudge(NamedTuple):
     unvoted: Floats  # (K,): the shares of items without votes
 
     @property
-    def jointly(self) -> bool:
-        """Whether labels are decoded jointly."""
-        return False
+    def rule(self) -> str:
+        """What may decide a label beside known ones."""
+        return self.recipe.rule
 
     def label_sample(self, sample: InMemory) -> Labels:
         """Return the vote of some items that were brought into memory."""
         r = sample.responses
         with open_engine(None) as engine:
             shares, _ = collect_votes(engine, sample, self.unvoted)
-        return Labels(r.key_columns(), r.classes, self.recipe.break_ties(shares, r.keys, r.classes), shares)
+        return Labels.of(r, self.recipe.label_votes(shares, r.keys, r.classes), shares)
 
     def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
         """Return the labels of a part, and the shares of all classes."""
         blocks = (open_votes(block, answers) for block in answers.blocks(number))
         shares = np.concatenate([share_votes(block, answers, self.unvoted) for block in blocks])
-        codes = self.recipe.settle_ties(shares, partial(answers.hash_items, number), answers.classes)
+        codes = self.recipe.label_hashed(shares, partial(answers.hash_items, number), answers.classes)
         return codes, shares
 
 
@@ -316,10 +316,10 @@ class VoteTally(NamedTuple):
         return VoteTally(add_tuples(self.sums, other.sums), self.n_answers + other.n_answers)
 
     @classmethod
-    def of(cls, answers: StoredResponses, unvoted: Floats, engine: Engine) -> VoteTally:
+    def of(cls, answers: StoredResponses, unvoted: Floats, label_by: str, engine: Engine) -> VoteTally:
         """Take the sums over all items of a store."""
         blocks = engine.place(answers.grouped_blocks())
-        return engine.total(tally_votes, blocks, VoteTally.plus, answers.bare(), unvoted)
+        return engine.total(tally_votes, blocks, VoteTally.plus, answers.bare(), unvoted, label_by)
 
 
 def find_shares(s: StoredResponses, engine: Engine) -> Floats:
@@ -341,17 +341,18 @@ def sum_labels(block: Block, n_labels: int) -> Floats:
     return np.bincount(label, block.weight if len(block.weight) else None, n_labels).astype(np.float64)
 
 
-def tally_votes(stored: Sequence[StoredBlock], s: StoredResponses, unvoted: Floats) -> VoteTally:
+def tally_votes(stored: Sequence[StoredBlock], s: StoredResponses, unvoted: Floats, label_by: str) -> VoteTally:
     """Take the sums over the items of some blocks."""
-    return reduce(VoteTally.plus, (tally_vote(open_votes(block, s), s, unvoted) for block in stored))
+    return reduce(VoteTally.plus, (tally_vote(open_votes(block, s), s, unvoted, label_by) for block in stored))
 
 
-def tally_vote(block: Block, s: StoredResponses, unvoted: Floats) -> VoteTally:
+def tally_vote(block: Block, s: StoredResponses, unvoted: Floats, label_by: str) -> VoteTally:
     """Take the sums over the items of a block."""
     shares = share_votes(block, s, unvoted)
     worker = block.rows[block.codes] // s.n_labels
     item = np.repeat(np.arange(block.n_items), np.diff(block.offsets))
-    sums = VoteSums.of(shares, shares.max(axis=1), unvoted, block.sequences if s.in_sequences else None)
+    chosen = choose(shares, choose_labels(shares, label_by))
+    sums = VoteSums.of(shares, chosen, unvoted, block.sequences if s.in_sequences else None)
     return VoteTally(sums, count_votes(item, worker, s.n_workers))
 
 

@@ -25,6 +25,7 @@ from ..classifiers import check_classifier
 from ..copies import PlainFit, find_copies
 from ..em import Fit, Parameters, Problem, Progress, expect_from_votes, maximise, run_em
 from ..learned import Before, CouplingScore, as_used
+from ..levels import LABEL_BY, check_order, choose_labels
 from ..moments import MomentFit, strongest_answers
 from ..preconditions import (
     FIT_TABLES,
@@ -86,13 +87,24 @@ class Recipe(ABC):
     #: Whether workers who copy each other are looked for when somebody asks for them, and not at each fit.
     finds_copies_later: ClassVar[bool] = False
 
+    label_by: str = "mode"
+
     def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
         """Return the warning that a fit stopped before it settled; None if it need not settle."""
         return None
 
-    @abstractmethod
+    @property
+    def rule(self) -> str:
+        """What may decide a label beside known ones: "median" or "sequence"; "" where only the probability does."""
+        return "" if self.label_by == "mode" else self.label_by
+
+    def label_items(self, posterior: Floats) -> NDArray[np.int64]:
+        """Return the label of each item, by probabilities that are reported."""
+        return choose_labels(posterior, self.label_by)
+
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
+        check_choice(self, "label_by", LABEL_BY)
 
     def check_learned(self, found: StructureParameters) -> None:  # noqa: B027 (fields look at it)
         """Raise a `Fault` if what a file says of the structure cannot be what the settings call for."""
@@ -113,6 +125,8 @@ class Recipe(ABC):
 
     def check_answers(self, r: AnyCrowd) -> AnyCrowd:
         """Return the answers, if the model can take them."""
+        if self.label_by == "median":
+            check_order(r.classes, r.positions)
         return r
 
     def prepare(self, r: AnyCrowd) -> AnyCrowd:
@@ -193,7 +207,7 @@ class LatentRecipe(Recipe):
     @property
     def decodes_jointly(self) -> bool:
         """Whether labels are the most probable joint labelling, and not each the most probable one of its item."""
-        return False
+        return self.rule == "sequence"
 
     def decode_jointly(self, problem: Problem, learned: Parameters) -> NDArray[np.int64] | None:  # noqa: ARG002
         """Return the most probable joint labelling, for models whose labels it is."""
@@ -213,6 +227,7 @@ class LatentRecipe(Recipe):
 
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
+        super().check()
         check_choice(self, "workers", tuple(WORKERS))
         check_choice(self, "estimation", ESTIMATIONS)
         check_calibration(self)

@@ -72,9 +72,9 @@ class ChainRecipe(LatentRecipe):
         return isinstance(self.coupling, str) and self.coupling == "learn"
 
     @property
-    def decodes_jointly(self) -> bool:
-        """Whether labels are the most probable path."""
-        return self.decode == "viterbi"
+    def rule(self) -> str:
+        """What may decide a label: the most probable path, unless labels are medians."""
+        return "sequence" if self.decode == "viterbi" and self.label_by == "mode" else super().rule
 
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
@@ -99,7 +99,7 @@ class ChainRecipe(LatentRecipe):
                 Sentence("For independent items use {model}.", model=Python("DawidSkene", "dawid-skene")),
                 keyword="sequence",
             )
-        return r
+        return super().check_answers(r)
 
     def prepare(self, r: AnyCrowd) -> AnyCrowd:
         """Return the answers with the classes that the tag scheme needs."""

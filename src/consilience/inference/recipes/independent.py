@@ -83,17 +83,20 @@ class VoteRecipe(Recipe):
 
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
+        super().check()
         check_choice(self, "ties", ("random", "first"))
         check_number(self, "seed", 0, whole=True)
 
-    def break_ties(self, shares: Floats, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
-        """Return the class with the largest share of each item, ties broken by the rule."""
-        return self.settle_ties(shares, partial(hash_items, keys), classes)
+    def label_votes(self, shares: Floats, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
+        """Return the class with the largest share of each item, ties broken by the rule; or the median."""
+        return self.label_hashed(shares, partial(hash_items, keys), classes)
 
-    def settle_ties(
+    def label_hashed(
         self, shares: Floats, hash_rows: Callable[[NDArray[np.int64]], Hashes], classes: Values
     ) -> NDArray[np.int64]:
-        """Return the same as `break_ties`, where a function gives the hashes of some items."""
+        """Return the same as `label_votes`, where a function gives the hashes of some items."""
+        if self.label_by == "median":
+            return self.label_items(shares)
         chosen, is_tied = np.empty(len(shares), np.int64), np.empty(len(shares), bool)
         for first in range(0, len(shares), ITEMS_AT_ONCE):
             run = slice(first, first + ITEMS_AT_ONCE)
@@ -148,6 +151,7 @@ class MomentRecipe(Recipe):
 
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
+        super().check()
         check_number(self, "shrinkage", 0)
         check_number(self, "max_iter", 1, whole=True)
         check_number(self, "tol", 0)
@@ -162,7 +166,7 @@ class MomentRecipe(Recipe):
                 Sentence("Or read the answers with {abstain}.", abstain="ignore"),
                 keyword="abstain",
             )
-        return r
+        return super().check_answers(r)
 
     def check_size(self, r: Responses, graph: Graph | None) -> None:
         """Raise an error for a fit that needs more memory than there is, and warn of one that takes long."""

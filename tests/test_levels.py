@@ -1,0 +1,347 @@
+"""Levels of a scale in results: median, mean and interval of each item, and labels that are medians."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+
+import consilience as cs
+from command_line import run
+from consilience.errors import ParameterError
+from consilience.inference import sources
+from consilience.inference.levels import HIGH, LOW, MEDIAN, find_mean, find_quantile, name_levels, place_levels
+from consilience.results import fitting
+from real_data import FOLDER, gold_of, needs_data
+
+WORDS = ["low", "fair", "good", "top"]
+FOUR = ["median", "mean", "low", "high"]
+
+
+def slow_quantile(row, share):
+    """The lowest level with at least this share of the probability at or below it."""
+    total = 0.0
+    for level, each in enumerate(row):
+        total += each
+        if total >= share - 1e-12:
+            return level
+    return len(row) - 1
+
+
+def draw_ratings(seed=0, n_items=60, n_raters=8, levels=4, per_item=3):
+    """Truth, and a table of the ratings of raters with a bias."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(levels, size=n_items)
+    bias, spread = rng.normal(0, 0.7, n_raters), rng.uniform(0.5, 1.3, n_raters)
+    item = np.repeat(np.arange(n_items), per_item)
+    worker = np.concatenate([rng.choice(n_raters, per_item, False) for _ in range(n_items)])
+    seen = truth[item] + bias[worker] + spread[worker] * rng.normal(size=len(item))
+    return truth, {"item": item, "worker": worker, "label": np.clip(np.round(seen), 0, levels - 1).astype(int)}
+
+
+def in_words(table):
+    """The same ratings with named levels."""
+    return {**table, "label": np.array(WORDS)[table["label"]]}
+
+
+def read_posterior(frame):
+    return np.stack([frame[name] for name in frame if name.startswith("p(")], axis=1)
+
+
+def check_medians(frame, levels):
+    """Compare the labels of a table with medians of its probabilities, and what decided them."""
+    posterior = read_posterior(frame)
+    median = [slow_quantile(row, 0.5) for row in posterior]
+    known = (frame["decided_by"] == "known label").to_numpy()
+    assert [levels.index(label) for label in frame["label"][~known]] == [
+        level for level, skip in zip(median, known, strict=True) if not skip
+    ]
+    ruled = ~known & (posterior[np.arange(len(frame)), median] < posterior.max(axis=1))
+    assert ((frame["decided_by"] == "median").to_numpy() == ruled).all()
+    np.testing.assert_array_equal(
+        frame["confidence"], posterior[np.arange(len(frame)), [levels.index(each) for each in frame["label"]]]
+    )
+    return int(ruled.sum())
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Ratings in which some medians are not the most probable level, with the fit that has them as labels."""
+    truth, table = draw_ratings()
+    return truth, table, cs.fuse(pd.DataFrame(table), ordered=True, label_by="median")
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 7])
+@pytest.mark.parametrize("share", [LOW, MEDIAN, HIGH])
+def test_quantiles(levels, share):
+    rng = np.random.default_rng(levels)
+    posterior = rng.dirichlet(np.full(levels, 0.4), 500)
+    # Sums that meet a share, or would but for rounding.
+    posterior = np.concatenate([posterior, rng.multinomial(10, np.full(levels, 1 / levels), 500) / 10])
+    posterior = np.concatenate([posterior, rng.multinomial(20, np.full(levels, 1 / levels), 500) * 0.05])
+    found = find_quantile(posterior, share)
+    assert found.tolist() == [slow_quantile(row, share) for row in posterior]
+
+
+def test_the_median_is_the_nearest_level_and_the_lower_of_two():
+    rng = np.random.default_rng(0)
+    posterior = np.concatenate([rng.dirichlet(np.ones(5), 300), rng.multinomial(6, np.full(5, 0.2), 300) / 6])
+    distance = posterior @ np.abs(np.arange(5)[:, None] - np.arange(5))
+    least = [int(np.flatnonzero(row <= row.min() + 1e-12)[0]) for row in distance]
+    assert find_quantile(posterior, MEDIAN).tolist() == least
+
+
+def test_intervals_hold_nine_tenths():
+    posterior = np.random.default_rng(0).dirichlet(np.full(6, 0.5), 500)
+    low, high, level = find_quantile(posterior, LOW), find_quantile(posterior, HIGH), np.arange(6)
+    inside = (level >= low[:, None]) & (level <= high[:, None])
+    assert ((posterior * inside).sum(axis=1) >= 0.9 - 1e-9).all()
+    assert ((posterior * (level < low[:, None])).sum(axis=1) < 0.05).all()
+    assert ((posterior * (level > high[:, None])).sum(axis=1) <= 0.05 + 1e-9).all()
+
+
+def test_means_are_the_same_in_any_part():
+    posterior = np.random.default_rng(0).dirichlet(np.ones(5), 1001)
+    mean = find_mean(posterior, np.arange(5.0))
+    assert mean.tolist() == [sum(level * each for level, each in enumerate(row)) for row in posterior.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("classes", "positions", "names", "worth"),
+    [
+        (["1", "2", "3"], (0, 1, 2), [1, 2, 3], [1, 2, 3]),
+        ([0.5, 1.0, 1.5], (0, 1, 2), [0.5, 1.0, 1.5], [0.5, 1.0, 1.5]),
+        ([0, 1, 5], (0, 1, 2), [0, 1, 5], [0, 1, 5]),
+        ([3, 2, 1], (0, 1, 2), [3, 2, 1], [3, 2, 1]),
+        ([1, 2, 3], (0, 1, 5), [1, 2, 3], [0, 1, 5]),
+        (["no", "yes"], (0, 1), ["no", "yes"], [0, 1]),
+        (["1", "many"], (0, 3), ["1", "many"], [0, 3]),
+    ],
+)
+def test_what_levels_are_worth(classes, positions, names, worth):
+    classes = np.array(classes, dtype=object if isinstance(classes[0], str) else None)
+    assert name_levels(classes).tolist() == names
+    assert place_levels(classes, tuple(map(float, positions))).tolist() == worth
+
+
+def test_numbers_have_numbers(crowd):
+    frame = crowd[2].to_frame()
+    assert list(frame)[:8] == ["item", "label", "confidence", *FOUR, "p(0)"]
+    posterior = read_posterior(frame)
+    for name, share in (("median", 0.5), ("low", 0.05), ("high", 0.95)):
+        assert frame[name].dtype == np.int64
+        assert frame[name].tolist() == [slow_quantile(row, share) for row in posterior]
+    np.testing.assert_allclose(frame["mean"], posterior @ np.arange(4))
+
+
+def test_names_have_names_and_positions():
+    _, table = draw_ratings()
+    ordered = pd.DataFrame(table | {"label": pd.Categorical(in_words(table)["label"], WORDS, ordered=True)})
+    frame = cs.DawidSkene(workers="ordinal").fit(ordered).to_frame()
+    posterior = read_posterior(frame)
+    assert frame["median"].tolist() == [WORDS[slow_quantile(row, 0.5)] for row in posterior]
+    assert frame["high"].tolist() == [WORDS[slow_quantile(row, 0.95)] for row in posterior]
+    np.testing.assert_allclose(frame["mean"], posterior @ np.arange(4))
+    spaced = cs.Responses.from_frame(in_words(table), classes=WORDS, positions=[0, 1, 2, 6])
+    frame = cs.MajorityVote().fit(spaced).to_frame().to_pandas()
+    np.testing.assert_allclose(frame["mean"], read_posterior(frame) @ [0, 1, 2, 6])
+
+
+def test_classes_without_an_order_have_none():
+    assert not set(FOUR) & set(cs.DawidSkene().fit(in_words(draw_ratings()[1])).to_frame().column_names)
+
+
+def test_labels_are_medians_wherever_they_are(crowd, tmp_path):
+    """One choice in `fuse` holds in tables, files, predictions, updates, and a model that was saved."""
+    _, table, fused = crowd
+    frame = fused.to_frame()
+    assert check_medians(frame, [0, 1, 2, 3]) > 0
+    assert fused.labels_.tolist() == frame["label"].tolist() == frame["median"].tolist()
+    assert fused.comparison_.expected_accuracy == pytest.approx(frame["confidence"].mean())
+    fused.write(tmp_path / "labels.csv")
+    written = pd.read_csv(tmp_path / "labels.csv", keep_default_na=False)
+    assert written[["label", "median", "low", "high", "decided_by"]].equals(
+        frame[["label", "median", "low", "high", "decided_by"]].astype(
+            written[["label"]].dtypes["label"], errors="ignore"
+        )
+    )
+    loaded = cs.load(fused.save(tmp_path / "model"))
+    assert loaded.to_frame().equals(frame)
+    predicted = loaded.predict(pd.DataFrame(table), as_frame=True)
+    check_medians(predicted, [0, 1, 2, 3])
+    more = pd.DataFrame(draw_ratings(seed=1, n_items=10)[1])
+    updated = loaded.update(more.assign(item=more["item"] + 1000)).to_frame()
+    assert len(updated) == len(frame) + 10
+    check_medians(updated, [0, 1, 2, 3])
+
+
+def test_labels_are_chosen_anew_in_a_table(crowd):
+    _, table, medians = crowd
+    modes = cs.fuse(pd.DataFrame(table), ordered=True)
+    assert modes.to_frame(label_by="median").equals(medians.to_frame())
+    assert medians.to_frame(label_by="mode").equals(modes.to_frame())
+    assert modes.to_frame(label_by="mode").equals(modes.to_frame())
+    assert "decided_by" not in modes.to_frame()
+    n_moved = (modes.labels_ != medians.labels_).sum()
+    assert n_moved == (medians.to_frame()["decided_by"] == "median").sum() > 0
+    assert medians.comparison_.expected_accuracy < modes.comparison_.expected_accuracy
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_known_labels_stay(crowd):
+    truth, table, _ = crowd
+    gold = {item: int(truth[item]) for item in range(8)}
+    fused = cs.fuse(pd.DataFrame(table), ordered=True, gold=gold, label_by="median")
+    frame = fused.to_frame()
+    check_medians(frame, [0, 1, 2, 3])
+    assert frame["label"][:8].tolist() == list(gold.values())
+    again = fused.to_frame(label_by="mode")
+    assert again["label"][:8].tolist() == list(gold.values())
+    assert (again["decided_by"] == "known label").sum() == 8
+
+
+def test_medians_of_sequences_and_votes():
+    _, table = draw_ratings(n_items=100, per_item=5)
+    sequence, position = np.divmod(table["item"], 10)
+    chain = {"sequence": sequence, "position": position, "worker": table["worker"], "label": table["label"]}
+    answers = cs.Responses.from_frame(pd.DataFrame(chain), ordered=True)
+    path = cs.HiddenMarkov(workers="ordinal").fit(answers)
+    median = cs.HiddenMarkov(workers="ordinal", label_by="median").fit(answers)
+    np.testing.assert_array_equal(path.posterior_, median.posterior_)
+    check_medians(median.to_frame(), [0, 1, 2, 3])
+    assert set(path.to_frame()["decided_by"]) <= {"", "sequence"}
+    assert path.to_frame(label_by="median").equals(median.to_frame())
+    votes = cs.MajorityVote(label_by="median").fit(cs.Responses.from_frame(pd.DataFrame(table), ordered=True))
+    by_hand = [sorted(group)[(len(group) - 1) // 2] for _, group in pd.DataFrame(table).groupby("item")["label"]]
+    assert votes.labels_.tolist() == by_hand
+    assert check_medians(votes.to_frame(), [0, 1, 2, 3]) > 0
+
+
+@pytest.mark.filterwarnings("ignore:Moments cannot identify")
+def test_medians_of_moments_and_batches():
+    answers = cs.Responses.from_frame(pd.DataFrame(draw_ratings(n_items=200, n_raters=5, per_item=4)[1]), ordered=True)
+    check_medians(cs.MomentMatching(label_by="median").fit(answers).to_frame(), [0, 1, 2, 3])
+    model = cs.DawidSkene(workers="ordinal", label_by="median").partial_fit(answers)
+    check_medians(model.partial_fit(answers).to_frame(), [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("kind", [cs.DawidSkene, cs.MajorityVote])
+def test_medians_on_disk(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
+    monkeypatch.setattr(fitting, "FEW", 100)
+    _, table = draw_ratings(n_items=150, per_item=5)
+    pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
+    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
+    model = kind(label_by="median").fit(stored, gold={0: 1})
+    assert not model.fusion_.in_memory
+    model.write(tmp_path / "labels")
+    frame = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas()
+    assert list(frame)[3:7] == FOUR
+    assert check_medians(frame, [0, 1, 2, 3]) > 0
+    np.testing.assert_allclose(model.expected_accuracy_, frame["confidence"].mean())
+    assert (frame["mean"].to_numpy() == find_mean(read_posterior(frame), np.arange(4.0))).all()
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DataWarning")
+def test_nothing_is_told_where_nothing_checks_the_answers():
+    """With one answer per item probabilities are withheld, and so is all that is made of them."""
+    table = {"item": np.arange(60), "worker": np.arange(60) % 6, "label": np.arange(60) % 4}
+    numbers = cs.fuse(pa.table(table), ordered=True, label_by="median").to_frame()
+    names = cs.fuse(pa.table(in_words(table)), classes=WORDS, ordered=True).to_frame()
+    for frame in (numbers, names):
+        assert [frame[name].null_count for name in FOUR] == [60] * 4
+        assert frame["label"].null_count == 0
+    assert numbers["low"].type == pa.int64()
+    assert names["low"].type == pa.string()
+    assert names["mean"].type == pa.float64()
+
+
+def test_open_labels_keep_their_interval(crowd):
+    frame = crowd[2].to_frame(undecided=0.8)
+    is_open = frame["label"].isna()
+    assert 0 < is_open.sum() < len(frame)
+    assert not frame[FOUR].isna().any().any()
+    assert (is_open == (frame["confidence"] < 0.8)).all()
+
+
+@pytest.mark.filterwarnings("ignore:Moments cannot identify")
+@pytest.mark.parametrize("model", [cs.DawidSkene, cs.MajorityVote, cs.MomentMatching, cs.HiddenMarkov])
+def test_medians_need_an_order(model):
+    table = in_words(draw_ratings()[1])
+    if model is cs.HiddenMarkov:
+        table = {"sequence": table["item"] // 10, "position": table["item"] % 10} | table
+        table.pop("item")
+    with pytest.raises(
+        ParameterError, match=r"needs classes in order, and nothing says that these are\..*'fair'.*ordered=True"
+    ):
+        model(label_by="median").fit(table)
+    with pytest.raises(ParameterError, match=r"of .* must be one of 'mode', 'median'\. Got 'mean'"):
+        model(label_by="mean").fit(table)
+    fitted = model().fit(table)
+    with pytest.raises(ParameterError, match="needs classes in order"):
+        fitted.to_frame(label_by="median")
+    with pytest.raises(ParameterError, match=r"must be 'mode' or 'median'\. Got 3"):
+        fitted.to_frame(label_by=3)
+
+
+def test_commands(crowd, tmp_path):
+    _, table, fused = crowd
+    pa.csv.write_csv(pa.table(table), tmp_path / "ratings.csv")
+    files = {name: tmp_path / f"{name}.csv" for name in ("medians", "modes", "predicted", "updated", "more")}
+    base = ("fuse", tmp_path / "ratings.csv", "--ordered")
+    assert run(*base, "--label-by", "median", "-o", files["medians"], "--save", tmp_path / "a").exit_code == 0
+    assert run(*base, "-o", files["modes"], "--save", tmp_path / "b").exit_code == 0
+    pa.csv.write_csv(pa.table({"item": [1000, 1000], "worker": [0, 1], "label": [1, 2]}), files["more"])
+    predicted = run(
+        "predict", tmp_path / "b", tmp_path / "ratings.csv", "--label-by", "median", "-o", files["predicted"]
+    )
+    assert predicted.exit_code == 0, predicted.stderr
+    assert run("update", tmp_path / "b", files["more"], "--label-by", "median", "-o", files["updated"]).exit_code == 0
+    medians, modes, predicted, updated = (
+        pd.read_csv(files[name], keep_default_na=False) for name in ("medians", "modes", "predicted", "updated")
+    )
+    assert medians["label"].tolist() == fused.labels_.tolist() != modes["label"].tolist()
+    for each in (medians, predicted, updated):
+        check_medians(each, [0, 1, 2, 3])
+    assert cs.load(tmp_path / "b").label_by == "median"
+    pa.csv.write_csv(pa.table(in_words(table)), tmp_path / "words.csv")
+    failed = run("fuse", tmp_path / "words.csv", "--label-by", "median")
+    assert failed.exit_code == 2
+    assert "--label-by median needs classes in order" in failed.stderr
+    assert "--ordered" in failed.stderr
+
+
+@needs_data
+@pytest.mark.robust
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_medians_of_web():
+    """Mean absolute error of the median at most .185: .175 was seen, and .261 is that of the median of the answers."""
+    gold = gold_of("web")
+    frame = cs.fuse(FOLDER / "web" / "responses.parquet").to_frame().to_pandas()
+    known = frame[frame["item"].isin(gold)]
+    truth = np.array([float(gold[item]) for item in known["item"]])
+    assert np.abs(known["median"] - truth).mean() <= 0.185
+    assert ((known["low"] <= truth) & (truth <= known["high"])).mean() >= 0.9
+
+
+@pytest.mark.robust
+def test_scores_of_simulated_raters():
+    """The median is nearer to the truth than the most probable level, and the mean than the mean of the answers."""
+    errors, squares, inside = np.zeros(2), np.zeros(2), []
+    for seed in range(10):
+        crowd = cs.simulate.ratings(400, n_workers=40, answers_per_item=3, seed=seed)
+        frame = cs.fuse(crowd.responses).to_frame().to_pandas()
+        truth = crowd.truth.astype(float)
+        errors += [np.abs(frame[name].astype(float) - truth).mean() for name in ("median", "label")]
+        answers = crowd.responses
+        item = answers.item_of_answer()
+        plain = np.bincount(item, answers.labels[answers.label].astype(float)) / np.bincount(item)
+        squares += [((frame["mean"] - truth) ** 2).mean(), ((plain - truth) ** 2).mean()]
+        inside.append(((frame["low"] <= truth) & (truth <= frame["high"])).mean())
+    assert errors[0] <= errors[1]
+    assert np.sqrt(squares[0] / squares[1]) <= 0.9
+    assert np.mean(inside) >= 0.9
