@@ -1140,9 +1140,9 @@ def test_an_old_file_stays_if_writing_fails(read):
     assert Path("out.conll").read_text(encoding="utf-8") == "old"
 
 
-@pytest.mark.parametrize("kind", ["rating", "taxonomy", "textarea", "number", "pairwise"])
+@pytest.mark.parametrize("kind", ["taxonomy", "textarea", "number", "pairwise"])
 def test_other_types_of_label_studio_results_are_told(tmp_path, kind):
-    """They are neither spans nor choices: a project of nothing else is no project without spans."""
+    """They are neither spans, choices nor ratings: a project of nothing else is no project without spans."""
     rating = {"from_name": "stars", "to_name": "text", "type": kind, "value": {kind: 3}}
     choice = {"from_name": "topic", "to_name": "text", "type": "choices", "value": {"choices": ["a"]}}
     path = tmp_path / "export.json"
@@ -1158,3 +1158,98 @@ def test_other_types_of_label_studio_results_are_told(tmp_path, kind):
             for read in (cs.read_spans, cs.read_responses, cs.fuse):
                 with pytest.raises(InputError, match=f"found results of type '{kind}'"):
                     read(path)
+
+
+def rate_in(tool, n_items=40):
+    """Records of a tool in which three raters and a model rate texts from 1 to 5, and the ratings."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(1, 6, n_items)
+    said = {who: np.clip(truth + rng.integers(-1, 2, n_items), 1, 5).tolist() for who in ("ann", "bob", "cem", "gpt")}
+    records = []
+    for item in range(n_items):
+        if tool == "argilla":
+            people = [{"value": said[who][item], "user_id": who} for who in ("ann", "bob", "cem")]
+            model = {"value": said["gpt"][item], "agent": "gpt", "score": 0.5}
+            records.append({"id": str(item), "fields": {"text": "a"}, "responses": {"stars": people},
+                            "suggestions": {"stars": model}})  # fmt: skip
+            continue
+        results = {
+            who: [{"from_name": "stars", "to_name": "text", "type": "rating", "value": {"rating": values[item]}}]
+            for who, values in said.items()
+        }
+        people = [{"completed_by": {"email": who}, "result": results[who]} for who in ("ann", "bob", "cem")]
+        models = [{"model_version": "gpt", "result": results["gpt"]}]
+        records.append({"id": item, "data": {"text": "a"}, "annotations": people, "predictions": models})
+    return records, said
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+@pytest.mark.parametrize("tool", ["label-studio", "argilla"])
+def test_ratings_go_round(folder, tool):
+    """Ratings are read as a scale, fused, written as ratings, and read again."""
+    records, said = rate_in(tool)
+    answers = cs.read_responses(write_json("a.json", records))
+    assert answers.positions == (0, 1, 2, 3, 4)
+    assert answers.classes.tolist() == [1, 2, 3, 4, 5]
+    table = {"item": [], "worker": [], "label": []}
+    for who, values in said.items():
+        table = {"item": [*table["item"], *map(str, range(40))], "worker": [*table["worker"], *[who] * 40],
+                 "label": [*table["label"], *values]}  # fmt: skip
+    fused = cs.fuse("a.json", label_by="median")
+    labels = dict(zip(map(str, answers.items.tolist()), fused.labels_.tolist(), strict=True))
+    same = cs.fuse(table, ordered=True, label_by="median")
+    assert labels == dict(zip(same.to_frame()["item"].to_pylist(), same.labels_.tolist(), strict=True))
+    cs.write_labels(fused.to_frame(), "b.json", "a.json")
+    again = cs.read_responses("b.json")
+    assert again.is_ordered
+    assert again.workers.tolist() == ["ann", "bob", "cem", "consilience", "gpt"]
+    kept = again.worker == 3
+    found = dict(
+        zip(
+            map(str, again.items[again.item_of_answer()[kept]].tolist()),
+            again.labels[again.label[kept]].tolist(),
+            strict=True,
+        )
+    )
+    assert found == labels
+    first = json.loads(Path("b.json").read_text())[0]
+    if tool == "argilla":
+        assert first["suggestions"]["stars"]["value"] == labels["0"]
+    else:
+        written = next(each for each in first["predictions"] if each["model_version"] == "consilience")
+        assert written["result"][0]["type"] == "rating"
+        assert written["result"][0]["value"] == {"rating": labels["0"]}
+    # A table of labels may hold them as text.
+    texts = {"item": list(labels), "label": list(map(str, labels.values()))}
+    cs.write_labels(texts, "c.json", "a.json")
+    assert cs.read_responses("c.json").is_ordered
+    texts["label"][0] = "many"
+    assert "'many' is no rating" in refusal(cs.write_labels, texts, "c.json", "a.json")
+
+
+@pytest.mark.filterwarnings("ignore:Rows of a.json without an answer")
+def test_ratings_beside_choices(folder):
+    """Each question is a column, and only ratings are a scale."""
+    records, _ = rate_in("label-studio", 6)
+    choice = {"from_name": "topic", "to_name": "text", "type": "choices", "value": {"choices": ["1"]}}
+    for record in records:
+        for annotation in record["annotations"][:2]:
+            annotation["result"].append(choice)
+    write_json("a.json", records)
+    assert cs.read_responses("a.json", label="stars").is_ordered
+    topics = cs.read_responses("a.json", label="topic", drop_missing=True)
+    assert not topics.is_ordered
+    assert topics.labels.tolist() == ["1"]
+
+
+def test_ratings_are_whole_numbers(folder):
+    records, _ = rate_in("label-studio", 2)
+    value = records[0]["annotations"][0]["result"][0]["value"]
+    for rating, message in ((3.5, "a rating must be a whole number, found 3.5"), ("3", "'rating' must be a number")):
+        value["rating"] = rating
+        assert message in refusal(cs.read_responses, write_json("a.json", records))
+    value["rating"] = None
+    assert cs.read_responses(write_json("a.json", records)).n_responses == 7
+    records[0]["annotations"][1]["ground_truth"] = True
+    known = cs.read_responses(write_json("a.json", records))
+    assert list(known.gold.values()) == [records[0]["annotations"][1]["result"][0]["value"]["rating"]]

@@ -333,7 +333,7 @@ def test_scores_of_simulated_raters():
     """The median is nearer to the truth than the most probable level, and the mean than the mean of the answers."""
     errors, squares, inside = np.zeros(2), np.zeros(2), []
     for seed in range(10):
-        crowd = cs.simulate.ratings(400, n_workers=40, answers_per_item=3, seed=seed)
+        crowd = cs.simulate.ratings(400, n_raters=40, per_item=3, seed=seed)
         frame = cs.fuse(crowd.responses).to_frame().to_pandas()
         truth = crowd.truth.astype(float)
         errors += [np.abs(frame[name].astype(float) - truth).mean() for name in ("median", "label")]

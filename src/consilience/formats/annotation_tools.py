@@ -364,6 +364,21 @@ def _to_levels(values: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pc.index_in(values, levels), levels, ordered=True)
 
 
+def as_rating(label: object, question: str) -> int:
+    """Return a label as a rating, which tools hold as a whole number.
+
+    >>> as_rating("4", "stars")
+    4
+    """
+    try:
+        return int(str(label))
+    except ValueError:
+        raise InputError(
+            f"The label {shorten(label)} is no rating: the answers to {shorten(question)} are whole numbers.",
+            "Name the question that the labels answer.",
+        ) from None
+
+
 class SharedRecords(JsonTool):
     """A tool in whose records the annotations of all workers are side by side."""
 

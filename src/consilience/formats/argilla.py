@@ -24,7 +24,7 @@ from ..errors import InputError, listing, shorten
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
 from . import Verdict, Verdicts
-from .annotation_tools import Answer, Reading, Scored, SharedRecords
+from .annotation_tools import Answer, Reading, Scored, SharedRecords, as_rating
 from .records import Entry, Id, Identity, Place, Record, peek_keys, plain, write_records
 
 _AGENT = "suggestion"
@@ -41,7 +41,8 @@ class Argilla(SharedRecords):
 
     def __init__(self, path: str | None) -> None:
         super().__init__(path)
-        self.asked, self.in_list = "", False  # the question that labels answer, and whether its answers are lists
+        # The question that labels answer, and whether its answers are lists, or ratings.
+        self.asked, self.in_list, self.is_rating = "", False, False
 
     @staticmethod
     def recognise(head: bytes, path: str) -> bool:  # noqa: ARG004
@@ -173,13 +174,14 @@ class Argilla(SharedRecords):
             if not _is_spans(answer.value)
         }
         self.asked = verdicts.choose(self.path, values)
-        self.in_list = isinstance(values[self.asked], list)
+        self.in_list, self.is_rating = isinstance(values[self.asked], list), isinstance(values[self.asked], int)
         _write(self.labelled_records(verdicts), path)
 
     def add_label(self, entry: Entry, verdict: Verdict) -> None:
         """Put a suggestion into a record. That of another model, which it takes the place of, becomes a response."""
         place, _, _, record = entry
         value, score = plain(verdict.label), verdict.confidence
+        value = as_rating(value, self.asked) if self.is_rating else value
         suggestion = {"value": [value], "score": [score]} if self.in_list else {"value": value, "score": score}
         suggestion["agent"] = FUSED
         given, suggestions = record.get("suggestions"), dict(_suggestions(place, record))

@@ -2,8 +2,8 @@
 
 Relies on the task format of Label Studio 1.x (guide pages "Label Studio Task Format" and "Import pre-annotated
 data"). A task has ``data`` (the text is one of its values), ``annotations`` by people and ``predictions`` by models.
-Each of these has a list ``result``: entries of type ``labels`` are spans, those of type ``choices`` are answers about
-the whole task.
+Each of these has a list ``result``: entries of type ``labels`` are spans, those of type ``choices`` and ``rating`` are
+answers about the whole task.
 
 - A worker is the email, else the id, in ``completed_by``, as text; for a prediction it is ``model_version``, with
   "model" before it if an annotator is called the same.
@@ -13,8 +13,9 @@ the whole task.
   of the two it is. So it does where a browser turned line breaks of two characters into one. A region that is not
   where its text is, is moved there if the text occurs once, with a warning.
 - The text is the value of ``data`` in which the regions fit; if several do, the one called as ``to_name``.
+- Ratings are whole numbers, and levels of a scale. Choices are text.
 - Spans with a confidence are written as predictions, other spans as annotations. Fused labels are predictions with one
-  choice.
+  choice, or a rating.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
 from . import Verdict, Verdicts
 from . import label_studio_regions as areas
-from .annotation_tools import Answer, Reading, Scored, SharedRecords, Span
+from .annotation_tools import Answer, Reading, Scored, SharedRecords, Span, as_rating
 from .records import Entry, Id, Identity, Place, Record, peek_keys, plain, write_records
 
 _MODEL = "prediction"  # the worker of predictions without a model_version
-_KNOWN_TYPES = {"labels", "choices", "relation", ""}
+_ANSWERS = ("choices", "rating")
+_KNOWN_TYPES = {"labels", *_ANSWERS, "relation", ""}
 
 
 class LabelStudio(SharedRecords):
@@ -41,12 +43,14 @@ class LabelStudio(SharedRecords):
     name = "label-studio"
     title = "Label Studio"
     carries = frozenset({"confidence", "gold", "white space"})
+    numbers_are_ratings = True
 
     def __init__(self, path: str | None) -> None:
         super().__init__(path)
         self.other_types: set[str] = set()
         self.n_unlabelled = self.n_moved = 0
-        self.question = self.target = ""  # the tag of the choices that are written, and what it is about
+        self.question = self.target = ""  # the tag of the answers that are written, and what it is about
+        self.is_rating = False  # whether these are ratings
         self.is_whole = False  # whether to look for the tags of all labels
 
     @staticmethod
@@ -149,12 +153,12 @@ class LabelStudio(SharedRecords):
             warn(DataWarning(f"Results of type {listing(types)} in {self.path!r} are not used. {areas.UNKNOWN_TYPE}"))
 
     def answers(self, entry: Entry) -> Iterator[Answer]:
-        """Yield the choices of annotations and predictions about a whole task."""
+        """Yield the choices and ratings of annotations and predictions about a whole task."""
         place = entry.place
         truth: dict[str, Id] = {}
         answers: list[tuple[str, dict[str, Id]]] = []
         for worker, results in _annotations(entry, self.people):
-            given = self._choices(place, results)
+            given = self._answers(place, results)
             if worker is None:
                 if truth and truth != given:
                     place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
@@ -164,8 +168,8 @@ class LabelStudio(SharedRecords):
         known = next(iter(truth.values())) if len(truth) == 1 else None
         return (Answer(entry.name, worker, given, known) for worker, given in answers)
 
-    def _choices(self, place: Place, results: list[Record]) -> dict[str, Id]:
-        """Return the choice for each tag."""
+    def _answers(self, place: Place, results: list[Record]) -> dict[str, Id]:
+        """Return the choice or the rating for each tag."""
         given: dict[str, Id] = {}
         for result in results:
             if not _is_answer(place, result):
@@ -174,8 +178,7 @@ class LabelStudio(SharedRecords):
                 self.other_types.add(kind)
                 continue
             question = place.need(result, "from_name", str)
-            value = place.need(result, "value", dict)
-            choices = place.check_all(place.need(value, "choices", list), str, "'choices'")
+            choices = _read_choices(place, result)
             if len(choices) > 1 or question in given:
                 place.fail(
                     f"several choices are made for {shorten(question)}: {shorten(choices)}.",
@@ -263,25 +266,29 @@ class LabelStudio(SharedRecords):
     def write_labels(self, verdicts: Verdicts, path: str) -> None:
         """Write all tasks, with the fused labels as predictions."""
         targets = {
-            entry.place.need(result, "from_name", str): entry.place.need(result, "to_name", str)
+            entry.place.need(result, "from_name", str): (entry.place.need(result, "to_name", str), result["type"])
             for entry in self.entries()
             for _, results in _annotations(entry)
             for result in results
             if _is_answer(entry.place, result)
         }
         self.question = verdicts.choose(self.path, targets)
-        self.target = targets[self.question]
+        self.target, kind = targets[self.question]
+        self.is_rating = kind == "rating"
         write_records(self.labelled_records(verdicts), path, as_array=True)
 
     def add_label(self, entry: Entry, verdict: Verdict) -> None:
         """Put a prediction into a task, in place of an earlier fused label for the same question."""
         place, name, _, task = entry
+        value: Record = {"choices": [str(verdict.label)]}
+        if self.is_rating:
+            value = {"rating": as_rating(verdict.label, self.question)}
         result = {
             "id": _make_id(name, FUSED, self.question),
             "from_name": self.question,
             "to_name": self.target,
-            "type": "choices",
-            "value": {"choices": [str(verdict.label)]},
+            "type": "rating" if self.is_rating else "choices",
+            "value": value,
         }
         old = place.get(task, "predictions", list, [])
         kept = [each for each in old if not _is_outdated(place, each, self.question)]
@@ -318,9 +325,20 @@ def _model(place: Place, prediction: Record, people: Collection[str] = ()) -> st
 
 
 def _is_answer(place: Place, result: Record) -> bool:
-    """Tell whether a result is a choice about the whole task, not about a region of it."""
+    """Tell whether a result is a choice or a rating of the whole task, not of a region of it."""
     value = result.get("value")
-    return place.get(result, "type", str, "") == "choices" and not (isinstance(value, dict) and "start" in value)
+    return place.get(result, "type", str, "") in _ANSWERS and not (isinstance(value, dict) and "start" in value)
+
+
+def _read_choices(place: Place, result: Record) -> list[Id]:
+    """Return the choices of a result, or its rating; none if there is none."""
+    value = place.need(result, "value", dict)
+    if result["type"] == "choices":
+        return [*place.check_all(place.need(value, "choices", list), str, "'choices'")]
+    rating = place.get(value, "rating", float)
+    if rating is not None and rating != (rating // 1):
+        place.fail(f"a rating must be a whole number, found {shorten(rating)}.", "Correct it.")
+    return [] if rating is None else [int(rating)]
 
 
 def _says_same(place: Place, text: str, old: Record, reading: Reading) -> bool:

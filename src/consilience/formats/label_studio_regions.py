@@ -17,7 +17,7 @@ from ..errors import listing, shorten
 from .annotation_tools import Scored
 from .records import Entry, Place, Record
 
-UNKNOWN_TYPE = "Only spans in plain text (labels) and choices can be read."
+UNKNOWN_TYPE = "Only spans in plain text (labels), choices and ratings can be read."
 
 
 class Controls(NamedTuple):
