@@ -406,6 +406,73 @@ def test_confusions_are_those_of_the_answers(fused, page):
         np.testing.assert_allclose(table, counts[int(worker)].T, atol=0.051)
 
 
+LEVELS = ("strongly disagree", "disagree", "neutral", "agree", "strongly agree")
+
+
+@pytest.fixture(scope="module")
+def rated():
+    """Return a fit of named levels, whose alphabetical order is another one, with an answer beside the scale."""
+    crowd = cs.simulate.ratings(150, n_raters=8, bias=[-1.5, -1, 0, 0, 0, 0, 1, 1.5], spread=0.5, per_item=4, seed=2)
+    r = crowd.responses
+    label = np.array([*LEVELS, "can't tell"])[np.where(np.arange(len(r.label)) % 50, r.label, 5)]
+    table = {"item": r.item_of_answer(), "worker": [f"r{m}" for m in r.worker.tolist()], "label": label}
+    return cs.fuse(table, classes=list(LEVELS), ordered=True, label_by="median")
+
+
+def test_levels_are_in_their_order(rated):
+    chart = workers.draw_confusion(gather(rated))
+    assert chart.columns == ("Fused label", *LEVELS, "can't tell")
+    assert [row[0] for row in chart.rows] == list(LEVELS)
+    shares = np.array([[float(each.rstrip("%")) for each in row[1:6]] for row in chart.rows])
+    assert (shares.argmax(axis=1) == np.arange(5)).sum() >= 3
+    counts = slow_counts(gather(rated)).sum(axis=0)
+    agree = rated.answer_labels_.tolist().index("agree")
+    assert chart.rows[3][4] == f"{counts[agree, 3] / counts[:, 3].sum():.1%}"
+    confusions = page_of(rated).data()["confusions"]
+    assert confusions["labels"] == [*LEVELS, "can't tell"]
+
+
+def test_ratings_before_and_after_the_bias_is_taken_out(rated):
+    """Of the harshest and the most lenient rater, one answer after the other."""
+    subject = gather(rated)
+    table = workers.tabulate(subject)
+    charts = workers.draw_counted(subject, table)
+    assert [chart.title for chart in charts] == [f"Ratings of {name}, before and after" for name in ("r0", "r7")]
+    r = subject.responses
+    for chart, name in zip(charts, ("r0", "r7"), strict=True):
+        worker = rated.workers_.tolist().index(name)
+        given, meant = np.zeros(5), np.zeros(5)
+        for answer in np.flatnonzero(r.worker == worker).tolist():
+            said = r.labels[r.label[answer]]
+            if said == "can't tell":
+                continue
+            given[LEVELS.index(said)] += 1
+            told = rated.prior_ * rated.confusion_[worker, :, r.label[answer]]
+            meant += told / told.sum()
+        given, meant = given / given.sum(), meant / meant.sum()
+        assert list(chart.rows) == [
+            (level, f"{one:.1%}", f"{other:.1%}") for level, one, other in zip(LEVELS, given, meant, strict=True)
+        ]
+        words = (
+            f"{given @ np.arange(5):.1f} on average on a scale from 0 to 4, which counts as {meant @ np.arange(5):.1f}."
+        )
+        assert chart.alt == f"{name} gives {words}"
+    # Only where a bias is beyond doubt.
+    assert workers.draw_counted(subject, [row._replace(remarks="") for row in table]) == []
+
+
+def test_raters_have_bias_and_spread(rated):
+    chart, report = workers.draw_raters(workers.tabulate(gather(rated))), rated.worker_report().to_pydict()
+    assert chart.columns == ("Rater", "Bias in levels", "95% interval", "Spread in levels")
+    order = np.argsort(report["bias"])
+    assert [row[0] for row in chart.rows] == [report["worker"][k] for k in order]
+    assert [float(row[3]) for row in chart.rows] == pytest.approx([report["spread"][k] for k in order], abs=0.006)
+    assert chart.svg.count(">Bias</text>") == chart.svg.count(">Spread</text>") == 1
+    text = page_of(rated).text()
+    assert "medians of the probabilities" in text
+    assert "Ratings of r0, before and after" in text
+
+
 def test_matrices_of_votes_are_counted_like_others():
     vote = gather(cs.fuse(make_crowd(), model="majority"))
     cells = vote.counts
@@ -993,9 +1060,9 @@ def test_of_raters_the_bias_is_drawn_from_harsh_to_lenient():
     model = cs.DawidSkene(workers="ordinal").fit(crowd.responses)
     rows = workers.tabulate(gather(model))
     chart = workers.draw_raters(rows)
-    biases = [float(bias) for _, bias, _ in chart.rows]
+    biases = [float(bias) for _, bias, *_ in chart.rows]
     assert biases == sorted(biases)
-    assert (len(biases), "30 raters, from -" in chart.alt) == (workers.MOST_DRAWN, True)
+    assert (len(biases), "30 raters: biases from −" in chart.alt) == (workers.MOST_DRAWN, True)
     assert {"harsh", "lenient"} <= set(re.findall(r">(harsh|lenient)<", chart.svg))
     assert re.fullmatch(r"[+-]\d\.\d levels \([+-]\d\.\d to [+-]\d\.\d\)", rows[0].bias)
     page = make_page(gather(model), "x")

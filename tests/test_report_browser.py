@@ -245,11 +245,13 @@ def fuse_of_gallery(name: str):
     """Return a model of the gallery of the docs, or that of the demo."""
     if name == "demo":
         return fuse_demo()
+    if name == "ratings":
+        return cs.fuse(Path(__file__).parent.parent / "examples" / "ratings.csv", classes=list("01234"), ordered=True)
     gallery = pytest.importorskip("docs.gallery", reason="the gallery of the docs needs Sphinx")
     return next(exhibit for exhibit in gallery.EXHIBITS if exhibit.name == name).fuse()
 
 
-@pytest.mark.parametrize("name", ["demo", "llm_judges", "music", "ner"])
+@pytest.mark.parametrize("name", ["demo", "llm_judges", "music", "ner", "ratings"])
 def test_reports_are_short(browser, tmp_path, name):
     content = make_crowd().captions if name == "demo" else None
     path = cs.report(fuse_of_gallery(name), tmp_path / "report.html", content)

@@ -307,7 +307,7 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
     return Chart(title, alt, figure, (x, y), table)
 
 
-def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Floats]) -> Chart:
+def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Floats], first: str = "Class") -> Chart:
     """Return lying bars, for each name one for each kind of share."""
     kinds = list(shares)
     rows = [
@@ -327,7 +327,7 @@ def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Fl
         },
     }
     table = [(name, *(f"{shares[kind][row]:.1%}" for kind in kinds)) for row, name in enumerate(names)]
-    return Chart(title, alt, figure, ("Class", *kinds), table)
+    return Chart(title, alt, figure, (first, *kinds), table)
 
 
 def draw_heat(
@@ -373,17 +373,42 @@ def draw_shares_right(title: str, alt: str, rows: Sequence[Interval]) -> Chart:
     return Chart(title, alt, figure, ("Worker", "Accuracy", "95% interval"), table)
 
 
-def draw_biases(title: str, alt: str, rows: Sequence[Interval]) -> Chart:
-    """Return the bias of each name with its interval, on a scale with 0 in the middle."""
+def draw_biases(title: str, alt: str, rows: Sequence[Interval], spreads: Sequence[float]) -> Chart:
+    """Return the bias of each name with its interval, on a scale with 0 in the middle, and beside it its spread."""
     reach = math.ceil(2 * max((max(-low, high) for _, _, low, high, _ in rows), default=1)) / 2
-    figure = _draw_intervals(
-        rows, (-reach, reach), {"tickCount": 5, "labelExpr": "datum.value ? format(datum.value, '+~f') : '0'"}
-    )
-    table = [(name, f"{value:+.2f}", f"{low:+.2f} to {high:+.2f}") for name, value, low, high, _ in rows]
-    return Chart(title, alt, figure, ("Rater", "Bias in levels", "95% interval"), table)
+    axis = {"tickCount": 5, "labelExpr": "datum.value ? format(datum.value, '+~f') : '0'"}
+    biases = _draw_intervals(rows, (-reach, reach), axis, "Bias")
+    values = [{"name": row[0], "spread": round(spread, 4)} for row, spread in zip(rows, spreads, strict=True)]
+    room, point = _name("name", axis={"labels": False}), {"type": "point", "filled": True, "size": 50, "opacity": 1}
+    most = max(1, math.ceil(max(spreads, default=1)))
+    scale, ticks = {"domain": [0, most]}, {"tickCount": min(most, 2), "format": "~f"}
+    figure = {
+        "padding": biases.pop("padding"),
+        "spacing": 16,
+        "hconcat": [
+            {**biases, "width": WIDTH - 160},
+            {
+                "width": 90,
+                "height": biases["height"],
+                "data": {"values": values},
+                "mark": {**point, "color": ACCENT},
+                "encoding": {
+                    "y": room,
+                    "x": _measure("spread", "Spread", scale=scale, axis=ticks),
+                },
+            },
+        ],
+    }
+    table = [
+        (name, f"{value:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{spread:.2f}")
+        for (name, value, low, high, _), spread in zip(rows, spreads, strict=True)
+    ]
+    return Chart(title, alt, figure, ("Rater", "Bias in levels", "95% interval", "Spread in levels"), table)
 
 
-def _draw_intervals(rows: Sequence[Interval], domain: tuple[float, float], axis: Spec) -> Spec:
+def _draw_intervals(
+    rows: Sequence[Interval], domain: tuple[float, float], axis: Spec, title: str | None = None
+) -> Spec:
     """Return a point with its interval for each name; those with a remark are coloured."""
     names, middle = [name for name, *_ in rows], sum(domain)
     values = [
@@ -400,21 +425,21 @@ def _draw_intervals(rows: Sequence[Interval], domain: tuple[float, float], axis:
             "color": {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT},
         },
         "layer": [
-            {"mark": rule, "encoding": {"x": _measure("low", scale=scale, axis=axis), "x2": {"field": "high"}}},
-            {"mark": point, "encoding": {"x": _measure("value", scale=scale)}},
+            {"mark": rule, "encoding": {"x": _measure("low", title, scale=scale, axis=axis), "x2": {"field": "high"}}},
+            {"mark": point, "encoding": {"x": _measure("value", title, scale=scale)}},
             # On the side of the interval where there is more room.
-            _tell("high", f"datum.low + datum.high < {middle}", {"align": "left", "dx": 8}),
-            _tell("low", f"datum.low + datum.high >= {middle}", {"align": "right", "dx": -8}),
+            _tell("high", title, f"datum.low + datum.high < {middle}", {"align": "left", "dx": 8}),
+            _tell("low", title, f"datum.low + datum.high >= {middle}", {"align": "right", "dx": -8}),
         ],
     }
 
 
-def _tell(end: str, where: str, place: Spec) -> Spec:
+def _tell(end: str, title: str | None, where: str, place: Spec) -> Spec:
     """Return a layer with the remarks, at one end of the interval."""
     return {
         "transform": [{"filter": f"datum.remark && {where}"}],
         "mark": {"type": "text", "fontSize": 12, "color": CARE, **place},
-        "encoding": {"x": _measure(end), "text": {"field": "remark"}},
+        "encoding": {"x": _measure(end, title), "text": {"field": "remark"}},
     }
 
 

@@ -175,6 +175,8 @@ def list_facts(subject: Subject) -> list[tuple[str, str]]:
         ("Classes", f"{r.n_classes:,}"),
         ("Model", type(subject.model).__name__),
     ]
+    if subject.fusion.labels.rule == "median":
+        facts.append(("Labels", "medians of the probabilities"))
     if subject.fusion.left_out is not None:
         facts.append(("Left out", describe_left_out(*subject.fusion.left_out)))
     if subject.is_sample:

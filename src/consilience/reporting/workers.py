@@ -15,14 +15,16 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.classes import to_numbers
 from ..answers.columns import distinct_names, to_values
 from ..checks.drift import find_drift, has_order
 from ..errors import plural
 from ..inference import Cells, sum_by
+from ..inference.levels import place_levels
 from ..kernels import Floats
 from ..models.reporting import list_worker_columns
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, Suspected, rank_attention
-from .charts import Chart, draw_biases, draw_heat, draw_shares_right
+from .charts import Chart, draw_biases, draw_heat, draw_shares, draw_shares_right
 from .subject import Subject, spell, to_name
 
 # The most workers in the table, and numbers in all heat maps.
@@ -38,8 +40,21 @@ MOST_CLASSES, MOST_CLASSES_EACH, MORE_COLUMNS = 14, 12, 3
 # Classes whose items have fewer answers, as the fit expects, have none to speak of.
 FEWEST = 0.5
 
+MINUS = "\N{MINUS SIGN}"
 # The file of those to leave out.
 BLOCKED = "blocked.csv"
+
+
+class Rating(NamedTuple):
+    """How a rater uses a scale, in levels."""
+
+    bias: float
+    low: float  # end of the interval of the bias
+    high: float
+    spread: float
+
+    def __str__(self) -> str:
+        return f"{self.bias:+.1f} levels ({self.low:+.1f} to {self.high:+.1f})"
 
 
 class Worker(NamedTuple):
@@ -54,7 +69,7 @@ class Worker(NamedTuple):
     informativeness: float | None
     worst: str  # the most frequent mistake
     bias: str
-    rating: tuple[float, float, float] | None  # on a scale: bias in levels, and the ends of its interval
+    rating: Rating | None  # on a scale
     remarks: str
     group: int | None  # of near-copies
     change: float | None  # of accuracy over time
@@ -116,6 +131,7 @@ def describe_workers(subject: Subject) -> Workers | None:
     shown = choose_workers(table)
     drawn = draw_raters(table) or draw_workers(table)
     charts = [] if drawn is None else [chart for chart in (drawn, draw_confusion(subject)) if chart is not None]
+    charts += draw_counted(subject, table)
     script: dict[str, object] = {"confusions": gather_confusions(subject, shown)}
     return Workers(shown, len(table), list_meanings(shown), charts, script, Blocking.of(subject))
 
@@ -135,7 +151,7 @@ def tabulate(subject: Subject) -> list[Worker]:
             to_figure(row["accuracy_high"]),
             to_figure(row["informativeness"]),
             to_name(row["worst_confusion"].replace(" -> ", " → "), 60) if row["worst_confusion"] else "",
-            bias if rating is None else "{:+.1f} levels ({:+.1f} to {:+.1f})".format(*rating),
+            bias if rating is None else str(rating),
             rating,
             spell(row["remarks"]),
             None if to_figure(row["group"]) is None else int(row["group"]),
@@ -148,10 +164,11 @@ def tabulate(subject: Subject) -> list[Worker]:
     ]
 
 
-def find_rating(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
-    """Return the bias of a rater on a scale with its interval; None for other workers, and where nothing is known."""
-    bias, low, high = (to_figure(row.get(name)) for name in ("bias", "bias_low", "bias_high"))
-    return None if bias is None or low is None or high is None else (bias, low, high)
+def find_rating(row: Mapping[str, Any]) -> Rating | None:
+    """Return how a rater uses a scale; None for other workers, and where nothing is known."""
+    figures = [to_figure(row.get(name)) for name in ("bias", "bias_low", "bias_high", "spread")]
+    known = [figure for figure in figures if figure is not None]
+    return Rating(*known) if len(known) == len(figures) else None
 
 
 def list_changes(subject: Subject) -> list[tuple[float | None, str]]:
@@ -216,14 +233,54 @@ def draw_raters(rows: list[Worker]) -> Chart | None:
     places = np.linspace(0, len(others) - 1, min(len(others), MOST_DRAWN - len(pressing))).round().astype(int)
     shown = sorted([*pressing, *(others[k] for k in places)], key=lambda row: known[row.number])
     which = "" if len(shown) == len(known) else f" {len(shown)} of them are shown."
-    biases = [bias for bias, _, _ in known.values()]
-    alt = f"{plural(len(known), 'rater')}, from {min(biases):+.1f} to {max(biases):+.1f} levels.{which}"
+    biases, spreads = ([getattr(each, name) for each in known.values()] for name in ("bias", "spread"))
+    ends = f"biases from {min(biases):+.1f} to {max(biases):+.1f}, with 95% intervals".replace("-", MINUS)
+    alt = f"{plural(len(known), 'rater')}: {ends}, and spreads from {min(spreads):.1f} to {max(spreads):.1f}.{which}"
     names = distinct_names([to_name(row.name, 24) for row in shown])
     drawn = [
-        (name, *known[row.number], row.flag.removeprefix("answers as if "))
+        (name, *known[row.number][:3], row.flag.removeprefix("answers as if "))
         for name, row in zip(names, shown, strict=True)
     ]
-    return draw_biases("Bias of the raters in levels, compared with all, with 95% intervals", alt, drawn)
+    spreads = [known[row.number].spread for row in shown]
+    return draw_biases("Bias and spread of the raters, in levels", alt, drawn, spreads)
+
+
+def draw_counted(subject: Subject, rows: list[Worker]) -> list[Chart]:
+    r"""Return how often the harshest and the most lenient rater gave each level, and what these answers count for.
+
+    An answer l of rater m counts as level k by what it tells alone, :math:`\propto \pi_k \Gamma_m[k, l]`. Only raters
+    whose bias is beyond doubt are drawn.
+    """
+    judged = [row for row in rows if row.rating is not None and row.answers >= FEW_ANSWERS]
+    harsh = [row for row in judged if "harsh by" in row.remarks]
+    lenient = [row for row in judged if "lenient by" in row.remarks]
+    shown = [min(harsh, key=order_by_bias)] if harsh else []
+    shown += [max(lenient, key=order_by_bias)] if lenient else []
+    return [chart for row in shown if (chart := draw_counting(subject, row)) is not None]
+
+
+def order_by_bias(row: Worker) -> float:
+    """Return what raters are compared by."""
+    return 0.0 if row.rating is None else row.rating.bias
+
+
+def draw_counting(subject: Subject, row: Worker) -> Chart | None:
+    """Return how often a rater gave each level, and how often each is what the answers count for."""
+    found, klass = subject.fusion, subject.responses.class_of_label
+    said = sum_parts(subject.counts, row.number, row.number + 1)[0][0]
+    named = np.flatnonzero((klass >= 0) & (said > 0))
+    if not len(named) or found.names.positions is None:
+        return None
+    counts = found.prior[:, None] * found.learned.confusion[row.number][:, named]
+    shares = said[named] / said[named].sum()
+    given = sum_by(klass[named], shares, len(subject.classes))
+    meant = (counts / counts.sum(axis=0)) @ shares
+    worth = place_levels(found.names.classes, found.names.positions)
+    name = to_name(row.name, 24)
+    scale = f" on a scale from {worth.min():g} to {worth.max():g}" if to_numbers(found.names.classes) is None else ""
+    alt = f"{name} gives {given @ worth:.1f} on average{scale}, which counts as {meant @ worth:.1f}."
+    shown = {"As given": given, "Without the bias": meant}
+    return draw_shares(f"Ratings of {name}, before and after", alt, subject.classes, shown, "Level")
 
 
 def choose_drawn(rows: list[Worker]) -> list[Worker]:
@@ -328,7 +385,12 @@ def choose_shown(subject: Subject, most: int) -> Shown:
     n_alone = len(classes) if len(classes) == len(subject.classes) else len(classes) - 1
     has_row = (klass >= 0) & (row[klass] < n_alone)
     size = np.where(has_row, np.inf, sum_over_workers(counts, 1))
-    column, labels = choose_classes(size, subject.labels, len(classes) + MORE_COLUMNS)
+    order = np.arange(len(klass))
+    if subject.fusion.names.positions is not None:  # labels are sorted by name, and levels are not
+        order = np.argsort(np.where(klass < 0, len(subject.classes), klass), kind="stable")
+    place, labels = choose_classes(size[order], [subject.labels[k] for k in order], len(classes) + MORE_COLUMNS)
+    column = np.empty_like(place)
+    column[order] = place
     return Shown(classes, labels, row, column)
 
 
@@ -381,7 +443,8 @@ def draw_confusion(subject: Subject) -> Chart | None:
     table = count_shown(subject.counts, shown)
     table[table.sum(axis=1) < FEWEST] = 0.0
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
-    title, alt = "What the crowd says about items of each class", describe_confusion(subject, table, shares, shown)
+    kind = "class" if subject.fusion.names.positions is None else "level"
+    title, alt = f"What the crowd says about items of each {kind}", describe_confusion(subject, table, shares, shown)
     return draw_heat(title, alt, shown.classes, shown.labels, shares, "Fused label", "Answer")
 
 
