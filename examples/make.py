@@ -326,6 +326,25 @@ def ratings() -> dict[str, bytes]:
     return {"ratings.csv": table(["item", "rater", "rating"], rows)}
 
 
+def scores() -> dict[str, bytes]:
+    """Return scores from 1 to 10 of 200 answers, each by three of five models, and means of two people for some."""
+    draws = Draws(73)
+    models = {"birch-2": (0.2, 0.8), "cedar-7b": (1.8, 1.1), "dune-large": (-0.3, 0.6), "elm-mini": (0.4, 1.9)}
+    models["fir-turbo"] = (-1.2, 0.8)
+    rows, known = [], []
+    for number in range(200):
+        name, truth = f"p{number:03d}", draws.pick([2, 3, 4, 5, 5, 6, 6, 7, 7, 8, 9])
+        for model in sorted(draws.pick_several(sorted(models), 3)):
+            bias, spread = models[model]
+            rows.append((name, model, min(10, max(1, round(truth + bias + spread * draws.noise())))))
+        people = [min(10, max(1, round(truth + 0.5 * draws.noise()))) for _ in range(2)]
+        known += [(name, sum(people) / 2)] if number % 6 == 0 else []
+    return {
+        "scores.csv": table(["prompt_id", "model", "score"], rows),
+        "scores_gold.csv": table(["prompt_id", "score"], known),
+    }
+
+
 def functions() -> dict[str, bytes]:
     """Return a label matrix of eight labelling functions: 0 is ham, 1 is spam, -1 is silence."""
     draws = Draws(41)
@@ -395,7 +414,19 @@ def png(pixels: list[list[int]]) -> bytes:
 def make() -> dict[str, bytes]:
     """Return the content of all files by their path."""
     found: dict[str, bytes] = {}
-    for part in (known, mturk, toloka, label_studio, other_tools, judges, ratings, functions, probabilities, masks):
+    for part in (
+        known,
+        mturk,
+        toloka,
+        label_studio,
+        other_tools,
+        judges,
+        ratings,
+        scores,
+        functions,
+        probabilities,
+        masks,
+    ):
         found |= part()
     return found
 

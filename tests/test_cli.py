@@ -263,7 +263,7 @@ def test_one_answer_and_one_sequence_of_one_worker(folder):
 
 def test_models_and_settings(answers):
     vote = json.loads(run("fuse", "answers.csv", "--model", "majority", "--seed", 5, "--json").stdout)
-    assert (vote["model"], vote["parameters"]) == ("MajorityVote", {"ties": "random", "seed": 5})
+    assert (vote["model"], vote["parameters"]) == ("MajorityVote", {"ties": "random", "label_by": "mode", "seed": 5})
     assert vote["comparison"] is None
     em = json.loads(run("fuse", "answers.csv", "--model", "dawid-skene", "--estimation", "em", "--json").stdout)
     assert em["parameters"]["estimation"] == "em"

@@ -1062,7 +1062,7 @@ def test_of_raters_the_bias_is_drawn_from_harsh_to_lenient():
     chart = workers.draw_raters(rows)
     biases = [float(bias) for _, bias, *_ in chart.rows]
     assert biases == sorted(biases)
-    assert (len(biases), "30 raters: biases from −" in chart.alt) == (workers.MOST_DRAWN, True)
+    assert (len(biases), f"30 raters: biases from {workers.MINUS}" in chart.alt) == (workers.MOST_DRAWN, True)
     assert {"harsh", "lenient"} <= set(re.findall(r">(harsh|lenient)<", chart.svg))
     assert re.fullmatch(r"[+-]\d\.\d levels \([+-]\d\.\d to [+-]\d\.\d\)", rows[0].bias)
     page = make_page(gather(model), "x")
