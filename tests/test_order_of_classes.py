@@ -251,7 +251,10 @@ def test_a_column_of_mean_ratings_is_one_of_known_labels() -> None:
     gold = [2.4, 2.4, 2.4, *[None] * 9]
     with pytest.warns(DataWarning) as told:
         fused = cs.fuse(NUMBERS | {"gold": gold}, ordered=True)
-    assert any("1 known label lies between levels and counts as the nearest, the lower of two." in str(each.message) for each in told)
+    assert any(
+        "1 known label lies between levels and counts as the nearest, the lower of two." in str(each.message)
+        for each in told
+    )
     assert fused.labels_[0] == 2
 
 

@@ -191,8 +191,9 @@ def find_nearest(labels: Column, known: Truths, code: Indices, classes: Values) 
 def _tell_between(n_labels: int) -> None:
     """Warn of known labels between the levels of a scale."""
     if n_labels:
-        verbs = ("lies", "counts") if n_labels == 1 else ("lie", "count")
-        warn_of(f"{plural(n_labels, 'known label')} {verbs[0]} between levels and {verbs[1]} as the nearest, the lower of two.")
+        lie, count = ("lies", "counts") if n_labels == 1 else ("lie", "count")
+        known = plural(n_labels, "known label")
+        warn_of(f"{known} {lie} between levels and {count} as the nearest, the lower of two.")
 
 
 def _read_random(table: Table, known: Truths) -> Truths:
