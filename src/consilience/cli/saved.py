@@ -236,7 +236,7 @@ def predict(
 
 def load_to_label(path: str, label_by: str | None) -> FittedModel:
     """Return a saved model, which chooses labels in another way from now on if one is given."""
-    fitted = load(path)
+    fitted: FittedModel = load(path)
     return fitted if label_by is None else fitted.set_params(label_by=label_by)
 
 
