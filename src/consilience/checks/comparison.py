@@ -115,6 +115,7 @@ def compare_with_vote(
         n_known_right=calibrated.found.n_right,
         share_known=count_known(found, source) / n_items,
         like_record=is_like_record(recipe, found, sample, graph),
+        alpha_level=find_level(sample),
     )
     comparison = withhold_accuracy(comparison, find_reason(comparison, sample, found.checked))
     # Known labels of a sequence are right or wrong together, so they do not tell how many are.
@@ -131,7 +132,7 @@ def compare_in_memory(recipe: Recipe, found: Fusion, source: InMemory, graph: Gr
         release_unused()  # the blocks of the fit
     # A copy would give away what is hidden from another: they count once together, in the vote as well.
     used = weigh_copies(found, r, np.arange(r.n_workers))
-    agreement = krippendorff_interval(used)  # before the vote, since both take much memory
+    agreement = krippendorff_interval(used, find_level(used))  # before the vote, since both take much memory
     plain = learn_votes(VoteRecipe(), InMemory(r, source.gold), None, engine, None)
     counted = replace(source, responses=used, features=None)
     fair = plain if used is r else learn_votes(VoteRecipe(), InMemory(used, source.gold), None, engine, None)
@@ -171,7 +172,7 @@ def compare_stored(
     n_top = float(tally.votes[int(tally.labels.argmax())])
     n_differ = found.labelled.n_items - tally.agreeing
     sums = Differences(n_differ, tally.vote_confidence, tally.labels, n_top, tally.unanimous, tally.kept)
-    return krippendorff_interval(r), gains, sums
+    return krippendorff_interval(r, find_level(r)), gains, sums
 
 
 def find_differences(labels: Labels, vote: Labels, source: InMemory) -> Differences:
@@ -229,6 +230,11 @@ def is_like_record(recipe: Recipe, found: Fusion, r: Responses, graph: Graph | N
         and not are_soft(r)
         and r.n_classes <= MOST_CLASSES
     )
+
+
+def find_level(r: Responses) -> str:
+    """Return what kind of distance the agreement of these answers knows."""
+    return "ordinal" if r.is_ordered else "nominal"
 
 
 def are_soft(responses: Responses) -> bool:

@@ -89,7 +89,7 @@ def find_noise(subject: Subject) -> Iterator[Finding]:
     comparison = subject.comparison
     if comparison is not None and comparison.by_chance and subject.is_checked:
         yield Finding(
-            "These answers show no signal: the workers agree no more than by chance (Krippendorff's alpha "
+            f"These answers show no signal: the workers agree no more than by chance ({comparison.alpha_name} "
             f"{comparison.alpha:.2f}, 95% interval {comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and "
             "hidden answers could not be predicted from the others. Do not rely on the labels.",
             ("Check that item, worker and label are the right columns, and that the workers understood the task.",),

@@ -412,7 +412,10 @@ def next_items() -> None:
           --position COL  Column of positions in a sequence, in either file.
         Labels:
           {NORMALISE}
-        """
+          --ordered  The labels are levels of a scale: it also counts how far they are off.
+          --classes A,B,...  The levels from low to high. Default: numbers by size, else as their columns p(...).
+        """,
+        {"--classes": {"type": Value(read_classes)}, "--ordered": {"default": None}},
     ),
     click.Argument(["labels"]),
     click.Argument(["gold"]),

@@ -50,6 +50,13 @@ def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
         ("Brier score", evaluation.brier, "  0 is best, 2 worst"),
         ("Calibration error", evaluation.calibration_error, "  0 is best"),
     ]
+    if evaluation.scale is not None:
+        scores += [
+            ("Within one level", evaluation.scale.within_one, ""),
+            ("Absolute error", evaluation.scale.absolute_error, "  levels; 0 is best"),
+            ("Quadratic kappa", evaluation.scale.quadratic_kappa, "  1 is best, 0 is chance"),
+            ("Rank correlation", evaluation.scale.rank_correlation, "  Spearman's; 1 is best"),
+        ]
     screen.facts(
         [
             ("Items compared", f"{evaluation.n_matched:,}"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -33,7 +33,8 @@ from ..metrics.labels import (
     relaxed_span_score,
     span_score,
 )
-from ..metrics.probabilities import brier, calibration_error
+from ..metrics.probabilities import brier, calibration_error, rank_correlation
+from ..metrics.scales import is_number, quadratic_kappa
 from ..models.fitted import FittedModel
 from ..results.fusion import Labelled
 from ..results.parts import join_tables
@@ -73,6 +74,28 @@ class SpanEvaluation:
 
 
 @dataclass(frozen=True)
+class ScaleEvaluation:
+    """How good labels are as levels of a scale.
+
+    Attributes
+    ----------
+    within_one : float
+        Share of labels that are right, or the level next to the right one.
+    absolute_error : float
+        By how many levels labels are off, on average.
+    quadratic_kappa : float
+        Cohen's kappa with quadratic weights.
+    rank_correlation : float
+        That of Spearman.
+    """
+
+    within_one: float
+    absolute_error: float
+    quadratic_kappa: float
+    rank_correlation: float
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """How good labels are.
 
@@ -93,6 +116,8 @@ class Evaluation:
     spans : SpanEvaluation or None
         Scores of spans, for sequences whose classes are IOB2 tags. All spans of gold count, also in sequences that have
         no label: these are missed.
+    scale: ScaleEvaluation or None
+        Scores of levels, for ordered classes.
     """
 
     n_matched: int
@@ -105,6 +130,7 @@ class Evaluation:
     calibration_error: float | None
     classes: tuple[tuple[object, ClassScore], ...]
     spans: SpanEvaluation | None = None
+    scale: ScaleEvaluation | None = None
 
     def __repr__(self) -> str:
         texts = [f"{name} {value:.3f}" for name, value in self._figures()]
@@ -124,14 +150,19 @@ class Evaluation:
             "log loss": self.log_loss,
             "Brier score": self.brier,
             "calibration error": self.calibration_error,
+            "within one level": None if self.scale is None else self.scale.within_one,
+            "absolute error": None if self.scale is None else self.scale.absolute_error,
+            "quadratic kappa": None if self.scale is None else self.scale.quadratic_kappa,
+            "rank correlation": None if self.scale is None else self.scale.rank_correlation,
         }
         return [(name, value) for name, value in figures.items() if value is not None]
 
     def to_dict(self) -> dict[str, object]:
         """Return the same as plain numbers, lists and dicts; each class as one dict."""
-        figures = {name: value for name, value in vars(self).items() if name not in ("classes", "spans")}
+        figures = {name: value for name, value in vars(self).items() if name not in ("classes", "spans", "scale")}
         return {
             **figures,
+            "scale": None if self.scale is None else vars(self.scale),
             "spans": None if self.spans is None else self.spans.to_dict(),
             "classes": [{"class": name, **score._asdict()} for name, score in self.classes],
         }
@@ -194,6 +225,8 @@ def evaluate(
     sequence: str | None = None,
     position: str | None = None,
     normalise: bool = False,
+    ordered: bool | None = None,
+    classes: Sequence[object] | None = None,
 ) -> Any:
     """Compare labels with known ones.
 
@@ -212,6 +245,12 @@ def evaluate(
         Names of columns, tried first in both tables; in a table that has no such column the usual names are looked for.
     normalise : bool, default False
         Whether labels that differ only in case, spaces or Unicode form are the same.
+    ordered : bool, optional
+        Whether labels are levels of a scale, so that it counts how far they are off. By default they are if the model
+        took them for that.
+    classes : sequence of labels, optional
+        The levels from low to high. By default those of the model, or the order of the columns of probabilities;
+        numbers are sorted.
 
     Returns
     -------
@@ -237,6 +276,7 @@ def evaluate(
     pair = _pair(given, known, normalise)
     both = pair.row >= 0
     truth, guess = pair.truth[both], pair.guess[pair.row[both]]
+    levels = _find_levels(labels, pair, ordered, classes)
     judged = _judge(truth, pair.posterior, len(pair.classes))
     scores = class_f1(truth, guess)
     return Evaluation(
@@ -250,7 +290,46 @@ def evaluate(
         calibration_error=judged[2],
         classes=tuple((name, scores[code]) for code, name in enumerate(pair.names) if code in scores),
         spans=_judge_spans(given, known, pair) if len(given.keys) == 2 and looks_iob2(pair.classes) else None,
+        scale=None if levels is None else _judge_levels(levels[truth], levels[guess]),
     )
+
+
+def _find_levels(
+    labels: object, pair: _Paired, ordered: bool | None, classes: Sequence[object] | None
+) -> NDArray[np.float64] | None:
+    """Return the rank of each class of the pair on its scale; None if there is none."""
+    if isinstance(labels, FittedModel) and labels.fusion_.names.positions is not None and ordered is None:
+        ordered = True
+        classes = labels.fusion_.names.classes.tolist() if classes is None else classes
+    if not ordered:
+        return None
+    if classes is not None:
+        levels = [str(each) for each in classes]
+        place = {name: rank for rank, name in enumerate(levels)}
+        unknown = [name for name in pair.names if str(name) not in place]
+        if unknown:
+            raise InputError(
+                f"Labels are not among the classes {listing(levels)}: {listing(unknown)}.",
+                Sentence("Name all levels from low to high with {classes}."),
+                keyword="classes",
+            )
+        return np.array([place[str(name)] for name in pair.names], np.float64)
+    if all(map(is_number, pair.names)):
+        return np.unique([float(str(name)) for name in pair.names], return_inverse=True)[1].astype(np.float64)
+    if pair.posterior is not None and pair.posterior.shape[1] == len(pair.classes):
+        return np.arange(len(pair.classes), dtype=np.float64)  # in the order of the columns of probabilities
+    raise InputError(
+        f"It is not known which level is higher: {listing(pair.names)}.",
+        Sentence("Name the levels from low to high with {classes}."),
+        keyword="classes",
+    )
+
+
+def _judge_levels(truth: Floats, guess: Floats) -> ScaleEvaluation:
+    """Score levels by how far they are off."""
+    away = np.abs(truth - guess)
+    scores = quadratic_kappa(truth, guess), rank_correlation(truth, guess)
+    return ScaleEvaluation(float(np.mean(away <= 1)), float(away.mean()), *scores)
 
 
 def _read_both(labels: object, gold: object, names: Mapping[str, str | None]) -> tuple[_Labels, _Labels]:

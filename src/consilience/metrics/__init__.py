@@ -39,6 +39,7 @@ from .probabilities import (
     reliability_curve,
     transition_error,
 )
+from .scales import mean_absolute_error, quadratic_kappa
 
 __all__ = [
     "AlphaInterval",
@@ -60,8 +61,10 @@ __all__ = [
     "krippendorff_interval",
     "log_loss",
     "macro_f1",
+    "mean_absolute_error",
     "pairwise_agreement",
     "prior_error",
+    "quadratic_kappa",
     "rank_correlation",
     "relaxed_span_score",
     "reliability_curve",

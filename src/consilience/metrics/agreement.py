@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.vocabulary import MANY
-from ..errors import InputError, parameter_error
+from ..arguments import is_among
+from ..errors import InputError, listing, parameter_error
 from ..kernels import freeze, read_only
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
 
 # Items whose sums are worked on together.
 ITEMS_AT_ONCE = 1 << 16
+# What may be known of labels.
+LEVELS = ("nominal", "ordinal", "interval")
 _MOST_WORKERS = 5_000  # two dense matrices of this side take 400 MB
 
 
-def krippendorff_alpha(r: Responses) -> float:
-    r"""Return Krippendorff's alpha for nominal labels.
+def krippendorff_alpha(r: Responses, level: str = "nominal") -> float:
+    r"""Return Krippendorff's alpha.
 
     .. math:: \alpha = 1 - \frac{D_o}{D_e}, \quad
               D_o = \frac{1}{n} \sum_i n_i \Big( 1 - \frac{A_i}{P_i} \Big), \quad
@@ -44,10 +47,22 @@ def krippendorff_alpha(r: Responses) -> float:
     this is the definition by the coincidence matrix, missing answers included:
     :math:`D_e = 1 - \sum_c n_c (n_c - 1) / (n (n - 1))`.
 
+    On a scale, two answers c and d agree the more, the nearer they are to each other. They count as
+    :math:`1 - \delta_{cd}^2 / \max \delta^2` of an agreeing pair, with the distance
+
+    .. math:: \delta_{cd} = |y_c - y_d| \;\text{(interval)}, \qquad
+              \delta_{cd} = \sum_{g = c}^{d} n_g - \frac{n_c + n_d}{2} \;\text{(ordinal)}
+
+    between positions y, or between ranks of all answers. Answers outside of the scale, such as "can't tell", do not
+    count.
+
     Parameters
     ----------
     r : Responses
         The answers.
+    level : {"nominal", "ordinal", "interval"}, default "nominal"
+        What is known of the labels: nothing but their names, their order, or their distances. The last two need ordered
+        classes (`ordered=True`), or labels that are numbers.
 
     Returns
     -------
@@ -65,11 +80,14 @@ def krippendorff_alpha(r: Responses) -> float:
     >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> round(krippendorff_alpha(r), 4)
     0.5625
+    >>> ratings = Responses.from_matrix([[0, 1, 1], [3, 4, 4], [2, 2, 1], [4, 4, 3]], ordered=True)
+    >>> round(krippendorff_alpha(ratings), 2), round(krippendorff_alpha(ratings, "ordinal"), 2)
+    (0.2, 0.81)
     """
-    return _alpha_of(_count_pairs(r))
+    return _alpha_of(_count_pairs(r, level))
 
 
-def krippendorff_interval(r: Responses) -> AlphaInterval:
+def krippendorff_interval(r: Responses, level: str = "nominal") -> AlphaInterval:
     r"""Return Krippendorff's alpha with a 95 % interval.
 
     The answers are taken as a sample of items: the interval is for the alpha of all items that could have been drawn,
@@ -84,10 +102,14 @@ def krippendorff_interval(r: Responses) -> AlphaInterval:
     :math:`\operatorname{artanh} \alpha`, with the quantile of Student's t for the number of units. Where no two answers
     to an item differ, the lower end is the alpha at which that still happens with a probability of 2.5 %.
 
+    Ordinal distances depend on how frequent labels are, which an item moves too: its influence has this part as well.
+
     Parameters
     ----------
     r : Responses
         The answers.
+    level : {"nominal", "ordinal", "interval"}, default "nominal"
+        As for `krippendorff_alpha`.
 
     Returns
     -------
@@ -104,7 +126,7 @@ def krippendorff_interval(r: Responses) -> AlphaInterval:
     """
     from scipy.special import stdtrit
 
-    pairs = _count_pairs(r)
+    pairs = _count_pairs(r, level)
     alpha = _alpha_of(pairs)
     if np.isnan(alpha):
         return AlphaInterval(alpha, alpha, alpha)
@@ -157,7 +179,7 @@ def pairwise_agreement(r: Responses) -> float:
     >>> round(pairwise_agreement(r), 4)
     0.7143
     """
-    pairs = _count_pairs(r)
+    pairs = _count_pairs(r, "nominal")
     return float(pairs.agreeing.sum() / pairs.total.sum()) if pairs.total.size else float("nan")
 
 
@@ -245,6 +267,35 @@ def span_agreement(spans: Spans) -> float:
     return float((2 * common[pairs] / total[pairs]).mean()) if pairs.any() else float("nan")
 
 
+class _Scale(NamedTuple):
+    """What sums over pairs are on a scale of K levels, beside numbers of items."""
+
+    by_level: NDArray[np.float64]  # (n, K): n_ic
+    gaps: NDArray[np.float64]  # (K, K): distances between levels, the largest of them 1
+    observed: NDArray[np.float64]  # (K, K): how often two answers to an item are these levels
+    expected: NDArray[np.float64]  # (K, K): how often two answers to any items are
+    ordinal: bool
+
+    @property
+    def near(self) -> NDArray[np.float64]:
+        """How much two levels agree, (K, K)."""
+        return 1 - self.gaps**2
+
+    def find_slopes(self, alpha: float) -> NDArray[np.float64]:
+        r"""Return the derivative of :math:`D_o - (1 - \alpha) D_e` by the number of answers of each level, (K,).
+
+        It is that of ordinal distances, which are sums of these numbers; only their ratios count.
+        """
+        n_levels = len(self.gaps)
+        if not self.ordinal:
+            return np.zeros(n_levels)
+        low, high, each = np.ogrid[:n_levels, :n_levels, :n_levels]
+        between = (each >= np.minimum(low, high)) & (each <= np.maximum(low, high))
+        moved = between - 0.5 * (each == low) - 0.5 * (each == high)
+        change = (self.observed - (1 - alpha) * self.expected) * 2 * self.gaps
+        return np.asarray(np.einsum("cd,cdg->g", change, moved) / find_ranks(self.by_level.sum(axis=0)).max())
+
+
 class _Pairs(NamedTuple):
     """Sums over pairs of answers, on the items that at least two workers answered."""
 
@@ -255,13 +306,21 @@ class _Pairs(NamedTuple):
     label_mass: NDArray[np.float64]  # n_c
     own_agreeing: NDArray[np.float64]  # sum of w_a^2 of each item, with entries of one group and label added first
     own_total: NDArray[np.float64]  # sum of m_iw^2 of each item
-    chance: NDArray[np.float64]  # sum over labels of n_c n_ic
+    chance: NDArray[np.float64]  # sum over labels of n_c n_ic; on a scale, of pairs of them by how near they are
+    scale: _Scale | None = None
+
+    @property
+    def all_agreeing(self) -> float:
+        """Agreeing pairs of all answers, those of an answer with itself among them."""
+        mass = self.label_mass
+        return float(np.sum(mass**2) if self.scale is None else mass @ self.scale.near @ mass)
 
     def runs(self) -> Iterator[_Pairs]:
         """Yield the sums of some items at a time, so that what is made of them takes little memory."""
         for first in range(0, len(self.paired), ITEMS_AT_ONCE):
             run = slice(first, first + ITEMS_AT_ONCE)
-            by_item = {name: value[run] for name, value in self._asdict().items() if name != "label_mass"}
+            whole = ("label_mass", "scale")
+            by_item = {name: value[run] for name, value in self._asdict().items() if name not in whole}
             yield self._replace(**by_item)
 
 
@@ -277,7 +336,7 @@ def _observed(pairs: _Pairs) -> float:
 
 
 def _expected(pairs: _Pairs) -> float:
-    agreeing = np.sum(pairs.label_mass**2) - pairs.own_agreeing.sum()
+    agreeing = pairs.all_agreeing - pairs.own_agreeing.sum()
     return float(1 - agreeing / (np.sum(pairs.mass) ** 2 - pairs.own_total.sum()))
 
 
@@ -292,7 +351,8 @@ def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
         by_total = 2 * n * part.mass - part.own_total
         by_expected = ((1 - expected) * by_total - by_agreeing) / n_pairs
         influences.append(-(by_observed - (1 - alpha) * by_expected) / expected)
-    return np.concatenate(influences)
+    found = np.concatenate(influences)
+    return found if pairs.scale is None else found - pairs.scale.by_level @ pairs.scale.find_slopes(alpha) / expected
 
 
 def _check_answers(r: object) -> None:
@@ -302,8 +362,12 @@ def _check_answers(r: object) -> None:
         raise parameter_error("r", "agreement", "Responses, such as Responses.from_frame returns", r)
 
 
-def _count_pairs(r: Responses) -> _Pairs:
+def _count_pairs(r: Responses, level: str) -> _Pairs:
     _check_answers(r)
+    if not is_among(level, LEVELS):
+        raise parameter_error("level", "krippendorff_alpha", f"one of {listing(LEVELS)}", level)
+    if level != "nominal":
+        return _count_scaled_pairs(r, level)
     return _count_many_pairs(r) if r.leader is None and r.n_responses >= MANY else _count_few_pairs(r)
 
 
@@ -347,6 +411,78 @@ def _count_few_pairs(r: Responses) -> _Pairs:
         own_total=own_total,
         chance=_sum_at(label_item, label_mass * by_label[label], r.n_items)[paired],
     )
+
+
+def _count_scaled_pairs(r: Responses, level: str) -> _Pairs:
+    """Do what `_count_few_pairs` does for answers on a scale."""
+    place = _find_places(r)
+    kept = np.flatnonzero(np.isfinite(place[r.label]))
+    item, weight = r.item_of_answer()[kept], r.weights(kept)
+    places, code = np.unique(place[r.label[kept]], return_inverse=True)
+    owner = r.worker[kept] if r.leader is None else r.leader[r.worker[kept]]
+    by_level = _sum_at(item * len(places) + code, weight, r.n_items * len(places)).reshape(-1, len(places))
+    if r.weight is None and r.leader is None:
+        paired = by_level.sum(axis=1) >= 2
+        by_level, of_owner, group_item = by_level[paired], by_level[:0], item[:0]
+    else:
+        owners, group = np.unique(item * r.n_workers + owner, return_inverse=True)
+        group_item = owners // r.n_workers
+        paired = np.bincount(group_item, minlength=r.n_items) >= 2
+        of_owner = _sum_at(group * len(places) + code, weight, len(owners) * len(places)).reshape(-1, len(places))
+        by_level, of_owner, group_item = by_level[paired], of_owner[paired[group_item]], group_item[paired[group_item]]
+    mass, label_mass = by_level.sum(axis=1), by_level.sum(axis=0)
+    gaps = find_ranks(label_mass) if level == "ordinal" else np.abs(places[:, None] - places)
+    gaps = gaps / max(gaps.max(initial=0.0), 1e-300)
+    near, row = 1 - gaps**2, np.searchsorted(np.flatnonzero(paired), group_item)
+    if len(of_owner):
+        own_agreeing = _sum_at(row, np.sum(of_owner @ near * of_owner, axis=1), len(mass))
+        own_total = _sum_at(row, of_owner.sum(axis=1) ** 2, len(mass))
+    else:
+        own_agreeing = own_total = mass  # each answer is a pair with itself alone
+    total = mass**2 - own_total
+    share = mass / total / mass.sum()
+    # Own pairs of one level would be on the diagonal, where the distance is 0.
+    observed = (by_level.T * share) @ by_level - (of_owner.T * share[row]) @ of_owner
+    expected = (np.outer(label_mass, label_mass) - of_owner.T @ of_owner) / max(
+        mass.sum() ** 2 - own_total.sum(), 1e-300
+    )
+    return _Pairs(
+        paired=np.flatnonzero(paired),
+        mass=mass,
+        agreeing=np.sum(by_level @ near * by_level, axis=1) - own_agreeing,
+        total=total,
+        label_mass=label_mass,
+        own_agreeing=own_agreeing,
+        own_total=own_total,
+        chance=by_level @ (near @ label_mass),
+        scale=_Scale(by_level, gaps, observed, expected, level == "ordinal"),
+    )
+
+
+def find_ranks(mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ordinal distances between levels with so many answers, (K, K).
+
+    >>> find_ranks(np.array([2.0, 1.0, 3.0]))
+    array([[0. , 1.5, 3.5],
+           [1.5, 0. , 2. ],
+           [3.5, 2. , 0. ]])
+    """
+    middle = np.cumsum(mass) - mass / 2
+    return np.asarray(np.abs(middle[:, None] - middle))
+
+
+def _find_places(r: Responses) -> NDArray[np.float64]:
+    """Return where each label is on the scale, NaN outside of it."""
+    if r.positions is None:
+        try:
+            return np.array([float(label) for label in r.labels.tolist()])
+        except (TypeError, ValueError):
+            raise InputError(
+                f"Labels have no order: {listing(r.labels.tolist())}.",
+                "Say ordered=True where the answers are read, with classes= from low to high.",
+                'Or take level="nominal".',
+            ) from None
+    return np.where(r.class_of_label >= 0, np.array(r.positions)[r.class_of_label], np.nan)
 
 
 def _sum_by_worker(

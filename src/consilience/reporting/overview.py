@@ -135,7 +135,8 @@ def list_figures(subject: Subject) -> list[Figure]:
         name = "Differ from majority vote"
         figures.append(count_labels(subject, name, compared.n_differ, 1 - compared.agreement))
         if not math.isnan(compared.alpha):
-            figures.append(Figure("Agreement of workers", f"{compared.alpha:z.2f}", "0: chance, 1: all agree"))
+            level = "" if compared.alpha_level == "nominal" else f", {compared.alpha_level} distance"
+            figures.append(Figure("Agreement of workers", f"{compared.alpha:z.2f}", f"0: chance, 1: all agree{level}"))
     if judge(subject).counts:
         found = subject.fusion.expected_accuracy
         if compared is not None:  # also where a sample is shown

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from html import escape
+from typing import Annotated
 
 from ..answers.previews import draw_interval, frame_html, html_table
 from ..errors import plural, to_sentence
-from ..specs import Fault, Figure, Share, Sizes
+from ..metrics.agreement import LEVELS
+from ..specs import Fault, Figure, Share, Sizes, among
 from .record import LEAST_KNOWN, PAIRS, Densities, Range, judge_by_known, judge_by_record
 
 # How many standard errors a difference must exceed to count as one.
@@ -80,7 +82,8 @@ class Comparison:
         Why no expected accuracy is given, in a sentence; empty if it is.
     alpha, alpha_low, alpha_high : float
         Krippendorff's alpha, the agreement of the workers beyond chance, and its 95 % interval. Workers who copy each
-        other count once. nan where no item has two answers, or all answers are the same.
+        other count once. For ordered classes it is the ordinal one (`alpha_level`), which knows near answers from far
+        ones. nan where no item has two answers, or all answers are the same.
     held_out_gain : float
         By how much, in mean log probability, the model predicts hidden answers better than the vote does.
     held_out_error : float
@@ -126,6 +129,7 @@ class Comparison:
     share_known: Share = 0.0
     like_record: bool = False
     withheld: str = ""
+    alpha_level: Annotated[str, among(LEVELS)] = "nominal"
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless it is about the items that there are."""
@@ -319,12 +323,17 @@ class Comparison:
             f"right than majority vote in {n_more}, and less often in {n_fewer}"
         )
 
+    @property
+    def alpha_name(self) -> str:
+        """What the measure of agreement is called."""
+        return f"Krippendorff's {'' if self.alpha_level == 'nominal' else self.alpha_level + ' '}alpha"
+
     def describe_agreement(self) -> str:
         """Return in words how far the workers agree."""
         if math.isnan(self.alpha):
             return "agreement of the workers is not known"
         interval = f"95% interval {self.alpha_low:z.2f} to {self.alpha_high:z.2f}"
-        figures = f"Krippendorff's alpha {self.alpha:z.2f}, {interval}"
+        figures = f"{self.alpha_name} {self.alpha:z.2f}, {interval}"
         if self.alpha_high < 0:
             return f"the workers agree less than by chance ({figures})"
         if self.alpha_low <= 0 and self.alpha_high < USEFUL_ALPHA:
