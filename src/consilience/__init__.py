@@ -22,9 +22,11 @@ _HOMES = {
     "Comparisons": "answers.comparisons",
     "Spans": "tasks.spans",
     "Masks": "tasks.masks",
+    "Tags": "tasks.tags",
     "read_responses": "formats.sources",
     "scan_responses": "storage.scanning",
     "read_spans": "formats.sources",
+    "read_tags": "formats.sources",
     "write_spans": "formats.targets",
     "write_labels": "formats.targets",
     "read_masks": "formats.masks",
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from .formats.masks import write_masks as write_masks
     from .formats.sources import read_responses as read_responses
     from .formats.sources import read_spans as read_spans
+    from .formats.sources import read_tags as read_tags
     from .formats.targets import write_labels as write_labels
     from .formats.targets import write_spans as write_spans
     from .models.bradley_terry import BradleyTerry as BradleyTerry
@@ -67,11 +70,13 @@ if TYPE_CHECKING:
     from .models.majority_vote import MajorityVote as MajorityVote
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
+    from .models.tag_sets import TagSets as TagSets
     from .reporting.page import chart as chart
     from .reporting.page import report as report
     from .storage.scanning import scan_responses as scan_responses
     from .tasks.masks import Masks as Masks
     from .tasks.spans import Spans as Spans
+    from .tasks.tags import Tags as Tags
 
 
 def __getattr__(name: str) -> Any:

@@ -37,7 +37,7 @@ from .errors import (
     warn,
 )
 from .formats.reading import open_paths
-from .formats.sources import COLUMNS, as_graph, check_keywords, open_known
+from .formats.sources import COLUMNS, TAG_COLUMNS, as_graph, check_keywords, open_known
 from .inference.em import Progress
 from .inference.hidden_fits import HeldOutScore, score_hidden
 from .inference.recipes import refuse_disk
@@ -146,8 +146,8 @@ def fuse(
     (60, 'better')
     """
     parameters = {name for known in MODELS for name in model_class(known).defaults()} - {"callback"}
-    check_keywords(fuse, keywords, parameters)
-    columns = {name: value for name, value in keywords.items() if name in COLUMNS}
+    check_keywords(fuse, keywords, {*parameters, *TAG_COLUMNS})
+    columns = {name: value for name, value in keywords.items() if name in COLUMNS | TAG_COLUMNS}
     given = {name: value for name, value in keywords.items() if name in parameters}
     prepared = prepare(source, graph, gold, columns, block=block)
     return fuse_prepared(prepared, model, engine, callback, features, item_prior, given, source_kind)
@@ -170,7 +170,8 @@ def fuse_prepared(
     links = task.find_links(source) if graph is None and is_among(model, ("auto", "markov-field")) else None
     if links is not None:
         model, parameters, graph, verdict = settle_links(links, parameters, engine)
-    chosen = choose_model(model, answers, graph, parameters)
+    preferred = task.model if task.model and is_among(model, ("auto",)) and graph is None else model
+    chosen = choose_model(preferred, answers, graph, parameters)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
     scale = None

@@ -13,7 +13,7 @@ from narwhals.exceptions import DuplicateError
 
 from ..errors import InputError, first_line, listing, shorten
 from ..memory import NUMBER, require_memory
-from .columns import Column, Values, find_missing, spell_surrogates, to_column
+from .columns import Column, Values, find_missing, is_missing, spell_surrogates, to_column
 from .tables import Table, check_names
 from .vocabulary import split_repeated
 
@@ -49,8 +49,12 @@ def open_frame(frame: object, name: str = "the table") -> Table:
     def read(column: str) -> Column:
         return _series_to_column(eager.get_column(column), f"Column {column!r} of {name}")
 
+    def lists(column: str) -> list[Any] | None:
+        series = eager.get_column(column)
+        return find_lists(series.to_list()) if isinstance(series.dtype, (nw.List, nw.Array, nw.Object)) else None
+
     backend = "pandas" if eager.implementation.is_pandas_like() else eager.implementation.name.lower()
-    return Table(eager.columns, read, len(eager), backend, name, _count_rows)
+    return Table(eager.columns, read, len(eager), backend, name, _count_rows, lists=lists)
 
 
 def open_arrow(table: pa.Table, name: str) -> Table:
@@ -59,7 +63,23 @@ def open_arrow(table: pa.Table, name: str) -> Table:
     def read(column: str) -> Column:
         return to_column(table.column(column), f"Column {column!r} of {name}")
 
-    return Table(table.column_names, read, table.num_rows, "pyarrow", name, _count_rows)
+    def lists(column: str) -> list[Any] | None:
+        values = table.column(column)
+        return find_lists(values.to_pylist()) if pa.types.is_nested(values.type) else None
+
+    return Table(table.column_names, read, table.num_rows, "pyarrow", name, _count_rows, lists=lists)
+
+
+def find_lists(entries: list[Any]) -> list[Any] | None:
+    """Return the lists in a column as Python lists, None where there is none; None if there is anything else.
+
+    >>> find_lists([["a", "b"], None, np.array(["a"])]), find_lists(["a", ["b"]]), find_lists([None])
+    ([['a', 'b'], None, ['a']], None, None)
+    """
+    there = [entry for entry in entries if not is_missing(entry)]
+    if not there or not all(isinstance(entry, (list, tuple, set, frozenset, np.ndarray)) for entry in there):
+        return None
+    return [None if is_missing(entry) else list(entry) for entry in entries]
 
 
 def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
@@ -74,7 +94,12 @@ def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
     def read(column: str) -> Column:
         return read_column(columns[column], f"Column {column!r} of {name}")
 
-    return Table(list(columns), read, lengths.pop() if lengths else 0, "pyarrow", name, _count_rows)
+    def lists(column: str) -> list[Any] | None:
+        values = columns[column]
+        is_plain = isinstance(values, np.ndarray) and values.dtype.kind != "O"
+        return None if is_plain or isinstance(values, range) else find_lists(list(values))
+
+    return Table(list(columns), read, lengths.pop() if lengths else 0, "pyarrow", name, _count_rows, lists=lists)
 
 
 def _count_rows(row: int) -> str:

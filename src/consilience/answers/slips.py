@@ -341,6 +341,15 @@ def find_sets(classes: list[object]) -> list[str]:
     return found
 
 
+def find_sign(sets: list[str]) -> str:
+    """Return the sign that most often separates the labels of sets.
+
+    >>> find_sign(["a;b", "a,b;c"])
+    ';'
+    """
+    return max(SET_SIGNS, key=lambda sign: sum(sign in each for each in sets))
+
+
 def count_places(r: AnswerArrays) -> int:
     """Return the number of items, with those between the positions of a sequence that nobody answered or named."""
     if r.sequences is None or r.sequences.position.dtype.kind not in "iu":

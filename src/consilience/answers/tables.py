@@ -6,6 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, plural, shorten
@@ -97,6 +98,11 @@ def check_names(names: Sequence[str], owner: str) -> None:
         )
 
 
+def hold_no_lists(name: str) -> list[Any] | None:  # noqa: ARG001
+    """Return that no column holds lists."""
+    return None
+
+
 @dataclass(frozen=True)
 class Table:
     """Named columns of one length, of any frame library or file.
@@ -129,6 +135,8 @@ class Table:
         Columns that are not taken for workers, where each of these has a column.
     taken : sequence of str
         Columns that have their role already: none is proposed for another one.
+    lists : callable
+        Returns the lists that are in the cells of a column, None where a cell is missing; None for other columns.
     """
 
     names: Sequence[str]
@@ -144,6 +152,7 @@ class Table:
     synonyms: Mapping[str, str] = field(default_factory=dict)
     ignored: Sequence[str] = ()
     taken: Sequence[str] = ()
+    lists: Callable[[str], list[Any] | None] = hold_no_lists
 
     def find(self, role: str, given: str | None = None) -> str | None:
         """Return the name of the column that plays `role`: the given one, or the first alias that exists.
@@ -214,12 +223,16 @@ class Table:
             read=lambda name: self.read(name).take(rows),
             n_rows=len(rows),
             locate=lambda row: self.locate(int(rows[row])),
+            lists=lambda name: _take(self.lists(name), rows),
         )
 
     def add(self, columns: Mapping[str, Column]) -> Table:
         """Return the table with some columns more."""
         return replace(
-            self, names=[*self.names, *columns], read=lambda name: columns[name] if name in columns else self.read(name)
+            self,
+            names=[*self.names, *columns],
+            read=lambda name: columns[name] if name in columns else self.read(name),
+            lists=lambda name: None if name in columns else self.lists(name),
         )
 
     def many_columns(self, role: str, found: Sequence[str], parameter: str | None = None) -> InputError:
@@ -301,6 +314,10 @@ class Table:
                 f"Column {name!r} of {self.name} {share}; the first is at {self.locate(int(rows[0]))}.", *remedies
             )
         return column
+
+
+def _take(lists: list[Any] | None, rows: Indices) -> list[Any] | None:
+    return None if lists is None else [lists[row] for row in rows.tolist()]
 
 
 def key_roles(paired: bool) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import to_values
 from ..answers.responses import Responses
-from ..answers.slips import CHANCE, doubt_silence, find_sets
+from ..answers.slips import CHANCE, doubt_silence, find_sets, find_sign
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
 from ..errors import ConsilienceWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..results.comparison import KEPT, STANDARD_ERRORS, Comparison
@@ -239,7 +239,7 @@ def find_set_classes(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             f"Some classes are sets of labels: {listing(sets)}. Each set is taken for a class of its own, unlike any "
             "other.",
-            ("Ask about each label on its own: one row per item, worker and label, with the answer yes or no.",),
+            (Sentence("Fuse them as sets of tags, with {separator}.", separator=find_sign(sets)),),
             "bad",
             keyword="label",
         )

@@ -31,10 +31,15 @@ FOLDER = ""
 
 
 class Verdict(NamedTuple):
-    """The fused label of an item."""
+    """The fused label of an item, or the list of its tags."""
 
     label: object
     confidence: float | None
+
+    @property
+    def labels(self) -> list[object]:
+        """All of its labels."""
+        return list(self.label) if isinstance(self.label, list) else [self.label]
 
 
 class Verdicts(NamedTuple):

@@ -166,12 +166,15 @@ def say_nothing(path: str, tool: str) -> NoReturn:
 
 
 class Answer(NamedTuple):
-    """What a worker says of a whole document: the answer to each question, and perhaps the known label."""
+    """What a worker says of a whole document: the answer to each question, and perhaps the known one.
+
+    Where several labels can be chosen, an answer is a list of them. See `settle_sets` for what becomes of lists.
+    """
 
     item: Any
     worker: str
-    given: dict[str, Id]
-    gold: Id | None = None
+    given: dict[str, Id | list[Id]]
+    gold: Id | list[Id] | None = None
 
 
 class JsonTool(ABC):
@@ -194,12 +197,14 @@ class JsonTool(ABC):
     title: ClassVar[str]
     carries: ClassVar[frozenset[str]] = frozenset({"confidence", "white space"})
     numbers_are_ratings: ClassVar[bool] = False  # whether labels are text, so that numbers are levels of a scale
+    silence_is_empty: ClassVar[bool] = False  # whether an annotation without a choice is the empty set of them
 
     def __init__(self, path: str | None) -> None:
         self.path = path or ""
         self.origin = path
         self.questions: set[str] = set()  # about whole texts, that were met while spans were read
         self.n_spans = 0  # that were met while answers were read
+        self.are_sets = False  # whether the file says that lists of labels are sets
 
     @staticmethod
     @abstractmethod
@@ -313,6 +318,7 @@ class JsonTool(ABC):
     def read(self, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
         """Return answers as a table with columns item, worker and label, or one column per question if several."""
         answers = self.check_answers([answer for entry in self.entries() for answer in self.answers(entry)])
+        answers = settle_sets(answers, self.are_sets, self.silence_is_empty)
         questions = sorted({question for answer in answers for question in answer.given})
         if not questions:
             self.say_nothing()
@@ -348,8 +354,44 @@ class JsonTool(ABC):
         )
 
 
+def settle_sets(answers: list[Answer], are_sets: bool = False, silence_is_empty: bool = False) -> list[Answer]:
+    """Return answers with lists only for questions to which some answer is a list of several labels, or `are_sets`.
+
+    Lists of one label are this label for other questions, and empty ones no answer. Where a question is one about sets,
+    all answers to it are lists, and no answer may be an empty one.
+
+    >>> said = [Answer(1, "ann", {"q": ["x"]}), Answer(1, "bob", {"q": []})]
+    >>> settle_sets(said), settle_sets([*said, Answer(2, "ann", {"q": ["x", "y"]})])[:2] == said
+    ([Answer(item=1, worker='ann', given={'q': 'x'}, gold=None)], True)
+    """
+    sets = {question for each in answers for question, said in each.given.items() if are_sets or are_several(said)}
+    sets |= {question for each in answers if are_several(each.gold) for question in each.given}
+    settled = []
+    for each in answers:
+        given: dict[str, Id | list[Id]] = dict.fromkeys(sets, []) if silence_is_empty else {}
+        for question, said in each.given.items():
+            if question in sets:
+                given[question] = said if isinstance(said, list) else [said]
+            elif said != []:
+                given[question] = said[0] if isinstance(said, list) else said
+        gold = each.gold[0] if isinstance(each.gold, list) and len(each.gold) == 1 and not sets else each.gold
+        gold = [gold] if sets and gold is not None and not isinstance(gold, list) else gold
+        if given:
+            settled.append(each._replace(given=given, gold=gold))
+    return settled
+
+
+def are_several(said: object) -> bool:
+    """Tell whether an answer is a list of several labels."""
+    return isinstance(said, list) and len(said) > 1
+
+
 def _to_array(values: list[Any]) -> pa.Array:
     """Return a column; ids of several types become text."""
+    if any(isinstance(value, list) for value in values):
+        kinds = {type(each) for value in values for each in value or ()}
+        cells = [None if value is None else [str(each) for each in value] for value in values]
+        return pa.array(cells if kinds != {int} else values, pa.list_(pa.int64() if kinds == {int} else pa.string()))
     kinds = {type(value) for value in values} - {type(None)}
     if len(kinds) > 1:
         values = [None if value is None else str(value) for value in values]

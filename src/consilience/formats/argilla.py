@@ -6,8 +6,8 @@ feedback datasets of Argilla 1.x (a list with ``values`` and ``status``) are rea
 
 - A worker is ``user_id``, for a suggestion its ``agent``, else "suggestion".
 - Responses that were discarded, or are drafts, are no annotations.
-- A list of {start, end, label} answers a question about spans. Text or a number is one answer; a table of answers has a
-  column for each question if there are several.
+- A list of {start, end, label} answers a question about spans. Text or a number is one answer, a list of these a set of
+  tags; a table of answers has a column for each question if there are several.
 - Offsets count characters. The text is the only field, else the one called "text".
 - Spans with a confidence are written as suggestions, other spans as responses. Fused labels are suggestions. A question
   has one suggestion: those of other models become responses, without their scores.
@@ -72,6 +72,16 @@ class Argilla(SharedRecords):
             )
         return marked[0] if marked else None
 
+    @cached_property
+    def choices(self) -> frozenset[str]:
+        """The questions that are answered with lists of labels."""
+        return frozenset(
+            answer.question
+            for entry in self.entries()
+            for answer in _answers(entry)
+            if isinstance(answer.value, list) and not _is_spans(answer.value)
+        )
+
     def text(self, entry: Entry) -> str:
         """Return the field that holds the text."""
         fields: dict[str, str] = {key: each for key, each in entry.record["fields"].items() if isinstance(each, str)}
@@ -99,23 +109,20 @@ class Argilla(SharedRecords):
 
     def answers(self, entry: Entry) -> Iterable[Answer]:
         """Return the answers of each worker."""
-        place, given = entry.place, dict[str, dict[str, Id]]()
+        place, given = entry.place, dict[str, dict[str, Id | list[Id]]]()
         for answer in _answers(entry):
-            if _is_spans(answer.value):
+            is_empty = answer.value == [] and answer.question in self.choices
+            if _is_spans(answer.value) and not is_empty:
                 self.n_spans += 1
                 continue
-            value = answer.value
-            if isinstance(value, list) and len(value) == 1:
-                value = value[0]
-            if isinstance(value, (list, dict, bool, float)) or value == "":
-                place.fail(
-                    f"the answer to {shorten(answer.question)} is {shorten(answer.value)}.",
-                    "One label per item can be fused: ask about each label separately.",
-                )
+            value, what = answer.value, f"the answer to {shorten(answer.question)}"
+            if isinstance(value, (dict, bool, float)) or value == "":
+                place.fail(f"{what} is {shorten(value)}.", "One label, or a list of labels, can be fused.")
             own = given.setdefault(answer.worker, {})
             if answer.question in own:
                 place.fail(f"{shorten(answer.worker)} answers {shorten(answer.question)} twice.", "Keep one answer.")
-            own[answer.question] = place.check_id(value, f"the answer to {shorten(answer.question)}")
+            parts = [place.check_id(each, what) for each in (value if isinstance(value, list) else [value])]
+            own[answer.question] = parts if isinstance(value, list) else parts[0]
         return [Answer(entry.name, worker, own) for worker, own in given.items()]
 
     # -------------------------------------------------------------------------------------------------------- writing
@@ -171,7 +178,7 @@ class Argilla(SharedRecords):
             answer.question: answer.value
             for entry in self.entries()
             for answer in _answers(entry)
-            if not _is_spans(answer.value)
+            if not _is_spans(answer.value) or answer.question in self.choices
         }
         self.asked = verdicts.choose(self.path, values)
         self.in_list, self.is_rating = isinstance(values[self.asked], list), isinstance(values[self.asked], int)
@@ -180,9 +187,13 @@ class Argilla(SharedRecords):
     def add_label(self, entry: Entry, verdict: Verdict) -> None:
         """Put a suggestion into a record. That of another model, which it takes the place of, becomes a response."""
         place, _, _, record = entry
-        value, score = plain(verdict.label), verdict.confidence
-        value = as_rating(value, self.asked) if self.is_rating else value
-        suggestion = {"value": [value], "score": [score]} if self.in_list else {"value": value, "score": score}
+        score = verdict.confidence
+        values = [plain(label) for label in verdict.labels]
+        if self.is_rating:
+            values = [as_rating(value, self.asked) for value in values]
+        # In a list, each label has the score of all.
+        listed = {"value": values, "score": [score] * len(values)}
+        suggestion = listed if self.in_list else {"value": values[0], "score": score}
         suggestion["agent"] = FUSED
         given, suggestions = record.get("suggestions"), dict(_suggestions(place, record))
         _add_response(record, self.asked, _as_response(suggestions.get(self.asked)))

@@ -1,7 +1,7 @@
 """doccano: JSON lines, one file per annotator.
 
 Relies on the format JSONL of doccano 1.x. A line has ``id``, ``text`` and ``label``: a
-list of [start, end, label] for spans, of labels for classification. With relations, spans are in ``entities``.
+list of [start, end, label] for spans, of labels for classification: one, or the set of all that apply. With relations, spans are in ``entities``.
 
 - The worker is the name of the file without its suffix. Several files are given as a folder or a pattern.
 - Documents of several files are the same if they have the same id; without ids, the same text.
@@ -118,12 +118,7 @@ class Doccano(JsonTool):
         if labels and not _is_answer(record):
             self.n_spans += len(_spans(place, record))
             return []
-        if len(labels) > 1:
-            place.fail(
-                f"there are several labels: {shorten(labels)}.",
-                "One label per item can be fused: make one project per label.",
-            )
-        return [Answer(name, stem(file), {"label": label}) for label in labels]
+        return [Answer(name, stem(file), {"label": list(labels)})]
 
     def check_answers(self, answers: list[Answer]) -> list[Answer]:
         """Return all answers, after a warning of files that are not those of one annotator."""
@@ -201,7 +196,7 @@ class Doccano(JsonTool):
             seen.add(name)
             if verdict is not None:
                 confidence = {} if verdict.confidence is None else {_CONFIDENCE: verdict.confidence}
-                yield {**record, _key(record): [str(verdict.label)], **confidence}
+                yield {**record, _key(record): list(map(str, verdict.labels)), **confidence}
         verdicts.check_written(self.path, set(map(str, seen)))
 
 

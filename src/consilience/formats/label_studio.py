@@ -44,6 +44,7 @@ class LabelStudio(SharedRecords):
     title = "Label Studio"
     carries = frozenset({"confidence", "gold", "white space"})
     numbers_are_ratings = True
+    silence_is_empty = True
 
     def __init__(self, path: str | None) -> None:
         super().__init__(path)
@@ -155,22 +156,22 @@ class LabelStudio(SharedRecords):
     def answers(self, entry: Entry) -> Iterator[Answer]:
         """Yield the choices and ratings of annotations and predictions about a whole task."""
         place = entry.place
-        truth: dict[str, Id] = {}
-        answers: list[tuple[str, dict[str, Id]]] = []
+        truth: dict[str, Id | list[Id]] = {}
+        answers: list[tuple[str, dict[str, Id | list[Id]]]] = []  # those without a choice may be empty sets
         for worker, results in _annotations(entry, self.people):
             given = self._answers(place, results)
             if worker is None:
                 if truth and truth != given:
                     place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
                 truth = given
-            elif given:
+            else:
                 answers.append((worker, given))
         known = next(iter(truth.values())) if len(truth) == 1 else None
         return (Answer(entry.name, worker, given, known) for worker, given in answers)
 
-    def _answers(self, place: Place, results: list[Record]) -> dict[str, Id]:
-        """Return the choice or the rating for each tag."""
-        given: dict[str, Id] = {}
+    def _answers(self, place: Place, results: list[Record]) -> dict[str, Id | list[Id]]:
+        """Return the choices, or the rating, for each tag."""
+        given: dict[str, Id | list[Id]] = {}
         for result in results:
             if not _is_answer(place, result):
                 kind = place.get(result, "type", str, "")
@@ -179,20 +180,17 @@ class LabelStudio(SharedRecords):
                 continue
             question = place.need(result, "from_name", str)
             choices = _read_choices(place, result)
-            if len(choices) > 1 or question in given:
-                place.fail(
-                    f"several choices are made for {shorten(question)}: {shorten(choices)}.",
-                    "One label per item can be fused: ask about each choice separately, with one tag per choice.",
-                )
-            if choices:
-                given[question] = choices[0]
+            if question in given:
+                place.fail(f"choices for {shorten(question)} are made twice: {shorten(choices)}.", "Keep one of them.")
+            given[question] = choices
         return given
 
     def check_answers(self, answers: list[Answer]) -> list[Answer]:
         """Return all answers, after a warning of other types."""
-        if self.n_spans and not answers:
+        n_given = sum(bool(answer.given) for answer in answers)
+        if self.n_spans and not n_given:
             self.say_spans()
-        self._check_types(len(answers))
+        self._check_types(n_given)
         self._announce_models()
         return answers
 
@@ -280,7 +278,7 @@ class LabelStudio(SharedRecords):
     def add_label(self, entry: Entry, verdict: Verdict) -> None:
         """Put a prediction into a task, in place of an earlier fused label for the same question."""
         place, name, _, task = entry
-        value: Record = {"choices": [str(verdict.label)]}
+        value: Record = {"choices": list(map(str, verdict.labels))}
         if self.is_rating:
             value = {"rating": as_rating(verdict.label, self.question)}
         result = {

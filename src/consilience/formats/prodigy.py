@@ -9,7 +9,8 @@ annotator did with one text.
   of marked spans says that something is wrong with the text or the spans, so that it is no annotation either.
 - A task with one ``label`` is a question, whether the label fits: accept and reject are its answers. So they are where
   there is only a text. The item is the text, or text and label if there are several labels.
-- A task with ``options`` is a choice: ``accept`` lists the ids that were chosen.
+- A task with ``options`` is a choice: ``accept`` lists the ids that were chosen. Choices are sets of tags if several
+  are chosen in some task, or the tasks say that there may be (``choice_style``).
 - Tasks of the interfaces "ner" and "spans" (binary) confirm single suggestions. They are not annotations of the text.
   So a task must have ``tokens``, as all manual tasks do, or say in ``_view_id`` that it is one ("ner_manual").
 - Fused spans and labels are written as the tasks of one more annotator.
@@ -28,6 +29,7 @@ from .annotation_tools import (
     JsonTool,
     Reading,
     Scored,
+    are_several,
     check_all_found,
     check_unchanged,
     index_documents,
@@ -55,6 +57,7 @@ class Prodigy(JsonTool):
     def __init__(self, path: str | None) -> None:
         super().__init__(path)
         self.n_answers = self.n_rejected = 0
+        self.empty: Place | None = None  # where no option is chosen
         self.asked: list[tuple[Id, str, str, str]] = []  # name, worker, label and answer of questions about a label
 
     @staticmethod
@@ -151,7 +154,11 @@ class Prodigy(JsonTool):
         elif task["answer"] == "reject":
             self.n_rejected += 1
         else:
-            yield Answer(name, _worker(place, task, file), {"label": _chosen(place, task)})
+            chosen = _chosen(place, task)
+            self.are_sets |= place.get(task, "config", dict, {}).get("choice_style") == "multiple"
+            if not chosen and self.empty is None:
+                self.empty = place
+            yield Answer(name, _worker(place, task, file), {"label": chosen})
 
     def check_answers(self, answers: list[Answer]) -> list[Answer]:
         """Return all choices, or all answers to questions about labels."""
@@ -163,6 +170,12 @@ class Prodigy(JsonTool):
             self.say_spans()
         self.warn_dropped(self.n_spans, "line", "tasks of marking spans")
         self.warn_dropped(self.n_rejected, "line", "rejected choices")
+        several = self.are_sets or any(are_several(each.given["label"]) for each in answers)
+        if self.empty is not None and not several:
+            self.empty.fail(
+                "no option is chosen, and nobody chose several.",
+                'Ignore the task. If options are tags, say so with "config": {"choice_style": "multiple"}.',
+            )
         labels = {label for _, _, label, _ in self.asked}
         said = [Answer(_item(name, label, labels), who, {"label": answer}) for name, who, label, answer in self.asked]
         return answers + said
@@ -262,19 +275,15 @@ def _item(name: Id, label: str, labels: Collection[str]) -> Id:
     return name if len(labels) == 1 else f"{name} {label}"
 
 
-def _chosen(place: Place, task: Record) -> Id:
-    """Return the one option that was chosen."""
+def _chosen(place: Place, task: Record) -> list[Id]:
+    """Return the options that were chosen."""
     ids = [place.check_id(place.check(option, dict, "an entry of 'options'").get("id"), "the id of an option")
            for option in place.check(task["options"], list, "'options'")]  # fmt: skip
-    chosen = place.get(task, "accept", list, [])
-    if len(chosen) != 1:
-        place.fail(
-            f"{'several options are' if chosen else 'no option is'} chosen.",
-            "One label per item can be fused: ask about each option separately, or ignore the task.",
-        )
-    if chosen[0] not in ids:
-        place.fail(f"{shorten(chosen[0])} is chosen, which is not among the options.")
-    return place.check_id(chosen[0], "an entry of 'accept'")
+    chosen = [place.check_id(each, "an entry of 'accept'") for each in place.get(task, "accept", list, [])]
+    for each in chosen:
+        if each not in ids:
+            place.fail(f"{shorten(each)} is chosen, which is not among the options.")
+    return chosen
 
 
 def _new_task(spans: Spans, name: Id, index: int, reading: Reading, model: Record | None) -> Record:
@@ -322,7 +331,7 @@ def _answered(task: Record, verdict: Verdict, is_question: bool) -> Record:
         said: Record = {"answer": str(verdict.label)}
     else:
         ids = {str(option["id"]): option["id"] for option in task["options"]}
-        said = {"accept": [ids.get(str(verdict.label), str(verdict.label))], "answer": "accept"}
+        said = {"accept": [ids.get(str(label), str(label)) for label in verdict.labels], "answer": "accept"}
     score = {} if verdict.confidence is None else {"score": verdict.confidence}
     return {**kept, **said, **score, **_signed(FUSED)}
 

@@ -1,4 +1,4 @@
-"""Whatever is at a path: answers about items, spans that workers marked in texts, or masks that readers drew.
+"""Whatever is at a path: answers about items, sets of tags, spans that workers marked in texts, masks of readers.
 
 What it is follows from the content. A file of an annotation tool may hold spans and answers about whole texts. Then the
 spans are read, with a warning, unless names of columns are given: only answers have columns.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from scipy.sparse import issparse
 from .. import formats as register
 from ..answers import list_names
 from ..answers.columns import Values
+from ..answers.frames import open_frame
 from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.tables import Table
@@ -34,6 +35,8 @@ from ..errors import (
 )
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans
+from ..tasks.tag_tables import ONE_HOT, check_separator, holds_sets
+from ..tasks.tags import Tags
 from . import Format, find_by_name, readable_formats, span_formats
 from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features
@@ -42,10 +45,12 @@ from .files import STANDARD_INPUT, PathLike, find_format, list_inputs
 from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
 
-Opened: TypeAlias = Responses | Spans | Masks
+Opened: TypeAlias = Responses | Spans | Masks | Tags
 
 # The parameters of `Responses.from_frame`: names of columns, and how to read them.
 COLUMNS = frozenset(inspect.signature(Responses.from_frame).parameters) - {"frame"}
+# The parameters of `Tags.from_frame`. Those that `Responses.from_frame` has not are for sets of tags alone.
+TAG_COLUMNS = frozenset(inspect.signature(Tags.from_frame).parameters) - {"frame"}
 # These name columns of a table of answers.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 # What `Responses.from_frame` does if nothing is said.
@@ -59,19 +64,19 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
-    """Read answers, spans or masks, whatever is at a path.
+    """Read answers, spans, masks or sets of tags, whatever is at a path.
 
     Parameters
     ----------
     path : str or path
         A file, a folder, or a pattern such as ``"answers/*.csv"``.
     **columns
-        The parameters of `read_responses`. Of these only `format`, which may also be the name of a format of spans or
+        The parameters of `read_responses`, and those of `read_tags`. Of these only `format`, which may also be the name of a format of spans or
         masks, and ``gold=False`` go with spans and masks.
 
     Returns
     -------
-    Responses, Spans or Masks
+    Responses, Spans, Masks or Tags
     """
     source = to_path("path", "open_source", path)
     given = {
@@ -81,13 +86,13 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
     }
     found = find_source(source, given.get("format"))
     if found is None:
-        return read_source(source, **columns)
+        return read_answers(source, **columns)
     if found.codec.read_masks is not None:
         _refuse(given, source, "masks")
         return read_masks(source)
-    spans = None if any(name in given for name in ROLES) else open_spans(source, found)
+    spans = None if any(name in given for name in (*ROLES, "separator")) else open_spans(source, found)
     if not isinstance(spans, Spans):
-        return read_source(source, **columns)
+        return read_answers(source, **columns)
     _refuse(given, source, "spans")
     _tell_questions(spans, source)
     return spans.without_gold() if given.get("gold") is False else spans
@@ -232,6 +237,79 @@ def read_source(source: Any, **columns: Any) -> Responses:
     return answers
 
 
+def read_tags(path: str | os.PathLike[str], **columns: Any) -> Tags:
+    r"""Read sets of tags from a file, a glob or a folder: a table, or the file of an annotation tool.
+
+    Parameters
+    ----------
+    path : str or path
+        As for `read_responses`. Label Studio, Argilla, Prodigy and doccano files hold sets where several labels can be
+        chosen.
+    **columns
+        Names of columns and the other parameters of `Tags.from_frame`: item, worker, label, separator, classes, items,
+        duplicates, gold, drop_missing, format. Here `items` may also be the path of a file, and `format` also the name
+        of a file format.
+
+    Returns
+    -------
+    Tags
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "tags.csv"
+    >>> _ = file.write_text("item,worker,tags
+    1,ann,spam;urgent
+    1,bob,urgent
+    2,ann,
+    ")
+    >>> cs.read_tags(file, separator=";")
+    Tags(3 sets of 2 items by 2 workers, 2 tags: 'spam', 'urgent')
+    """
+    for name in columns:
+        if name not in TAG_COLUMNS:
+            close = difflib.get_close_matches(name, TAG_COLUMNS, n=1)
+            hint = f". Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"read_tags() got an unexpected keyword argument {name!r}{hint}")
+    return _read_sets(*_open_rows(to_path("path", "read_tags", path), columns), columns)
+
+
+def read_answers(source: Any, **columns: Any) -> Responses | Tags:
+    """Read answers from a table, or from the files at a path: sets of tags if they are that beyond doubt.
+
+    They are if a separator is given, if each tag has a column by name of the form, or if cells hold lists.
+    """
+    separator = columns.pop("separator", None)
+    check_separator(separator, "fuse")
+    table, form = _open_rows(source, columns)
+    label = columns.get("label")
+    if separator is None and form != ONE_HOT and not (isinstance(label, (str, type(None))) and holds_sets(table, label)):
+        return read_source(table, **columns | {"format": form})
+    for name, value in columns.items():
+        if name not in TAG_COLUMNS and value is not None and not is_among(value, [_DEFAULTS.get(name)]):
+            raise ParameterError(
+                Sentence(f"{{{name}}} does not go with sets of tags.", **{name: None}), "Leave it out.", keyword=name
+            )
+    kept = {name: value for name, value in columns.items() if name in TAG_COLUMNS}
+    return _read_sets(table, form, kept | {"separator": separator})
+
+
+def _open_rows(source: Any, columns: Mapping[str, Any]) -> tuple[Table, str | None]:
+    """Return a table, or the one at a path, and the form that it has if that is given."""
+    format = columns.get("format")
+    if isinstance(source, (str, os.PathLike)):
+        return open_table(to_path("path", "read_responses", source), format)
+    return open_frame(source), format
+
+
+def _read_sets(table: Table, form: str | None, columns: Mapping[str, Any]) -> Tags:
+    """Return the sets of a table, with items that may be the path of a file."""
+    items = columns.get("items")
+    if isinstance(items, (str, os.PathLike)):
+        items = open_file(items, preferred={"item": columns.get("item")})
+    return Tags.from_frame(table, **dict(columns) | {"items": items, "format": form})
+
+
 def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
     """Return the table at a path, and the form that it has if that is given; `format` is one of files or of tables."""
     is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
@@ -244,7 +322,7 @@ def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
 
 def _check_form(format: object, owner: str, formats: Iterable[Format]) -> None:
     """Raise an error for a format that is neither one of these nor a form of tables, before anything is read."""
-    known = [*(each.name for each in formats), *list_names()]
+    known = [*(each.name for each in formats), *list_names(), ONE_HOT]
     if format is not None and not is_among(format, known):
         raise parameter_error("format", owner, f"one of {', '.join(map(repr, known))}", format)
 

@@ -15,7 +15,7 @@ from ..answers.frames import build_frame
 from ..answers.responses import Responses
 from ..arguments import check_truth
 from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing
-from ..formats.sources import COLUMNS, open_source, read_source
+from ..formats.sources import COLUMNS, open_source, read_answers
 from ..inference.recipes import Recipe
 from ..inference.starts import Fitted
 from ..kernels import Floats
@@ -375,7 +375,7 @@ def open_answers(source: object, **columns: Any) -> Any:
     if find_task(source) is None:
         columns = {"gold": False, **columns}
         return (
-            open_source(source, **columns) if isinstance(source, (str, os.PathLike)) else read_source(source, **columns)
+            open_source(source, **columns) if isinstance(source, (str, os.PathLike)) else read_answers(source, **columns)
         )
     if columns:
         raise ParameterError(

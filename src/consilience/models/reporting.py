@@ -89,7 +89,9 @@ class Reporting(Model):
         """
         found = self.fusion_
         least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
-        return build_frame(list_undecided(found.label(label_by), least), found.backend)
+        labels = found.label(label_by)
+        arranged = found.task.arrange(labels, labels.shown, least)
+        return build_frame(list_undecided(labels, least) if arranged is None else arranged, found.backend)
 
     def write(self, path: str | os.PathLike[str], engine: object = None, *, undecided: float | None = None) -> None:
         """Write the labels with their probabilities to files.

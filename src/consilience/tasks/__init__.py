@@ -8,11 +8,13 @@ from __future__ import annotations
 from .base import AnyTask, TableTask
 from .masks import MasksTask
 from .span_task import SpansTask
+from .tag_task import TagsTask
 
 TASKS: list[type[AnyTask]] = [
     TableTask,
     SpansTask,
     MasksTask,
+    TagsTask,
 ]
 
 

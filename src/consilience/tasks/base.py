@@ -156,6 +156,8 @@ class Task(ABC, Generic[Brought]):
         What an item is called.
     argument : str
         What the answers are called in code.
+    model : str
+        The model by which they are fused unless another is named; "" if that follows from the answers.
     results : str
         What results are called.
     reviewed : bool
@@ -175,6 +177,7 @@ class Task(ABC, Generic[Brought]):
     is_saved: ClassVar[bool] = True
     item: ClassVar[str] = "item"
     argument: ClassVar[str] = "answers"
+    model: ClassVar[str] = ""
     results: ClassVar[str] = "labels"
     reviewed: ClassVar[bool] = True
     cut_by_known: ClassVar[bool] = False
@@ -271,6 +274,13 @@ class Task(ABC, Generic[Brought]):
         Their confidence is told if probabilities are to be relied on.
         """
         return ""
+
+    def arrange(self, labels: Labels, shown: bool, undecided: float | None) -> dict[str, Column] | None:  # noqa: ARG002
+        """Return the columns of the table of labels, where a row is about more than one item; None where it is not.
+
+        Probabilities are missing unless `shown`, and labels whose confidence is below `undecided`.
+        """
+        return None
 
     def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
         """Return the results as a table, given that of the labels."""

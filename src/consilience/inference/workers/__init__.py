@@ -12,6 +12,7 @@ from .nominal import NominalWorkers
 from .one_coin import OneCoinWorkers
 from .ordinal import OrdinalWorkers
 from .sequential import SequentialWorkers
+from .tags import TagWorkers
 
 _KNOWN: tuple[type[WorkerModel], ...] = (
     ConfusionWorkers,
@@ -19,6 +20,7 @@ _KNOWN: tuple[type[WorkerModel], ...] = (
     OneCoinWorkers,
     OrdinalWorkers,
     NominalWorkers,
+    TagWorkers,
 )
 
 # By the value of the `workers` parameter.

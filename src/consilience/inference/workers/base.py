@@ -70,12 +70,15 @@ class Types(NamedTuple):
         How many further types were left out.
     likely : array (M, T), optional
         Which types each worker may be of; all of them by default.
+    apart : float
+        Where a worker answers several questions: the probability that one calls for a type of its own.
     """
 
     pseudo_counts: Floats
     log_shares: Floats
     n_gone: int = 0
     likely: NDArray[np.bool_] | None = None
+    apart: float = 1.0
 
 
 class Prior(NamedTuple):

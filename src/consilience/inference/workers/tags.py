@@ -1,0 +1,271 @@
+r"""Workers who give sets of tags: for each tag they miss it now and then where it fits, and give it where it does not.
+
+A worker has a matrix for each tag, with a sensitivity (how often the tag is given where it fits) and a rate of false
+alarms. A type is a pair of these with a strength c, as in `consilience.inference.workers.types`. Whoever misses many
+cases of one tag often misses those of others. So a worker has one type for all tags, with a probability 1 - e for each
+tag: with the probability e, which is learned, a tag calls for a skill of its own, whose type is drawn anew. With
+:math:`e_{mtp}` the evidence of the answers of worker m about tag t for type p, and shares w of types,
+
+.. math:: r_{mp} \propto w_p \prod_t \Big[ (1 - e) e_{mtp} + e \sum_u w_u e_{mtu} \Big]
+
+is the probability that p is the type of worker m. Where skills do not carry over, e goes to 1, and tags are separate.
+Given that, and the probability that tag t follows it, the type by which m answers about t has probabilities
+
+.. math:: R_{mtp} = r_{mp} s_{mtp} + o_{mt} \frac{w_p e_{mtp}}{\sum_u w_u e_{mtu}}, \quad
+          s_{mtp} = \frac{(1 - e) e_{mtp}}{(1 - e) e_{mtp} + e \sum_u w_u e_{mtu}}, \quad
+          o_{mt} = \sum_p r_{mp} (1 - s_{mtp})
+
+and its matrix is distributed as the mixture of :math:`\operatorname{Dir}(C_{mt} + c_p \pi_p)` with weights R. Shares and
+e are the ones that the expected number of draws calls for, e with the density :math:`(e (1 - e))^{1/2}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...answers.arrays import Crowd
+from ...answers.columns import Column, Values, to_column
+from ...answers.items import Sequences
+from ...answers.responses import Responses
+from ...errors import ParameterError, plural
+from ...kernels import Floats, Integers, freeze
+from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
+from .. import Distributions, fit_distributions
+from .base import Axes, Prior, Types
+from .confusion import count_groups
+from .rows import Counted
+from .types import FEW_WORKERS, NEGLIGIBLE, TypedWorkers, respond_by_parts, share_types
+
+SENSITIVITIES = (0.1, 0.3, 0.45, 0.6, 0.7, 0.8, 0.9, 0.97)
+FALSE_ALARMS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4)
+# Where the probability that a tag calls for a skill of its own begins, and pseudo-counts of it and of its opposite.
+APART, APART_COUNTS = 0.3, 0.5
+
+
+class Shared(NamedTuple):
+    """What types answers speak for, where workers have one for all tags but a few.
+
+    Attributes
+    ----------
+    responsibility : array (M T, P)
+        Of each type, for each worker and tag.
+    draws : array (P,)
+        How often each type was drawn: for a worker, or for a tag alone.
+    apart : float
+        The expected share of tags that call for a skill of their own.
+    evidence : float
+        The logarithm of the evidence of all answers.
+    """
+
+    responsibility: Floats
+    draws: Floats
+    apart: float
+    evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class TagWorkers(TypedWorkers):
+    """A matrix for each worker and tag; items are all tags of one thing, then those of the next.
+
+    The answer (m, t, l) is row (m * T + t) * L + l.
+    """
+
+    name: ClassVar[str] = "tags"
+    hears_silence: ClassVar[bool] = False
+    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("MT L K", LOG_WEIGHTS)
+    further_specs: ClassVar[Mapping[str, ArraySpec]] = {
+        "tag_confusion_": ArraySpec("M T K L", DISTRIBUTIONS),
+        "_tag_counts": ArraySpec("M T L K", COUNTS),
+    }
+
+    n_tags: int = 1
+
+    @classmethod
+    def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+        """Return the model for the workers of these answers."""
+        return replace(super().of(responses, class_of_label, n_classes), n_tags=count_tags(responses))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.n_workers * self.n_tags * self.n_labels
+
+    def describe_size(self) -> str:
+        """Return in words what makes a table large."""
+        return f"{plural(self.n_workers, 'worker')} x {plural(self.n_tags, 'tag')}"
+
+    def encode(self, responses: Responses) -> Integers:
+        """Return the row of each answer."""
+        tag = responses.item_of_answer() % self.n_tags
+        return (responses.worker.astype(np.int64) * self.n_tags + tag) * self.n_labels + responses.label
+
+    def draw_types(self) -> Floats:
+        """Return how each type answers, (P, L, K), for the classes no and yes in this order."""
+        said, false = (grid.ravel() for grid in np.meshgrid(SENSITIVITIES, FALSE_ALARMS, indexing="ij"))
+        by_class = np.stack([np.stack([1 - false, 1 - said], axis=1), np.stack([false, said], axis=1)], axis=1)
+        return np.ascontiguousarray(by_class[:, self.class_of_label])
+
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
+        """Return types that are equally frequent."""
+        begun = super().prior(smoothing, estimation, unvoted)
+        assert begun.types is not None
+        return weigh_apart(begun._replace(types=begun.types._replace(apart=APART)))
+
+    def learn_prior(
+        self,
+        counts: Floats,
+        mass: Floats,  # noqa: ARG002
+        prior: Prior,
+        before: Distributions | None = None,  # noqa: ARG002
+    ) -> Prior:
+        """Return shares of types, and a share of tags with a skill of their own, under which counts are likelier."""
+        assert prior.types is not None
+        types = prior.types
+        found = self.share(counts, types)
+        n_pairs = self.n_workers * self.n_tags
+        types = types._replace(apart=(n_pairs * found.apart + APART_COUNTS) / (n_pairs + 2 * APART_COUNTS))
+        few = found.draws < FEW_WORKERS
+        if few.any() and not few.all():
+            kept = Types(freeze(types.pseudo_counts[~few]), types.log_shares[..., ~few], types.n_gone + int(few.sum()))
+            fewer = weigh_apart(share_types(prior, kept._replace(apart=types.apart), found.draws[~few]))
+            assert fewer.types is not None
+            gain = self.share(counts, fewer.types).evidence + fewer.log_density - found.evidence - prior.log_density
+            if gain >= 0:
+                return fewer
+        return weigh_apart(share_types(prior, types, found.draws))
+
+    def share(self, counts: Floats, types: Types) -> Shared:
+        """Return what types the counts (n_rows, K) of answers speak for."""
+        by_tag = self._by_tag(counts)
+        every = types._replace(log_shares=np.zeros_like(types.log_shares), likely=None)
+        parts = list(respond_by_parts(by_tag, every))
+        # Up to a factor for each worker and tag, responsibilities of types that are equally frequent are the evidence.
+        own = np.concatenate([part for _, part, _ in parts])
+        shares = np.exp(types.log_shares).ravel()
+        alone = own @ shares
+        within = (1 - types.apart) * own
+        mixed = within + types.apart * alone[:, None]
+        logs = np.log(mixed).reshape(self.n_workers, self.n_tags, -1).sum(axis=1) + np.log(shares)
+        top = logs.max(axis=1, keepdims=True)
+        likely = np.exp(logs - top)
+        total = likely.sum(axis=1, keepdims=True)
+        worker = np.repeat(likely / total, self.n_tags, axis=0)
+        follows = worker * (within / mixed)
+        apart = 1.0 - follows.sum(axis=1)
+        drawn = (apart / alone)[:, None] * (own * shares)
+        evidence = sum(value for _, _, value in parts) + float((top + np.log(total)).sum())
+        return Shared(follows + drawn, (likely / total).sum(axis=0) + drawn.sum(axis=0), float(apart.mean()), evidence)
+
+    def update(
+        self,
+        counts: Floats,
+        mass: Floats,  # noqa: ARG002
+        prior: Prior,
+        before: Distributions | None = None,  # noqa: ARG002
+    ) -> Distributions:
+        """Return the matrices that expected counts call for."""
+        from ...kernels.types import mix
+
+        assert prior.types is not None
+        by_tag, found = self._by_tag(counts), self.share(counts, prior.types)
+        responsibility = np.where(found.responsibility < NEGLIGIBLE, 0.0, found.responsibility)
+        responsibility /= responsibility.sum(axis=1, keepdims=True)
+        logs, mean = np.empty_like(by_tag), np.empty_like(by_tag)
+        mix(by_tag, prior.types.pseudo_counts, responsibility, logs, mean)
+        bound = found.evidence - float(np.sum(by_tag * logs))
+        return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), bound)
+
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
+        """Return the counts behind the matrices, with the pseudo-counts of the types of each worker and tag."""
+        assert prior.types is not None
+        found = self.share(counts, prior.types)
+        return count_groups(self._by_tag(counts) + np.tensordot(found.responsibility, prior.types.pseudo_counts, axes=1))
+
+    def _by_tag(self, counts: Floats) -> Floats:
+        """Return expected counts of answers as (M T, L, K)."""
+        return counts.reshape(-1, self.n_labels, self.n_classes)
+
+    def plain_counts(self, counts: Floats) -> Floats:
+        """Return expected counts of answers as (M, L, K), whatever the tag."""
+        shape = (self.n_workers, self.n_tags, self.n_labels, self.n_classes)
+        return np.asarray(counts.reshape(shape).sum(axis=1))
+
+    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:  # noqa: ARG002
+        """Return the matrices (M, L, K) of workers whatever the tag."""
+        return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
+
+    def given(self, confusion: Floats) -> Distributions:
+        """Return known matrices (M, K, L), the same for all tags."""
+        known = super().given(confusion)
+        return Distributions(*(np.repeat(part, self.n_tags, axis=0) for part in known[:3]), 0.0)
+
+    def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
+        """Return the matrices of a fitted crowd for these workers and labels, by tag."""
+        own = known.reshape(-1, self.n_tags, *known.shape[1:])
+        everyone = np.concatenate([own, np.repeat(crowd, self.n_tags, axis=0)[None]])[worker]
+        chosen = everyone[:, :, label]
+        return np.ascontiguousarray(chosen.reshape(-1, len(label), known.shape[2]))
+
+    def embed_counts(
+        self,
+        counts: Floats,  # noqa: ARG002
+        further: Mapping[str, Floats],
+        worker: NDArray[np.int64],
+        axes: Axes,
+    ) -> Floats:
+        """Return expected counts of rows from those of a fit to fewer workers."""
+        embedded = np.zeros((self.n_workers, self.n_tags, self.n_labels, self.n_classes))
+        embedded[np.ix_(worker, np.arange(self.n_tags), *axes)] = further["_tag_counts"]
+        return embedded.reshape(-1, self.n_classes)
+
+    def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
+        """Return the matrices and the expected counts by tag."""
+        shape = (self.n_workers, self.n_tags, self.n_labels, self.n_classes)
+        by_tag = np.ascontiguousarray(found.mean.reshape(shape).transpose(0, 1, 3, 2))
+        return {"tag_confusion_": by_tag, "_tag_counts": counts.reshape(shape)}
+
+    @classmethod
+    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:  # noqa: ARG003
+        """Return the matrices by tag as (M T, L, K)."""
+        by_tag = further["tag_confusion_"].transpose(0, 1, 3, 2)
+        return np.ascontiguousarray(by_tag.reshape(-1, *by_tag.shape[2:]))
+
+    @classmethod
+    def further_columns(
+        cls,
+        further: Mapping[str, Floats],
+        labels: Values,  # noqa: ARG003
+        classes: Values,  # noqa: ARG003
+    ) -> dict[str, Column]:
+        """Return how often each worker misses a tag that fits, and gives one that does not, over all tags."""
+        counts = further["_tag_counts"].sum(axis=1)
+        right = counts.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            misses, alarms = counts[:, 0, 1] / right[:, 1], counts[:, 1, 0] / right[:, 0]
+        return {"misses": to_column(misses), "false_alarms": to_column(alarms)}
+
+
+def weigh_apart(prior: Prior) -> Prior:
+    """Return the prior, whose density is that of the shares of types, with that of the share of tags apart."""
+    assert prior.types is not None
+    apart = APART_COUNTS * float(np.log(prior.types.apart) + np.log1p(-prior.types.apart))
+    return prior._replace(log_density=prior.log_density + apart)
+
+
+def count_tags(responses: Crowd) -> int:
+    """Return how many tags each thing has of which the items are the tags."""
+    found = responses.sequences
+    if isinstance(found, Sequences) and len(found):
+        n_tags = len(found.position) // len(found)
+        if np.array_equal(found.position, np.tile(np.arange(n_tags), len(found))):
+            return n_tags
+    raise ParameterError(
+        "Workers of the kind 'tags' are for sets of tags.",
+        "Read the answers with read_tags, or give them to fuse with a separator.",
+        keyword="workers",
+    )

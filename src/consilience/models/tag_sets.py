@@ -1,0 +1,143 @@
+"""Sets of tags: each tag is a question with two answers, workers are alike over tags, and tags may go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from ..answers.previews import build_report
+from ..inference.em import Progress
+from ..inference.recipes.sets import SetsRecipe
+from ..inference.structures.sets import SetsParameters
+from ..inference.workers.tags import TagWorkers
+from ..kernels import Floats
+from ..results.fusion import Fusion
+from ..tasks.tag_task import TagsTask, report_tags, report_workers_by_tag
+from .base import Found
+from .latent import LatentModel, further_of
+
+
+def sets_of(found: Fusion) -> SetsParameters:
+    """Return the topics that were learned."""
+    return cast(SetsParameters, found.learned.structure)
+
+
+def task_of(found: Fusion) -> TagsTask:
+    """Return the tags."""
+    return cast(TagsTask, found.task)
+
+
+def reshape(found: Fusion, values: Floats) -> Floats:
+    """Return what is known of each tag of each thing as (n_items, n_tags)."""
+    return values.reshape(-1, len(task_of(found).tags))
+
+
+class TagSets(LatentModel):
+    r"""Fuse sets of tags, which several workers gave to the same items.
+
+    Each tag is a question with two answers: does it fit the item? Worker m gives tag t with probability
+    :math:`s_{mt}` where it fits (sensitivity), and with probability :math:`f_{mt}` where it does not (false alarms). Both
+    are learned for each tag, and a worker's tags are expected to be alike as far as the answers bear it out. With topics,
+    tags that often fit the same items speak for each other, and those that exclude each other against each other.
+
+    Parameters
+    ----------
+    topics : "learn" or int
+        How many topics there are, in each of which tags have shares of their own. 1: tags are independent of each other.
+        "learn" tries 1, 2, 4 and 8, and takes a larger number only if it predicts answers that were hidden better, by
+        more than two standard errors.
+    calibration, max_iter, tol, seed, callback
+        As for `DawidSkene`.
+
+    Attributes
+    ----------
+    tags_ : ndarray
+        All tags.
+    tag_posterior_ : ndarray of shape (n_items, n_tags)
+        The probability that each tag fits each item, calibrated.
+    tag_confusion_ : ndarray of shape (n_workers, n_tags, 2, 2)
+        ``tag_confusion_[w, t, truth, answer]``, where 0 is no and 1 is yes.
+    tag_shares_ : ndarray of shape (n_tags,)
+        The share of items that each tag fits.
+    topics_ : int
+        The number of topics that was used.
+    topic_shares_ : ndarray of shape (n_topics, n_tags)
+        The share of items of each topic that each tag fits.
+    topic_scores_ : list of CouplingScore
+        How well each number of topics predicted hidden answers; empty if the number was given.
+    labels_, posterior_, confusion_
+        As for `DawidSkene`, of the question whether a tag fits an item: all tags of the first item, then those of the
+        next one. `confusion_` is that of workers over all tags.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> crowd = cs.simulate.tags(200, seed=1)
+    >>> fused = cs.TagSets().fit(crowd.tags)
+    >>> fused.to_frame().column_names[:4]
+    ['item', 'labels', 'confidence', 'p(a)']
+    >>> fused.worker_report().column_names[-2:]
+    ['misses', 'false_alarms']
+    """
+
+    topics_ = Found(lambda found: int(cast(float, found.coupling)), "The number of topics.")
+    topic_scores_ = Found(lambda found: found.coupling_scores, "How well each number of topics predicted hidden answers.")
+    topic_shares_ = Found(lambda found: sets_of(found).shares, "The share of items of each topic that each tag fits.")
+    tag_shares_ = Found(lambda found: sets_of(found).tag_shares, "The share of items that each tag fits.")
+    tags_ = Found(lambda found: task_of(found).tags, "All tags.")
+    tag_posterior_ = Found(
+        lambda found: reshape(found, found.labels.posterior[:, 1]), "The probability that each tag fits each item."
+    )
+    tag_confusion_ = Found(lambda found: further_of(found, "tag_confusion_"), "Confusion of each worker by tag.")
+
+    topics: str | int
+
+    def __init__(
+        self,
+        *,
+        topics: str | int = "learn",
+        calibration: str | float = "hidden answers",
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        seed: int = 0,
+        callback: Callable[[Progress], object] | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def recipe(self) -> SetsRecipe:
+        """Return the parameters as they stand, and how they are followed."""
+        fixed = {"workers": TagWorkers.name, "estimation": "variational", "prior": "learn", "smoothing": "learn"}
+        return SetsRecipe(**self.get_params(), **fixed, classifier=None, start="majority", n_init=1)
+
+    def tag_report(self) -> Any:
+        """Return a table with one row per tag.
+
+        Columns: tag; share, of the items that it fits; given, the share of the sets that have it; misses and
+        false_alarms of all workers together.
+        """
+        found = self.fusion_
+        return build_report(report_tags(task_of(found), self.tag_shares_, further_of(found, "_tag_counts")), found.backend)
+
+    def worker_tag_report(self) -> Any:
+        """Return a table with one row per worker and tag: worker, tag, answers, misses and false_alarms.
+
+        The latter are estimates, which lean on the worker's other tags where answers are few.
+        """
+        found = self.fusion_
+        counts = further_of(found, "_tag_counts")
+        columns = report_workers_by_tag(task_of(found), found.names.workers, counts, self.tag_confusion_)
+        return build_report(columns, found.backend)
+
+    def explain_topics(self) -> str:
+        """Say in words how many topics there are, and why."""
+        scores = self.topic_scores_
+        if not scores:
+            return f"Topics: {self.topics_}, as was asked for." if self.topics != "learn" else "Tags are independent."
+        tried = ", ".join(f"{int(entry.coupling)}: {entry.score:.4f}" for entry in scores)
+        first, own = scores[0].score, next(entry.score for entry in scores if entry.coupling == self.topics_)
+        if self.topics_ == 1:
+            return f"Tags count as independent: topics did not predict hidden answers clearly better ({tried})."
+        return (
+            f"Tags go together by {self.topics_} topics: these raise the mean log probability of hidden answers by "
+            f"{own - first:.4f} (by number of topics: {tried})."
+        )

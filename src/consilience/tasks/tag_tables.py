@@ -1,0 +1,407 @@
+"""Sets of tags from tables: cells with a separator, cells that hold lists, a row for each tag, or a column for each tag.
+
+In every form an answer is the whole set that a worker gave to an item. An empty cell, or an empty list, is the empty
+set, which is an answer too: the worker saw the item, and gave it no tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..answers import translate
+from ..answers.columns import Column, Indices, Values, find_missing, is_missing, objects, to_column, to_values
+from ..answers.frames import read_distinct
+from ..answers.gold import open_gold
+from ..answers.items import encode_items, read_keys
+from ..answers.long_tables import find_columns
+from ..answers.tables import ALIASES, Table
+from ..answers.vocabulary import encode_sorted, lookup
+from ..arguments import check_truth, is_among
+from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
+from ..kernels import Truths
+from ..memory import require_memory
+
+DUPLICATES = ("error", "first", "last")
+# The form of a table in which each tag has a column.
+ONE_HOT = "one-hot"
+# How a cell says whether the tag of its column was given, in lower case.
+_YES, _NO = frozenset(["1", "true", "yes", "x", "1.0"]), frozenset(["0", "false", "no", "", "0.0"])
+# Signs that may stand between tags, and the share of cells with one from which it is taken for that.
+_USUAL, OFTEN = (";", "|", ","), 0.02
+# What a column of sets is often called.
+_NAMES = ("tags", "labels")
+_FILL = "Every set must say who gave it to what: fill it in or drop the row."
+
+
+class TagOptions(NamedTuple):
+    """How a table of sets is read; see `Tags.from_frame`."""
+
+    separator: str | None = None
+    classes: object = None
+    items: object = None
+    duplicates: str = "error"
+    gold: str | bool | None = None
+    drop_missing: bool = False
+    format: str | None = None
+
+
+class TagRows(NamedTuple):
+    """What a table says: items, workers and tags, the set that each worker gave to an item, and the known sets.
+
+    Sets are in order of item and worker; `said[s, t]` tells whether set s has tag t.
+    """
+
+    items: Values
+    workers: Values
+    tags: Values
+    item: Indices
+    worker: Indices
+    said: Truths
+    gold_items: Indices
+    gold: Truths
+    columns: Mapping[str, str]
+    form: str
+
+
+def holds_sets(table: Table, label: str | None) -> bool:
+    """Tell whether the answers in a table are lists, so that it is beyond doubt that they are sets."""
+    name = label if label is not None and label in table.names else table.synonyms.get(str(label))
+    if label is None:
+        name = find_sets_column(table) or table.find_usual("label") or next(iter(table.candidates("label")), None)
+    return name is not None and table.lists(name) is not None
+
+
+def find_sets_column(table: Table) -> str | None:
+    """Return the column that is called as sets of tags are, if it is the only one with a name of answers."""
+    by_lower = {str(name).lower(): name for name in reversed(table.names)}
+    if any(alias in by_lower for alias in ALIASES["label"]):
+        return None
+    return next((by_lower[name] for name in _NAMES if name in by_lower), None)
+
+
+def check_separator(separator: object, owner: str = "Tags.from_frame") -> None:
+    """Raise an error unless a separator is text that can stand between tags, or None."""
+    if separator is not None and not (isinstance(separator, str) and separator.strip(" ")):
+        raise parameter_error("separator", owner, "text such as ';'", separator)
+
+
+def read_sets(table: Table, names: Mapping[str, Any], options: TagOptions) -> TagRows:
+    """Read a table of sets; see `Tags.from_frame`.
+
+    Parameters
+    ----------
+    table : Table
+        The answers.
+    names : mapping
+        The names of the columns item, worker and label, None where they are not given. The last may be several.
+    options : TagOptions
+        The other parameters.
+    """
+    check_separator(options.separator)
+    check_truth("drop_missing", "Tags.from_frame", options.drop_missing)
+    if not is_among(options.duplicates, DUPLICATES):
+        raise parameter_error(
+            "duplicates", "Tags.from_frame", f"one of {', '.join(map(repr, DUPLICATES))}", options.duplicates
+        )
+    table, columns, hot = _find_roles(table, names, options)
+    if table.n_rows == 0:
+        raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
+    cells, form = _read_form(table, columns, hot, options.separator)
+    if options.drop_missing:
+        table, cells = _drop_empty(table, cells)
+    _check_form(table, columns, options.separator, form, cells)
+    named = None if options.items is None else read_keys(options.items, 1, columns)
+    codes, keys = encode_items([table.values(columns["item"], _FILL)], named, table.name)
+    owner = np.asarray(codes, np.int64)
+    worker, workers = encode_sorted(table.values(columns["worker"], _FILL))
+    known_name = None if options.gold is False else table.find("gold", options.gold)
+    known = [] if known_name is None else _read_known_cells(table, known_name, options.separator)
+    tags = choose_tags([*cells, *(cell for cell in known if cell is not None)], options.classes, hot)
+    rows, item, worker = _settle(table, owner, worker.astype(np.int64), options.duplicates, form)
+    said = np.zeros((len(item), len(tags)), bool)
+    kept = np.flatnonzero(rows >= 0)
+    np.logical_or.at(said, rows[kept], encode_sets(cells, tags)[kept])
+    gold = _match_column(table, known_name, known, owner, tags)
+    columns = columns | ({"gold": str(known_name)} if len(gold[0]) else {})
+    return TagRows(np.asarray(keys), workers, tags, item, worker, said, *gold, columns, form)
+
+
+def _read_form(
+    table: Table, columns: Mapping[str, str], hot: Sequence[str], separator: str | None
+) -> tuple[list[list[Any]], str]:
+    """Return the tags in each row, and how the table holds them."""
+    if hot:
+        return _read_hot(table, hot), ONE_HOT
+    lists = table.lists(columns["label"])
+    if lists is not None:
+        return [[] if cell is None else list(dict.fromkeys(cell)) for cell in lists], "lists"
+    return _read_cells(table, columns["label"], separator), "rows" if separator is None else "cells"
+
+
+def _drop_empty(table: Table, cells: list[list[Any]]) -> tuple[Table, list[list[Any]]]:
+    """Return the rows with a tag, and warn of the number of others."""
+    present = np.flatnonzero([bool(cell) for cell in cells])
+    n_empty = table.n_rows - len(present)
+    if not n_empty:
+        return table, cells
+    warn_of(f"Rows of {table.name} without a tag were left out: {n_empty:,} of {table.n_rows:,}.")
+    return table.keep(present), [cells[row] for row in present.tolist()]
+
+
+def _find_roles(
+    table: Table, names: Mapping[str, Any], options: TagOptions
+) -> tuple[Table, dict[str, str], list[str]]:
+    """Return the table with a row per answer, its columns by role, and the columns of tags if each has one."""
+    label = names["label"]
+    hot: list[str] = []
+    roles = dict.fromkeys(("item", "worker", "label", "sequence", "position", "weight", "order"))
+    roles |= {"item": names["item"], "worker": names["worker"]}
+    if isinstance(label, (list, tuple)):
+        hot = list(label)
+        for name in hot:
+            if not is_among(name, table.names):
+                raise table.no_column("label", name, "label")
+    elif label is not None:
+        roles["label"] = label
+    if not hot and options.format != ONE_HOT:
+        table = translate(table, options.format, {**roles, "gold": None})
+        if label is None and table.preferred.get("label") is None:
+            roles["label"] = find_sets_column(table)
+        if roles["label"] is not None or table.find("label") is not None:
+            return table, find_columns(table, roles), []
+    columns = {role: table.need(role, roles[role], role) for role in ("item", "worker")}
+    if not hot:
+        hot = find_hot(table, columns.values())
+        if len(hot) < 2:
+            raise table.no_column("label", None, "label")
+    return table, columns, hot
+
+
+def find_hot(table: Table, taken: Iterable[str]) -> list[str]:
+    """Return the columns whose cells say nothing but yes or no, without those that have another role."""
+    others = {*taken, table.find("gold")}
+    return [name for name in table.names if name not in others and _is_hot(table, name)]
+
+
+def _is_hot(table: Table, name: str) -> bool:
+    if table.lists(name) is not None:
+        return False
+    values = to_values(table.read(name)).tolist()
+    words = {"" if is_missing(value) else str(value).strip().lower() for value in values}
+    return bool(words & _YES) and words <= _YES | _NO
+
+
+def _read_hot(table: Table, columns: Sequence[str]) -> list[list[str]]:
+    """Return the set of each row, from columns that say yes or no."""
+    cells: list[list[str]] = [[] for _ in range(table.n_rows)]
+    for name in columns:
+        for row, value in enumerate(to_values(table.read(name)).tolist()):
+            word = "" if is_missing(value) else str(value).strip().lower()
+            if word in _YES:
+                cells[row].append(name)
+            elif word not in _NO:
+                raise InputError(
+                    f"Column {name!r} of {table.name} must say whether the tag was given, with 1 or 0, yes or no, true or "
+                    f"false. Got {shorten(value)} at {table.locate(row)}.",
+                    Sentence("If it holds sets of tags, name it alone, with {label}.", label=name),
+                )
+    return cells
+
+
+def _read_cells(table: Table, name: str, separator: str | None) -> list[list[Any]]:
+    """Return the set in each cell of a column: its parts, or without a separator the cell as one tag."""
+    column = table.read(name)
+    values = to_values(column).tolist()
+    if separator is None:
+        return [[] if is_missing(value) or value == "" else [value] for value in values]
+    return [split_cell(value, separator) for value in values]
+
+
+def split_cell(value: object, separator: str) -> list[str]:
+    """Return the tags in a cell, each once, without blanks around them.
+
+    >>> split_cell(" b; a;;b ", ";"), split_cell(None, ";")
+    (['b', 'a'], [])
+    """
+    if is_missing(value):
+        return []
+    return list(dict.fromkeys(part for part in (part.strip() for part in str(value).split(separator)) if part))
+
+
+def _check_form(
+    table: Table, columns: Mapping[str, str], separator: str | None, form: str, cells: Sequence[Sequence[Any]]
+) -> None:
+    """Raise an error if the separator never occurs, but another one does; warn if no cell has two tags."""
+    if form not in ("cells", "rows") or any(len(cell) > 1 for cell in cells):
+        return
+    name = columns["label"]
+    texts = [tag for cell in cells for tag in cell if isinstance(tag, str)]
+    counts = {sign: sum(sign in text for text in texts) for sign in _USUAL if sign != separator}
+    often = max(counts, key=lambda sign: counts[sign])
+    if counts[often] >= max(2, OFTEN * len(texts)):
+        said = "No cell" if separator is None else f"The separator {shorten(separator)} never occurs: no cell"
+        raise InputError(
+            f"{said} in column {name!r} of {table.name} holds two tags, and {counts[often]:,} of {len(texts):,} hold "
+            f"{often!r}.",
+            Sentence("If that stands between tags, use {separator}.", separator=often),
+            keyword="separator",
+        )
+    if form == "cells":
+        warn_of(
+            f"The separator {shorten(separator)} never occurs in column {name!r} of {table.name}: no cell has two tags.",
+            Sentence("Check {separator}; answers that are one label each need none."),
+        )
+
+
+def choose_tags(cells: Sequence[Sequence[Any]], classes: object, columns: Sequence[str]) -> Values:
+    """Return all tags, sorted, or those that are named, in their order; a tag that is not named is an error."""
+    flat = [tag for cell in cells for tag in cell]
+    kinds = {type(tag) for tag in flat}
+    if len(kinds) > 1:
+        flat = [str(tag) for tag in flat]
+    found = encode_sorted(to_column(flat, "Tags"))[1] if flat else objects([])
+    if classes is None:
+        return objects(list(columns)) if columns else found
+    named = read_distinct(classes, "classes")
+    if not len(found):
+        return named
+    strange = found[lookup(named, to_column(found)) < 0].tolist()
+    if strange:
+        raise InputError(
+            f"There are tags that are not among the classes: {listing(strange)}.",
+            Sentence("Name all tags with {classes}, or leave it out."),
+            keyword="classes",
+        )
+    return named
+
+
+def encode_sets(cells: Sequence[Sequence[Any] | None], tags: Values) -> Truths:
+    """Return which tags each set has, (S, T)."""
+    require_memory(len(cells) * len(tags), f"There are {plural(len(cells), 'set')} of {plural(len(tags), 'tag')}")
+    said = np.zeros((len(cells), len(tags)), bool)
+    owner = np.repeat(np.arange(len(cells)), [0 if cell is None else len(cell) for cell in cells])
+    flat = [tag for cell in cells if cell is not None for tag in cell]
+    if flat:
+        kinds = {type(tag) for tag in flat}
+        code = lookup(tags, to_column(flat if len(kinds) == 1 else [str(tag) for tag in flat]))
+        if (code < 0).any():
+            unknown = sorted({str(flat[at]) for at in np.flatnonzero(code < 0).tolist()})
+            raise InputError(f"There are tags that no worker can give: {listing(unknown)}.", "Check how they are written.")
+        said[owner, code] = True
+    return said
+
+
+def _settle(
+    table: Table, item: Indices, worker: Indices, policy: str, form: str
+) -> tuple[Indices, Indices, Indices]:
+    """Return for each row the set that it belongs to, -1 if it is left out, and the item and worker of each set."""
+    pair = item * (int(worker.max()) + 1) + worker
+    codes, rows = np.unique(pair, return_inverse=True)
+    first = np.full(len(codes), len(pair), np.int64)
+    np.minimum.at(first, rows, np.arange(len(pair)))
+    if form != "rows" and len(codes) < len(pair):
+        again = np.flatnonzero(first[rows] != np.arange(len(pair)))
+        if policy == "error":
+            row = int(again[0])
+            raise InputError(
+                f"{table.name} has {plural(len(again), 'row')} in which a worker answers an item again; the first is at "
+                f"{table.locate(row)}.",
+                Sentence("Keep one of them with {duplicates}.", duplicates="last"),
+                keyword="duplicates",
+            )
+        kept = first
+        if policy == "last":
+            kept = np.zeros(len(codes), np.int64)
+            np.maximum.at(kept, rows, np.arange(len(pair)))
+        left = np.full(len(pair), -1, np.int64)
+        left[kept] = np.arange(len(codes))
+        rows = left
+    return rows.astype(np.int64), item[first], worker[first]
+
+
+# ------------------------------------------------------------------------------------------------------- known sets
+
+
+def _read_known_cells(table: Table, name: str, separator: str | None) -> list[list[Any] | None]:
+    """Return the known set in each row of a table of answers; None where the cell is empty: nothing is known."""
+    lists = table.lists(name)
+    if lists is not None:
+        return lists
+    cells = _read_cells(table, name, separator)
+    missing = set(find_missing(table.read(name)).tolist())
+    return [None if row in missing else cell for row, cell in enumerate(cells)]
+
+
+def _match_column(
+    table: Table, name: str | None, known: Sequence[list[Any] | None], item: Indices, tags: Values
+) -> tuple[Indices, Truths]:
+    """Return the items whose set a column tells, and the sets; two sets of one item are an error."""
+    rows = np.array([row for row, cell in enumerate(known) if cell is not None], np.int64)
+    if not len(rows):
+        return np.empty(0, np.int64), np.zeros((0, len(tags)), bool)
+    sets = encode_sets([known[row] for row in rows.tolist()], tags)
+    owner, first = np.unique(item[rows], return_index=True)
+    clash = np.flatnonzero((sets != sets[first][np.searchsorted(owner, item[rows])]).any(axis=1))
+    if len(clash):
+        raise InputError(
+            f"Column {name!r} of {table.name} gives an item more than one known set; see {table.locate(int(rows[clash[0]]))}.",
+            "Correct it.",
+            Sentence("Or leave the column out with {gold}.", gold=False),
+        )
+    return owner.astype(np.int64), sets[first]
+
+
+def read_known_sets(
+    gold: object, items: Values, tags: Values, separator: str | None, names: Mapping[str, str]
+) -> tuple[Indices, Truths]:
+    """Return the items whose sets are known, and these sets, from a dict, a Series or a table with one row per item.
+
+    An empty cell is the empty set.
+    """
+    table = open_gold(gold, paired=False).prefer({"item": names.get("item"), "known label": names.get("label")})
+    label = find_sets_column(table) or table.need("known label", None)
+    lists = table.lists(label)
+    cells = lists if lists is not None else _read_cells(table, label, separator)
+    cells = [[] if cell is None else cell for cell in cells]
+    place = lookup(items, table.values(table.need("item"), "Say which item a known set is of."))
+    if not len(place) or (place < 0).all():
+        raise InputError(
+            f"None of the items in {table.name} is one of those that were answered.",
+            "Check that ids are written in the same way.",
+            keyword="gold",
+        )
+    if (place < 0).any():
+        n_absent = f"{int((place < 0).sum()):,} of {plural(len(place), 'item')}"
+        warn_of(f"{n_absent} whose sets are known do not occur here and were left out.")
+    there = np.flatnonzero(place >= 0)
+    known = encode_sets([cells[row] for row in there.tolist()], tags)
+    found, first = np.unique(place[there], return_index=True)
+    if len(found) < len(there):
+        raise InputError(f"{table.name} tells the set of an item more than once.", "Keep one row per item.", keyword="gold")
+    return found.astype(np.int64), known[first]
+
+
+def to_lists(said: Truths, tags: Values) -> list[list[Any]]:
+    """Return sets as lists of tags."""
+    names = tags.tolist()
+    rows, codes = np.nonzero(said)
+    lists: list[list[Any]] = [[] for _ in range(len(said))]
+    for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
+        lists[row].append(names[code])
+    return lists
+
+
+def join_sets(lists: Sequence[Sequence[Any]], separator: str) -> Column:
+    """Return sets as text, with a separator between tags; a tag that holds it is an error."""
+    bad = sorted({str(tag) for each in lists for tag in each if separator in str(tag)})
+    if bad:
+        raise InputError(
+            f"{plural(len(bad), 'tag')} with the separator {separator!r} inside cannot be written with it: {listing(bad)}.",
+            "Write lists, to .parquet, .arrow or .jsonl.",
+            Sentence("Or choose another with {separator}."),
+            keyword="separator",
+        )
+    return to_column([separator.join(map(str, each)) for each in lists])

@@ -1,0 +1,197 @@
+"""The task of sets of tags: each tag of each item is a question, answered with yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..answers.columns import Column, Values, name_probabilities, to_column, to_values
+from ..answers.gold import LEAVE_OUT
+from ..answers.responses import Responses
+from ..answers.vocabulary import lookup
+from ..errors import DataWarning, plural, shorten, warn
+from ..kernels import Floats, Truths
+from ..specs import NOT_SAVED, ColumnSpec, Fault
+from .base import Fused, Labels, Posed, Task, Writers, list_given
+from .tags import YES, Tags, list_column
+
+
+@dataclass(frozen=True, eq=False)
+class TagsTask(Task[Tags]):
+    """The tags about which workers were asked, each for all items.
+
+    Attributes
+    ----------
+    tags : ndarray
+        All tags. Items of the fit are pairs of an item and a tag: all tags of the first item, then those of the next.
+    separator : str or None
+        What stood between tags in a cell.
+    origin : tuple of str or None
+        Path and format of the file.
+    question : str or None
+        The column of the sets.
+    """
+
+    tags: Annotated[Values, ColumnSpec("*", "values")]
+    separator: str | None = None
+    origin: Annotated[tuple[str, str] | None, NOT_SAVED] = None
+    question: Annotated[str | None, NOT_SAVED] = None
+
+    name = "tags"
+    brought = Tags
+    title = "sets of tags"
+    layouts: ClassVar[Mapping[str, Callable[[Tags], object]]] = {"long": Tags.to_frame}
+    item = "tag of an item"
+    argument = "tags"
+    model = "tag-sets"
+    results = "sets"
+
+    @classmethod
+    def pose(cls, brought: Tags) -> Posed:
+        """Return the answers yes and no about each tag of each item."""
+        return Posed(
+            cls(brought.tags, brought.separator, brought.origin, brought.columns.get("label")), brought.to_responses()
+        )
+
+    @classmethod
+    def describe(cls, brought: Tags) -> str:
+        """Return how many sets there are, by whom and of what."""
+        return (
+            f"{plural(brought.n_sets, 'set')} of {plural(brought.n_tags, 'tag')} by {plural(brought.n_workers, 'worker')} "
+            f"about {plural(brought.n_items, 'item')}"
+        )
+
+    @classmethod
+    def find_format(cls, brought: Tags) -> str | None:
+        """Return the name of the format of the file."""
+        return None if brought.origin is None else brought.origin[1]
+
+    @classmethod
+    def leave_known(cls, brought: Tags) -> Tags:
+        """Return the same without known sets that the table has."""
+        return brought.without_gold()
+
+    @classmethod
+    def take_known(
+        cls, brought: Tags, gold: object, open_known: Callable[[object, object], object]
+    ) -> tuple[Tags, object]:
+        """Return the tags, and what known sets say of each tag of their items."""
+        for each in list_given(gold):
+            brought = brought.with_gold(open_known(each, brought))
+        return brought, brought.known_answers()
+
+    @classmethod
+    def choose_known(cls, brought: Tags, answers: Responses) -> object:  # noqa: ARG003
+        """Return what known sets say of each tag of their items, if there are other items."""
+        n_known = len(brought.gold_items)
+        name = shorten(brought.columns.get("gold", "gold"))
+        if not n_known:
+            return None
+        if n_known == brought.n_items:
+            warn(
+                DataWarning(
+                    f"Column {name} holds the known set of every item. It is not used: there would be nothing to fuse.",
+                    "Compare the sets with it by evaluate.",
+                    LEAVE_OUT,
+                )
+            )
+            return None
+        known = f"{n_known:,} of {plural(brought.n_items, 'item')}"
+        warn(DataWarning(f"Column {name} holds known sets of {known}. They are used as gold.", LEAVE_OUT))
+        return brought.known_answers()
+
+    def check_items(self, keys: Mapping[str, Column] | None) -> None:
+        """Raise a `Fault` unless the items are all tags of one thing, then those of the next."""
+        if keys is None or "sequence" not in keys:
+            raise Fault("it has tags, but no sets")
+        position, n_tags = to_values(keys["position"]), len(self.tags)
+        if len(position) % max(n_tags, 1) or not np.array_equal(position, np.tile(np.arange(n_tags), len(position) // n_tags)):
+            raise Fault("the tags are not those of the sets")
+
+    def count(self, fused: Fused, is_sure: bool) -> str:
+        """Return in words how many sets there are, and how sure these are."""
+        found = find_sets(self, fused.labels)
+        sizes = found.said.sum(axis=1)
+        told = f"There are {plural(len(sizes), 'set')} with {sizes.mean():.1f} tags on average"
+        return f"{told}, and a mean confidence of {found.confidence.mean():.1%}." if is_sure else f"{told}."
+
+    def summarise(self, brought: Tags, fused: Fused) -> dict[str, object]:
+        """Return how many sets workers gave, and how many tags the fused ones have, with their mean confidence."""
+        found = find_sets(self, fused.labels)
+        return {
+            "given": brought.n_sets,
+            "tags": len(self.tags),
+            "fused": len(found.said),
+            "mean_size": float(found.said.sum(axis=1).mean()),
+            "mean_confidence": float(found.confidence.mean()),
+        }
+
+    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:
+        """Write the sets into a copy of the file that they were read from."""
+        assert self.origin is not None
+        writers.write_labels(labels, path, self.origin[0], self.question)
+
+    def arrange(self, labels: Labels, shown: bool, undecided: float | None) -> dict[str, Column]:
+        """Return the columns of the table of fused sets."""
+        found = find_sets(self, labels)
+        lists = list_column(found.said, self.tags)
+        if undecided is not None:
+            lists = pc.if_else(pa.array(found.confidence >= undecided), lists, pa.scalar(None, lists.type))
+        columns: dict[str, Column] = {"item": found.items, "labels": lists}
+        nothing = np.full(len(found.said), np.nan)
+        columns["confidence"] = to_column(found.confidence if shown else nothing)
+        for t, name in enumerate(name_probabilities(self.tags, columns)):
+            columns[name] = to_column(np.ascontiguousarray(found.posterior[:, t]) if shown else nothing)
+        return columns
+
+
+class FusedSets(NamedTuple):
+    """Fused sets: items, which tags each set has, the probability of each tag, and that of the whole set."""
+
+    items: Column
+    said: Truths
+    posterior: Floats
+    confidence: Floats
+
+
+def find_sets(task: TagsTask, labels: Labels) -> FusedSets:
+    """Return the fused sets. The confidence of a set is the product of those of its tags, given and not given."""
+    n_tags = len(task.tags)
+    yes = int(lookup(labels.classes, to_column([YES]))[0])
+    said = (labels.codes == yes).reshape(-1, n_tags)
+    posterior = labels.posterior[:, yes].reshape(-1, n_tags)
+    first = np.arange(len(said)) * n_tags
+    confidence = labels.confidence.reshape(-1, n_tags).prod(axis=1)
+    return FusedSets(labels.keys["sequence"].take(pa.array(first)), said, posterior, confidence)
+
+
+def report_tags(task: TagsTask, shares: Floats, counts: Floats) -> dict[str, Column]:
+    """Return the columns of a table of tags; counts are (M, T, L, K)."""
+    total = counts.sum(axis=0)
+    given = total[:, 1].sum(axis=1) / total.sum(axis=(1, 2))
+    misses, alarms = find_errors(total)
+    figures = {"share": shares, "given": given, "misses": misses, "false_alarms": alarms}
+    return {"tag": to_column(task.tags)} | {name: to_column(values) for name, values in figures.items()}
+
+
+def report_workers_by_tag(task: TagsTask, workers: Values, counts: Floats, confusion: Floats) -> dict[str, Column]:
+    """Return the columns of a table of workers and tags; counts are (M, T, L, K), confusion (M, T, K, L)."""
+    n_workers, n_tags = counts.shape[:2]
+    return {
+        "worker": to_column(np.repeat(workers, n_tags)),
+        "tag": to_column(np.tile(task.tags, n_workers)),
+        "answers": to_column(np.rint(counts.sum(axis=(2, 3))).astype(np.int64).ravel()),
+        "misses": to_column(np.ascontiguousarray(confusion[:, :, 1, 0]).ravel()),
+        "false_alarms": to_column(np.ascontiguousarray(confusion[:, :, 0, 1]).ravel()),
+    }
+
+
+def find_errors(counts: Floats) -> tuple[Floats, Floats]:
+    """Return which share of the tags that fit was missed, and of the others given, from counts (..., L, K)."""
+    total = np.maximum(counts.sum(axis=-2), 1e-300)
+    return counts[..., 0, 1] / total[..., 1], counts[..., 1, 0] / total[..., 0]

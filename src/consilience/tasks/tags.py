@@ -1,0 +1,253 @@
+"""Tags: sets of tags that workers gave to items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..answers.arrays import Provenance
+from ..answers.columns import Indices, Values, objects, to_column
+from ..answers.frames import build_frame, open_frame
+from ..answers.items import Sequences
+from ..answers.previews import frame_html, html_facts, paragraph, to_word
+from ..answers.responses import Responses
+from ..answers.vocabulary import narrow_codes
+from ..errors import join_names, listing, plural
+from ..kernels import Truths
+from .tag_tables import TagOptions, TagRows, read_known_sets, read_sets, to_lists
+
+# What a worker says of each tag of an item, and what can be true of it.
+NO, YES = "no", "yes"
+# What stands between tags where a file has no lists, and nothing else was read.
+SEPARATOR = ";"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tags:
+    """Sets of tags that workers gave to items.
+
+    Each tag is a question with two answers about the same item, by the same worker: a tag that is in the set is a yes,
+    one that is not is a no. An empty set is an answer too.
+
+    Attributes
+    ----------
+    items, workers, tags : ndarray
+        Ids of items, in order of appearance; ids of workers, and tags, sorted.
+    item, worker : int64 array (n_sets,)
+        Item and worker of each set, in this order.
+    said : boolean array (n_sets, n_tags)
+        Which tags each set has.
+    gold_items : int64 array
+        Items whose set is known.
+    gold : boolean array (len(gold_items), n_tags)
+        Which tags they have.
+    separator : str or None
+        What stood between tags in a cell; None if sets were no text.
+    form : str
+        How sets were held: "cells" with a separator, "lists", "rows" of one tag each, or "one-hot" columns.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> table = {"item": [1, 1, 2, 2], "worker": ["ann", "bob"] * 2, "tags": ["spam;urgent", "urgent; spam", "", "spam"]}
+    >>> tags = cs.Tags.from_frame(table, separator=";")
+    >>> tags
+    Tags(4 sets of 2 items by 2 workers, 2 tags: 'spam', 'urgent')
+    >>> tags.to_frame()["labels"].to_pylist()
+    [['spam', 'urgent'], ['spam', 'urgent'], [], ['spam']]
+    """
+
+    items: Values
+    workers: Values
+    tags: Values
+    item: Indices
+    worker: Indices
+    said: Truths
+    gold_items: Indices
+    gold: Truths
+    separator: str | None = None
+    form: str = "lists"
+    backend: str = "pyarrow"
+    columns: Mapping[str, str] = field(default_factory=dict)
+    origin: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.item, self.worker, self.said, self.gold_items, self.gold):
+            array.flags.writeable = False
+
+    def __repr__(self) -> str:
+        sizes = f"{plural(self.n_items, 'item')} by {plural(self.n_workers, 'worker')}, {plural(self.n_tags, 'tag')}"
+        return f"Tags({plural(self.n_sets, 'set')} of {sizes}: {listing(self.tags.tolist())})"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("Sets", f"{self.n_sets:,}, {self.n_sets / max(self.n_items, 1):.1f} per item"),
+            ("Items", f"{self.n_items:,}"),
+            ("Workers", f"{self.n_workers:,}"),
+            ("Tags", f"{self.n_tags:,}: {join_names(map(to_word, self.tags.tolist()), 'tags has all')}"),
+        ]
+        return frame_html(paragraph("Tags"), html_facts(facts))
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, those nobody answered included."""
+        return len(self.items)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return len(self.workers)
+
+    @property
+    def n_tags(self) -> int:
+        """Number of tags."""
+        return len(self.tags)
+
+    @property
+    def n_sets(self) -> int:
+        """Number of sets: answers, each about all tags of an item."""
+        return len(self.item)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        *,
+        item: str | None = None,
+        worker: str | None = None,
+        label: str | Sequence[str] | None = None,
+        separator: str | None = None,
+        classes: object = None,
+        items: object = None,
+        duplicates: str = "error",
+        gold: str | bool | None = None,
+        drop_missing: bool = False,
+        format: str | None = None,
+    ) -> Tags:
+        """Read sets of tags from a table.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or dict of columns
+            One row per item and worker, in which one cell holds the set: text with a `separator`, or a list. Or one row
+            per item, worker and tag, without a separator. Or one row per item and worker, and one column per tag, which
+            says whether it was given: 1 or 0, true or false, yes or no.
+        item, worker : str, optional
+            Column names, found as by `Responses.from_frame`.
+        label : str or list of str, optional
+            The column of sets; by default tags, labels, or what `Responses.from_frame` looks for. Several columns are
+            one for each tag; by default all that say nothing but yes and no, if there is no column of sets.
+        separator : str, optional
+            What stands between the tags in a cell. Blanks around tags do not count, nor does the order of tags.
+        classes : sequence, optional
+            All tags, in the order that results have. Default: all that somebody gave, sorted.
+        items : table or array, optional
+            Items that exist even if nobody answered them.
+        duplicates : {"error", "first", "last"}
+            What to do when a worker gave an item several sets.
+        gold : str or False, optional
+            The column of known sets; an empty cell means that the set is not known. Default: gold, truth or a similar
+            name. False: none.
+        drop_missing : bool, default False
+            Whether rows without a tag are left out, instead of being empty sets.
+        format : str, optional
+            The form of the table, as for `Responses.from_frame`, or "one-hot": one column per tag.
+
+        Returns
+        -------
+        Tags
+        """
+        table = open_frame(frame)
+        names = {"item": item, "worker": worker, "label": label}
+        options = TagOptions(separator, classes, items, duplicates, gold, drop_missing, format)
+        return cls._of(read_sets(table, names, options), separator, table.backend, table.origin)
+
+    @classmethod
+    def _of(cls, rows: TagRows, separator: str | None, backend: str, origin: tuple[str, str] | None) -> Tags:
+        return cls(*rows[:8], separator, rows.form, backend, rows.columns, origin)
+
+    def to_frame(self) -> Any:
+        """Return a table with one row per set: item, worker, and labels as a list; gold too, if sets are known."""
+        columns = {
+            "item": to_column(self.items).take(self.item),
+            "worker": to_column(self.workers).take(self.worker),
+            "labels": list_column(self.said, self.tags),
+        }
+        if len(self.gold_items):
+            place = np.full(self.n_items, -1, np.int64)
+            place[self.gold_items] = np.arange(len(self.gold_items))
+            known = to_lists(self.gold, self.tags)
+            cells = [None if at < 0 else known[at] for at in place[self.item].tolist()]
+            columns["gold"] = pa.array(cells, columns["labels"].type)
+        return build_frame(columns, self.backend)
+
+    def to_responses(self) -> Responses:
+        """Return the answers yes and no about each tag of each item: sequence is the item, position the tag's number.
+
+        The answers about tag t of item i, by c workers, are those of the c sets of the item, in order of workers.
+        """
+        n_tags, n_sets = self.n_tags, np.bincount(self.item, minlength=self.n_items)
+        first = np.concatenate([[0], np.cumsum(n_sets)])
+        rank = np.arange(self.n_sets) - first[self.item]
+        # The answer of set s about tag t comes after those about earlier items, and about earlier tags of this one.
+        place = (first[self.item] * n_tags + rank)[:, None] + np.arange(n_tags) * n_sets[self.item][:, None]
+        worker, label = np.empty(place.size, np.int32), np.empty(place.size, np.int32)
+        worker[place.ravel()] = np.repeat(self.worker, n_tags)
+        label[place.ravel()] = self.said.ravel()
+        offsets = (first[:-1, None] * n_tags + np.arange(n_tags) * n_sets[:, None]).ravel()
+        return Responses(
+            offsets=np.append(offsets, self.n_sets * n_tags).astype(np.int64),
+            worker=worker,
+            label=narrow_codes(label, 2),
+            weight=None,
+            workers=self.workers,
+            labels=objects([NO, YES]),
+            classes=objects([NO, YES]),
+            keys=Sequences(self.items, np.arange(self.n_items + 1) * n_tags, np.tile(np.arange(n_tags), self.n_items)),
+            backend=self.backend,
+            provenance=Provenance(self.columns, "", self.origin),
+        )
+
+    def with_gold(self, gold: object) -> Tags:
+        """Return the same with known sets: a dict {item: tags}, a Series, or a table with columns item and label.
+
+        Sets are lists, or text with the separator. An empty one says that the item has no tag. They are added to those
+        that are known already, and replace them.
+        """
+        found, known = read_known_sets(gold, self.items, self.tags, self.separator, self.columns)
+        kept = ~np.isin(self.gold_items, found)
+        items = np.concatenate([self.gold_items[kept], found])
+        order = np.argsort(items)
+        sets = np.concatenate([self.gold[kept], known])
+        return replace(self, gold_items=items[order], gold=sets[order])
+
+    def without_gold(self) -> Tags:
+        """Return the same without known sets."""
+        return replace(self, gold_items=np.empty(0, np.int64), gold=np.zeros((0, self.n_tags), bool))
+
+    def known_answers(self) -> dict[str, object] | None:
+        """Return what is known of each tag of each item whose set is known, as gold for models; None if nothing is."""
+        if not len(self.gold_items):
+            return None
+        return {
+            "sequence": np.repeat(self.items[self.gold_items], self.n_tags),
+            "position": np.tile(np.arange(self.n_tags), len(self.gold_items)),
+            "label": objects([NO, YES])[self.gold.astype(np.int64).ravel()],
+        }
+
+
+def list_column(said: Truths, tags: Values) -> pa.Array:
+    """Return sets as an Arrow column of lists."""
+    values = to_column(tags)
+    if isinstance(values, np.ndarray):  # Arrow has no type for such tags
+        values = to_column([str(tag) for tag in tags.tolist()])
+    rows, codes = np.nonzero(said)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(said)))]).astype(np.int32)
+    taken = values.take(pa.array(codes)) if len(tags) else pa.array([], pa.string())
+    return pa.ListArray.from_arrays(pa.array(offsets), taken)
+
+
