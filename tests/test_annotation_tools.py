@@ -524,7 +524,10 @@ def test_choices_are_answers(folder):
     assert (responses.n_items, responses.n_workers, responses.labels.tolist()) == (2, 3, ["bad", "good"])
     assert "read_responses" in refusal(cs.read_spans, "a.json")
     tasks[0]["annotations"][0]["result"] = [choice("good", "bad")]
-    assert "record 1 (id 5): several choices" in refusal(cs.read_responses, write_json("a.json", tasks))
+    assert "set of tags" in refusal(cs.read_responses, write_json("a.json", tasks))
+    assert cs.read_tags("a.json").said.sum(axis=1).tolist() == [2, 1, 1] + [1, 1, 1]
+    tasks[0]["annotations"][0]["result"] = [choice("good"), choice("bad")]
+    assert "made twice" in refusal(cs.read_responses, write_json("a.json", tasks))
     tasks[0]["annotations"][0]["result"] = [choice("good"), choice("yes", name="spam")]
     table = cs.read_responses(write_json("a.json", tasks[:1]), label="mood")
     assert table.labels.tolist() == ["bad", "good"]
@@ -614,7 +617,11 @@ def test_answers_of_prodigy_are_taken_for_what_they_are(folder):
     ]
     assert cs.read_responses(write_lines("a.jsonl", chosen)).labels.tolist() == ["h", "s"]
     chosen[1]["accept"] = ["h", "s"]
-    assert "line 2 (id 1): several options" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
+    assert "set of tags" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
+    chosen[1]["accept"] = []
+    assert "line 2 (id 1): no option is chosen" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
+    multiple = [{**line, "config": {"choice_style": "multiple"}} for line in chosen]
+    assert cs.read_tags(write_lines("a.jsonl", multiple)).said.tolist() == [[True], [False]]
 
 
 def test_rejected_spans_are_no_annotation(folder):
@@ -688,7 +695,8 @@ def test_classes_of_doccano(folder):
     assert cs.read_responses("*.jsonl").n_items == 3
     assert "read_responses" in refusal(cs.read_spans, folder)
     write_lines("bob.jsonl", [{"id": 0, "text": "t0", "label": ["pos", "neg"]}])
-    assert "bob.jsonl, line 1 (id 0): there are several labels" in refusal(cs.read_responses, folder)
+    assert "set of tags" in refusal(cs.read_responses, folder)
+    assert cs.read_tags(folder).said.sum(axis=1).tolist() == [1, 2, 1, 1]
 
 
 def test_doccano_without_ids_and_with_other_texts(folder):
@@ -878,6 +886,9 @@ def test_answers_of_argilla(folder):
         assert (responses.n_items, responses.workers.tolist()) == (2, ["gpt", "u", "v"])
     assert "read_responses" in refusal(cs.read_spans, "a.json")
     values[0]["responses"]["mood"][0]["value"] = ["good", "bad"]
+    assert "set of tags" in refusal(cs.read_responses, write_json("a.json", values))
+    assert cs.read_tags("a.json").said.sum(axis=1).tolist() == [1, 2, 1, 1, 1, 1]
+    values[0]["responses"]["mood"][0]["value"] = {"good": 1}
     assert "record 1 (id '0'): the answer to 'mood'" in refusal(cs.read_responses, write_json("a.json", values))
     values[0]["responses"]["mood"][0]["value"] = "good"
     values[0]["responses"]["rating"] = [{"value": 3, "user_id": "u"}]

@@ -85,11 +85,7 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     if options.drop_missing:
         table = _drop_missing(table, columns["label"])
     drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(columns['label'])}."
-    if table.lists(columns["label"]) is not None:
-        raise InputError(
-            f"Column {columns['label']!r} of {table.name} holds lists: each answer is a set of tags.",
-            "Read it with consilience.read_tags or consilience.Tags.from_frame, or give it to consilience.fuse.",
-        )
+    _refuse_sets(table, columns["label"])
     said = table.values(columns["label"], drop, DROP_ROWS)
     label, labels = encode_sorted(said)
     spell = choose_spelling(labels, list_classes(options.classes).tolist()) if options.normalise else None
@@ -133,6 +129,15 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     warn_of_silence(answers)
     warn_of_slips(answers, Source(named=options.classes is not None))
     return answers
+
+
+def _refuse_sets(table: Table, label: str) -> None:
+    """Raise an error if answers are lists."""
+    if table.lists(label) is not None:
+        raise InputError(
+            f"Column {label!r} of {table.name} holds lists: each answer is a set of tags.",
+            "Read it with consilience.read_tags or consilience.Tags.from_frame, or give it to consilience.fuse.",
+        )
 
 
 def _read_items(table: Table, columns: Mapping[str, str], items: object) -> tuple[Integers, Values | Sequences]:

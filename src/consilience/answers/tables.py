@@ -70,6 +70,7 @@ _LABELS = (
     (
         *("verdict", "category", "class", "choice", "annotation", "vote", "judgment", "judgement", "decision", "tag"),
         *("classlabel", "classid", "labelid", "classification", "workerlabel", "crowdlabel", "selection"),
+        *("tags", "labels"),
     ),
     ("rating", "grade", "value", "score", "result", "output", "prediction"),
 )

@@ -368,7 +368,7 @@ def settle_sets(answers: list[Answer], are_sets: bool = False, silence_is_empty:
     sets |= {question for each in answers if are_several(each.gold) for question in each.given}
     settled = []
     for each in answers:
-        given: dict[str, Id | list[Id]] = dict.fromkeys(sets, []) if silence_is_empty else {}
+        given: dict[str, Id | list[Id]] = {question: [] for question in sets if silence_is_empty}
         for question, said in each.given.items():
             if question in sets:
                 given[question] = said if isinstance(said, list) else [said]

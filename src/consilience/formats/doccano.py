@@ -1,7 +1,8 @@
 """doccano: JSON lines, one file per annotator.
 
 Relies on the format JSONL of doccano 1.x. A line has ``id``, ``text`` and ``label``: a
-list of [start, end, label] for spans, of labels for classification: one, or the set of all that apply. With relations, spans are in ``entities``.
+list of [start, end, label] for spans, of labels for classification: one, or the set of all that apply. With relations,
+spans are in ``entities``.
 
 - The worker is the name of the file without its suffix. Several files are given as a folder or a pattern.
 - Documents of several files are the same if they have the same id; without ids, the same text.

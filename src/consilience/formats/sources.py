@@ -71,8 +71,8 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
     path : str or path
         A file, a folder, or a pattern such as ``"answers/*.csv"``.
     **columns
-        The parameters of `read_responses`, and those of `read_tags`. Of these only `format`, which may also be the name of a format of spans or
-        masks, and ``gold=False`` go with spans and masks.
+        The parameters of `read_responses`, and those of `read_tags`. Of these only `format`, which may also be the name
+        of a format of spans or masks, and ``gold=False`` go with spans and masks.
 
     Returns
     -------
@@ -283,7 +283,11 @@ def read_answers(source: Any, **columns: Any) -> Responses | Tags:
     check_separator(separator, "fuse")
     table, form = _open_rows(source, columns)
     label = columns.get("label")
-    if separator is None and form != ONE_HOT and not (isinstance(label, (str, type(None))) and holds_sets(table, label)):
+    if (
+        separator is None
+        and form != ONE_HOT
+        and not (isinstance(label, (str, type(None))) and holds_sets(table, label))
+    ):
         return read_source(table, **columns | {"format": form})
     for name, value in columns.items():
         if name not in TAG_COLUMNS and value is not None and not is_among(value, [_DEFAULTS.get(name)]):

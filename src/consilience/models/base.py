@@ -26,7 +26,7 @@ from ..results.new_answers import Applied, add_content
 from ..results.source_kinds import check_kind
 from ..storage.answers import StoredResponses
 from ..tasks import find_task, need_task
-from ..tasks.base import Posed
+from ..tasks.base import TABLE, AnyTask, Posed
 from .parameters import Estimator
 
 Value = TypeVar("Value")
@@ -228,7 +228,8 @@ class Model(Estimator, Fitted):
         """Return other answers on the scale of the fit; their labels in its spelling, if its own are normalised."""
         names = self.fusion_.names
         read_it = names.normalised and not isinstance(responses, Responses)
-        posed = open_posed(responses, normalise=True) if read_it else open_posed(responses)
+        columns = {"normalise": True} if read_it else {}
+        posed = open_posed(responses, self.fusion_.task, **columns)
         answers = posed.answers.spelled_as(names.labels) if names.normalised else posed.answers
         return posed._replace(answers=answers.scaled_as(names.classes, names.positions))
 
@@ -375,7 +376,9 @@ def open_answers(source: object, **columns: Any) -> Any:
     if find_task(source) is None:
         columns = {"gold": False, **columns}
         return (
-            open_source(source, **columns) if isinstance(source, (str, os.PathLike)) else read_answers(source, **columns)
+            open_source(source, **columns)
+            if isinstance(source, (str, os.PathLike))
+            else read_answers(source, **columns)
         )
     if columns:
         raise ParameterError(
@@ -384,18 +387,24 @@ def open_answers(source: object, **columns: Any) -> Any:
     return source
 
 
+def adapt(brought: object, like: AnyTask) -> Any:
+    """Return what was brought in terms of a task of the same kind; what is of another kind as it is."""
+    return like.adapt(brought) if isinstance(brought, like.brought) else brought
+
+
 def as_responses(source: object, **columns: Any) -> Responses:
     """Return answers in any form as `Responses`; see `open_posed`."""
     return open_posed(source, **columns).answers
 
 
-def open_posed(source: object, **columns: Any) -> Posed:
+def open_posed(source: object, like: AnyTask = TABLE, **columns: Any) -> Posed:
     """Return answers in any form, with the task that they belong to; see `open_answers`.
 
-    Whoever calls it cannot name columns. So errors name the function that can.
+    They are read as those of a fit with the task `like` were. Whoever calls it cannot name columns. So errors name the
+    function that can.
     """
     try:
-        opened = open_answers(source, **columns)
+        opened = adapt(open_answers(source, **columns, **({} if find_task(source) else like.reading())), like)
     except InputError as error:
         is_path = isinstance(source, (str, os.PathLike))
         call = "read_responses(path, " if is_path else "Responses.from_frame(df, "

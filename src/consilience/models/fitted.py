@@ -52,7 +52,7 @@ from ..results.fusion import Fusion
 from ..storage.answers import StoredResponses
 from ..tasks import find_task, need_task
 from ..tasks.base import TABLE, AnyTask, Refusal
-from .base import Found, Model
+from .base import Found, Model, adapt, open_answers
 from .reporting import Planning, Reporting
 
 # A model is fitted from the beginning when so many of the answers have come or changed.
@@ -213,7 +213,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     check_join_policy(duplicates)
     if responses is None and graph is None and gold is None:
         raise ParameterError("There is nothing to add.", "Give new answers, known labels or edges.")
-    new, retracted, task = read_batch(responses, old, duplicates)
+    new, retracted, task = read_batch(responses, old, duplicates, before.task)
     refuse(task.no_joining)
     if before.blocked is not None:
         blocked = lookup(new.workers, to_column(before.blocked))
@@ -271,15 +271,19 @@ class Batch(NamedTuple):
     task: AnyTask = TABLE
 
 
-def read_batch(source: object, old: Responses, duplicates: str) -> Batch:
-    """Return new answers in any form, and those that they retract."""
+def read_batch(source: object, old: Responses, duplicates: str, like: AnyTask = TABLE) -> Batch:
+    """Return new answers in any form, and those that they retract; `like` is the task of the fit."""
     if source is None:
         return Batch(no_answers(old))
+    reading = like.reading()
+    if reading and find_task(source) is None and not isinstance(source, StoredResponses):
+        roles = {role: name for role, name in old.columns.items() if role in ("item", "worker", "label")}
+        source = open_answers(source, **reading, **roles)
     if isinstance(source, StoredResponses):
         raise ParameterError("New answers must be in memory.", "Read them with read_responses.")
     kind = find_task(source)
     if kind is not None:
-        posed = kind.pose(source)
+        posed = kind.pose(adapt(source, like))
         return Batch(posed.answers, task=posed.task)
     if not isinstance(source, (str, os.PathLike)):
         return Batch(*read_further(open_frame(source), old, duplicates))
@@ -298,7 +302,7 @@ def read_like(model: Model, source: object) -> Responses:
     old = model.fusion_.given.answers
     if old is None:
         return model.read(source).answers
-    new = read_batch(source, old, "error").answers
+    new = read_batch(source, old, "error", model.fusion_.task).answers
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
     return model.read(new).answers

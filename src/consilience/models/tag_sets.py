@@ -35,17 +35,17 @@ def reshape(found: Fusion, values: Floats) -> Floats:
 class TagSets(LatentModel):
     r"""Fuse sets of tags, which several workers gave to the same items.
 
-    Each tag is a question with two answers: does it fit the item? Worker m gives tag t with probability
-    :math:`s_{mt}` where it fits (sensitivity), and with probability :math:`f_{mt}` where it does not (false alarms). Both
-    are learned for each tag, and a worker's tags are expected to be alike as far as the answers bear it out. With topics,
-    tags that often fit the same items speak for each other, and those that exclude each other against each other.
+    Each tag is a question with two answers: does it fit the item? Worker m gives tag t with probability :math:`s_{mt}`
+    where it fits (sensitivity), and with probability :math:`f_{mt}` where it does not (false alarms). Both are learned
+    for each tag, and a worker's tags are expected to be alike as far as the answers bear it out. With topics, tags that
+    often fit the same items speak for each other, and those that exclude each other against each other.
 
     Parameters
     ----------
     topics : "learn" or int
-        How many topics there are, in each of which tags have shares of their own. 1: tags are independent of each other.
-        "learn" tries 1, 2, 4 and 8, and takes a larger number only if it predicts answers that were hidden better, by
-        more than two standard errors.
+        How many topics there are, in each of which tags have shares of their own. With 1, tags are independent of each
+        other. "learn" tries 1, 2, 4 and 8, and takes a larger number only if it predicts answers that were hidden
+        better, by more than two standard errors.
     calibration, max_iter, tol, seed, callback
         As for `DawidSkene`.
 
@@ -81,7 +81,9 @@ class TagSets(LatentModel):
     """
 
     topics_ = Found(lambda found: int(cast(float, found.coupling)), "The number of topics.")
-    topic_scores_ = Found(lambda found: found.coupling_scores, "How well each number of topics predicted hidden answers.")
+    topic_scores_ = Found(
+        lambda found: found.coupling_scores, "How well each number of topics predicted hidden answers."
+    )
     topic_shares_ = Found(lambda found: sets_of(found).shares, "The share of items of each topic that each tag fits.")
     tag_shares_ = Found(lambda found: sets_of(found).tag_shares, "The share of items that each tag fits.")
     tags_ = Found(lambda found: task_of(found).tags, "All tags.")
@@ -106,8 +108,16 @@ class TagSets(LatentModel):
 
     def recipe(self) -> SetsRecipe:
         """Return the parameters as they stand, and how they are followed."""
-        fixed = {"workers": TagWorkers.name, "estimation": "variational", "prior": "learn", "smoothing": "learn"}
-        return SetsRecipe(**self.get_params(), **fixed, classifier=None, start="majority", n_init=1)
+        return SetsRecipe(
+            **self.get_params(),
+            workers=TagWorkers.name,
+            estimation="variational",
+            prior="learn",
+            smoothing="learn",
+            classifier=None,
+            start="majority",
+            n_init=1,
+        )
 
     def tag_report(self) -> Any:
         """Return a table with one row per tag.
@@ -116,7 +126,9 @@ class TagSets(LatentModel):
         false_alarms of all workers together.
         """
         found = self.fusion_
-        return build_report(report_tags(task_of(found), self.tag_shares_, further_of(found, "_tag_counts")), found.backend)
+        return build_report(
+            report_tags(task_of(found), self.tag_shares_, further_of(found, "_tag_counts")), found.backend
+        )
 
     def worker_tag_report(self) -> Any:
         """Return a table with one row per worker and tag: worker, tag, answers, misses and false_alarms.

@@ -196,6 +196,14 @@ class Task(ABC, Generic[Brought]):
     def describe(cls, brought: Brought) -> str:
         """Return in words what was brought."""
 
+    def reading(self) -> dict[str, object]:
+        """Return how further answers of this kind are read from a table, by parameters of `fuse`; {} if as others."""
+        return {}
+
+    def adapt(self, brought: Brought) -> Brought:
+        """Return what else was brought in terms of the task of a fit, which it is added to or judged by."""
+        return brought
+
     @classmethod
     def find_format(cls, brought: Brought) -> str | None:  # noqa: ARG003
         """Return the name of the format that it was read from, if it was."""

@@ -1,4 +1,4 @@
-"""Sets of tags from tables: cells with a separator, cells that hold lists, a row for each tag, or a column for each tag.
+"""Sets of tags from tables: cells with a separator, cells that hold lists, one row per tag, or one column per tag.
 
 In every form an answer is the whole set that a worker gave to an item. An empty cell, or an empty list, is the empty
 set, which is an answer too: the worker saw the item, and gave it no tag.
@@ -14,7 +14,7 @@ import numpy as np
 from ..answers import translate
 from ..answers.columns import Column, Indices, Values, find_missing, is_missing, objects, to_column, to_values
 from ..answers.frames import read_distinct
-from ..answers.gold import open_gold
+from ..answers.gold import find_gold, open_gold
 from ..answers.items import encode_items, read_keys
 from ..answers.long_tables import find_columns
 from ..answers.tables import ALIASES, Table
@@ -66,10 +66,12 @@ class TagRows(NamedTuple):
     form: str
 
 
-def holds_sets(table: Table, label: str | None) -> bool:
+def holds_sets(table: Table, label: object) -> bool:
     """Tell whether the answers in a table are lists, so that it is beyond doubt that they are sets."""
-    name = label if label is not None and label in table.names else table.synonyms.get(str(label))
-    if label is None:
+    name = table.synonyms.get(str(label))
+    if isinstance(label, str) and label in table.names:
+        name = label
+    elif label is None:
         name = find_sets_column(table) or table.find_usual("label") or next(iter(table.candidates("label")), None)
     return name is not None and table.lists(name) is not None
 
@@ -116,11 +118,11 @@ def read_sets(table: Table, names: Mapping[str, Any], options: TagOptions) -> Ta
     named = None if options.items is None else read_keys(options.items, 1, columns)
     codes, keys = encode_items([table.values(columns["item"], _FILL)], named, table.name)
     owner = np.asarray(codes, np.int64)
-    worker, workers = encode_sorted(table.values(columns["worker"], _FILL))
-    known_name = None if options.gold is False else table.find("gold", options.gold)
+    who, workers = encode_sorted(table.values(columns["worker"], _FILL))
+    known_name = find_gold(table, options.gold)
     known = [] if known_name is None else _read_known_cells(table, known_name, options.separator)
     tags = choose_tags([*cells, *(cell for cell in known if cell is not None)], options.classes, hot)
-    rows, item, worker = _settle(table, owner, worker.astype(np.int64), options.duplicates, form)
+    rows, item, worker = _settle(table, owner, who.astype(np.int64), options.duplicates, form)
     said = np.zeros((len(item), len(tags)), bool)
     kept = np.flatnonzero(rows >= 0)
     np.logical_or.at(said, rows[kept], encode_sets(cells, tags)[kept])
@@ -151,9 +153,7 @@ def _drop_empty(table: Table, cells: list[list[Any]]) -> tuple[Table, list[list[
     return table.keep(present), [cells[row] for row in present.tolist()]
 
 
-def _find_roles(
-    table: Table, names: Mapping[str, Any], options: TagOptions
-) -> tuple[Table, dict[str, str], list[str]]:
+def _find_roles(table: Table, names: Mapping[str, Any], options: TagOptions) -> tuple[Table, dict[str, str], list[str]]:
     """Return the table with a row per answer, its columns by role, and the columns of tags if each has one."""
     label = names["label"]
     hot: list[str] = []
@@ -204,8 +204,8 @@ def _read_hot(table: Table, columns: Sequence[str]) -> list[list[str]]:
                 cells[row].append(name)
             elif word not in _NO:
                 raise InputError(
-                    f"Column {name!r} of {table.name} must say whether the tag was given, with 1 or 0, yes or no, true or "
-                    f"false. Got {shorten(value)} at {table.locate(row)}.",
+                    f"Column {name!r} of {table.name} must say whether the tag was given, with 1 or 0, yes or no, true "
+                    f"or false. Got {shorten(value)} at {table.locate(row)}.",
                     Sentence("If it holds sets of tags, name it alone, with {label}.", label=name),
                 )
     return cells
@@ -241,7 +241,7 @@ def _check_form(
     texts = [tag for cell in cells for tag in cell if isinstance(tag, str)]
     counts = {sign: sum(sign in text for text in texts) for sign in _USUAL if sign != separator}
     often = max(counts, key=lambda sign: counts[sign])
-    if counts[often] >= max(2, OFTEN * len(texts)):
+    if counts[often] >= max(2 if separator is None else 1, OFTEN * len(texts)):
         said = "No cell" if separator is None else f"The separator {shorten(separator)} never occurs: no cell"
         raise InputError(
             f"{said} in column {name!r} of {table.name} holds two tags, and {counts[often]:,} of {len(texts):,} hold "
@@ -251,7 +251,7 @@ def _check_form(
         )
     if form == "cells":
         warn_of(
-            f"The separator {shorten(separator)} never occurs in column {name!r} of {table.name}: no cell has two tags.",
+            f"The separator {shorten(separator)} never occurs in column {name!r} of {table.name}.",
             Sentence("Check {separator}; answers that are one label each need none."),
         )
 
@@ -289,14 +289,12 @@ def encode_sets(cells: Sequence[Sequence[Any] | None], tags: Values) -> Truths:
         code = lookup(tags, to_column(flat if len(kinds) == 1 else [str(tag) for tag in flat]))
         if (code < 0).any():
             unknown = sorted({str(flat[at]) for at in np.flatnonzero(code < 0).tolist()})
-            raise InputError(f"There are tags that no worker can give: {listing(unknown)}.", "Check how they are written.")
+            raise InputError(f"There are tags that nobody gave: {listing(unknown)}.", "Check how they are written.")
         said[owner, code] = True
     return said
 
 
-def _settle(
-    table: Table, item: Indices, worker: Indices, policy: str, form: str
-) -> tuple[Indices, Indices, Indices]:
+def _settle(table: Table, item: Indices, worker: Indices, policy: str, form: str) -> tuple[Indices, Indices, Indices]:
     """Return for each row the set that it belongs to, -1 if it is left out, and the item and worker of each set."""
     pair = item * (int(worker.max()) + 1) + worker
     codes, rows = np.unique(pair, return_inverse=True)
@@ -307,8 +305,8 @@ def _settle(
         if policy == "error":
             row = int(again[0])
             raise InputError(
-                f"{table.name} has {plural(len(again), 'row')} in which a worker answers an item again; the first is at "
-                f"{table.locate(row)}.",
+                f"{table.name} has {plural(len(again), 'row')} in which a worker answers an item again; the first is "
+                f"at {table.locate(row)}.",
                 Sentence("Keep one of them with {duplicates}.", duplicates="last"),
                 keyword="duplicates",
             )
@@ -346,8 +344,9 @@ def _match_column(
     owner, first = np.unique(item[rows], return_index=True)
     clash = np.flatnonzero((sets != sets[first][np.searchsorted(owner, item[rows])]).any(axis=1))
     if len(clash):
+        place = table.locate(int(rows[clash[0]]))
         raise InputError(
-            f"Column {name!r} of {table.name} gives an item more than one known set; see {table.locate(int(rows[clash[0]]))}.",
+            f"Column {name!r} of {table.name} gives an item more than one known set, first at {place}.",
             "Correct it.",
             Sentence("Or leave the column out with {gold}.", gold=False),
         )
@@ -361,6 +360,8 @@ def read_known_sets(
 
     An empty cell is the empty set.
     """
+    if isinstance(gold, Mapping) and any(isinstance(each, (list, tuple, set, frozenset)) for each in gold.values()):
+        gold = {key: _as_list(each, separator) for key, each in gold.items()}
     table = open_gold(gold, paired=False).prefer({"item": names.get("item"), "known label": names.get("label")})
     label = find_sets_column(table) or table.need("known label", None)
     lists = table.lists(label)
@@ -380,8 +381,17 @@ def read_known_sets(
     known = encode_sets([cells[row] for row in there.tolist()], tags)
     found, first = np.unique(place[there], return_index=True)
     if len(found) < len(there):
-        raise InputError(f"{table.name} tells the set of an item more than once.", "Keep one row per item.", keyword="gold")
+        raise InputError(
+            f"{table.name} tells the set of an item more than once.", "Keep one row per item.", keyword="gold"
+        )
     return found.astype(np.int64), known[first]
+
+
+def _as_list(given: object, separator: str | None) -> object:
+    """Return the set of an item that is given as text as a list; a column of sets stays as it is."""
+    if isinstance(given, str):
+        return [given] * bool(given) if separator is None else split_cell(given, separator)
+    return given
 
 
 def to_lists(said: Truths, tags: Values) -> list[list[Any]]:
@@ -399,7 +409,7 @@ def join_sets(lists: Sequence[Sequence[Any]], separator: str) -> Column:
     bad = sorted({str(tag) for each in lists for tag in each if separator in str(tag)})
     if bad:
         raise InputError(
-            f"{plural(len(bad), 'tag')} with the separator {separator!r} inside cannot be written with it: {listing(bad)}.",
+            f"Tags with the separator {separator!r} inside cannot be written with it: {listing(bad)}.",
             "Write lists, to .parquet, .arrow or .jsonl.",
             Sentence("Or choose another with {separator}."),
             keyword="separator",

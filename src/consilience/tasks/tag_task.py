@@ -18,6 +18,7 @@ from ..errors import DataWarning, plural, shorten, warn
 from ..kernels import Floats, Truths
 from ..specs import NOT_SAVED, ColumnSpec, Fault
 from .base import Fused, Labels, Posed, Task, Writers, list_given
+from .tag_tables import ONE_HOT
 from .tags import YES, Tags, list_column
 
 
@@ -31,6 +32,8 @@ class TagsTask(Task[Tags]):
         All tags. Items of the fit are pairs of an item and a tag: all tags of the first item, then those of the next.
     separator : str or None
         What stood between tags in a cell.
+    form : str
+        How sets were held, as in `Tags`.
     origin : tuple of str or None
         Path and format of the file.
     question : str or None
@@ -39,6 +42,7 @@ class TagsTask(Task[Tags]):
 
     tags: Annotated[Values, ColumnSpec("*", "values")]
     separator: str | None = None
+    form: str = "lists"
     origin: Annotated[tuple[str, str] | None, NOT_SAVED] = None
     question: Annotated[str | None, NOT_SAVED] = None
 
@@ -54,17 +58,22 @@ class TagsTask(Task[Tags]):
     @classmethod
     def pose(cls, brought: Tags) -> Posed:
         """Return the answers yes and no about each tag of each item."""
-        return Posed(
-            cls(brought.tags, brought.separator, brought.origin, brought.columns.get("label")), brought.to_responses()
-        )
+        known = brought.tags, brought.separator, brought.form, brought.origin, brought.columns.get("label")
+        return Posed(cls(*known), brought.to_responses())
+
+    def reading(self) -> dict[str, object]:
+        """Return that tables hold sets, and what stands between tags."""
+        return {"separator": self.separator, "format": ONE_HOT if self.form == ONE_HOT else None}
+
+    def adapt(self, brought: Tags) -> Tags:
+        """Return further sets with the tags of the fit."""
+        return brought.with_tags(self.tags)
 
     @classmethod
     def describe(cls, brought: Tags) -> str:
         """Return how many sets there are, by whom and of what."""
-        return (
-            f"{plural(brought.n_sets, 'set')} of {plural(brought.n_tags, 'tag')} by {plural(brought.n_workers, 'worker')} "
-            f"about {plural(brought.n_items, 'item')}"
-        )
+        sets = f"{plural(brought.n_sets, 'set')} of {plural(brought.n_tags, 'tag')}"
+        return f"{sets} by {plural(brought.n_workers, 'worker')} about {plural(brought.n_items, 'item')}"
 
     @classmethod
     def find_format(cls, brought: Tags) -> str | None:
@@ -110,7 +119,7 @@ class TagsTask(Task[Tags]):
         if keys is None or "sequence" not in keys:
             raise Fault("it has tags, but no sets")
         position, n_tags = to_values(keys["position"]), len(self.tags)
-        if len(position) % max(n_tags, 1) or not np.array_equal(position, np.tile(np.arange(n_tags), len(position) // n_tags)):
+        if not np.array_equal(position, np.tile(np.arange(n_tags), len(position) // max(n_tags, 1))):
             raise Fault("the tags are not those of the sets")
 
     def count(self, fused: Fused, is_sure: bool) -> str:
@@ -131,7 +140,7 @@ class TagsTask(Task[Tags]):
             "mean_confidence": float(found.confidence.mean()),
         }
 
-    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:
+    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
         """Write the sets into a copy of the file that they were read from."""
         assert self.origin is not None
         writers.write_labels(labels, path, self.origin[0], self.question)

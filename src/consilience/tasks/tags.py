@@ -15,8 +15,8 @@ from ..answers.frames import build_frame, open_frame
 from ..answers.items import Sequences
 from ..answers.previews import frame_html, html_facts, paragraph, to_word
 from ..answers.responses import Responses
-from ..answers.vocabulary import narrow_codes
-from ..errors import join_names, listing, plural
+from ..answers.vocabulary import lookup, narrow_codes
+from ..errors import InputError, Python, Sentence, join_names, listing, plural
 from ..kernels import Truths
 from .tag_tables import TagOptions, TagRows, read_known_sets, read_sets, to_lists
 
@@ -53,7 +53,8 @@ class Tags:
     Examples
     --------
     >>> import consilience as cs
-    >>> table = {"item": [1, 1, 2, 2], "worker": ["ann", "bob"] * 2, "tags": ["spam;urgent", "urgent; spam", "", "spam"]}
+    >>> sets = ["spam;urgent", "urgent; spam", "", "spam"]
+    >>> table = {"item": [1, 1, 2, 2], "worker": ["ann", "bob", "ann", "bob"], "tags": sets}
     >>> tags = cs.Tags.from_frame(table, separator=";")
     >>> tags
     Tags(4 sets of 2 items by 2 workers, 2 tags: 'spam', 'urgent')
@@ -212,6 +213,22 @@ class Tags:
             provenance=Provenance(self.columns, "", self.origin),
         )
 
+    def with_tags(self, tags: Values) -> Tags:
+        """Return the same with other tags, in their order; a tag that somebody gave must be among them."""
+        place = lookup(tags, to_column(self.tags)) if self.n_tags else np.empty(0, np.int64)
+        used = self.said.any(axis=0) | self.gold.any(axis=0)
+        new = self.tags[(place < 0) & used].tolist()
+        if new:
+            raise InputError(
+                f"There are tags that were not there at the fit: {listing(new)}.",
+                "Fit again, to the sets of all workers.",
+                Sentence("Or name all tags when the first sets are read, with {classes}.", classes=Python("classes=")),
+            )
+        said, gold = (np.zeros((len(each), len(tags)), bool) for each in (self.said, self.gold))
+        kept = np.flatnonzero(place >= 0)
+        said[:, place[kept]], gold[:, place[kept]] = self.said[:, kept], self.gold[:, kept]
+        return replace(self, tags=tags, said=said, gold=gold)
+
     def with_gold(self, gold: object) -> Tags:
         """Return the same with known sets: a dict {item: tags}, a Series, or a table with columns item and label.
 
@@ -249,5 +266,3 @@ def list_column(said: Truths, tags: Values) -> pa.Array:
     offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(said)))]).astype(np.int32)
     taken = values.take(pa.array(codes)) if len(tags) else pa.array([], pa.string())
     return pa.ListArray.from_arrays(pa.array(offsets), taken)
-
-

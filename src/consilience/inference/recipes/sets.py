@@ -1,4 +1,4 @@
-"""Sets of tags: workers who miss tags and give wrong ones, and topics by which tags go together if that is confirmed."""
+"""Sets of tags: workers who miss tags or give wrong ones, and topics by which tags go together, if confirmed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from ...arguments import is_whole
 from ...engines.base import Engine
 from ...errors import ParameterError, Sentence, parameter_error
 from ...kernels import Floats, freeze
+from ...specs import Fault
 from ..em import Fit, Parameters, Problem, maximise, run_em
 from ..hidden_fits import HeldOutScore, score_hidden
 from ..learned import CouplingScore
 from ..sources import InMemory, Source
 from ..starts import find_starts
-from ..structures import Statistics
+from ..structures import Statistics, StructureParameters
 from ..structures.sets import Sets, SetsParameters, SetsSummary, choose_centres, find_topics
 from ..workers.tags import count_tags
 from . import AnyCrowd, LatentRecipe, Plan
@@ -64,6 +65,12 @@ class SetsRecipe(LatentRecipe):
                 Sentence("Give {topics}.", topics=1),
                 keyword="topics",
             )
+
+    def check_learned(self, found: StructureParameters) -> None:
+        """Raise a `Fault` if what a file says of topics cannot be what a fit has found."""
+        sets = cast(SetsParameters, found)
+        if len(sets.topics) != len(sets.shares) or len(sets.topics) != sets.coupling:
+            raise Fault("the topics are not those of the tags")
 
     def check_answers(self, r: AnyCrowd) -> AnyCrowd:
         """Return the answers, if they are about tags."""

@@ -1,15 +1,16 @@
 r"""Sets of tags: which tags of one thing go together, by a topic that nobody sees.
 
-A thing has a topic z with probability :math:`\pi_z`, and tag t fits it with probability :math:`\theta_{zt}`, independently
-of its other tags. With evidence :math:`b_{it}(y)` of the answers about tag t of thing i,
+A thing has a topic z with probability :math:`\pi_z`, and tag t fits it with probability :math:`\theta_{zt}`, whatever
+its other tags are. With evidence :math:`b_{it}(y)` of the answers about tag t of thing i,
 
 .. math:: P(z_i = z) \propto \pi_z \prod_t \sum_y \theta_{zt}^y (1 - \theta_{zt})^{1 - y} b_{it}(y)
 
 and given the topic, tags are independent. One topic is a share of things for each tag, and nothing else. With more of
 them, tags that often fit the same things speak for each other, and those that exclude each other against each other.
 
-Shares of topics have a Dirichlet prior with parameter 2, and :math:`\theta_{zt}` a Beta prior of `STRENGTH` pseudo-counts
-around the share of yes among the votes about tag t. The estimates are modes, so that the objective never falls.
+Shares of topics have a Dirichlet prior with parameter 2, and :math:`\theta_{zt}` a Beta prior of `STRENGTH`
+pseudo-counts around the share of yes among the votes about tag t. The estimates are modes, so that the objective never
+falls.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from scipy.special import xlogy
 
 from ...answers.arrays import Block
 from ...kernels import Floats, freeze
-from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, ArraySpec
+from ...specs import COUNTS, DISTRIBUTIONS, NOT_NEGATIVE, OBJECTIVES, PROBABILITIES, ArraySpec
 from . import BlockwiseParameters, Structure, Summary
 
 # Pseudo-counts of the share of a tag in a topic, and of a topic.
@@ -47,6 +48,7 @@ class SetsParameters(BlockwiseParameters):
     topics: Annotated[Floats, ArraySpec("*", DISTRIBUTIONS)]
     shares: Annotated[Floats, ArraySpec("* T", PROBABILITIES)]  # (Z, T)
     mean: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    coupling: Annotated[float, ArraySpec("", NOT_NEGATIVE)]  # the number of topics
     bound: Annotated[float, ArraySpec("", OBJECTIVES)]
 
     @property
@@ -56,7 +58,7 @@ class SetsParameters(BlockwiseParameters):
 
     def infer_block(self, block: Block, evidence: Floats) -> SetsSummary:
         """Turn the evidence of one block, (n T, 2), into posteriors in place."""
-        n_topics, n_tags = self.shares.shape
+        n_tags = self.shares.shape[1]
         no, yes = (evidence[:, k].reshape(-1, 1, n_tags) for k in range(2))
         fitting, other = self.shares * yes, (1 - self.shares) * no  # (n, Z, T)
         total = fitting + other
@@ -73,7 +75,7 @@ class SetsParameters(BlockwiseParameters):
         n_told = n_tags * int(told.sum())
         fits = joint[told].sum(axis=0)
         mass = np.array([n_told - fits.sum(), fits.sum()])
-        return SetsSummary(float((top + np.log(sums)).sum()), mass, of_topic[told].sum(axis=0), fits.reshape(n_topics, -1))
+        return SetsSummary(float((top + np.log(sums)).sum()), mass, of_topic[told].sum(axis=0), fits)
 
     def point(self) -> Self:
         """Return the same: the E-step uses what is reported."""
@@ -107,10 +109,13 @@ class Sets(Structure[SetsSummary, SetsParameters]):
 
     def _make(self, topics: Floats, shares: Floats) -> SetsParameters:
         pseudo = STRENGTH * self.base
-        density = xlogy(pseudo, shares).sum() + xlogy(STRENGTH - pseudo, 1 - shares).sum() + TOPIC * np.log(topics).sum()
+        density = (
+            xlogy(pseudo, shares).sum() + xlogy(STRENGTH - pseudo, 1 - shares).sum() + TOPIC * np.log(topics).sum()
+        )
         fitting = float((topics @ shares).mean())
         mean = np.array([1 - fitting, fitting])
-        return SetsParameters(freeze(topics), freeze(np.ascontiguousarray(shares)), freeze(mean), float(density))
+        found = freeze(topics), freeze(np.ascontiguousarray(shares)), freeze(mean)
+        return SetsParameters(*found, float(len(topics)), float(density))
 
     def given(self, prior: Floats) -> SetsParameters:  # noqa: ARG002 (each tag has a prior of its own)
         """Return topics that are equally frequent, with the shares of the centres."""

@@ -15,8 +15,8 @@ Given that, and the probability that tag t follows it, the type by which m answe
           s_{mtp} = \frac{(1 - e) e_{mtp}}{(1 - e) e_{mtp} + e \sum_u w_u e_{mtu}}, \quad
           o_{mt} = \sum_p r_{mp} (1 - s_{mtp})
 
-and its matrix is distributed as the mixture of :math:`\operatorname{Dir}(C_{mt} + c_p \pi_p)` with weights R. Shares and
-e are the ones that the expected number of draws calls for, e with the density :math:`(e (1 - e))^{1/2}`.
+and its matrix is distributed as the mixture of :math:`\operatorname{Dir}(C_{mt} + c_p \pi_p)` with weights R. Shares
+and e are the ones that the expected number of draws calls for, e with the density :math:`(e (1 - e))^{1/2}`.
 """
 
 from __future__ import annotations
@@ -184,7 +184,9 @@ class TagWorkers(TypedWorkers):
         """Return the counts behind the matrices, with the pseudo-counts of the types of each worker and tag."""
         assert prior.types is not None
         found = self.share(counts, prior.types)
-        return count_groups(self._by_tag(counts) + np.tensordot(found.responsibility, prior.types.pseudo_counts, axes=1))
+        return count_groups(
+            self._by_tag(counts) + np.tensordot(found.responsibility, prior.types.pseudo_counts, axes=1)
+        )
 
     def _by_tag(self, counts: Floats) -> Floats:
         """Return expected counts of answers as (M T, L, K)."""
@@ -202,7 +204,8 @@ class TagWorkers(TypedWorkers):
     def given(self, confusion: Floats) -> Distributions:
         """Return known matrices (M, K, L), the same for all tags."""
         known = super().given(confusion)
-        return Distributions(*(np.repeat(part, self.n_tags, axis=0) for part in known[:3]), 0.0)
+        weights, log_weights, mean = (np.repeat(part, self.n_tags, axis=0) for part in known[:3])
+        return Distributions(weights, log_weights, mean, 0.0)
 
     def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
         """Return the matrices of a fitted crowd for these workers and labels, by tag."""

@@ -1,0 +1,274 @@
+"""Sets of tags: read from tables and tools, fused, and written back."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.special import gammaln
+
+import consilience as cs
+from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.inference.structures.sets import Sets, SetsParameters
+from consilience.inference.workers.tags import TagWorkers
+
+SETS = {(1, "ann"): ["spam", "urgent"], (1, "bob"): ["urgent"], (2, "ann"): [], (2, "bob"): ["spam"]}
+ROWS = {
+    "item": [item for item, _ in SETS],
+    "worker": [worker for _, worker in SETS],
+    "tags": [";".join(tags) for tags in SETS.values()],
+}
+
+
+def sets_of(tags):
+    table = tags.to_frame()
+    table = table if isinstance(table, pa.Table) else pa.table(table.to_dict("list"))
+    rows = table.select(["item", "worker", "labels"]).to_pylist()
+    return {(row["item"], row["worker"]): row["labels"] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def project():
+    return cs.simulate.tags(150, n_workers=8, n_tags=4, seed=3)
+
+
+@pytest.fixture(scope="module")
+def fused(project):
+    return cs.fuse(project.tags)
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def test_cells_lists_rows_and_columns_are_the_same_sets():
+    lists = {**ROWS, "tags": list(SETS.values())}
+    exploded = [(i, w, tag) for (i, w), tags in SETS.items() for tag in tags or [None]]
+    rows = dict(zip(("item", "worker", "label"), map(list, zip(*exploded, strict=True)), strict=True))
+    hot = {
+        "item": ROWS["item"],
+        "worker": ROWS["worker"],
+        **{tag: [int(tag in tags) for tags in SETS.values()] for tag in ("spam", "urgent")},
+    }
+    read = [
+        cs.Tags.from_frame(ROWS, separator=";"),
+        cs.Tags.from_frame({**ROWS, "tags": ["urgent ; spam", "urgent", None, " spam;"]}, separator=";"),
+        cs.Tags.from_frame(lists),
+        cs.Tags.from_frame(pl.DataFrame(lists).to_arrow()),
+        cs.Tags.from_frame(pa.table(lists)),
+        cs.Tags.from_frame(rows),
+        cs.Tags.from_frame(hot),
+        cs.Tags.from_frame(hot, label=["spam", "urgent"]),
+    ]
+    assert all(sets_of(tags) == SETS for tags in read)
+    assert [tags.form for tags in read] == ["cells"] * 2 + ["lists"] * 3 + ["rows"] + ["one-hot"] * 2
+    for library in (pd.DataFrame, pl.DataFrame):
+        assert type(cs.Tags.from_frame(library(lists)).to_frame()) is library
+
+
+def test_answers_about_each_tag_are_those_of_the_sets(project):
+    tags = project.tags
+    r = tags.to_responses()
+    assert (r.n_items, r.n_responses) == (150 * 4, 150 * 4 * 4)
+    said = {(tags.items[i], tags.workers[w]): row for i, w, row in zip(tags.item, tags.worker, tags.said, strict=True)}
+    for answer, item in enumerate(r.item_of_answer()):
+        thing, tag = divmod(int(item), 4)
+        expected = said[tags.items[thing], r.workers[r.worker[answer]]][tag]
+        assert r.labels[r.label[answer]] == ("yes" if expected else "no")
+
+
+def test_files_of_tables_are_read(tmp_path):
+    (tmp_path / "tags.csv").write_text("item,worker,tags\n1,ann,spam;urgent\n1,bob,urgent\n2,ann,\n2,bob,spam\n")
+    lists = pa.table({**ROWS, "tags": pa.array(list(SETS.values()), pa.list_(pa.string()))})
+    for name in ("a.parquet", "a.arrow", "a.jsonl"):
+        if name.endswith("jsonl"):
+            (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in lists.to_pylist()))
+        else:
+            from consilience.formats.writing import write_table
+
+            write_table(lists, str(tmp_path / name))
+        assert sets_of(cs.read_tags(tmp_path / name)) == SETS
+    assert sets_of(cs.read_tags(tmp_path / "tags.csv", separator=";")) == SETS
+    with pytest.raises(TypeError, match="Did you mean 'separator'"):
+        cs.read_tags(tmp_path / "tags.csv", seperator=";")
+
+
+def test_known_sets_are_read_beside_the_answers():
+    tags = cs.Tags.from_frame({**ROWS, "gold": ["spam", "spam", None, None]}, separator=";")
+    assert tags.gold_items.tolist() == [0]
+    assert tags.gold.tolist() == [[True, False]]
+    assert cs.Tags.from_frame({**ROWS, "gold": ["spam"] * 2 + [None] * 2}, separator=";", gold=False).gold_items.size == 0
+    both = tags.with_gold({1: ["urgent"], 2: ""})
+    assert (both.gold_items.tolist(), both.gold.tolist()) == ([0, 1], [[False, True], [False, False]])
+    frame = pd.DataFrame({"item": [2], "labels": ["spam;urgent"]})
+    assert tags.without_gold().with_gold(frame).gold.tolist() == [[True, True]]
+    with pytest.raises(InputError, match="more than one known set"):
+        cs.Tags.from_frame({**ROWS, "gold": ["spam", "urgent", None, None]}, separator=";")
+    with pytest.raises(InputError, match="tags that nobody gave: 'ham'"):
+        tags.with_gold({1: ["ham"]})
+    with pytest.raises(InputError, match="None of the items"):
+        tags.with_gold({9: ["spam"]})
+
+
+@pytest.mark.parametrize(
+    ("change", "keywords", "error"),
+    [
+        ({}, {"separator": "|"}, "never occurs: no cell in column 'tags'.*use separator=';'"),
+        ({"tags": ["a;b", "b;c", "a", ""]}, {}, "No cell in column 'tags' .*2 of 3 hold ';'"),
+        ({"item": [1, 1, 2, 1], "worker": ["ann", "bob", "ann", "ann"]}, {"separator": ";"}, "answers an item again"),
+        ({}, {"separator": ";", "classes": ["spam"]}, "not among the classes: 'urgent'"),
+        ({}, {"separator": " "}, "'separator' parameter"),
+        ({"worker": ["ann", None, "bob", "ann"]}, {"separator": ";"}, "missing value"),
+    ],
+)
+def test_slips_of_tables_are_errors(change, keywords, error):
+    with pytest.raises((InputError, ParameterError), match=error):
+        cs.Tags.from_frame({**ROWS, **change}, **keywords)
+
+
+def test_choices_of_reading():
+    again = {key: [*values, values[0]] for key, values in ROWS.items()}
+    again["tags"][-1] = "spam"
+    assert sets_of(cs.Tags.from_frame(again, separator=";", duplicates="last"))[1, "ann"] == ["spam"]
+    assert sets_of(cs.Tags.from_frame(again, separator=";", duplicates="first"))[1, "ann"] == ["spam", "urgent"]
+    named = cs.Tags.from_frame(ROWS, separator=";", classes=["urgent", "spam", "ham"], items=[3, 1])
+    assert (named.tags.tolist(), named.items.tolist()) == (["urgent", "spam", "ham"], [3, 1, 2])
+    with pytest.warns(DataWarning, match="without a tag were left out: 1 of 4"):
+        assert cs.Tags.from_frame(ROWS, separator=";", drop_missing=True).n_sets == 3
+    with pytest.warns(DataWarning, match="';' never occurs"):
+        cs.Tags.from_frame({**ROWS, "tags": ["a", "b", "c", ""]}, separator=";")
+
+
+# --------------------------------------------------------------------------------------------------------------- model
+
+
+def test_topics_are_inferred_as_by_enumeration():
+    rng = np.random.default_rng(0)
+    topics, shares = np.array([0.3, 0.7]), rng.random((2, 3))
+    found = SetsParameters(topics, shares, np.array([0.5, 0.5]), 2.0, 0.0)
+    evidence = rng.random((2 * 3, 2))
+    block = type("Block", (), {"told": np.empty(0, bool)})()
+    expected, log_normaliser = np.zeros((2, 3)), 0.0
+    for thing in range(2):
+        total = 0.0
+        for labels in np.ndindex(2, 2, 2):
+            y = np.array(labels)
+            prior = (topics * np.prod(np.where(y, shares, 1 - shares), axis=1)).sum()
+            weight = prior * np.prod(evidence[3 * thing + np.arange(3), y])
+            total += weight
+            expected[thing] += weight * y
+        expected[thing] /= total
+        log_normaliser += np.log(total)
+    summary = found.infer_block(block, evidence)
+    np.testing.assert_allclose(evidence[:, 1].reshape(2, 3), expected)
+    assert summary.log_normaliser == pytest.approx(log_normaliser)
+    assert summary.fits.sum() == pytest.approx(expected.sum())
+
+
+def test_types_are_shared_as_by_enumeration():
+    rng = np.random.default_rng(1)
+    workers = TagWorkers(2, np.array([0, 1]), 2, n_tags=3)
+    prior = workers.prior(np.ones((1, 2, 2)), "variational", np.ones(2) / 2)
+    counts = rng.gamma(2.0, 2.0, (2, 3, 2, 2))
+    types, apart = prior.types.pseudo_counts, prior.types.apart
+    shares = np.exp(prior.types.log_shares).ravel()
+    evidence = np.zeros((2, 3, len(types)))
+    for m, t, p in np.ndindex(evidence.shape):
+        a, c = types[p], counts[m, t]
+        single = gammaln(c + a) - gammaln(a)
+        sums = gammaln(a.sum(axis=0)) - gammaln((c + a).sum(axis=0))
+        evidence[m, t, p] = np.exp(single.sum() + sums.sum())
+    alone = evidence @ shares
+    mixed = (1 - apart) * evidence + apart * alone[:, :, None]
+    found = workers.share(counts.reshape(-1, 2), prior.types)
+    by_worker = shares * mixed.prod(axis=1)
+    assert found.evidence == pytest.approx(np.log(by_worker.sum(axis=1)).sum())
+    by_worker /= by_worker.sum(axis=1, keepdims=True)
+    follows = by_worker[:, None] * (1 - apart) * evidence / mixed
+    own = (1 - follows.sum(axis=2, keepdims=True)) * evidence * shares / alone[:, :, None]
+    np.testing.assert_allclose(found.responsibility, (follows + own).reshape(6, -1), atol=1e-12)
+    assert found.apart == pytest.approx(1 - follows.sum(axis=2).mean())
+
+
+@pytest.mark.parametrize("topics", [1, 3])
+def test_the_objective_never_falls(project, topics):
+    trace = cs.TagSets(topics=topics, calibration="none", tol=0, max_iter=25).fit(project.tags).trace_
+    assert (np.diff(trace) > -1e-7 * np.abs(trace[1:])).all()
+
+
+def test_sets_are_better_than_those_of_votes(project, fused):
+    tags, truth = project.tags, project.truth
+    votes = np.zeros(truth.shape)
+    np.add.at(votes, tags.item, tags.said)
+
+    def f1(found):
+        return 2 * (found & truth).sum() / (found.sum() + truth.sum())
+
+    assert f1(fused.tag_posterior_ > 0.5) > f1(votes >= 2) + 0.005
+    assert abs(fused.tag_posterior_.mean() - truth.mean()) < 0.03
+
+
+def test_tables_tell_sets_tags_and_workers(project, fused):
+    table = fused.to_frame()
+    assert table.column_names == ["item", "labels", "confidence", "p(a)", "p(b)", "p(c)", "p(d)"]
+    likely = fused.tag_posterior_ > 0.5
+    assert table["labels"].to_pylist() == [[t for t, on in zip("abcd", row, strict=True) if on] for row in likely]
+    certain = np.where(likely, fused.tag_posterior_, 1 - fused.tag_posterior_).prod(axis=1)
+    np.testing.assert_allclose(table["confidence"].to_numpy(), certain)
+    left = fused.to_frame(undecided=0.8)["labels"]
+    assert left.null_count == int((certain < 0.8).sum()) > 0
+    report = fused.worker_report()
+    misses = 1 - project.sensitivity.mean(axis=1)
+    assert np.corrcoef(report["misses"].to_numpy(), misses)[0, 1] > 0.8
+    assert fused.tag_report().column_names == ["tag", "share", "given", "misses", "false_alarms"]
+    by_tag = fused.worker_tag_report()
+    assert by_tag.num_rows == 8 * 4
+    assert sum(by_tag["answers"].to_pylist()) == project.tags.n_sets * 4
+
+
+def test_known_sets_stay_and_empty_sets_count(project):
+    known = {0: ["a", "d"], 1: []}
+    table = cs.fuse(project.tags, gold=known).to_frame()
+    assert table["labels"].to_pylist()[:2] == [["a", "d"], []]
+    assert table["confidence"].to_pylist()[:2] == [1.0, 1.0]
+    nobody = cs.Tags.from_frame({"item": [1, 1, 2, 2], "worker": list("abab"), "tags": [["x"], ["x"], [], []]})
+    assert cs.TagSets().fit(nobody).to_frame()["labels"].to_pylist() == [["x"], []]
+
+
+def test_models_are_saved_loaded_and_updated(project, fused, tmp_path):
+    loaded = cs.load(fused.save(tmp_path / "tags.model"))
+    assert loaded.to_frame().equals(fused.to_frame())
+    assert loaded.tags_.tolist() == list("abcd")
+    assert (loaded.predict_proba(project.tags) == fused.predict_proba(project.tags)).all()
+    more = cs.Tags.from_frame({"item": [0, 900], "worker": ["new"] * 2, "tags": [["b"], []]})
+    loaded.update(more)
+    assert loaded.to_frame()["item"].to_pylist()[-1] == 900
+    assert loaded.responses_.n_responses == fused.responses_.n_responses + 2 * 4
+    with pytest.raises(InputError, match="not there at the fit: 'z'"):
+        loaded.update(cs.Tags.from_frame({"item": [0], "worker": ["w"], "tags": [["z"]]}))
+
+
+def test_fuse_takes_separators_and_lists():
+    tags = cs.simulate.tags(60, n_workers=5, n_tags=2, sensitivity=0.9, false_alarms=0.02, seed=0).tags
+    rows, sets = {"item": tags.item, "worker": tags.workers[tags.worker]}, tags.to_frame()["labels"].to_pylist()
+    by_lists = cs.fuse({**rows, "labels": sets})
+    by_cells = cs.fuse({**rows, "labels": [" ; ".join(reversed(each)) for each in sets]}, separator=";")
+    assert isinstance(by_lists, cs.TagSets)
+    assert by_lists.to_frame().equals(by_cells.to_frame())
+    with pytest.raises(ParameterError, match="does not go with sets of tags"):
+        cs.fuse({**rows, "labels": sets}, weight="w")
+    with pytest.raises(InputError, match="each answer is a set of tags"):
+        cs.Responses.from_frame({**rows, "label": sets})
+    with pytest.raises(ParameterError, match="are for sets of tags"):
+        cs.DawidSkene(workers="tags").fit({"item": [1], "worker": ["a"], "label": ["x"]})
+
+
+def test_structure_of_sets_begins_with_centres():
+    sets = Sets(2, None, 0.0, "variational", np.array([0.2, 0.5]), np.array([[0.1, 0.9], [0.3, 0.1]]))
+    block = type("Block", (), {"told": np.empty(0, bool)})()
+    posterior = np.array([[0.9, 0.1], [0.0, 1.0], [0.8, 0.2], [1.0, 0.0]])
+    summary = sets.summarise(block, posterior)
+    assert summary.topics[0] == pytest.approx(1.0, abs=0.1)
+    assert summary.mass.tolist() == pytest.approx([2.7, 1.3])
+    assert sets.given(np.ones(2)).shares.tolist() == sets.centres.tolist()
