@@ -525,7 +525,7 @@ def test_choices_are_answers(folder):
     assert "read_responses" in refusal(cs.read_spans, "a.json")
     tasks[0]["annotations"][0]["result"] = [choice("good", "bad")]
     assert "set of tags" in refusal(cs.read_responses, write_json("a.json", tasks))
-    assert cs.read_tags("a.json").said.sum(axis=1).tolist() == [2, 1, 1] + [1, 1, 1]
+    assert cs.read_tags("a.json").said.sum(axis=1).tolist() == [2, 1, 1, 1, 1, 1]
     tasks[0]["annotations"][0]["result"] = [choice("good"), choice("bad")]
     assert "made twice" in refusal(cs.read_responses, write_json("a.json", tasks))
     tasks[0]["annotations"][0]["result"] = [choice("good"), choice("yes", name="spam")]

@@ -98,7 +98,9 @@ def test_known_sets_are_read_beside_the_answers():
     tags = cs.Tags.from_frame({**ROWS, "gold": ["spam", "spam", None, None]}, separator=";")
     assert tags.gold_items.tolist() == [0]
     assert tags.gold.tolist() == [[True, False]]
-    assert cs.Tags.from_frame({**ROWS, "gold": ["spam"] * 2 + [None] * 2}, separator=";", gold=False).gold_items.size == 0
+    assert (
+        cs.Tags.from_frame({**ROWS, "gold": ["spam"] * 2 + [None] * 2}, separator=";", gold=False).gold_items.size == 0
+    )
     both = tags.with_gold({1: ["urgent"], 2: ""})
     assert (both.gold_items.tolist(), both.gold.tolist()) == ([0, 1], [[False, True], [False, False]])
     frame = pd.DataFrame({"item": [2], "labels": ["spam;urgent"]})

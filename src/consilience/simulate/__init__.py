@@ -2,14 +2,9 @@
 
 `independent`, `sequences` and `network` share the workers' part and differ in how the truth is drawn. The defaults are
 the generators of the paper: confusion matrices drawn uniformly from the simplex, of which floor(M / 2) + 1 (for
-<<<<<<< HEAD
 networks all) have the largest entry of each row on the diagonal. `ratings` draws raters on a scale, and `comparisons`
-judges of pairs. `spans` makes texts in which workers mark entities. `campaign` buys the answers of a crowd in rounds.
-=======
-networks all) have the largest entry of each row on the diagonal. `ratings` draws raters on a
-scale. `spans` makes texts in which workers mark entities, and `tags` items to which they give sets of tags. `campaign`
-buys the answers of a crowd in rounds.
->>>>>>> 28f4c17 (Read and fuse sets of tags)
+judges of pairs. `spans` makes texts in which workers mark entities, and `tags` items to which they give sets of tags.
+`campaign` buys the answers of a crowd in rounds.
 """
 
 from __future__ import annotations
@@ -26,19 +21,13 @@ __all__ = [
     "network",
     "ratings",
     "spans",
-<<<<<<< HEAD
+    "tags",
     "comparisons",
     "campaign",
     "Simulation",
     "SpanSimulation",
-    "ComparisonSimulation",
-=======
-    "tags",
-    "campaign",
-    "Simulation",
-    "SpanSimulation",
     "TagSimulation",
->>>>>>> 28f4c17 (Read and fuse sets of tags)
+    "ComparisonSimulation",
     "TrueParameters",
     "Oracle",
 ]
