@@ -79,7 +79,8 @@ def find_lists(entries: list[Any]) -> list[Any] | None:
     there = [entry for entry in entries if not is_missing(entry)]
     if not there or not all(isinstance(entry, (list, tuple, set, frozenset, np.ndarray)) for entry in there):
         return None
-    return [None if is_missing(entry) else list(entry) for entry in entries]
+    lists = [entry.tolist() if isinstance(entry, np.ndarray) else entry for entry in entries]
+    return [None if is_missing(entry) else list(entry) for entry in lists]
 
 
 def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:

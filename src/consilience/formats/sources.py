@@ -258,11 +258,7 @@ def read_tags(path: str | os.PathLike[str], **columns: Any) -> Tags:
     --------
     >>> import consilience as cs, tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "tags.csv"
-    >>> _ = file.write_text("item,worker,tags
-    1,ann,spam;urgent
-    1,bob,urgent
-    2,ann,
-    ")
+    >>> _ = file.write_text("item,worker,tags\n1,ann,spam;urgent\n1,bob,urgent\n2,ann,\n")
     >>> cs.read_tags(file, separator=";")
     Tags(3 sets of 2 items by 2 workers, 2 tags: 'spam', 'urgent')
     """
