@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from command_line import run
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError
 from consilience.formats import records, span_formats
 from consilience.formats.files import find_format
@@ -1230,6 +1231,9 @@ def test_ratings_go_round(folder, tool):
         written = next(each for each in first["predictions"] if each["model_version"] == "consilience")
         assert written["result"][0]["type"] == "rating"
         assert written["result"][0]["value"] == {"rating": labels["0"]}
+    told = run("fuse", "a.json", "-o", "d.json", "--label-by", "median")
+    assert told.exit_code == 0, told.stderr
+    assert json.loads(Path("d.json").read_text()) == json.loads(Path("b.json").read_text())
     # A table of labels may hold them as text.
     texts = {"item": list(labels), "label": list(map(str, labels.values()))}
     cs.write_labels(texts, "c.json", "a.json")

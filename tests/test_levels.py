@@ -11,10 +11,13 @@ import pyarrow.parquet
 import pytest
 
 import consilience as cs
+import dask_kills
 from command_line import run
 from consilience.errors import ParameterError
 from consilience.inference import sources
 from consilience.inference.levels import HIGH, LOW, MEDIAN, find_mean, find_quantile, name_levels, place_levels
+from consilience.reporting.items import list_uncertain
+from consilience.reporting.page import gather
 from consilience.results import fitting
 from real_data import FOLDER, gold_of, needs_data
 
@@ -244,6 +247,37 @@ def test_medians_on_disk(kind, tmp_path, monkeypatch):
     assert check_medians(frame, [0, 1, 2, 3]) > 0
     np.testing.assert_allclose(model.expected_accuracy_, frame["confidence"].mean())
     assert (frame["mean"].to_numpy() == find_mean(read_posterior(frame), np.arange(4.0))).all()
+
+
+@pytest.mark.robust
+def test_medians_on_a_cluster(tmp_path, monkeypatch):
+    """What a cluster writes is what one process writes, to the bit."""
+    monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
+    monkeypatch.setattr(fitting, "FEW", 100)
+    pa.parquet.write_table(pa.table(draw_ratings(n_items=150)[1]), tmp_path / "answers.parquet")
+    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
+    with dask_kills.cluster_of(2) as client:
+        model = cs.DawidSkene(workers="ordinal", label_by="median").fit(stored, engine=client)
+        model.write(tmp_path / "there", engine=client)
+    model.write(tmp_path / "here")
+    here, there = (pa.dataset.dataset(tmp_path / name).to_table() for name in ("here", "there"))
+    assert here.equals(there)
+    check_medians(here.to_pandas(), [0, 1, 2, 3])
+
+
+def test_words_say_that_labels_are_medians(crowd, tmp_path):
+    _, table, fused = crowd
+    frame = fused.to_frame()
+    moved = frame["item"][frame["decided_by"] == "median"].iloc[0]
+    assert "; the median decides" in str(fused.explain(moved))
+    pa.csv.write_csv(pa.table(table), tmp_path / "ratings.csv")
+    printed = run("fuse", tmp_path / "ratings.csv", "--ordered", "--label-by", "median").stdout
+    assert "labels by median" in " ".join(printed.split())
+    chosen = run("fuse", tmp_path / "ratings.csv", "--ordered").stdout
+    assert "median" not in chosen
+    view = list_uncertain(gather(fused))
+    assert (view.n_behind > 0) == ("Labels are medians, so a runner-up can be ahead." in printed)
+    assert "medians" in view.behind
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DataWarning")

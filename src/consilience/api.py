@@ -115,7 +115,7 @@ def fuse(
         silent, as an answer or as one label each; soft votes come from models.
     **keywords
         Names of columns and the other keywords of `Responses.from_frame`; and parameters of the model, such as
-        ``estimation="em"`` or ``coupling=1.0``.
+        ``estimation="em"``, ``coupling=1.0``, or for ordered classes ``label_by="median"``.
 
     Returns
     -------

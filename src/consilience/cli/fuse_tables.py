@@ -76,6 +76,7 @@ def _find_title(format: str) -> str:
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     kind = ["ordinal workers"] if summary.parameters.get("workers") == "ordinal" else []
+    kind += ["labels by median"] if summary.parameters.get("label_by") == "median" else []
     named = [f"{name} {summary.parameters[name]}" for name in _SHOWN if name in summary.parameters]
     shown = ", ".join(kind + named)
     sizes = [plural(*size) for size in ((summary.workers, "worker"), (summary.items, "item"))]
@@ -259,7 +260,9 @@ def print_items(screen: Screen, summary: Summary) -> None:
     rows = [_describe_item(item, keys) for item in shown]
     screen.table(screen.widen(columns, rows, keys, MOST_KEY + spare), rows)
     if any((item["runner_up_probability"] or 0) > item["confidence"] for item in shown):
-        screen.line("  The labels of a sequence are chosen together, so a runner-up can be ahead.")
+        medians = summary.parameters.get("label_by") == "median"
+        why = "Labels are medians" if medians else "The labels of a sequence are chosen together"
+        screen.line(f"  {why}, so a runner-up can be ahead.")
 
 
 def _describe_item(item: Record, keys: Sequence[str]) -> list[object]:

@@ -109,6 +109,13 @@ def list_said(subject: Subject, item: int) -> list[Said]:
     return [*found[: MOST_LABELS - 1], Said(f"{len(rest):,} other labels", n_workers, [], 0)]
 
 
+# Why labels need not be the most probable classes, by the rule.
+BEHIND = {
+    "sequence": "the labels of a sequence are chosen together, so that they fit each other",
+    "median": "labels are medians, which are the nearest to the truth on average",
+}
+
+
 class Uncertain(NamedTuple):
     """The items with the lowest confidence.
 
@@ -117,13 +124,16 @@ class Uncertain(NamedTuple):
     items : list of Item
         The items.
     n_behind : int
-        How many of them have a label that is not the most probable class, since it was decoded jointly.
+        How many of them have a label that is not the most probable class.
+    behind : str
+        Why that can be.
     one_class : bool
         Whether there is only one class.
     """
 
     items: list[Item]
     n_behind: int
+    behind: str
     one_class: bool
 
 
@@ -140,7 +150,8 @@ def list_uncertain(subject: Subject) -> Uncertain | None:
     chosen = first(rows, subject.confidence[rows], N_UNCERTAIN)
     found = [describe_item(subject, item)._replace(why=list_reasons(subject, item)) for item in chosen]
     n_behind = sum(float(subject.confidence[i]) < item.probable[0][1] for i, item in zip(chosen, found, strict=True))
-    return Uncertain(found, n_behind, len(subject.classes) < 2)
+    behind = BEHIND.get(subject.fusion.labels.rule, "")
+    return Uncertain(found, n_behind, behind, len(subject.classes) < 2)
 
 
 def list_reasons(subject: Subject, item: int) -> tuple[tuple[str, str, str, str], ...]:

@@ -94,6 +94,10 @@ class Part(NamedTuple):
     answer: object = None
 
 
+# Why a label can be less probable than another class, by the rule.
+DECIDES = {"sequence": "the sequence as a whole decides", "median": "the median decides"}
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Why an item has its label. It prints as a table.
@@ -116,6 +120,8 @@ class Explanation:
         How many of those who answered say the label, in words.
     backend : str
         The frame library of `to_frame`.
+    rule : str
+        What can make the label another one than the most probable class: "sequence", "median", or "".
     """
 
     item: object
@@ -128,6 +134,7 @@ class Explanation:
     uncalibrated: float
     answered: str
     backend: str
+    rule: str = ""
 
     @property
     def checked(self) -> bool:
@@ -157,7 +164,7 @@ class Explanation:
             return f"{name}{shown}: {label}"
         said = f"{name}{shown}: {label} ({self.confidence:.3f}), against {against} ({self.confidence_against:.3f})"
         behind = self.confidence < self.confidence_against
-        return f"{said}; the sequence as a whole decides" if behind and not self.is_vote else said
+        return f"{said}; {DECIDES[self.rule]}" if behind and self.rule else said
 
     def summarise(self) -> str:
         """Return in a plain sentence what those who answered say, and whether the label is clear."""
@@ -304,7 +311,9 @@ def explain_row(recipe: Recipe, found: Fusion, row: int) -> Explanation:
     label, other = labels.classes[[case.label, against]].tolist()
     confidence, rest = labels.posterior[row, [case.label, against]].tolist() if found.checked else (math.nan, math.nan)
     key, text, said = key_of(r.keys, row), texts[0] if texts else None, case.describe_answers()
-    return Explanation(key, text, label, other, confidence, rest, tuple(parts), uncalibrated, said, found.backend)
+    return Explanation(
+        key, text, label, other, confidence, rest, tuple(parts), uncalibrated, said, found.backend, labels.rule
+    )
 
 
 class Case(NamedTuple):
