@@ -13,7 +13,7 @@ import pytest
 import consilience as cs
 import dask_kills
 from command_line import run
-from consilience.errors import ParameterError
+from consilience.errors import DataWarning, ParameterError
 from consilience.inference import sources
 from consilience.inference.levels import HIGH, LOW, MEDIAN, find_mean, find_quantile, name_levels, place_levels
 from consilience.reporting.items import list_uncertain
@@ -247,6 +247,23 @@ def test_medians_on_disk(kind, tmp_path, monkeypatch):
     assert check_medians(frame, [0, 1, 2, 3]) > 0
     np.testing.assert_allclose(model.expected_accuracy_, frame["confidence"].mean())
     assert (frame["mean"].to_numpy() == find_mean(read_posterior(frame), np.arange(4.0))).all()
+
+
+def test_known_labels_between_levels_are_the_nearest(tmp_path, monkeypatch):
+    """In memory and on disk, against a search of all levels; halfway between two it is the lower."""
+    monkeypatch.setattr(fitting, "FEW", 100)
+    _, table = draw_ratings(n_items=150)
+    values = [0, 0.2, 0.5, 0.8, 1.5, 2.4999, 2.5, 2.51, 3]
+    nearest = [min(range(4), key=lambda level: (abs(level - value), level)) for value in values]
+    pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
+    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
+    for answers in (cs.Responses.from_frame(table, ordered=True), stored):
+        with pytest.warns(DataWarning, match="7 known labels lie between levels and count as the nearest, the lower"):
+            model = cs.DawidSkene(calibration="none").fit(answers, gold=dict(enumerate(values)))
+        assert model.fusion_.in_memory == (answers is not stored)
+        model.write(tmp_path / "labels")
+        frame = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas().set_index("item")
+        assert frame["label"][range(len(values))].tolist() == nearest
 
 
 @pytest.mark.robust

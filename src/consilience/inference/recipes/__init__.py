@@ -53,8 +53,8 @@ from ..workers.confusion import ConfusionWorkers, smoothing_array, voters
 VOTE_SMOOTHING = (0.1, 1.1)
 # How long the plain fit lasts by which copies are judged.
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
-# Settings that say when a fit stops, and not which way it goes.
-STOPPING = ("callback", "max_iter", "tol")
+# Settings that say when a fit stops, or what is made of it, and not which way it goes.
+BESIDE = ("callback", "max_iter", "tol", "label_by")
 
 AnyCrowd = TypeVar("AnyCrowd", bound=Crowd)
 
@@ -112,7 +112,7 @@ class Recipe(ABC):
     def identify(self) -> tuple[str, dict[str, Any]]:
         """Return what tells the way of a fit from that of others: the model, and its settings."""
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        return self.model, {name: value for name, value in settings.items() if name not in (*STOPPING, "before")}
+        return self.model, {name: value for name, value in settings.items() if name not in (*BESIDE, "before")}
 
     def check_content(self, features: object, item_prior: object) -> None:
         """Raise an error for what is known of the items beside their answers, if the model cannot use that."""
