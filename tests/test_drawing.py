@@ -165,7 +165,7 @@ def test_labels_are_written_before_the_report_is_begun(answers, monkeypatch):
     def fail(*_, **__):
         assert Path("labels.csv").exists()
         assert Path("m.model").exists()
-        raise MemoryError("too much")
+        raise ZeroDivisionError
 
     monkeypatch.setattr(page, "make_page", fail)
     result = run("fuse", "answers.csv", "-o", "labels.csv", "--save", "m.model", "--report", "r.html")
@@ -187,7 +187,7 @@ def test_bad_input_of_a_report_leaves_everything_as_it_was(answers, option):
 
 
 @pytest.mark.robust
-@pytest.mark.parametrize("gigabytes", [2, 4])
+@pytest.mark.parametrize("gigabytes", [1, 2, 4])
 def test_a_limit_of_address_space_costs_only_the_pictures(answers, gigabytes):
     pytest.importorskip("resource")
     command = f"ulimit -v {int(gigabytes * 2**20)}; exec {sys.executable} -m consilience"

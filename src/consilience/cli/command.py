@@ -34,6 +34,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Python, Spelling, cut
+from . import tight_memory
 
 if TYPE_CHECKING:
     from ..results.findings import Finding
@@ -183,6 +184,7 @@ class Command(click.Command):
         spell = spell_options(self)
         try:
             if ctx.obj == ALONE:
+                tight_memory.prepare()
                 leave_pandas_out()
             with tidy_warnings(spell, debug, quiet) as ctx.meta[WARNINGS]:
                 return super().invoke(ctx)
@@ -193,6 +195,9 @@ class Command(click.Command):
         except ConsilienceError as error:
             _leave(ctx, BAD_INPUT, f"Error: {_add_notes(error.say(spell), error)}", debug)
         except Exception as error:
+            shortage = tight_memory.explain_shortage(error)
+            if shortage is not None:
+                _leave(ctx, BAD_INPUT, f"Error: {_add_notes(shortage.say(spell), error)}", debug)
             problem = _add_notes(f"{type(error).__name__}: {str(error).rstrip('.')}.", error)
             remedy = "" if debug else " Run again with --debug for the traceback."
             _leave(ctx, FAILURE, f"Failure: {problem}{remedy}", debug)
