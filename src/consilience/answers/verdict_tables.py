@@ -28,6 +28,8 @@ WORDS = {**dict.fromkeys(_LEFT, LEFT), **dict.fromkeys(_RIGHT, RIGHT), **dict.fr
 # Where the share of points that the left one gets says who won.
 _POINTS = {"1": LEFT, "10": LEFT, "05": TIE, "0": RIGHT, "00": RIGHT}
 _SIGNS = {">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
+# Winners are ids of candidates if so many of them are, and those that are not are wrong.
+MOSTLY = 0.9
 # More pairs than this are not made of scores.
 MOST_PAIRS = 50_000_000
 _FILL = "Every verdict must say which two were compared: fill it in or drop the row."
@@ -118,11 +120,14 @@ def read_verdicts(table: Table, name: str, left: Codes, right: Codes, candidates
     by_id = lookup(candidates, to_column(values))[said]
     words = [spell_word(value) for value in values.tolist()]
     is_tie = np.array([WORDS.get(word) == TIE and word != "0" for word in words])[said] & (by_id < 0)
-    if not np.any((by_id != left) & (by_id != right) & ~is_tie):
-        return np.where(is_tie, TIE, np.where(by_id == left, LEFT, RIGHT)).astype(np.int8)
-    codes = np.array(spell_verdicts(table, name, words, values.tolist()), np.int8)
-    verdict = codes[said]
-    wrong = np.flatnonzero(verdict < 0)
+    is_neither = (by_id != left) & (by_id != right) & ~is_tie
+    if is_neither.sum() <= (1 - MOSTLY) * np.sum(~is_tie):
+        verdict = np.where(is_tie, TIE, np.where(by_id == left, LEFT, RIGHT)).astype(np.int8)
+        wrong = np.flatnonzero(is_neither)
+    else:
+        codes = np.array(spell_verdicts(table, name, words, values.tolist()), np.int8)
+        verdict = codes[said]
+        wrong = np.flatnonzero(verdict < 0)
     if len(wrong):
         raise no_verdict(table, name, wrong, values[said[wrong]], candidates[left[wrong]], candidates[right[wrong]])
     return np.asarray(verdict)

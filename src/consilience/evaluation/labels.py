@@ -35,12 +35,14 @@ from ..metrics.labels import (
 )
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..metrics.scales import is_number, quadratic_kappa
+from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel
 from ..results.fusion import Labelled
 from ..results.parts import join_tables
 from ..tasks.span_tables import find_span_columns
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
+from .rankings import evaluate_ranking
 from .spans import evaluate_spans, open_both, show_scores
 
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
@@ -233,8 +235,10 @@ def evaluate(
     Parameters
     ----------
     labels : fitted model, table, path or Spans
-        Of a table, one row per item: item (or sequence and position), label, and if there are probabilities a column
-        ``p(<class>)`` for each class. This is what `to_frame` returns and `consilience fuse -o` writes.
+        Of a ranking (`BradleyTerry`), `gold` is a list of candidates, the best first; {candidate: score}; a table with
+        candidate and score or rank; or known verdicts, as for `rank`. Of a table, one row per item: item (or sequence
+        and position), label, and if there are probabilities a column ``p(<class>)`` for each class. This is what
+        `to_frame` returns and `consilience fuse -o` writes.
     gold : dict, Series, table, path or Spans
         Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
         The label may also be called gold or truth. Missing labels are not known. 7 and "7" are the same, both as an
@@ -255,7 +259,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Or `SpansEvaluation`, where spans are known.
+        Or `SpansEvaluation`, where spans are known, or `RankingEvaluation`.
 
     Examples
     --------
@@ -268,6 +272,8 @@ def evaluate(
     0.164
     """
     check_truth("normalise", "evaluate", normalise)
+    if isinstance(labels, BradleyTerry):
+        return evaluate_ranking(labels, gold)
     labels, gold = open_both(labels, gold)
     if isinstance(gold, Spans):
         return evaluate_spans(labels, gold)

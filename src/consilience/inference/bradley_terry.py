@@ -27,7 +27,7 @@ sum over items of the squared gradients (and of the priors' part), each without 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +48,8 @@ ROUNDS, SETTLED = 60, 0.003
 LEAST_SPREAD = 0.01
 # The discrimination of whoever knows.
 KNOWN = 10.0
+# With more cells than this, the search begins with a part of them.
+MANY_CELLS = 200_000
 # So many entries of a matrix of candidates and judges are worked on at a time.
 MOST_ENTRIES = 1 << 22
 
@@ -72,6 +74,8 @@ class Cells:
         The effect that is shared, -1 for none.
     sign : ndarray of shape (R,) or None
         Whether the effect is for the left (1) or the right (-1).
+    n_effects : int
+        How many effects there are.
     """
 
     judge: Integers
@@ -87,16 +91,18 @@ class Cells:
     discrimination: Floats
     effect: Integers | None = None
     sign: Floats | None = None
-
-    @property
-    def n_effects(self) -> int:
-        """How many effects there are."""
-        return 0 if self.effect is None or not len(self.effect) else int(self.effect.max()) + 1
+    n_effects: int = 0
 
     @property
     def n_verdicts(self) -> Floats:
         """How many verdicts each cell has."""
         return self.n_left + self.n_right + self.n_tie
+
+    def sample(self, step: int) -> Cells:
+        """Return every so many-th cell, with the same candidates, judges and effects."""
+        arrays = {name: getattr(self, name) for name in ("judge", "left", "right", "n_left", "n_right", "n_tie")}
+        arrays |= {name: getattr(self, name) for name in ("effect", "sign") if getattr(self, name) is not None}
+        return replace(self, **{name: array[::step] for name, array in arrays.items()}, n_effects=self.n_effects)
 
     @property
     def has_ties(self) -> bool:
@@ -245,21 +251,48 @@ def start(cells: Cells) -> Estimates:
 
 
 def maximise(cells: Cells, spreads: Spreads, at: Estimates, max_iter: int, tol: float) -> Found:
-    """Return the maximum of the posterior near `at`: no entry of the gradient of the mean verdict exceeds `tol`."""
+    """Return the maximum of the posterior near `at`.
+
+    The search is for parameters times the root of their curvature, which all have about the same scale. It stops when
+    no parameter, taken alone, is further than `tol` standard errors from where it should be.
+    """
     from scipy.optimize import minimize  # here, for it takes long to import and few need it
 
-    # The sum over verdicts is divided by their number: the search stops by the same measure for few and for many.
-    scale = 1 / max(float(cells.n_verdicts.sum()), 1.0)
+    scale = np.sqrt(find_diagonal(cells, at, spreads))
 
     def look(vector: Floats) -> tuple[float, Floats]:
-        loss, gradient = find_loss(cells, at.with_vector(vector), spreads)
-        return loss * scale, gradient * scale
+        loss, gradient = find_loss(cells, at.with_vector(vector / scale), spreads)
+        return loss, gradient / scale
 
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20}
-    result = minimize(look, at.to_vector(), jac=True, method="L-BFGS-B", options=options)
+    result = minimize(look, at.to_vector() * scale, jac=True, method="L-BFGS-B", options=options)
     # The search also ends, with a failure of its line search, where rounding allows no step down any more.
-    settled = bool(result.success) or float(np.abs(result.jac).max()) <= 10 * tol
-    return Found(at.with_vector(result.x), int(result.nit), settled)
+    settled = bool(result.success) or float(np.abs(result.jac).max()) <= 100 * tol
+    return Found(at.with_vector(result.x / scale), int(result.nit), settled)
+
+
+def find_diagonal(cells: Cells, at: Estimates, spreads: Spreads) -> Floats:
+    """Return the expected curvature of each parameter taken alone; 1 for what is not learned."""
+    z, ahead = spell_contrast(cells, at)
+    odds, n = find_odds(z, at.log_tie), cells.n_verdicts
+    by_z = n * ((1 - odds.tie) - odds.lead**2) / 4
+    by_ahead = by_z * at.discrimination[cells.judge] ** 2
+    of_score = sum_by(cells.left, by_ahead, cells.n_candidates) + sum_by(cells.right, by_ahead, cells.n_candidates)
+    of_discrimination = sum_by(cells.judge, by_z * ahead**2, cells.n_judges) + spreads.discrimination**-2
+    of_bias = sum_by(cells.judge, by_z, cells.n_judges) + spreads.bias**-2
+    of_effect = np.zeros(len(at.effect))
+    if cells.effect is not None and len(at.effect):
+        shared = cells.effect >= 0
+        of_effect = sum_by(cells.effect[shared], by_z[shared], len(at.effect))
+    parts = [
+        of_score + spreads.score**-2,
+        np.where(cells.learns_discrimination, of_discrimination, 1.0),
+        np.where(cells.learns_bias, of_bias, 1.0),
+        of_effect + spreads.effect**-2,
+    ]
+    if np.isfinite(at.log_tie):
+        parts.append(np.array([n @ (odds.tie * (1 - odds.tie)) + TIE_SPREAD**-2]))
+    return np.concatenate(parts)
 
 
 # ------------------------------------------------------------------------------------------------------------ curvature
@@ -324,19 +357,31 @@ def find_curvature(cells: Cells, at: Estimates, spreads: Spreads) -> Curvature:
     inner[c, :c] = inner[:c, c]
     inner[c, c] = n @ (odds.tie * (1 - odds.tie))
     inner[np.arange(c + 1), np.arange(c + 1)] += inner_prior
-    weights = np.concatenate([by_z * d * ahead, by_z * d])
-    learned = np.concatenate([cells.learns_discrimination, cells.learns_bias])
-    column = np.concatenate([cells.judge, cells.judge.astype(np.int64) + m])
-    weights = weights * learned[column]
-    with_tie = [sum_by(cells.judge, by_both * ahead, m), sum_by(cells.judge, by_both, m)]
-    entries = np.concatenate([weights, -weights, np.concatenate(with_tie) * learned])
-    rows = np.concatenate([np.tile(cells.left, 2), np.tile(cells.right, 2), np.full(2 * m, c)])
-    columns = np.concatenate([column, column, np.arange(2 * m)])
-    cross = csr_array(coo_array((entries, (rows, columns)), shape=(c + 1, 2 * m)))
+    by_judge = [sum_by(cells.judge, by_both * ahead, m), sum_by(cells.judge, by_both, m)]
+    cross = find_cross(cells, np.concatenate([by_z * d * ahead, by_z * d]), np.concatenate(by_judge))
     own = [sum_by(cells.judge, by_z * ahead**power, m) for power in (2, 1, 0)]
     learns = np.column_stack([cells.learns_discrimination, cells.learns_bias])
     precision = learns * np.array([spreads.discrimination**-2, spreads.bias**-2])
     return Curvature(inner, cross, invert_judges(cells, own, precision), precision, inner_prior, gain)
+
+
+def find_cross(cells: Cells, weights: Floats, ties: Floats) -> csr_array:
+    """Return the curvature between scores and ties and the parameters of judges, (C + 1, 2 M).
+
+    `weights` are those of each cell with its discrimination, then with its bias; `ties` those of all judges with ties.
+    """
+    c, m = cells.n_candidates, cells.n_judges
+    learned = np.concatenate([cells.learns_discrimination, cells.learns_bias])
+    column = np.concatenate([cells.judge, cells.judge.astype(np.int64) + m])
+    left, right = np.tile(cells.left, 2).astype(np.int64), np.tile(cells.right, 2).astype(np.int64)
+    weights = weights * learned[column]
+    if c * m <= MOST_ENTRIES:
+        dense = sum_by(left * 2 * m + column, weights, 2 * m * c) - sum_by(right * 2 * m + column, weights, 2 * m * c)
+        return csr_array(np.vstack([dense.reshape(c, 2 * m), ties * learned]))
+    entries = np.concatenate([weights, -weights, ties * learned])
+    rows = np.concatenate([left, right, np.full(2 * m, c)])
+    columns = np.concatenate([column, column, np.arange(2 * m)])
+    return csr_array(coo_array((entries, (rows, columns)), shape=(c + 1, 2 * m)))
 
 
 def invert_judges(cells: Cells, own: list[Floats], precision: Floats) -> Floats:
@@ -409,6 +454,11 @@ class Fit(NamedTuple):
 def fit(cells: Cells, max_iter: int, tol: float, callback: Callable[[Progress], object] | None = None) -> Fit:
     """Learn scores, judges and spreads, in turns. The callback is told of each round."""
     at, spreads, n_iter = start(cells), Spreads(), 0
+    step = len(cells.judge) // MANY_CELLS
+    if step > 1:
+        part = fit(cells.sample(step), max_iter, tol)
+        at = part.at._replace(log_tie=part.at.log_tie if np.isfinite(part.at.log_tie) else at.log_tie)
+        spreads, n_iter = part.spreads, part.n_iter
     for number in range(ROUNDS):
         found = maximise(cells, spreads, at, max_iter, tol)
         at, n_iter = found.at, n_iter + found.n_iter

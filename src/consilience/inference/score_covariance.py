@@ -23,8 +23,6 @@ from .bradley_terry import MOST_ENTRIES, Cells, Curvature, Estimates, Inverse, f
 
 # The mean discrimination by which scores are scaled is at least this.
 LEAST_MEAN = 0.1
-# Items beyond this many floating point operations are left out of the sum over items, evenly.
-MOST_WORK = 1 << 38
 INTERVAL = (0.025, 0.975)
 
 
@@ -95,8 +93,12 @@ def find_root(covariance: Floats) -> Floats:
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def square_items(cells: Cells, item: Integers, at: Estimates, found: Curvature, inverse: Inverse) -> Floats:
+def square_items(
+    cells: Cells, item: Integers, at: Estimates, found: Curvature, inverse: Inverse, n_items: int
+) -> Floats:
     """Return K as a sum over items, (C + 2, C + 2), of cells that are kept apart by item.
+
+    The cells may be those of some of the N items, and stand for all of them.
 
     Gradients at an estimate are smaller than at the truth, so the sum over N items grows by N / (N - p), with p the
     number of parameters that the verdicts and not the priors have determined. On the whole it is no less than the
@@ -106,9 +108,10 @@ def square_items(cells: Cells, item: Integers, at: Estimates, found: Curvature, 
     c = cells.n_candidates
     weights, by_judges = average_judges(cells.learns_discrimination), found.spread_judges()
     explained, to_mean = csr_array(found.cross @ by_judges), by_judges @ weights
-    n_items = int(item.max()) + 1
     free = min(count_parameters(cells, found, inverse), n_items / 2)
-    total = sum_squares(*find_gradients(cells, item, at), explained, to_mean) * (n_items / (n_items - free))
+    inner, outer = find_gradients(cells, item, at)
+    grown = n_items / inner.shape[0] * n_items / (n_items - free)
+    total = sum_squares(inner, outer, explained, to_mean) * grown
     prior = square_priors(found, explained, to_mean)
     own = np.zeros((c + 2, c + 2))
     own[:-1, :-1], own[-1, -1] = found.inner - (explained @ found.cross.T).toarray(), weights @ to_mean
@@ -126,13 +129,12 @@ def sum_squares(inner: csr_array, outer: csr_array, explained: csr_array, to_mea
     """
     n_items, size = inner.shape[0], inner.shape[1] + 1
     total = np.zeros((size, size))
-    rows = np.arange(0, n_items, max(1, n_items * size**2 // MOST_WORK))
     at_once = max(1, MOST_ENTRIES // size)
-    for first in range(0, len(rows), at_once):
-        some = rows[first : first + at_once]
+    for first in range(0, n_items, at_once):
+        some = slice(first, first + at_once)
         both = np.column_stack([(inner[some] - outer[some] @ explained.T).toarray(), outer[some] @ to_mean])
         total += both.T @ both
-    return np.asarray(total * (n_items / len(rows)))
+    return total
 
 
 def count_parameters(cells: Cells, found: Curvature, inverse: Inverse) -> float:

@@ -12,6 +12,9 @@ from ..answers.verdict_tables import LEFT, RIGHT, TIE
 from ..kernels import Floats, Integers, Truths
 from .bradley_terry import KNOWN, Cells, sum_by
 
+# So many items tell how verdicts on one item hang together; with many candidates, so many for each.
+MOST_ITEMS, ITEMS_PER_CANDIDATE = 100_000, 20
+
 
 class Judged(NamedTuple):
     """What is learned of judges: (M,), and the discrimination where it is not."""
@@ -53,11 +56,13 @@ def join_codes(parts: list[Integers]) -> Integers:
     >>> join_codes([np.array([0, 1, 1]), np.array([5, 0, 5])]).tolist()
     [0, 1, 2]
     """
-    key = parts[0].astype(np.int64)
+    key, size = parts[0].astype(np.int64), int(parts[0].max(initial=0)) + 1
     for codes in parts[1:]:
-        # Codes are made narrow again, so that no product exceeds 64 bits.
-        _, key = np.unique(key, return_inverse=True)
-        key = key * (int(codes.max(initial=0)) + 1) + codes
+        more = int(codes.max(initial=0)) + 1
+        if size * more >= 1 << 62:  # too many for 64 bits: only those that occur are counted
+            _, key = np.unique(key, return_inverse=True)
+            size = int(key.max(initial=0)) + 1
+        key, size = key * more + codes, size * more
     return np.asarray(np.unique(key, return_inverse=True)[1])
 
 
@@ -91,7 +96,8 @@ def count_verdicts(data: Comparisons, judged: Judged, *, by_item: bool = False) 
         judged.discrimination,
     )
     if effects is not None:
-        cells = replace(cells, effect=effects[0][first], sign=effects[1][first])
+        n_effects = int(effects[0].max(initial=-1)) + 1
+        cells = replace(cells, effect=effects[0][first], sign=effects[1][first], n_effects=n_effects)
     return cells, np.zeros(0, np.int32) if data.item is None else data.item[first]
 
 
@@ -114,6 +120,18 @@ def join_known(data: Comparisons, known: Comparisons) -> Comparisons:
         weight=None if data.weight is None and known.weight is None else np.append(data.weights, known.weights),
         order=None,
     )
+
+
+def sample_items(data: Comparisons) -> Comparisons:
+    """Return the verdicts on some items, evenly chosen, if there are more than enough to tell how they vary."""
+    step = data.n_items // max(MOST_ITEMS, ITEMS_PER_CANDIDATE * data.n_candidates)
+    if data.item is None or step < 2:
+        return data
+    rows = np.flatnonzero(data.item % step == 0)
+    names = ("left", "right", "verdict", "worker", "item", "group", "weight")
+    arrays = {name: getattr(data, name) for name in names if getattr(data, name) is not None}
+    some = {name: array[rows] for name, array in arrays.items()}
+    return replace(data, **some | {"item": some["item"] // step}, order=None)
 
 
 def find_parts(data: Comparisons) -> Integers:

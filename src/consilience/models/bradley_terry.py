@@ -50,8 +50,8 @@ class BradleyTerry(Estimator):
     position_bias : {"learn", "none"}
         Whether each judge may prefer the left or the right place.
     max_iter, tol : int, float
-        Most iterations of the search for a maximum, and the largest entry of the gradient, per verdict, at which it
-        stops.
+        Most iterations of a search for the maximum. It stops when no parameter, taken alone, is further than `tol`
+        standard errors from where it should be.
     n_draws : int
         How many scores are drawn for the intervals of ranks.
     seed : int
@@ -99,7 +99,7 @@ class BradleyTerry(Estimator):
         discrimination: str = "learn",
         position_bias: str = "learn",
         max_iter: int = 1000,
-        tol: float = 1e-7,
+        tol: float = 1e-4,
         n_draws: int = 2000,
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
@@ -146,7 +146,7 @@ class BradleyTerry(Estimator):
         settings = check_settings(self.get_params())
         data = open_comparisons(comparisons)
         check_candidates(data)
-        known = None if gold is None else open_known(gold, data)
+        known = None if gold is None else open_known(gold, data.candidates)
         return self.adopt(rank_comparisons(data, known, settings, self.callback))  # type: ignore[attr-defined]
 
     @property
@@ -185,7 +185,8 @@ class BradleyTerry(Estimator):
         Columns: worker; comparisons; discrimination with its 95 % interval (discrimination_low, discrimination_high),
         where 1 is the mean of all judges; position_bias with its interval, in log odds: positive if the left place is
         preferred; agreement, the share of verdicts other than ties that are in the order of the ranking; ties, their
-        share; first, how often the left one was preferred, without ties; remarks.
+        share; first, how often the left one was preferred, without ties; remarks. If it is known when verdicts were
+        given, agreement_change tells how much more often the second half of them agrees than the first.
         """
         return build_report(round_figures(list_judges(self.found_)), self.found_.backend)
 
@@ -251,10 +252,11 @@ class BradleyTerry(Estimator):
         return build_report({"first": to_column(first), "second": to_column(second), **ends}, found.backend)
 
     def next_comparisons(self, n: int = 50, *, workers: object = None) -> Any:
-        """Return a table of the comparisons to ask for next: those that are expected to tell most about the scores.
+        """Return a table of the comparisons to ask for next: those that are expected to tell most about the order.
 
-        Columns: left, right; worker, if judges are known; gain, the expected information in nats. Each judge gets an
-        equal share. Fit again after each batch.
+        Columns: left, right; worker, if judges are known; gain, the expected information in nats about which is better
+        by how much, times the bits by which it is open which is better. Each judge gets an equal share. Fit again after
+        each batch.
 
         Parameters
         ----------
@@ -335,8 +337,8 @@ def check_candidates(data: Comparisons) -> None:
         )
 
 
-def open_known(gold: object, data: Comparisons) -> Comparisons:
-    """Return known verdicts, on the candidates of the comparisons."""
+def open_known(gold: object, candidates: Values) -> Comparisons:
+    """Return known verdicts, on some of these candidates."""
     if isinstance(gold, Mapping) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in gold):
         gold = {
             "left": [pair[0] for pair in gold],
@@ -344,7 +346,7 @@ def open_known(gold: object, data: Comparisons) -> Comparisons:
             "winner": list(gold.values()),
         }
     known = open_comparisons(gold)
-    place = lookup(data.candidates, to_column(known.candidates))
+    place = lookup(candidates, to_column(known.candidates))
     if (place < 0).any():
         strange = known.candidates[place < 0].tolist()
         raise InputError(
@@ -356,7 +358,7 @@ def open_known(gold: object, data: Comparisons) -> Comparisons:
         codes[known.right],
         known.verdict,
         np.zeros(known.n_comparisons, np.int32),
-        data.candidates,
+        candidates,
         np.array([""], object),
         weight=known.weight,
     )

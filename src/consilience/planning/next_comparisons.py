@@ -1,15 +1,19 @@
-r"""Which pair to ask about next, and whom: the comparison with the most expected information about the scores.
+r"""Which pair to ask about next, and whom: the comparison that is expected to tell most about an order that is open.
 
 A verdict of judge m on candidates a and b tells about :math:`z = d_m (t_a - t_b) + g_m`. With the information
-:math:`\kappa(z)` of a verdict and the posterior variance V of :math:`t_a - t_b`, scores gain
+:math:`\kappa` of a verdict (the mean of both orders of the two), and lead :math:`\Delta` and posterior variance V of
+:math:`t_a - t_b`, the gain is
 
-.. math:: \tfrac12 \log\bigl(1 + d_m^2 \, \kappa(z) \, V\bigr)
+.. math:: \tfrac12 \log(1 + d_m^2 \, \kappa \, V) \; H(\Phi(\Delta / \sqrt V))
 
-nats. It is most for pairs that are close and uncertain, and judges who discriminate. After each choice the covariance
-is what it will be after the answer, :math:`\Sigma - \frac{w}{1 + w V} \Sigma x x^T \Sigma` with
-:math:`w = d_m^2 \kappa` and :math:`x` the contrast of the pair, so that a list does not ask the same thing again and
-again. Each judge gets an equal share of the questions; judges who toss coins get none. Pairs of different parts come
-first: nothing is known of their order.
+The first factor is what the lead is expected to gain, in nats. The second is the entropy, in bits, of which of the two
+is ahead: between pairs whose order is settled there is nothing to be gained for a ranking. Without it, verdicts go to
+the candidates at both ends, whose scores are the least certain.
+
+After each choice the covariance is what it will be after the answer,
+:math:`\Sigma - \frac{w}{1 + w V} \Sigma x x^T \Sigma` with :math:`w = d_m^2 \kappa` and :math:`x` the contrast of the
+pair, so that a list does not ask the same thing again and again. Each judge gets an equal share of the questions;
+judges who toss coins get none. Of parts that were never compared with each other the order is open.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr, ndtr
 
 from ..answers.columns import Column, to_column
 from ..answers.vocabulary import lookup
@@ -28,6 +33,7 @@ from ..results.ranking import Ranking, find_coin_tossers
 
 # The most pairs that are considered: those that are nearest in the ranking.
 MOST_PAIRS = 50_000
+LEAST_VARIANCE = 1e-12
 # A pair of different parts is as uncertain as the usual spread of scores makes it.
 APART = 2.0
 
@@ -113,15 +119,19 @@ def choose(found: Ranking, pairs: Pairs, covariance: Floats, judges: NDArray[np.
     """Return the comparison that tells most."""
     own = np.diag(covariance)
     variance = own[pairs.first] + own[pairs.second] - 2 * covariance[pairs.first, pairs.second]
+    variance = np.maximum(variance, LEAST_VARIANCE)
     ahead = found.score[pairs.first] - found.score[pairs.second]
+    better = ndtr(ahead / np.sqrt(variance))
+    is_open = (entr(better) + entr(1 - better)) / np.log(2)
     best = Choice(0, int(judges[0]), -1.0, 0.0)
     # The judge who tells most of any pair is among those who discriminate most; few of them have to be tried.
     sharp = judges[np.argsort(-np.abs(found.judges.discrimination[judges]), kind="stable")][:8]
     for judge in sharp.tolist():
         d, bias = float(found.judges.discrimination[judge]), float(found.judges.bias[judge])
-        odds = find_odds(d * ahead + bias, found.log_tie)
-        weight = d * d * ((1 - odds.tie) - odds.lead**2) / 4
-        gain = np.log1p(weight * np.maximum(variance, 0.0)) / 2
+        # Which of the two is shown first is settled later, so that sides are even: this is the mean of both orders.
+        both = [find_odds(d * ahead + side * bias, found.log_tie) for side in (1, -1)]
+        weight = d * d * np.mean([(1 - odds.tie) - odds.lead**2 for odds in both], axis=0) / 4
+        gain = np.log1p(weight * variance) / 2 * is_open
         place = int(np.argmax(gain))
         if gain[place] > best.gain:
             best = Choice(place, judge, float(gain[place]), float(weight[place]))

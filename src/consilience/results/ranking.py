@@ -6,7 +6,7 @@ See `consilience.inference.bradley_terry` for the model, and `consilience.infere
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -20,7 +20,7 @@ from ..answers.verdict_tables import LEFT, RIGHT, TIE
 from ..inference.bradley_terry import Cells, Estimates, Fit, find_curvature, find_odds, fit, invert, sum_by
 from ..inference.em import Progress
 from ..inference.score_covariance import Ranks, Scaled, find_ranks, scale_scores, square_items
-from ..inference.verdict_counts import choose_judged, count_verdicts, find_parts, join_codes, join_known
+from ..inference.verdict_counts import choose_judged, count_verdicts, find_parts, join_codes, join_known, sample_items
 from ..kernels import Floats, Integers
 from ..specs import (
     FIGURES,
@@ -65,6 +65,9 @@ class Judges(NamedTuple):
     agreement: Annotated[Floats, ArraySpec("M", FIGURES)]  # NaN if there is nothing but ties
     ties: Annotated[Floats, ArraySpec("M", FIGURES)]
     first: Annotated[Floats, ArraySpec("M", FIGURES)]  # how often the left one was preferred, without ties
+    # How much more often the second half of the verdicts agrees than the first; None without an order of verdicts.
+    change: Annotated[Floats, ArraySpec("M", FIGURES)] | None
+    change_error: Annotated[Floats, ArraySpec("M", FIGURES)] | None
 
 
 class Tallies(NamedTuple):
@@ -227,8 +230,8 @@ def rank_comparisons(
     curvature, part = find_curvature(cells, found.at, found.spreads), find_parts(everything)
     inverse, middle = invert(curvature), None
     if everything.item is not None:
-        by_item, item = count_verdicts(everything, judged, by_item=True)
-        middle = square_items(by_item, item, found.at, curvature, inverse)
+        by_item, item = count_verdicts(sample_items(everything), judged, by_item=True)
+        middle = square_items(by_item, item, found.at, curvature, inverse, everything.n_items)
     scaled = scale_scores(cells, found.at, curvature, part, middle)
     ranks = find_ranks(scaled, part, settings.n_draws, settings.seed)
     judges = describe_judges(data, found.at, scaled, inverse.judges)
@@ -332,7 +335,34 @@ def describe_judges(data: Comparisons, at: Estimates, scaled: Scaled, variances:
         share(agrees, decided),
         share(~decided, np.ones(len(decided), bool)),
         share(data.verdict == LEFT, decided),
+        *find_changes(data, agrees, decided),
     )
+
+
+def find_changes(
+    data: Comparisons, agrees: NDArray[np.bool_], decided: NDArray[np.bool_]
+) -> tuple[Floats, Floats] | tuple[None, None]:
+    """Return how the agreement of each judge changes from the first half of the verdicts to the second, and its error.
+
+    Ties, and verdicts of unknown time, are in neither half.
+    """
+    if data.order is None:
+        return None, None
+    rows = np.flatnonzero(decided & ~np.isnan(data.order))
+    rows = rows[np.lexsort((data.order[rows], data.worker[rows]))]
+    worker, size = data.worker[rows], np.bincount(data.worker[rows], minlength=data.n_workers)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(size) - size, size)
+    late = place * 2 >= size[worker]
+    n = np.array([np.bincount(worker[late == half], minlength=data.n_workers) for half in (False, True)])
+    good = np.array([sum_by(worker[late == half], 1.0 * agrees[rows][late == half], data.n_workers) for half in (0, 1)])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = good / n
+        spread = (
+            ((good + 1) / (n + 2)) * (1 - (good + 1) / (n + 2)) / n
+        )  # one of each kind added: 0 and 1 are uncertain
+    known = (n > 0).all(axis=0)
+    change = np.where(known, shares[1] - shares[0], np.nan)
+    return change, np.where(known, np.sqrt(spread.sum(axis=0)), np.nan)
 
 
 # -------------------------------------------------------------------------------------------------------------- tables
@@ -374,14 +404,15 @@ def list_judges(found: Ranking) -> dict[str, Column]:
     ):
         for end, width in (("", 0.0), ("_low", -WIDTH), ("_high", WIDTH)):
             columns[name + end] = to_column((values + width * error)[order])
-    shares: Mapping[str, Floats] = {"agreement": judges.agreement, "ties": judges.ties, "first": judges.first}
+    shares = {"agreement": judges.agreement, "ties": judges.ties, "first": judges.first}
+    shares |= {} if judges.change is None else {"agreement_change": judges.change}
     columns |= {name: to_column(values[order]) for name, values in shares.items()}
     remarks = remark_on_judges(found)
     return columns | {"remarks": to_column([remarks[place] for place in order.tolist()])}
 
 
 # A judge tosses coins if the interval of the discrimination ends below this, and holds 0.
-MOST_COIN = 0.5
+MOST_COIN = 0.75
 # A side is preferred if the bias is at least so large, beyond doubt. It is always taken from this share on.
 LEAST_BIAS, ALWAYS, LEAST_VERDICTS = 0.4, 0.95, 10
 
@@ -395,6 +426,13 @@ def find_coin_tossers(judges: Judges) -> NDArray[np.bool_]:
 def find_contrarians(judges: Judges) -> NDArray[np.bool_]:
     """Tell who prefers the worse one, beyond doubt."""
     return np.asarray(judges.discrimination + WIDTH * judges.discrimination_error < 0)
+
+
+def find_worse(judges: Judges) -> NDArray[np.bool_]:
+    """Tell whose later verdicts agree less with the ranking than the earlier ones, by three standard errors."""
+    if judges.change is None or judges.change_error is None:
+        return np.zeros(len(judges.bias), bool)
+    return np.asarray(judges.change < -3 * judges.change_error)
 
 
 def remark_on_judges(found: Ranking) -> list[str]:
@@ -411,5 +449,6 @@ def remark_on_judges(found: Ranking) -> list[str]:
         "prefers the first": sure & (judges.bias > 0) & ~(always & (judges.first >= ALWAYS)),
         "prefers the second": sure & (judges.bias < 0) & ~(always & (judges.first <= 1 - ALWAYS)),
         "nothing but ties": many & (judges.ties == 1),
+        "worse towards the end": find_worse(judges),
     }
     return ["; ".join(text for text, told in remarks.items() if told[place]) for place in range(len(found.workers))]

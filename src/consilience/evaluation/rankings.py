@@ -1,0 +1,135 @@
+"""A ranking compared with what is known: the order of the candidates, their scores, or verdicts on pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..answers.columns import Column, to_column, to_values
+from ..answers.frames import open_frame
+from ..answers.previews import frame_html, html_facts, paragraph
+from ..answers.tables import Table
+from ..answers.verdict_tables import LEFT, RIGHT, TIE, read_numbers
+from ..answers.vocabulary import lookup
+from ..errors import InputError, listing, plural
+from ..formats.reading import open_path
+from ..inference.bradley_terry import find_odds
+from ..kernels import Floats
+from ..models.bradley_terry import BradleyTerry, open_known
+from ..results.ranking import Ranking
+
+
+@dataclass(frozen=True)
+class RankingEvaluation:
+    """How good a ranking is.
+
+    Attributes
+    ----------
+    n_candidates : int
+        Candidates in the ranking whose place, or a verdict on which, is known.
+    kendall, spearman : float or None
+        Rank correlations with the known order, from -1 to 1; of parts that were never compared, only pairs of
+        candidates in the same part count for Kendall's tau, and Spearman's is missing.
+    n_verdicts : int
+        Known verdicts.
+    accuracy : float or None
+        The share of the known verdicts other than ties that are in the order of the ranking.
+    log_loss : float or None
+        The mean of -log p of the known verdicts, ties included, for a judge with the mean discrimination.
+    """
+
+    n_candidates: int
+    kendall: float | None = None
+    spearman: float | None = None
+    n_verdicts: int = 0
+    accuracy: float | None = None
+    log_loss: float | None = None
+
+    def __repr__(self) -> str:
+        texts = [f"{name} {value:.3f}" for name, value in self._figures()]
+        return f"RankingEvaluation({plural(self.n_candidates, 'candidate')}: {', '.join(texts)})"
+
+    def _repr_html_(self) -> str:
+        facts = [("Candidates", f"{self.n_candidates:,}"), *((name, f"{value:.3f}") for name, value in self._figures())]
+        return frame_html(paragraph(type(self).__name__), html_facts(facts))
+
+    def _figures(self) -> list[tuple[str, float]]:
+        figures = {
+            "Kendall's tau": self.kendall,
+            "Spearman's rho": self.spearman,
+            "accuracy": self.accuracy,
+            "log loss": self.log_loss,
+        }
+        return [(name, value) for name, value in figures.items() if value is not None]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the same as plain numbers."""
+        return dict(vars(self))
+
+
+def evaluate_ranking(model: BradleyTerry, known: object) -> RankingEvaluation:
+    """Compare a ranking with the known order of candidates, or with known verdicts; see `consilience.evaluate`."""
+    found = model.found_
+    verdicts = isinstance(known, Mapping) and bool(known) and all(type(pair) is tuple for pair in known)
+    if isinstance(known, Mapping) and not verdicts and not any(hasattr(value, "__len__") for value in known.values()):
+        return compare_orders(found, to_column(list(known)), np.array(list(known.values()), np.float64))
+    if isinstance(known, (list, tuple)):
+        return compare_orders(found, to_column(list(known)), -np.arange(len(known), dtype=np.float64))
+    if verdicts:
+        return compare_verdicts(found, known)
+    table = open_frame(open_path(known), "the known ranking")
+    if table.find("left") is not None and table.find("right") is not None:
+        return compare_verdicts(found, table)
+    return compare_orders(found, *read_order(table))
+
+
+def read_order(table: Table) -> tuple[Column, Floats]:
+    """Return candidates, and how good they are, from a table with a score or a rank of each."""
+    candidate = table.need("candidate")
+    score, rank = table.find("score"), table.find("rank")
+    if score is None and rank is None:
+        raise table.no_columns(["score", "rank"])
+    good = read_numbers(table, str(score)) if score is not None else -read_numbers(table, str(rank))
+    return table.values(candidate), good
+
+
+def compare_orders(found: Ranking, candidates: Column, good: Floats) -> RankingEvaluation:
+    """Compare scores with known figures, of which higher ones are better."""
+    from scipy.stats import kendalltau, spearmanr  # which take long to import
+
+    place = lookup(found.candidates, candidates)
+    both = place >= 0
+    if both.sum() < 2 or len(np.unique(place[both])) < both.sum():
+        raise InputError(
+            f"The known order has {plural(int(both.sum()), 'candidate')} of the ranking, and at least two are needed, "
+            f"each of them once. The ranking has {listing(found.candidates.tolist())}, and the known order "
+            f"{listing(to_values(candidates).tolist())}."
+        )
+    score, truth, part = found.score[place[both]], good[both], found.part[place[both]]
+    if len(np.unique(part)) == 1:
+        tau, rho = float(kendalltau(score, truth)[0]), float(spearmanr(score, truth)[0])
+        return RankingEvaluation(int(both.sum()), tau, rho)
+    first, second = np.triu_indices(len(score), 1)
+    same = (part[first] == part[second]) & (truth[first] != truth[second])
+    agree = np.sign(score[first] - score[second]) * np.sign(truth[first] - truth[second])
+    return RankingEvaluation(int(both.sum()), float(agree[same].mean()) if same.any() else None)
+
+
+def compare_verdicts(found: Ranking, known: object) -> RankingEvaluation:
+    """Compare a ranking with known verdicts on its candidates."""
+    data = open_known(known, found.candidates)
+    same = found.part[data.left] == found.part[data.right]
+    ahead, verdict = (found.score[data.left] - found.score[data.right])[same], data.verdict[same]
+    if not len(verdict):
+        raise InputError("All known verdicts are on candidates that were never compared, not even through others.")
+    odds, weight = find_odds(ahead, found.log_tie), data.weights[same]
+    chances = np.column_stack([(1 - odds.tie + odds.lead) / 2, (1 - odds.tie - odds.lead) / 2, odds.tie])
+    chance = np.maximum(chances[np.arange(len(verdict)), verdict], 1e-12)
+    decided = verdict != TIE
+    right = np.where(verdict == LEFT, ahead > 0, (verdict == RIGHT) & (ahead < 0))
+    accuracy = float(np.average(right[decided], weights=weight[decided])) if decided.any() else None
+    n_candidates = len(np.unique(np.append(data.left, data.right)))
+    loss = float(np.average(-np.log(chance), weights=weight))
+    return RankingEvaluation(n_candidates, None, None, len(verdict), accuracy, loss)

@@ -1,0 +1,326 @@
+"""What a ranking tells: tables, findings, what to ask next, evaluation, and files."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, norm
+from sklearn.base import clone
+
+import consilience as cs
+from consilience.checks.ranking import RANKING_CHECKS
+from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
+
+COLUMNS = [
+    *("candidate", "score", "low", "high", "rank", "rank_low", "rank_high"),
+    *("comparisons", "wins", "ties", "elo", "elo_low", "elo_high"),
+]
+
+
+@pytest.fixture(scope="module")
+def arena():
+    return cs.simulate.comparisons(2500, n_candidates=8, coin_tossers=0.3, bias=0.6, seed=11)
+
+
+@pytest.fixture(scope="module")
+def model(arena):
+    return cs.rank(arena.comparisons)
+
+
+def test_the_table_of_candidates(arena, model):
+    table, data = model.ranking_, arena.comparisons
+    assert table.column_names == COLUMNS
+    rows = table.to_pylist()
+    assert [row["rank"] for row in rows] == list(range(1, 9))
+    for row in rows:
+        code = data.candidates.tolist().index(row["candidate"])
+        wins = ((data.left == code) & (data.verdict == 0)) | ((data.right == code) & (data.verdict == 1))
+        seen = (data.left == code) | (data.right == code)
+        assert (row["comparisons"], row["wins"], row["ties"]) == (
+            seen.sum(),
+            wins.sum(),
+            (seen & (data.verdict == 2)).sum(),
+        )
+        assert row["low"] < row["score"] < row["high"]
+        assert row["elo"] == pytest.approx(1000 + 400 / np.log(10) * row["score"])
+    assert sum(row["score"] for row in rows) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_lead_on_the_elo_scale_is_the_usual_one():
+    arena = cs.simulate.comparisons(2000, n_candidates=4, tie=0, bias=0, coin_tossers=0, seed=1)
+    model = cs.rank(arena.comparisons)
+    elo = dict(zip(model.ranking_["candidate"].to_pylist(), model.ranking_["elo"].to_pylist(), strict=True))
+    a, b = list(elo)[:2]
+    assert float(model.win_probability(a, b)) == pytest.approx(1 / (1 + 10 ** (-(elo[a] - elo[b]) / 400)))
+
+
+def test_the_table_of_judges(arena, model):
+    rows = {row["worker"]: row for row in model.judge_report().to_pylist()}
+    data = arena.comparisons
+    for code, name in enumerate(data.workers.tolist()):
+        mine = data.worker == code
+        assert rows[name]["comparisons"] == mine.sum()
+        assert rows[name]["ties"] == pytest.approx(np.mean(data.verdict[mine] == 2), abs=6e-4)
+        told = mine & (data.verdict != 2)
+        assert rows[name]["first"] == pytest.approx(np.mean(data.verdict[told] == 0), abs=6e-4)
+        better = model.scores_[data.left[told]] > model.scores_[data.right[told]]
+        assert rows[name]["agreement"] == pytest.approx(np.mean(better == (data.verdict[told] == 0)), abs=6e-4)
+    tossers = data.workers[arena.discrimination == 0]
+    assert all("tosses coins" in rows[name]["remarks"] for name in tossers)
+    assert all("tosses coins" not in rows[name]["remarks"] for name in set(rows) - set(tossers))
+
+
+def test_win_probabilities(model):
+    names = model.ranking_["candidate"].to_pylist()
+    matrix = model.win_matrix()
+    values = np.column_stack([matrix[name].to_numpy() for name in names])
+    assert matrix["candidate"].to_pylist() == names
+    assert values + values.T == pytest.approx(1)
+    assert values[0, 1] == pytest.approx(float(model.win_probability(names[0], names[1])))
+    win = model.win_probability(names[0], names[-1])
+    assert win.low < win < win.high
+    assert win.told_apart
+    assert repr(win).startswith(f"{float(win):.3f} (")
+    with pytest.raises(ParameterError, match="There is no candidate 'nobody'"):
+        model.win_probability(names[0], "nobody")
+
+
+def test_ties_count_half_in_a_win_probability():
+    """By hand: Davidson's odds at a lead of the two scores."""
+    verdicts = {"left": ["a"] * 60, "right": ["b"] * 60, "winner": ["a"] * 30 + ["b"] * 10 + ["tie"] * 20}
+    model = cs.BradleyTerry(position_bias="none").fit(verdicts)
+    lead, nu = model.scores_[0] - model.scores_[1], np.exp(model.found_.log_tie)
+    odds = np.array([np.exp(lead / 2), np.exp(-lead / 2), nu])
+    assert float(model.win_probability("a", "b")) == pytest.approx((odds[0] + odds[2] / 2) / odds.sum())
+    assert odds[2] / odds.sum() == pytest.approx(1 / 3, abs=0.03)
+
+
+def test_neighbours_that_cannot_be_told_apart():
+    few = cs.rank(cs.simulate.comparisons(100, seed=3).comparisons)
+    close = few.close_pairs().to_pylist()
+    assert close
+    assert all(row["win_low"] <= 0.5 <= row["win_high"] for row in close)
+    many = cs.rank(cs.simulate.comparisons(30000, n_candidates=4, coin_tossers=0, seed=3).comparisons)
+    assert many.close_pairs().num_rows == 0
+
+
+# ------------------------------------------------------------------------------------------------------------- findings
+
+
+def kinds(model):
+    return [finding.kind for finding in model.findings_]
+
+
+def test_findings_of_a_crowd(model):
+    assert "coins" in kinds(model)
+    assert set(kinds(model)) <= set(RANKING_CHECKS)
+    for finding in model.findings_:
+        assert str(finding.problem)
+
+
+def test_a_position_bias_of_the_crowd_is_told():
+    arena = cs.simulate.comparisons(3000, bias=0.0, coin_tossers=0, seed=2)
+    assert "position" not in kinds(cs.rank(arena.comparisons))
+    data = arena.comparisons
+    flip = np.random.default_rng(0).random(data.n_comparisons) < 0.3
+    biased = replace(data, verdict=np.where(flip, 0, data.verdict).astype(np.int8))
+    finding = next(each for each in cs.rank(biased).findings_ if each.kind == "position")
+    assert "first place" in str(finding.problem)
+
+
+def test_the_first_two_are_told_only_if_they_are_close():
+    sure = {"left": ["a"] * 200, "right": ["b"] * 200, "winner": ["a"] * 180 + ["b"] * 20}
+    close = {"left": ["a"] * 20, "right": ["b"] * 20, "winner": ["a"] * 11 + ["b"] * 9}
+    assert "first two" not in kinds(cs.rank(sure))
+    finding = next(each for each in cs.rank(close).findings_ if each.kind == "first two")
+    assert "cannot be told apart" in str(finding.problem)
+
+
+def test_judges_who_get_worse_are_remarked():
+    data = cs.simulate.comparisons(1200, n_candidates=5, n_judges=3, coin_tossers=0, bias=0, seed=5).comparisons
+    rng, half = np.random.default_rng(0), np.arange(1200) >= 600
+    tired = half & (data.worker == 1)
+    verdict = np.where(tired, rng.integers(2, size=1200), data.verdict).astype(np.int8)
+    model = cs.rank(replace(data, verdict=verdict, order=np.arange(1200.0)))
+    rows = {row["worker"]: row for row in model.judge_report().to_pylist()}
+    assert rows["j2"]["remarks"] == "worse towards the end"
+    assert rows["j2"]["agreement_change"] < -0.2
+    assert rows["j1"]["remarks"] == rows["j3"]["remarks"] == ""
+
+
+# ----------------------------------------------------------------------------------------------------- what to ask next
+
+
+def test_next_comparisons_are_those_that_tell_most(model):
+    table = model.next_comparisons(30)
+    assert table.column_names == ["left", "right", "worker", "gain"]
+    tossers = [row["worker"] for row in model.judge_report().to_pylist() if "tosses coins" in row["remarks"]]
+    asked = table["worker"].to_pylist()
+    assert not set(asked) & set(tossers)
+    n_useful = len(model.found_.workers) - len(tossers)
+    assert max(asked.count(name) for name in asked) <= -(-30 // n_useful)
+    assert all(gain > 0 for gain in table["gain"].to_pylist())
+    only = model.next_comparisons(4, workers=["j01"])
+    assert only["worker"].to_pylist() == ["j01"] * 4
+    with pytest.raises(ParameterError, match="workers"):
+        model.next_comparisons(4, workers=["nobody"])
+    with pytest.raises(ParameterError, match="n"):
+        model.next_comparisons(0)
+
+
+def test_the_first_comparison_is_the_best_of_all(model):
+    """By brute force over all pairs and judges: what the lead gains, times the bits of which is ahead."""
+    found, best = model.found_, (-1.0, None)
+    from consilience.results.ranking import find_coin_tossers
+
+    for judge in np.flatnonzero(~find_coin_tossers(found.judges)):
+        d, g = found.judges.discrimination[judge], found.judges.bias[judge]
+        for a in range(8):
+            for b in range(a):
+                information = 0.0
+                for side in (g, -g):  # the mean of both orders
+                    z = d * (found.score[a] - found.score[b]) + side
+                    odds = np.array([np.exp(z / 2), np.exp(-z / 2), np.exp(found.log_tie)])
+                    p = odds / odds.sum()
+                    information += d**2 * ((p[0] + p[1]) - (p[0] - p[1]) ** 2) / 8
+                x = np.eye(8)[a] - np.eye(8)[b]
+                variance = x @ found.covariance @ x
+                better = np.clip(norm.cdf(x @ found.score / np.sqrt(variance)), 1e-15, 1 - 1e-15)
+                bits = -better * np.log2(better) - (1 - better) * np.log2(1 - better)
+                gain = 0.5 * np.log1p(information * variance) * bits
+                best = max(
+                    best, (gain, frozenset((found.candidates[a], found.candidates[b]))), key=lambda each: each[0]
+                )
+    first = model.next_comparisons(1).to_pylist()[0]
+    assert {first["left"], first["right"]} == set(best[1])
+    assert first["gain"] == pytest.approx(best[0])
+
+
+@pytest.mark.robust
+def test_chosen_comparisons_need_fewer_verdicts():
+    """What random pairs reach with 1,000 verdicts is reached with 700 chosen ones, on average."""
+    from consilience.inference.bradley_terry import find_odds
+
+    def ask(arena, rng, left, right, judge):
+        odds = find_odds(
+            arena.discrimination[judge] * (arena.scores[left] - arena.scores[right]) + arena.position_bias[judge],
+            np.log(0.5),
+        )
+        drawn = rng.random(len(left))
+        return np.where(drawn < (1 - odds.tie + odds.lead) / 2, 0, np.where(drawn < 1 - odds.tie, 1, 2)).astype(np.int8)
+
+    random, chosen = [], []
+    for seed in range(100, 110):
+        arena = cs.simulate.comparisons(1000, seed=seed)
+        data, rng = replace(arena.comparisons, item=None), np.random.default_rng(seed)
+        random.append(kendalltau(cs.BradleyTerry(n_draws=1).fit(data).scores_, arena.scores)[0])
+        names = ("left", "right", "worker", "verdict")
+        asked = {name: getattr(data, name)[:200] for name in names}
+        while len(asked["left"]) < 700:
+            table = cs.BradleyTerry(n_draws=1).fit(replace(data, **asked)).next_comparisons(50)
+            index = {str(name): code for code, name in enumerate([*data.candidates, *data.workers])}
+            left, right = (
+                np.array([index[name] for name in table[side].to_pylist()], np.int32) for side in ("left", "right")
+            )
+            judge = np.array([index[name] - data.n_candidates for name in table["worker"].to_pylist()], np.int32)
+            verdict = ask(arena, rng, left, right, judge)
+            more = dict(zip(names, (left, right, judge, verdict), strict=True))
+            asked = {name: np.append(asked[name], more[name]).astype(asked[name].dtype) for name in names}
+        final = cs.BradleyTerry(n_draws=1).fit(replace(data, **asked))
+        chosen.append(kendalltau(final.scores_, arena.scores)[0])
+    assert np.mean(chosen) >= np.mean(random)
+
+
+# ----------------------------------------------------------------------------------------------------------- evaluation
+
+
+def test_a_known_order_judges_a_ranking(arena, model):
+    truth = dict(zip(arena.comparisons.candidates.tolist(), arena.scores.tolist(), strict=True))
+    result = cs.evaluate(model, truth)
+    assert result.kendall == pytest.approx(kendalltau(model.scores_, arena.scores)[0])
+    assert result.n_candidates == 8
+    best_first = sorted(truth, key=truth.get, reverse=True)
+    assert cs.evaluate(model, best_first) == result
+    assert cs.evaluate(model, {"candidate": best_first, "rank": list(range(1, 9))}) == result
+    assert cs.evaluate(model, best_first[::-1]).kendall == pytest.approx(-result.kendall)
+    assert "Kendall" in repr(result)
+    with pytest.raises(InputError, match="at least two"):
+        cs.evaluate(model, ["x", "y"])
+
+
+def test_known_verdicts_judge_a_ranking(model):
+    best, *_, worst = model.ranking_["candidate"].to_pylist()
+    right = cs.evaluate(model, {(best, worst): best})
+    wrong = cs.evaluate(model, {"left": [best], "right": [worst], "winner": ["right"]})
+    assert (right.accuracy, wrong.accuracy) == (1.0, 0.0)
+    assert right.log_loss < wrong.log_loss
+    win, nu = float(model.win_probability(best, worst)), np.exp(model.found_.log_tie)
+    lead = float(model.scores_.max() - model.scores_.min())
+    total = np.exp(lead / 2) + np.exp(-lead / 2) + nu
+    assert right.log_loss == pytest.approx(-np.log(np.exp(lead / 2) / total))
+    assert win == pytest.approx((np.exp(lead / 2) + nu / 2) / total)
+
+
+# ---------------------------------------------------------------------------------------------------- files and manners
+
+
+def test_saved_and_loaded(model, tmp_path):
+    path = model.save(tmp_path / "arena.model")
+    loaded = cs.load(path)
+    assert isinstance(loaded, cs.BradleyTerry)
+    assert loaded.get_params() == model.get_params()
+    assert loaded.ranking_ == model.ranking_
+    assert loaded.judge_report() == model.judge_report()
+    assert loaded.next_comparisons(5) == model.next_comparisons(5)
+    assert kinds(loaded) == kinds(model)
+    assert path.read_bytes() == loaded.save(tmp_path / "again.model").read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["missing", "shape", "extra", "header"])
+def test_damaged_files_are_refused(model, tmp_path, damage):
+    path, other = model.save(tmp_path / "arena.model"), tmp_path / "damaged.model"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if damage == "missing" and name.endswith("/score.npy"):
+                continue
+            if damage == "shape" and name.endswith("/score.npy"):
+                content = source.read("arrays/judges/bias.npy")
+            if damage == "header" and name == "model.json":
+                content = content.replace(b'"log_tie": -', b'"log_tie": "much", "x": -', 1)
+            target.writestr(name, content)
+        if damage == "extra":
+            target.writestr("arrays/more.npy", source.read("arrays/judges/bias.npy"))
+    with pytest.raises(StoreError, match="damaged"):
+        cs.load(other)
+
+
+def test_manners_of_an_estimator(model):
+    fresh = clone(cs.BradleyTerry(seed=3, discrimination="equal"))
+    assert fresh.get_params()["seed"] == 3
+    assert repr(fresh) == "BradleyTerry(discrimination='equal', seed=3)"
+    assert not fresh.is_fitted
+    with pytest.raises(NotFittedError, match=r"Call fit\(comparisons\) first"):
+        fresh.ranking_  # noqa: B018
+    assert fresh.set_params(seed=4).seed == 4
+    assert repr(model) == "BradleyTerry(): 2,500 verdicts of 15 judges on 8 candidates"
+    html = model._repr_html_()
+    assert "2,500 verdicts" in html
+    assert "<table" in html
+    assert "BradleyTerry" in fresh._repr_html_()
+
+
+def test_text_from_data_is_escaped_in_notebooks():
+    evil = "<script>alert(1)</script>"
+    model = cs.rank({"left": [evil] * 3, "right": ["b"] * 3, "winner": ["left"] * 3})
+    assert evil not in model._repr_html_()
+
+
+def test_the_callback_is_told_of_rounds(arena):
+    told = []
+    cs.rank(arena.comparisons, callback=told.append)
+    assert [each.iteration for each in told] == list(range(1, len(told) + 1))
+    assert told[-1].gain < told[0].gain

@@ -1,0 +1,248 @@
+"""Tables of comparisons: words for verdicts, columns by their usual names, scores as comparisons, and bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import consilience as cs
+from consilience.answers.verdict_tables import pair_rows
+from consilience.errors import InputError, ParameterError
+
+LEFT, RIGHT, TIE = 0, 1, 2
+
+
+def read(winner, left=("a", "b", "c"), right=("b", "c", "a"), **more):
+    return cs.Comparisons.from_frame({"left": list(left), "right": list(right), "winner": list(winner), **more})
+
+
+@pytest.mark.parametrize(
+    "winner",
+    [
+        ["a", "c", "tie"],
+        ["left", "right", "tie"],
+        ["Left", " RIGHT ", "Tie"],
+        ["A", "B", "tie"],
+        ["model_a", "model_b", "tie (bothbad)"],
+        ["1", "2", "0"],
+        [1, 2, 0],
+        [1.0, 2.0, 0.0],
+        [">", "<", "="],
+        ["first", "second", "draw"],
+        [1, 0, 0.5],
+        ["1", "0", "0.5"],
+    ],
+)
+def test_words_for_verdicts(winner):
+    left, right = (("x", "y", "z"), ("y", "z", "x")) if winner[0] != "a" else (("a", "b", "c"), ("b", "c", "a"))
+    assert read(winner, left, right).verdict.tolist() == [LEFT, RIGHT, TIE]
+
+
+def test_candidates_may_be_called_like_sides():
+    """Ids come first if all of them fit: of candidates A and B, A is the one on the right here."""
+    assert read(["A", "B"], ["B", "B"], ["A", "A"]).verdict.tolist() == [RIGHT, LEFT]
+    # With a third one, A cannot be an id throughout: it is the left side.
+    assert read(["A", "B"], ["B", "C"], ["C", "A"]).verdict.tolist() == [LEFT, RIGHT]
+
+
+def test_candidates_may_be_numbers():
+    data = read([1, 3], [1, 2], [2, 3])
+    assert data.candidates.tolist() == [1, 2, 3]
+    assert data.verdict.tolist() == [LEFT, RIGHT]
+
+
+@pytest.mark.parametrize(
+    ("table", "roles"),
+    [
+        (
+            {"question_id": [1], "model_a": ["x"], "model_b": ["y"], "winner": ["model_a"], "judge": ["u"]},
+            {"left": "model_a", "right": "model_b", "winner": "winner", "worker": "judge", "item": "question_id"},
+        ),
+        (
+            {"worker": ["w"], "left": ["x"], "right": ["y"], "label": ["x"]},
+            {"left": "left", "right": "right", "winner": "label", "worker": "worker"},
+        ),
+        (
+            {"prompt": ["p"], "response_a": ["x"], "response_b": ["y"], "preference": ["A"], "annotator": ["w"]},
+            {
+                "left": "response_a",
+                "right": "response_b",
+                "winner": "preference",
+                "worker": "annotator",
+                "item": "prompt",
+            },
+        ),
+    ],
+)
+def test_usual_names_are_found(table, roles):
+    data = cs.Comparisons.from_frame(table)
+    assert dict(data.columns) == roles
+    assert data.verdict.tolist() == [LEFT]
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_frames_of_all_libraries(make):
+    table = {"left": ["a", "b"], "right": ["b", "c"], "winner": ["a", "tie"], "worker": ["u", "v"]}
+    model = cs.rank(make(table))
+    expected = {dict: pa.Table, pa.table: pa.Table}.get(make, make)
+    frame = model.ranking_
+    assert isinstance(getattr(frame, "arrow", frame), expected)
+    assert str(next(iter(frame["candidate"]))) == "a"
+
+
+def test_files(tmp_path):
+    arena = cs.simulate.comparisons(300, seed=1)
+    table = arena.to_frame()
+    pa.csv.write_csv(table, tmp_path / "verdicts.csv")
+    (tmp_path / "verdicts.jsonl").write_text("\n".join(map(str, table.to_pylist())).replace("'", '"'))
+    expected = cs.rank(arena.comparisons).ranking_
+    for name in ("verdicts.csv", "verdicts.jsonl"):
+        assert cs.rank(tmp_path / name).ranking_ == expected
+
+
+def test_names_can_be_given():
+    table = {"p": ["a"], "q": ["b"], "who won": ["a"], "by": ["u"], "n": [4]}
+    data = cs.Comparisons.from_frame(table, left="p", right="q", winner="who won", worker="by", weight="n")
+    assert data.workers.tolist() == ["u"]
+    assert data.weights.tolist() == [4]
+
+
+def test_a_family_without_judges_is_one_judge():
+    data = read(["a", "b", "c"], model=["m", "m", "n"])
+    assert data.workers.tolist() == ["m", "n"]
+    by_group = cs.Comparisons.from_frame(
+        {"left": ["a"], "right": ["b"], "winner": ["a"], "family": ["f"]}, group="family"
+    )
+    assert by_group.workers.tolist() == ["f"]
+    assert by_group.group is None
+
+
+# -------------------------------------------------------------------------------------------------------------- scores
+
+
+def test_scores_are_compared_with_each_other():
+    table = {
+        "prompt": [1, 1, 1, 2, 2],
+        "judge": ["u", "u", "u", "u", "v"],
+        "model": ["x", "y", "z", "x", "y"],
+        "score": [3, 5, 5, 1, 2],
+    }
+    data = cs.Comparisons.from_frame(table)
+    pairs = [(data.candidates[a], data.candidates[b]) for a, b in zip(data.left, data.right, strict=True)]
+    assert dict(zip(pairs, data.verdict.tolist(), strict=True)) == {
+        ("x", "y"): RIGHT,
+        ("x", "z"): RIGHT,
+        ("y", "z"): TIE,
+    }
+    assert data.weights == pytest.approx([2 / 3] * 3)
+    assert not data.has_positions
+    ranks = cs.Comparisons.from_frame(table, candidate="model", rank="score")
+    assert ranks.verdict.tolist() == [LEFT, LEFT, TIE]
+
+
+def test_scores_give_a_ranking_without_a_position_bias():
+    rng = np.random.default_rng(0)
+    truth = {"x": 0.0, "y": 1.0, "z": 2.0}
+    rows = [(p, j, m) for p in range(60) for j in "uv" for m in truth]
+    scores = [round(float(truth[m] + rng.normal()), 1) for _, _, m in rows]
+    table = {
+        "item": [r[0] for r in rows],
+        "worker": [r[1] for r in rows],
+        "candidate": [r[2] for r in rows],
+        "score": scores,
+    }
+    model = cs.rank(table)
+    assert model.ranking_["candidate"].to_pylist() == ["z", "y", "x"]
+    assert (model.found_.judges.bias == 0).all()
+    assert model.win_probability("z", "x").told_apart
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_of_rows_are_all_pairs(seed):
+    rng = np.random.default_rng(seed)
+    worker, item = rng.integers(3, size=25).astype(np.int32), rng.integers(4, size=25).astype(np.int32)
+    first, second, weight = pair_rows(worker, item, 3)
+    slow = {(a, b) for a in range(25) for b in range(a + 1, 25) if worker[a] == worker[b] and item[a] == item[b]}
+    assert set(zip(first.tolist(), second.tolist(), strict=True)) == slow
+    sizes = {(w, i): np.sum((worker == w) & (item == i)) for w in range(3) for i in range(4)}
+    assert weight.sum() == pytest.approx(sum(size - 1 for size in sizes.values() if size))
+
+
+# ----------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (
+            {"left": ["a", "b"], "right": ["b", "b"], "winner": ["a", "b"]},
+            "compare a candidate with itself.*'b' at row 1",
+        ),
+        (
+            {"left": ["a", "b"], "right": ["b", "c"], "winner": ["a", "d"]},
+            "1 winner.*neither.*'d' for 'b' and 'c' at row 1",
+        ),
+        (
+            {"left": ["a"] * 20 + ["b"], "right": ["b"] * 20 + ["c"], "winner": ["a"] * 21},
+            "'a' for 'b' and 'c' at row 20",
+        ),
+        ({"left": ["a", "b"], "right": ["b", "c"], "winner": ["a", None]}, "1 missing value"),
+        ({"left": ["a", "b"], "right": ["b", "c"], "winner": [1, 0]}, "won and lost or won and tied"),
+        ({"left": ["a", "b"], "right": ["b", "c"], "winner": [True, False]}, "won and lost or won and tied"),
+        ({"left": [], "right": [], "winner": []}, "no rows"),
+        ({"left": ["a"], "right": ["b"]}, "no column for the winner"),
+        ({"item": [1], "worker": ["a"], "label": ["b"]}, "no columns for left, right"),
+        ({"candidate": ["a"], "score": [1]}, "No judge.*has scored two candidates"),
+        ({"candidate": ["a", "a"], "score": [1, 2]}, "scored before"),
+        ({"candidate": ["a", "b"], "score": ["x", "y"]}, "must hold numbers"),
+    ],
+)
+def test_bad_tables_are_refused(table, words):
+    with pytest.raises(InputError, match=words):
+        cs.rank(table)
+
+
+@pytest.mark.parametrize("weight", [0, -1, float("inf"), "many"])
+def test_bad_weights_are_refused(weight):
+    with pytest.raises(InputError, match=r"weight|numbers"):
+        cs.rank({"left": ["a"], "right": ["b"], "winner": ["a"], "weight": [weight]}, weight="weight")
+
+
+def test_bad_parameters_are_refused():
+    table = {"left": ["a"], "right": ["b"], "winner": ["a"]}
+    with pytest.raises(ParameterError, match="not both"):
+        cs.rank(table, left="left", score="winner")
+    with pytest.raises(ParameterError, match="discrimination"):
+        cs.rank(table, discrimination="maybe")
+    with pytest.raises(ParameterError, match="no parameter 'smoothing'"):
+        cs.rank(table, smoothing=1)
+    with pytest.raises(ParameterError, match="seed"):
+        cs.BradleyTerry(seed=-1).fit(table)
+    with pytest.raises(InputError, match="candidates that were not compared: 'z'"):
+        cs.rank(table, gold={("a", "z"): "a"})
+    with pytest.raises(ParameterError, match="Columns"):
+        cs.rank(cs.Comparisons.from_frame(table), left="left")
+
+
+def test_repeated_and_contradicting_rows_are_told():
+    rows = {
+        "left": ["a"] * 4,
+        "right": ["b"] * 4,
+        "item": [1] * 4,
+        "worker": ["u"] * 4,
+        "winner": ["a", "a", "b", "tie"],
+    }
+    with pytest.warns(cs.errors.DataWarning) as told:
+        model = cs.rank(rows)
+    assert (model.found_.numbers.repeated, model.found_.numbers.contradicted) == (1, 2)
+    assert [str(each.message).partition(" what")[0] for each in told] == ["1 row repeat", "2 rows contradict"]
+
+
+def test_one_judge_is_told():
+    model = cs.rank({"left": ["a", "b"], "right": ["b", "a"], "winner": ["a", "a"], "worker": ["u", "u"]})
+    assert "one judge" in [finding.kind for finding in model.findings_]
+    assert model.judge_report()["discrimination"].to_pylist() == [1.0]
