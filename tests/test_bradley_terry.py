@@ -135,11 +135,6 @@ def slow_gradient(data, at):
     return total
 
 
-def keep(data, rows):
-    names = ("left", "right", "verdict", "worker", "item")
-    return replace(data, **{name: getattr(data, name)[rows] for name in names})
-
-
 def test_the_sum_over_items_is_that_of_their_gradients():
     data = small()
     cells, item = count_verdicts(data, choose_judged(3, 0, True, True), by_item=True)
@@ -150,7 +145,7 @@ def test_the_sum_over_items_is_that_of_their_gradients():
     explained, to_mean = whole[: c + 1, c + 1 :] @ judges, judges[:, :m].mean(axis=1)
     slow = np.zeros((c + 2, c + 2))
     for number in range(data.n_items):
-        by = slow_gradient(keep(data, np.flatnonzero(data.item == number)), at)
+        by = slow_gradient(data.keep(np.flatnonzero(data.item == number)), at)
         both = np.append(by[: c + 1] - explained @ by[c + 1 :], to_mean @ by[c + 1 :])
         slow += np.outer(both, both)
     by_judges = found.spread_judges()
@@ -253,7 +248,7 @@ def test_sides_that_are_swapped_swap_the_bias():
 def test_weights_count_like_rows():
     data = cs.simulate.comparisons(200, n_candidates=5, seed=1).comparisons
     times = np.random.default_rng(0).integers(1, 4, 200)
-    many = replace(keep(data, np.repeat(np.arange(200), times)), item=None)
+    many = replace(data.keep(np.repeat(np.arange(200), times)), item=None)
     weighed = replace(data, weight=times.astype(float), item=None)
     one, other = cs.BradleyTerry().fit(many), cs.BradleyTerry().fit(weighed)
     assert other.scores_ == pytest.approx(one.scores_, abs=1e-6)
@@ -303,7 +298,7 @@ def test_a_family_does_not_count_as_many_judges():
     rows = np.append(np.flatnonzero(single.worker > 0), copied)
     worker = single.worker[rows] + 9
     worker[worker == 9] = np.tile(np.arange(10), len(copied) // 10)
-    many = replace(keep(single, rows), worker=worker, workers=np.arange(12))
+    many = replace(single.keep(rows), worker=worker, workers=np.arange(12))
     family = replace(many, group=np.maximum(worker - 9, 0), groups=np.arange(3))
     once, naive, shared = (find_error(data) for data in (single, many, family))
     assert naive < 0.7 * once
@@ -322,7 +317,7 @@ def find_error(data):
 def test_verdicts_on_one_item_hang_together():
     """Each item was judged four times with the same verdict: intervals are twice as wide as without items."""
     data = cs.simulate.comparisons(1000, n_candidates=5, n_judges=6, coin_tossers=0, bias=0, seed=2).comparisons
-    many = keep(data, np.repeat(np.arange(1000), 4))
+    many = data.keep(np.repeat(np.arange(1000), 4))
     fours = cs.BradleyTerry(discrimination="equal").fit(many).found_.error
     blind = cs.BradleyTerry(discrimination="equal").fit(replace(many, item=None)).found_.error
     once = cs.BradleyTerry(discrimination="equal").fit(data).found_.error

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Floats
-from .columns import Codes, Values
+from .columns import Codes, Indices, Values
 from .frames import open_frame
 from .verdict_tables import read_comparisons
 
@@ -147,6 +147,12 @@ class Comparisons:
     def weights(self) -> Floats:
         """How many verdicts each row stands for."""
         return np.ones(self.n_comparisons) if self.weight is None else self.weight
+
+    def keep(self, rows: Indices) -> Comparisons:
+        """Return some of the verdicts, with all candidates and judges."""
+        names = ("left", "right", "verdict", "worker", "item", "group", "weight", "order")
+        arrays = {name: array for name in names if (array := getattr(self, name)) is not None}
+        return replace(self, **{name: array[rows] for name, array in arrays.items()})
 
     def __repr__(self) -> str:
         judges = f"{self.n_workers:,} judge{'' if self.n_workers == 1 else 's'}"

@@ -100,9 +100,17 @@ class Cells:
 
     def sample(self, step: int) -> Cells:
         """Return every so many-th cell, with the same candidates, judges and effects."""
-        arrays = {name: getattr(self, name) for name in ("judge", "left", "right", "n_left", "n_right", "n_tie")}
-        arrays |= {name: getattr(self, name) for name in ("effect", "sign") if getattr(self, name) is not None}
-        return replace(self, **{name: array[::step] for name, array in arrays.items()}, n_effects=self.n_effects)
+        return replace(
+            self,
+            judge=self.judge[::step],
+            left=self.left[::step],
+            right=self.right[::step],
+            n_left=self.n_left[::step],
+            n_right=self.n_right[::step],
+            n_tie=self.n_tie[::step],
+            effect=None if self.effect is None else self.effect[::step],
+            sign=None if self.sign is None else self.sign[::step],
+        )
 
     @property
     def has_ties(self) -> bool:

@@ -128,10 +128,7 @@ def sample_items(data: Comparisons) -> Comparisons:
     if data.item is None or step < 2:
         return data
     rows = np.flatnonzero(data.item % step == 0)
-    names = ("left", "right", "verdict", "worker", "item", "group", "weight")
-    arrays = {name: getattr(data, name) for name in names if getattr(data, name) is not None}
-    some = {name: array[rows] for name, array in arrays.items()}
-    return replace(data, **some | {"item": some["item"] // step}, order=None)
+    return replace(data.keep(rows), item=data.item[rows] // step)
 
 
 def find_parts(data: Comparisons) -> Integers:
