@@ -172,3 +172,23 @@ def test_agreement_of_ordered_classes_is_ordinal():
     assert comparison.alpha_level == "ordinal"
     assert comparison.alpha == pytest.approx(cs.metrics.krippendorff_alpha(crowd.responses, "ordinal"))
     assert "Krippendorff's ordinal alpha" in str(comparison)
+
+
+def test_headline_of_ordered_classes():
+    crowd = cs.simulate.ratings(150, n_raters=15, seed=2)
+    fused = cs.fuse(crowd.responses)
+    c = fused.comparison_
+    away = np.abs(np.arange(5) - fused.posterior_.argmax(axis=1)[:, None])
+    assert c.within_one == pytest.approx(np.mean(np.sum(fused.posterior_ * (away <= 1), axis=1)))
+    assert c.absolute_error == pytest.approx(np.mean(np.sum(fused.posterior_ * away, axis=1)))
+    assert c.within_one_low <= c.within_one <= c.within_one_high <= 1
+    assert 0 <= c.absolute_error_low <= c.absolute_error <= c.absolute_error_high
+    assert "at most one level off" in c.describe_expected()
+    off = np.abs(fused.posterior_.argmax(axis=1) - crowd.truth)
+    assert c.absolute_error_low <= off.mean() <= c.absolute_error_high
+    assert c.within_one_low <= np.mean(off <= 1) <= c.within_one_high
+
+
+def test_classes_without_an_order_are_not_off_by_levels():
+    crowd = cs.simulate.independent(60, n_workers=6, n_classes=3, answers_per_item=4, accuracy=0.8, seed=1)
+    assert cs.DawidSkene().fit(crowd.responses).fusion_.intervals.levels is None

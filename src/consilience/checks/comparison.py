@@ -117,6 +117,7 @@ def compare_with_vote(
         like_record=is_like_record(recipe, found, sample, graph),
         alpha_level=find_level(sample),
     )
+    comparison = replace(comparison, **list_levels(found))
     comparison = withhold_accuracy(comparison, find_reason(comparison, sample, found.checked))
     # Known labels of a sequence are right or wrong together, so they do not tell how many are.
     return comparison if sample.sequences is not None else comparison.judge_accuracy(), sums
@@ -232,6 +233,15 @@ def is_like_record(recipe: Recipe, found: Fusion, r: Responses, graph: Graph | N
     )
 
 
+def list_levels(found: Fusion) -> dict[str, Any]:
+    """Return what is expected of labels on a scale, each with both ends, by name; nothing for classes without one."""
+    levels = found.intervals.levels
+    if levels is None:
+        return {}
+    names = [f"{name}{end}" for name in ("within_one", "absolute_error") for end in ("", "_low", "_high")]
+    return dict(zip(names, levels.ravel().tolist(), strict=True))
+
+
 def find_level(r: Responses) -> str:
     """Return what kind of distance the agreement of these answers knows."""
     return "ordinal" if r.is_ordered else "nominal"
@@ -275,7 +285,8 @@ def withhold_accuracy(comparison: Comparison, reason: str) -> Comparison:
     """Return the comparison without an expected accuracy, if there is a reason for that."""
     if not reason:
         return comparison
-    expected = ("expected_accuracy", "expected_accuracy_low", "expected_accuracy_high")
+    figures = ("expected_accuracy", "within_one", "absolute_error")
+    expected = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
     names = (*expected, "blind_accuracy", "expected_gain")
     unknown: dict[str, Any] = dict.fromkeys(names, math.nan)
     return replace(comparison, withheld=reason, **unknown)

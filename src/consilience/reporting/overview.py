@@ -142,6 +142,10 @@ def list_figures(subject: Subject) -> list[Figure]:
         if compared is not None:  # also where a sample is shown
             found = compared.expected_accuracy, compared.expected_accuracy_low, compared.expected_accuracy_high
         figures += [] if math.isnan(found[0]) else [expect(*found)]
+        if compared is not None and not math.isnan(compared.within_one):
+            ends = f"95% interval {compared.within_one_low:.1%} to {compared.within_one_high:.1%}"
+            off = f"{compared.absolute_error:.2f} levels off on average"
+            figures.append(Figure("At most one level off", f"{compared.within_one:.1%}", f"{ends}; {off}"))
     return figures
 
 

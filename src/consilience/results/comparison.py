@@ -68,6 +68,10 @@ class Comparison:
     expected_accuracy, expected_accuracy_low, expected_accuracy_high : float
         Share of right labels that the calibrated probabilities let expect, and its 95 % interval, if workers err
         independently; nan if it is `withheld`.
+    within_one, within_one_low, within_one_high : float
+        For ordered classes, the share of labels that are right or one level off, as expected in the same way; else nan.
+    absolute_error, absolute_error_low, absolute_error_high : float
+        And by how many levels labels are off, on average.
     expected_gain : float
         How much larger the expected accuracy is than that of the vote; nan where that is.
     blind_accuracy : float
@@ -130,6 +134,12 @@ class Comparison:
     like_record: bool = False
     withheld: str = ""
     alpha_level: Annotated[str, among(LEVELS)] = "nominal"
+    within_one: Figure = math.nan
+    within_one_low: Figure = math.nan
+    within_one_high: Figure = math.nan
+    absolute_error: Figure = math.nan
+    absolute_error_low: Figure = math.nan
+    absolute_error_high: Figure = math.nan
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless it is about the items that there are."""
@@ -278,12 +288,23 @@ class Comparison:
         if math.isnan(self.expected_accuracy):
             return ""
         low, high = self.expected_accuracy_low, self.expected_accuracy_high
-        if is_unclear(self.expected_accuracy, low, high):
+        if is_unclear(self.expected_accuracy, low, high) and math.isnan(self.within_one):
             return (
                 f"between {low:.1%} and {high:.1%} if workers err independently; there are too few answers to "
                 "calibrate probabilities well"
             )
-        return f"{self.expected_accuracy:.1%} ({low:.1%} to {high:.1%}) if workers err independently"
+        right = f"{self.expected_accuracy:.1%} ({low:.1%} to {high:.1%}) if workers err independently"
+        levels = self.describe_levels()
+        return f"{right}; {levels}" if levels else right
+
+    def describe_levels(self) -> str:
+        """Return in words how far labels are off, for ordered classes."""
+        if math.isnan(self.within_one):
+            return ""
+        ends = f"{self.within_one_low:.1%} to {self.within_one_high:.1%}"
+        off = f"{self.absolute_error:.2f} levels off on average"
+        off_ends = f"{self.absolute_error_low:.2f} to {self.absolute_error_high:.2f}"
+        return f"{self.within_one:.1%} ({ends}) at most one level off, {off} ({off_ends})"
 
     def describe_test(self, figures: bool = True) -> str:
         """Return the verdict in words, with or without its figures."""

@@ -30,6 +30,7 @@ from ..engines.base import Engine
 from ..errors import ParameterError, Python, Sentence
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
+from ..inference.draws import Levels, draw_levels
 from ..inference.em import Fit, Parameters, Problem, expect, expect_from_votes, maximise
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
@@ -346,7 +347,8 @@ def find_on_disk(
     tally = Tally.of(source.answers, judge, engine)
     mean, checked = tally.confidence / source.answers.n_items, fit.are_checked(near, source.answers.n_known)
     whole = Whole(source.answers.n_items, mean, tally.chances)
-    confidence, judged_by = fit.found.confidence, fit.best.parameters.workers.log_weights
+    levels = find_levels(recipe, near, replace(fit.plan.problem, placed=()), fit.best, fit.codes)
+    confidence, judged_by = fit.found.confidence._replace(levels=levels), fit.best.parameters.workers.log_weights
     intervals, _ = find_intervals(near.responses, fit.posterior, fit.codes, fit.estimates, confidence, whole)
     return {
         "n_answers": tally.n_answers,
@@ -407,17 +409,29 @@ class Due(NamedTuple):
     summary: Summary
     prior_is_known: bool
     raised: NDArray[np.bool_]  # of which items the posterior is raised to a power
+    levels: Later[Levels | None]
+
+
+def find_levels(
+    recipe: LatentRecipe, near: InMemory, problem: Problem, best: Fit, codes: NDArray[np.int64]
+) -> Levels | None:
+    """Return what draws let expect of labels; None where there are none, since classes have no order or labels do."""
+    ordered = isinstance(problem.workers, OrdinalWorkers) and isinstance(problem.structure, Independent)
+    return draw_levels(recipe, near, problem, best, codes) if ordered and recipe.max_iter else None
 
 
 def judge_fitted(
     recipe: LatentRecipe, near: InMemory, fit: Concluded, going_on: GoingOn | None, past: Past | None
 ) -> Later[Judgement] | Due:
-    """Return the intervals of a fit in memory; of an update they are due when somebody asks for them."""
+    """Return the intervals of a fit in memory; of an update or of raters they are due when somebody asks for them."""
     plan, best, evidence = fit.plan, fit.best, fit.found.calibrated.evidence
-    if going_on is not None and plan.problem.graph is None:
+    problem = plan.problem
+    levels = Later(find_levels, recipe, near, replace(problem, placed=()), best, fit.codes)
+    takes_long = going_on is not None or (isinstance(problem.workers, OrdinalWorkers) and past is None)
+    if takes_long and problem.graph is None:
         pseudo_counts, is_known = fit.estimates.pseudo_counts, fit.estimates.prior_is_known
-        return Due(pseudo_counts, best.statistics.summary, is_known, recipe.find_raised(near.responses))
-    earlier, confidence = None if past is None else past.sums, fit.found.confidence
+        return Due(pseudo_counts, best.statistics.summary, is_known, recipe.find_raised(near.responses), levels)
+    earlier, confidence = None if past is None else past.sums, fit.found.confidence._replace(levels=levels.value)
     intervals, sums = find_intervals(
         near.responses, fit.posterior, fit.codes, fit.estimates, confidence, earlier=earlier
     )
@@ -431,7 +445,7 @@ def judge_fitted(
 
 
 def judge_later(due: Due, source: InMemory, learned: Learned, labels: Labels, calibrated: Calibrated) -> Judgement:
-    """Work out the intervals of an update: they take as long as the update itself."""
+    """Work out intervals that take as long as the fit itself."""
     r, power = source.responses, calibrated.found.power
     prior, judged = learned.structure.mean, find_judged(r, source.gold, None)
     estimates = Estimates(learned.confusion, learned.counts, prior, due.pseudo_counts, due.prior_is_known, judged)
@@ -439,7 +453,7 @@ def judge_later(due: Due, source: InMemory, learned: Learned, labels: Labels, ca
     def raised(other: float, run: slice) -> Floats:
         return raise_where(due.raised[run], labels.posterior[run], other / power)
 
-    confidence = Confidence(np.array(calibrated.powers), raised, power)
+    confidence = Confidence(np.array(calibrated.powers), raised, power, due.levels.value)
     assert labels.uncalibrated is not None
     assert calibrated.evidence is not None
     intervals, sums = find_intervals(r, labels.uncalibrated, labels.codes, estimates, confidence)

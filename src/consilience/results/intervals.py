@@ -46,6 +46,11 @@ variance :math:`v_i`, and a probability is not linear in them. The second is hal
 predicted hidden answers or known labels; see `consilience.inference.powers`. The ends are Beta quantiles, rounded
 outwards to whole items.
 
+**Ordered classes.** How many labels are right, how many are at most one level off, and by how many levels they are off,
+are judged by draws (see `consilience.inference.draws`): their mean, and for the interval their variance, in place of
+the sum in brackets. Powers below 1 and draws say the same in two ways, how much less sure labels are than the fit has
+it: for each power, what is worse of the two counts.
+
 **Streams.** If answers come in batches (see `consilience.results.new_answers`), intervals are about all batches. Only
 the expected accuracy is about the last batch alone, whose labels it is about.
 
@@ -65,8 +70,9 @@ from numpy.typing import NDArray
 
 from ..answers.responses import Responses
 from ..inference import ITEMS_AT_ONCE
+from ..inference.draws import Levels, describe_labels
 from ..kernels import Floats
-from ..specs import ENDS, ArraySpec
+from ..specs import COUNTS, ENDS, ArraySpec, Fault, Sizes
 from .answer_worth import (
     LEAST_LEFT,
     NORMAL,
@@ -100,6 +106,13 @@ class Intervals(NamedTuple):
     workers: Annotated[Floats, ArraySpec("M 4", ENDS)] | None
     prior: Annotated[Floats, ArraySpec("2 K", ENDS)]
     expected: Annotated[Floats, ArraySpec("2", ENDS)]  # accuracy of the labels
+    # Value and ends of the share of labels at most one level off, and of the levels off; None without draws.
+    levels: Annotated[Floats, ArraySpec("* *", COUNTS)] | None = None
+
+    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
+        """Raise a `Fault` unless there are a value and two ends of both."""
+        if self.levels is not None and self.levels.shape != (2, 3):
+            raise Fault("there are not two figures of levels")
 
 
 class Whole(NamedTuple):
@@ -116,6 +129,7 @@ class Confidence(NamedTuple):
     powers: Floats
     raised: Callable[[float, slice], Floats]  # those of a run of items at a power
     reported: float = 1.0  # the power that is reported
+    levels: Levels | None = None  # what to expect of labels if nothing is taken for known
 
     def find_labels(self, n_items: int, choose: Callable[[Floats], NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the label of each item, which is chosen by the posteriors that are reported."""
@@ -163,10 +177,12 @@ def find_intervals(
         n_summed = float(sums.sizes[0])
         shares = judge_shares(sums.moments, n_summed, found, shared, n_items if earlier is None else n_summed)
         doubt = find_doubt(right, found, answers)
-        labels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt, whole)
+        labels, levels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt, whole), None
+        if confidence.levels is not None:
+            labels, levels = judge_levels(confidence, confidence.levels, label_codes, whole)
     answered = answers.total > 0
     workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
-    return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0)), sums
+    return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0), levels), sums
 
 
 def judge_shares(moments: Floats, n_summed: float, found: Estimates, shared: Shared | None, n_items: float) -> Floats:
@@ -243,6 +259,40 @@ def judge_labels(
         mean = min(max(mean + whole.confidence - sampled, 0.0), 1.0)
     low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread + gap**2, n_items)
     return np.array([low, high])
+
+
+def judge_levels(
+    confidence: Confidence, levels: Levels, label_codes: NDArray[np.int64], whole: Whole | None = None
+) -> tuple[Floats, Floats]:
+    """Return the interval of the accuracy of labels on a scale, (2,), and figures of levels, (2, 3).
+
+    These are the share of labels at most one level off and the levels off, each with both ends of its interval.
+    """
+    n_labels, n_classes = len(label_codes), confidence.raised(1.0, slice(0, 1)).shape[1]
+    n_items = n_labels if whole is None else whole.n_items
+
+    def expect(power: float) -> Floats:
+        sums = np.zeros(3)
+        for first in range(0, n_labels, ITEMS_AT_ONCE):
+            run = slice(first, first + ITEMS_AT_ONCE)
+            codes = label_codes[run]
+            sums += len(codes) * describe_labels(confidence.raised(power, run), codes)[0]
+        return sums / n_labels
+
+    powers, times = np.unique(confidence.powers, return_counts=True)
+    reported, sign = expect(confidence.reported), np.array([1.0, 1.0, -1.0])
+    # Powers below 1 and draws say the same in two ways: how much less sure labels are. What is worse counts.
+    means = sign * np.minimum(sign * np.array([expect(power) for power in powers.tolist()]), sign * levels.mean)
+    mean = np.average(means, axis=0, weights=times)
+    variance = levels.chance / n_items + levels.variance + np.average((means - mean) ** 2, axis=0, weights=times)
+    if whole is not None:
+        # The sample has another mean than all items by chance.
+        mean[0] = min(max(mean[0] + whole.confidence - reported[0], 0.0), 1.0)
+    most = np.array([1.0, 1.0, max(n_classes - 1.0, 1.0)])
+    ends = np.array([accuracy_ends(*each, n_items) for each in zip(mean / most, variance / most**2, strict=True)])
+    ends *= most[:, None]
+    figures = np.column_stack([reported, np.minimum(ends[:, 0], reported), np.maximum(ends[:, 1], reported)])
+    return ends[0], figures[1:]
 
 
 def sum_slopes(q: Floats, codes: NDArray[np.int64], chosen: Floats, surprise: Floats) -> Floats:

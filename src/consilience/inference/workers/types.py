@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from ...answers.arrays import Crowd
+from ...answers.random_choices import RandomByName, pick_places
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from .base import Prior, Types
@@ -126,6 +127,29 @@ class TypedWorkers(ConfusionWorkers):
         logs[:, self.within] = shares.log_weights[:, :1] + found.log_weights
         mean[:, self.within] = shares.mean[:, :1] * found.mean
         return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), found.bound + shares.bound)
+
+    def draw(self, counts: Floats, mass: Floats, prior: Prior, random: RandomByName) -> tuple[Distributions, Prior]:
+        r"""Return matrices that are drawn given all counts, and a prior with shares of types that are drawn too.
+
+        A type is drawn by its responsibility, the matrix from :math:`\operatorname{Dir}(C_k + c_t \pi_{tk})`, and then
+        shares from :math:`\operatorname{Dir}(0.02 + n_t)`, with :math:`n_t` the number of workers of type t.
+        """
+        assert prior.types is not None
+        inner, outer = self._split(counts, mass)
+        types, units = prior.types._replace(likely=None), random.draw_by_worker()
+        parts = [pick_places(each, units[part]) for part, each, _ in respond_by_parts(inner, types)]
+        chosen = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        logs = random.draw_matrices(inner + types.pseudo_counts[chosen])
+        if not self.within.all():
+            pseudo_counts = np.array([WITHIN] + [OUTSIDE] * (outer.shape[1] - 1))
+            shares = random.draw_matrices(outer + pseudo_counts[:, None])
+            every = np.empty((len(inner), *prior.smoothing.shape[1:]))
+            every[:, ~self.within], every[:, self.within] = shares[:, 1:], shares[:, :1] + logs
+            logs = every
+        n_workers = np.bincount(chosen, minlength=len(types.log_shares)).astype(np.float64)
+        drawn = types._replace(log_shares=freeze(random.draw_shares(n_workers + RARE)))
+        matrices = freeze(np.exp(logs))
+        return Distributions(matrices, freeze(logs), matrices, 0.0), prior._replace(types=drawn)
 
     def pseudo_counts_of(self, counts: Floats, mass: Floats, prior: Prior) -> Floats:
         """Return the pseudo-counts that stand for the types of each worker, (M, A, K).
