@@ -357,7 +357,7 @@ def plain_workers(r):
 def evidence_of(r, confusion, gold=None):
     votes = oracles.densify(r)
     with np.errstate(divide="ignore"):
-        logs = np.einsum("iml,mkl->ik", votes, np.log(confusion))
+        logs = oracles.mix_answers(votes, np.log(confusion)).logs.sum(axis=1)
     if gold is not None:
         logs[(gold >= 0)[:, None] & (np.arange(logs.shape[1]) != gold[:, None])] = -np.inf
     return np.exp(logs)

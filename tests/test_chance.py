@@ -149,7 +149,7 @@ def test_an_answer_that_is_spread_counts_as_its_strongest_label():
     logs, q = model.fusion_.learned.log_weights, model.fusion_.labels.fitted
     counts = np.zeros((8, 4, 4))
     for item, worker, label in zip(*(table[name] for name in ("item", "worker", "label")), strict=True):
-        p = q[item] / np.exp(votes[item, worker] @ logs[worker])
+        p = q[item] / (votes[item, worker] @ np.exp(logs[worker]))
         counts[worker, label] += p / p.sum()
     assert model.fusion_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
 

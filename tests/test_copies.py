@@ -160,23 +160,23 @@ def test_silence_of_a_group_counts_once():
     assert np.allclose(once.confusion_[1:7], alone.confusion_[1:7], atol=0.03)
 
 
-def test_weights_of_a_group_sum_to_one():
+def test_shares_of_a_group_sum_to_one():
     votes = np.array([[0, 0, 1, 0], [1, -1, 1, 1], [-1, -1, 0, 1]])
     r = cs.Responses.from_matrix(votes)
     weighted = count_once(r, np.array([1, 1, 0, 1]))
-    assert weighted.weight.tolist() == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 2, 1, 1 / 2, 1, 1])
+    assert weighted.share.tolist() == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 2, 1, 1 / 2, 1, 1])
     assert count_once(r, np.zeros(4, int)) is r
-    assert count_once(weighted, np.array([0, 0, 1, 1])).weight[3] == pytest.approx(1 / 6)
+    assert count_once(weighted, np.array([0, 0, 1, 1])).share[3] == pytest.approx(1 / 6)
 
 
-def test_weights_of_spread_answers_sum_to_one():
+def test_shares_of_spread_answers_sum_to_one():
     soft = np.random.default_rng(0).dirichlet([1, 1, 1], size=(40, 5))
     soft[np.random.default_rng(1).random((40, 5)) < 0.3] = np.nan
     r = oracles.spread_answers(soft)
     groups = np.array([1, 2, 0, 1, 2])
     weighted = count_once(r, groups)
     answered = ~np.isnan(soft[:, :, 0])
-    for i, m, share in zip(r.item_of_answer(), r.worker, weighted.weight / r.weight, strict=True):
+    for i, m, share in zip(r.item_of_answer(), r.worker, weighted.share, strict=True):
         size = (answered[i] & (groups == groups[m])).sum() if groups[m] else 1
         assert share == pytest.approx(1 / size)
     assert np.array_equal(np.argwhere(answered).T, weighted.votes())
@@ -226,14 +226,14 @@ def test_alpha_without_pairs_of_one_group():
         for a in np.flatnonzero(item == i):
             for b in np.flatnonzero(item == i):
                 if member[a] != member[b]:
-                    weight = once.weight[a] * once.weight[b]
+                    weight = once.weights()[a] * once.weights()[b]
                     total, agree = total + weight, agree + weight * (once.label[a] == once.label[b])
-        n = once.weight[item == i].sum()
+        n = once.weights()[item == i].sum()
         observed, mass = observed + n * (1 - agree / total), mass + n
     for a in chosen:
         for b in chosen:
             if item[a] != item[b] or member[a] != member[b]:
-                weight = once.weight[a] * once.weight[b]
+                weight = once.weights()[a] * once.weights()[b]
                 every, same = every + weight, same + weight * (once.label[a] == once.label[b])
     alpha = 1 - observed / mass / (1 - same / every)
     assert cs.metrics.krippendorff_alpha(once) == pytest.approx(alpha)

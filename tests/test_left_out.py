@@ -46,9 +46,12 @@ def count(r, workers, posterior):
 
 
 def fast(r, workers, prior, posterior, counts):
-    counted = workers.counted(counts, posterior.sum(axis=0), prior)
+    counted, factors = workers.counted(counts, posterior.sum(axis=0), prior), None
     blocks = cut_blocks(r, workers.encode(r), workers.n_rows)
-    return np.concatenate([counted.log_evidence(b, posterior[b.first_item : b.first_item + b.n_items]) for b in blocks])
+    if r.weight is not None:
+        factors = workers.factors(workers.update(counts, posterior.sum(axis=0), prior), True)
+    parts = (posterior[b.first_item : b.first_item + b.n_items] for b in blocks)
+    return np.concatenate([counted.log_evidence(b, part, factors) for b, part in zip(blocks, parts, strict=True)])
 
 
 @pytest.mark.parametrize("kind", ["confusion", "one-coin"])
@@ -69,16 +72,23 @@ def test_each_item_is_judged_by_matrices_without_it(kind):
 
 
 def test_a_spread_answer_is_left_out_label_by_label():
+    """What each label has added to the counts, by its care, is taken away before its worker judges it."""
     r = crowd(weighted=True)
     workers, prior, posterior, counts = set_up("confusion", r)
     found = fast(r, workers, prior, posterior, counts)
+    logs = workers.update(counts, posterior.sum(axis=0), prior).log_weights.transpose(0, 2, 1)
+    care, said = oracles.mix_answers(oracles.densify(r), logs).care, r.label_shares()
     total = counts.reshape(r.n_workers, r.n_labels, N_CLASSES) + prior.smoothing
+    votes = oracles.densify(r)
     for i in range(r.n_items):
         expected = np.zeros(N_CLASSES)
-        for j in range(r.offsets[i], r.offsets[i + 1]):
-            own = r.weight[j] * posterior[i]
-            row = total[r.worker[j]]
-            expected += r.weight[j] * np.log((row[r.label[j]] - own) / (row.sum(axis=0) - own))
+        for m in np.flatnonzero(votes[i].sum(axis=1)):
+            given, likelihood = votes[i, m].sum(), 0.0
+            for label in np.flatnonzero(votes[i, m]):
+                own = care[i, m, label] * posterior[i]
+                judged = (total[m, label] - own) / (total[m].sum(axis=0) - own)
+                likelihood += votes[i, m, label] * (judged + (1 - given) / given * said[label])
+            expected += np.log(likelihood)
         np.testing.assert_allclose(found[i], expected, rtol=1e-10)
 
 

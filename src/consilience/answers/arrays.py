@@ -85,6 +85,10 @@ class Crowd(ABC):
         """Return what an item without votes is taken for: the background, or each class's share of all votes."""
 
     @abstractmethod
+    def label_shares(self) -> Floats:
+        """Return the share of each label in all answers, each counted by its weight, (L,)."""
+
+    @abstractmethod
     def with_classes(self, classes: Values) -> Self:
         """Return the same answers with other classes."""
 
@@ -137,7 +141,13 @@ class Crowd(ABC):
         shares = np.zeros(self.n_classes)
         named = self.class_of_label >= 0
         shares[self.class_of_label[named]] = votes[named]
-        return np.asarray(shares / shares.sum()) if shares.sum() > 0 else np.full(len(shares), 1 / len(shares))
+        return to_shares(shares)
+
+
+def to_shares(amounts: Floats | Indices) -> Floats:
+    """Return amounts divided by their sum; equal shares if there is nothing."""
+    total = amounts.sum()
+    return np.asarray(amounts / total) if total > 0 else np.full(len(amounts), 1 / max(len(amounts), 1))
 
 
 class Provenance(NamedTuple):
@@ -180,8 +190,10 @@ class AnswerArrays(Crowd):
     background: Any = None  # where silence is an answer: the class of items about which all are silent
     normalised: bool = False  # whether labels are in their normal form; then gold and priors are matched by that
     silence_weight: Floats | None = None  # where silence is an answer: how much that of each worker counts; default 1
-    # Where near-copies count once: one worker of the group of each, the same for all of its members.
+    # Where near-copies count once: one worker of the group of each, the same for all of its members, and the power that
+    # the likelihood of each answer is raised to.
     leader: Indices | None = None
+    share: Floats | None = None
     order: Floats | None = None  # when each answer was given, see `items`; NaN where it is not known
     positions: tuple[float, ...] | None = None
     soft: SoftVotes | None = None  # what answers give to each label, beside the most probable one that `label` is
@@ -189,7 +201,7 @@ class AnswerArrays(Crowd):
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
-        for array in (self.offsets, self.worker, self.label, self.weight, self.order):
+        for array in (self.offsets, self.worker, self.label, self.weight, self.share, self.order):
             if array is not None:
                 array.flags.writeable = False
 
@@ -247,9 +259,15 @@ class AnswerArrays(Crowd):
             return shares
         if self.soft is not None:
             return self.share_votes(self.soft.shares())
-        if self.weight is None:
+        if self.amount is None:
             return self.share_votes(count_codes(self.label, self.n_labels))
-        return self.share_votes(np.bincount(self.label, weights=self.weight, minlength=self.n_labels))
+        return self.share_votes(np.bincount(self.label, weights=self.amount, minlength=self.n_labels))
+
+    def label_shares(self) -> Floats:
+        """Return the share of each label in all answers, each counted by its weight, (L,)."""
+        if self.weight is None:
+            return to_shares(count_codes(self.label, self.n_labels))
+        return to_shares(np.bincount(self.label, weights=self.weight, minlength=self.n_labels))
 
     def key_columns(self) -> dict[str, Column]:
         """Return what identifies an item, as named columns: item, or sequence and position."""
@@ -278,7 +296,7 @@ class AnswerArrays(Crowd):
 
     def _pick(self, answers: Truths | Indices) -> dict[str, Any]:
         """Return what is known of each of some answers."""
-        arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "order")}
+        arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "share", "order")}
         picked = {name: None if array is None else array[answers] for name, array in arrays.items()}
         return picked | {"soft": None if self.soft is None else self.soft.pick(answers)}
 
@@ -326,8 +344,21 @@ class AnswerArrays(Crowd):
         return replace(self, classes=self.classes if positions is None else classes, positions=positions)
 
     def unweighted(self) -> Self:
-        """Return the same answers, each with weight 1."""
-        return replace(self, weight=None)
+        """Return the same answers, each of which counts fully."""
+        return replace(self, weight=None, share=None)
+
+    @property
+    def amount(self) -> Floats | None:
+        """How much each answer counts, by its weight and as one of near-copies; None if all count fully."""
+        if self.weight is None or self.share is None:
+            return self.share if self.weight is None else self.weight
+        return self._amount
+
+    @cached_property
+    def _amount(self) -> Floats:
+        assert self.weight is not None
+        assert self.share is not None
+        return freeze(np.asarray(self.share * self.weight))
 
     def class_votes(self, answers: Indices | slice = slice(None)) -> Probabilities:
         """Return what soft votes, all or some, give to each class, (n, K), and not what to other labels."""
@@ -345,8 +376,8 @@ class AnswerArrays(Crowd):
         return self if self.soft is None else replace(self, soft=None)
 
     def weights(self, answers: slice | Indices = slice(None)) -> Floats:
-        """Return the weight of each answer, or of some answers: 1 where none was given."""
-        return np.ones(len(self.worker[answers])) if self.weight is None else self.weight[answers]
+        """Return how much each answer counts, or some answers: 1 where there are no weights."""
+        return np.ones(len(self.worker[answers])) if self.amount is None else self.amount[answers]
 
     def orders(self, answers: slice | Indices = slice(None)) -> Floats:
         """Return when each answer was given, or some answers: NaN where it is not known."""
@@ -374,7 +405,7 @@ class AnswerArrays(Crowd):
 
     def votes(self) -> tuple[Indices, Indices]:
         """Return the item and the worker of each vote; an answer that is spread over several labels is one vote."""
-        return (self.item_of_answer(), self.worker.astype(np.int64)) if self.weight is None else self._votes
+        return (self.item_of_answer(), self.worker.astype(np.int64)) if self.amount is None else self._votes
 
     @cached_property
     def _votes(self) -> tuple[Indices, Indices]:
@@ -390,7 +421,7 @@ class AnswerArrays(Crowd):
 
     @cached_property
     def _votes_per_worker(self) -> Indices:
-        return count_codes(self.worker if self.weight is None else self._votes[1], self.n_workers)
+        return count_codes(self.worker if self.amount is None else self._votes[1], self.n_workers)
 
 
 def keep_weights(weight: Floats | None) -> Floats | None:
@@ -408,7 +439,7 @@ NO_VOTES: Probabilities = freeze(np.empty((0, 0), np.float32))
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive items. Arrays are read-only; an empty `weight` or `gold` means there are none.
+    """Consecutive items. Arrays are read-only; an empty `weight`, `share` or `gold` means there are none.
 
     Attributes
     ----------
@@ -422,7 +453,7 @@ class Block:
         Which of all rows of the worker model these are. Only workers met in the block have rows here, so that what a
         block reads and returns stays small when there are hundreds of thousands of workers.
     weight : float64 array
-        Weight of each answer.
+        Weight of each answer: the probability that it was given with care.
     gold : int32 array
         Known class of each item, or -1.
     sequences : int64 array
@@ -440,6 +471,8 @@ class Block:
         probabilities.
     soft : float32 array (n_answers, K)
         What a worker model makes of the probabilities of soft votes, or empty.
+    share : float64 array
+        Where near-copies count once: the power that the likelihood of each answer is raised to.
     """
 
     first_item: int
@@ -454,11 +487,19 @@ class Block:
     total_size: int
     anchor: Floats
     soft: Probabilities
+    share: Floats
 
     @property
     def n_items(self) -> int:
         """Number of items in the block."""
         return len(self.offsets) - 1
+
+    @property
+    def amount(self) -> Floats:
+        """How much each answer counts, by its weight and its share; empty if all count fully."""
+        if not len(self.weight) or not len(self.share):
+            return self.weight if len(self.weight) else self.share
+        return freeze(self.share * self.weight)
 
     def width(self, n_classes: int) -> Width:
         """Return the `width` argument of kernels that work on this block."""
@@ -519,6 +560,7 @@ def cut_blocks(
                 total_size=total_size,
                 anchor=unknown,
                 soft=freeze(soft[answers]) if len(soft) else NO_VOTES,
+                share=nothing if responses.share is None else freeze(responses.share[answers]),
             )
         )
     return blocks

@@ -281,12 +281,20 @@ def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table:
     repeated = size > 1
     if answers.weight is not None:
         repeated &= (np.bincount(pair, weights=answers.weight) > 1 + WEIGHT_SLACK) | _says_a_label_twice(answers, pair)
-    if not repeated.any():
-        return answers
-    if policy == "error":
+    if policy == "error" and repeated.any():
         raise _duplicate_error(answers, pair, repeated, item, table)
     weight = np.ones(len(pair)) if answers.weight is None else answers.weight
-    return replace(answers, weight=np.where(repeated[pair], weight / size[pair], weight))
+    weight = np.where(repeated[pair], weight / size[pair], weight)
+    return _join_rows(replace(answers, weight=weight), pair)
+
+
+def _join_rows(answers: AnswerArrays, pair: Indices) -> AnswerArrays:
+    """Return the answers, of which all rows about one pair are in a row: together they are one answer."""
+    first = np.full(int(pair.max()) + 1, len(pair))
+    np.minimum.at(first, pair, np.arange(len(pair)))
+    order = np.argsort(first[pair], kind="stable")
+    weight, times = (None if each is None else each[order] for each in (answers.weight, answers.order))
+    return replace(answers, worker=answers.worker[order], label=answers.label[order], weight=weight, order=times)
 
 
 def _find_spans(answers: AnswerArrays, pair: Indices, item: Integers, table: Table) -> str | None:

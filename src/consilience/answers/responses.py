@@ -104,8 +104,10 @@ class Responses(AnswerArrays):
             Columns that name the sequence an item belongs to and its place in it; they replace `item`. Found by these
             names where the table has no item column.
         weight : str, optional
-            Column of weights in (0, 1]. A weight scales an answer's log likelihood and its count; with weights a
-            worker may spread one answer over several labels of an item. Weights below 1e-100 count as 1e-100.
+            Column of weights in (0, 1]: the probability that an answer was given with care. Without care, labels are
+            as frequent as in all answers, whatever the truth. With weights a worker may spread one answer over several
+            labels of an item: it is one of them, each with the probability that its weight is. Weights below 1e-100
+            count as 1e-100.
         classes : sequence, optional
             What can be true, in this order. Default: all labels seen. May leave labels out ("unsure" is an answer and
             no class) and may name classes nobody said.
@@ -120,7 +122,7 @@ class Responses(AnswerArrays):
 
             - "error": raise an error that says where.
             - "first", "last": keep the first or last row of a worker about an item, also of an answer that is spread.
-            - "mean": divide the weights of a worker's rows about an item by their number.
+            - "mean": one answer, which may be any of the rows: the weight of each is divided by their number.
         abstain : {"ignore", "answer"}
             What a worker's silence about an item means: nothing; or something, for every worker and every item, as with
             labelling functions that speak only where they see a sign. Silence is then the last column of

@@ -34,6 +34,7 @@ from ..answers.vocabulary import VERY_MANY
 from ..engines.base import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
+from ..inference.care import Care
 from ..inference.em import expect_from_votes
 from ..inference.hidden_fits import Fold, Judged, find_judging, log_chance, mean_and_error, shrink_rows
 from ..inference.powers import Calibration
@@ -361,12 +362,15 @@ def judge(r: Responses, vote: Vote, hidden: Sequence[Judged]) -> tuple[float, fl
     if sum(len(fold.answer) for fold in hidden) < LEAST_HIDDEN:
         unknown = math.nan if r.silence_counts else math.inf
         return 0.0, unknown, 0.0, unknown
-    by_vote = np.concatenate([fold.score - log_chance(*vote_without(r, vote, fold.answer)) for fold in hidden])
+    by_vote = np.concatenate(
+        [fold.score - log_chance(*vote_without(r, vote, fold.answer), Care.of(r, fold.answer)) for fold in hidden]
+    )
     by_mean = np.concatenate([fold.score - fold.base for fold in hidden])
     answer = np.concatenate([fold.answer for fold in hidden])
     unit = np.unique(find_owners(r, answer), return_inverse=True)[1]
-    sizes, weight = np.bincount(unit), r.weights(answer)
-    totals = [np.bincount(unit, weight * gains).astype(np.float64) for gains in (by_vote, by_mean)]
+    sizes = np.bincount(unit)
+    share = np.ones(len(answer)) if r.share is None else r.share[answer]
+    totals = [np.bincount(unit, share * gains).astype(np.float64) for gains in (by_vote, by_mean)]
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes)
 
 

@@ -61,9 +61,10 @@ from numpy.typing import NDArray
 from ..answers.columns import Column, to_column, to_values
 from ..answers.responses import Responses
 from ..errors import ParameterError, Python, Sentence, join_names, plural, shorten
-from ..inference import sum_by
-from ..inference.sources import number_groups
+from ..inference import Distributions, sum_by
+from ..inference.sources import InMemory, number_groups
 from ..inference.structures.independent import IndependentParameters
+from ..inference.workers.confusion import ConfusionWorkers
 from ..kernels import Floats, freeze, read_only
 from ..results.findings import Finding
 from ..results.fusion import Fusion
@@ -212,6 +213,7 @@ def judge(found: Fusion, changes: Floats | None = None) -> Judged:
     gold = found.given.gold
     matrix = np.ascontiguousarray(found.learned.confusion.transpose(0, 2, 1)[:, : r.n_labels])
     log_matrix = np.log(np.maximum(matrix, TINY))
+    logs, row = weigh_answers(found, r, log_matrix)
     copies = number_groups(found.copies, r.n_workers)
     group = np.where(copies > 0, copies - 1, len(found.copies) + np.arange(r.n_workers))
     out, likely = np.zeros((r.n_responses, 6)), np.zeros(r.n_responses, np.int32)
@@ -219,24 +221,41 @@ def judge(found: Fusion, changes: Floats | None = None) -> Judged:
         r.offsets,
         r.worker,
         r.label,
-        freeze(np.empty(0) if r.weight is None else r.weight),
+        freeze(np.empty(0) if r.amount is None else r.amount),
         read_only(group),
         read_only(matrix),
-        read_only(log_matrix),
+        read_only(logs),
+        read_only(row),
         read_only(np.sum(matrix * found.prior, axis=2)),
-        read_only(sum_evidence(found, r, log_matrix)),
+        read_only(sum_evidence(found, r, logs, row)),
         read_only(np.full(r.n_items, -1, np.int32) if gold is None else gold.codes.astype(np.int32)),
         read_only(r.class_of_label),
         read_only(r.label_of_class),
         freeze(np.empty(0) if changes is None else follow(r, changes)),
-        r.weight is None and not found.copies,
+        r.amount is None and not found.copies,
         out,
         likely,
     )
     return compare(r, out, likely)
 
 
-def sum_evidence(found: Fusion, r: Responses, log_matrix: Floats) -> Floats:
+def weigh_answers(found: Fusion, r: Responses, log_matrix: Floats) -> tuple[Floats, NDArray[np.int32]]:
+    """Return what answers add to the log evidence, by matrices (M, L, K): a table, and the row of each answer."""
+    rows = log_matrix.reshape(-1, log_matrix.shape[2])
+    if r.weight is None:
+        code = r.worker * np.int32(log_matrix.shape[1]) + r.label
+        return rows if r.share is None else r.share[:, None] * rows[code], code if r.share is None else number(r)
+    workers = ConfusionWorkers(r.n_workers, r.class_of_label, log_matrix.shape[2], said=found.learned.said)
+    factors = workers.factors(Distributions.known(np.exp(log_matrix)), True)
+    return np.concatenate([factors.log_answers(block) for block in InMemory(r).lay_out(workers)]), number(r)
+
+
+def number(r: Responses) -> NDArray[np.int32]:
+    """Return the number of each answer."""
+    return np.arange(r.n_responses, dtype=np.int32)
+
+
+def sum_evidence(found: Fusion, r: Responses, logs: Floats, row: NDArray[np.int32]) -> Floats:
     """Return the logarithm of each item's posterior, up to a constant.
 
     That of independent items is worked out from the matrices as they are reported, so that what an answer added to it
@@ -248,9 +267,9 @@ def sum_evidence(found: Fusion, r: Responses, log_matrix: Floats) -> Floats:
     if posterior is not None and (not plain or found.guidance is not None):
         return np.asarray(np.log(np.maximum(posterior, TINY)))
     evidence = np.log(np.maximum(found.prior, TINY)) + np.zeros((r.n_items, 1))
-    item, weight = r.item_of_answer(), r.weights()
+    item = r.item_of_answer()
     for k in range(r.n_classes):
-        evidence[:, k] += np.bincount(item, weight * log_matrix[r.worker, r.label, k], minlength=r.n_items)
+        evidence[:, k] += np.bincount(item, logs[row, k], minlength=r.n_items)
     return evidence
 
 

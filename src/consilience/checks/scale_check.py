@@ -27,6 +27,7 @@ from ..answers.responses import Responses
 from ..answers.vocabulary import keep_values
 from ..engines.base import Engine
 from ..errors import Sentence, quietly
+from ..inference.care import Care
 from ..inference.hidden_fits import log_chance, mean_and_error
 from ..inference.recipes.independent import IndependentRecipe
 from ..inference.sources import HIDDEN, InMemory
@@ -98,7 +99,7 @@ def score(recipe: IndependentRecipe, shown: InMemory, r: Responses, answer: Indi
     problem, fit = recipe.fit_unguided(shown, None, engine)
     posterior = recipe.conclude(problem, fit.parameters)[r.items_of(answer)]
     matrices = problem.workers.plain_mean(fit.parameters.workers, fit.statistics.counts, fit.parameters.prior)
-    return log_chance(posterior, matrices[r.worker[answer], r.label[answer]])
+    return log_chance(posterior, matrices[r.worker[answer], r.label[answer]], Care.of(r, answer))
 
 
 def take_sample(crowd: Responses | StoredResponses, seed: int) -> Responses:

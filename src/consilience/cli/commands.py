@@ -97,7 +97,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
           --label COL  Column of answers, if not label, answer, response or the like.
           --sequence COL  Column of sequences, whose positions are the items.
           --position COL  Column of positions in a sequence.
-          --weight COL  Column of weights in (0, 1].
+          --weight COL  Column of weights in (0, 1]: how probably an answer was given with care.
           --order COL  Column of times or numbers: when answers were given. Tells who gets worse.
           --columns ROLE=COL,...  Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known
               labels.

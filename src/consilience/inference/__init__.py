@@ -153,7 +153,7 @@ class Cells:
         """
         answered, item = np.unique(r.item_of_answer(), return_inverse=True)
         kinds, kind = np.unique(r.worker * np.int64(r.n_labels) + r.label, return_inverse=True)
-        weight = np.ones(r.n_responses) if r.weight is None else r.weight
+        weight = r.weights()
         # Columns within a row must be in order before the product: it adds in this order.
         given = csr_array((weight, (kind, item)), shape=(len(kinds), len(answered)))
         given.sum_duplicates()

@@ -26,6 +26,7 @@ from ..answers.responses import Responses
 from ..errors import ParameterError
 from ..kernels import Floats, Integers
 from . import Cells
+from .care import WITH_CARE, Care
 from .em import (
     Parameters,
     Problem,
@@ -68,22 +69,27 @@ class Fold(NamedTuple):
         The posterior of the item of each, before calibration.
     chances : array (n, K)
         How probable each is for each class, by counts that are shrunk as for `consilience.held_out_score`.
+    care : Care
+        With what care they were given.
     """
 
     answer: NDArray[np.int64]
     posterior: Floats
     chances: Floats
+    care: Care = WITH_CARE
 
     @classmethod
     def of(cls, r: Responses, answer: NDArray[np.int64], posterior: Floats, counts: Floats) -> Fold:
         """Return the fold from the expected counts (M, L, K) of the answers that were shown."""
-        return cls(answer, posterior, shrink_rows(counts, r.worker[answer], r.label[answer]))
+        chances = shrink_rows(counts, r.worker[answer], r.label[answer])
+        return cls(answer, posterior, chances, Care.of(r, answer))
 
     def judge(self, power: float) -> Judged:
         """Return how well the answers are predicted if posteriors are raised to a power."""
         raised = raise_to(self.posterior, power)
         alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
-        return Judged(self.answer, log_chance(raised, self.chances), log_chance(alike, self.chances))
+        scores = (log_chance(each, self.chances, self.care) for each in (raised, alike))
+        return Judged(self.answer, *scores)
 
 
 class Judged(NamedTuple):
@@ -104,9 +110,9 @@ class Judged(NamedTuple):
     base: Floats
 
 
-def log_chance(posterior: Floats, chances: Floats) -> Floats:
+def log_chance(posterior: Floats, chances: Floats, care: Care) -> Floats:
     """Return the log probability of answers from those of the classes of their items, and of the answers by class."""
-    return np.asarray(np.log(np.maximum(np.einsum("ik,ik->i", posterior, chances), 1e-300)))
+    return care.log_chances(np.einsum("ik,ik->i", posterior, chances))
 
 
 class Rest(NamedTuple):
@@ -130,7 +136,7 @@ def find_by_hidden(
     r = fitting.source.responses
     scores, folds = judge_hidden(fitting, totals)
     n_hidden = sum(
-        len(fold.answer) if r.weight is None else len(each) for fold, each in zip(folds, scores, strict=True)
+        len(fold.answer) if r.amount is None else len(each) for fold, each in zip(folds, scores, strict=True)
     )
     together = np.concatenate([np.empty((0, len(POWERS))), *scores])
     evidence = Evidence.of_hidden(together, n_hidden)
@@ -227,7 +233,8 @@ def pose_again(fitting: Fitting, source: InMemory, start: Parameters, graph: Gra
     """Return the problem of some of its answers, or items, with a prior that is not learned again."""
     problem = fitting.problem
     posed = fitting.recipe.pose(source, problem.structure, graph, problem.engine)
-    return replace(posed, prior=start.prior, earlier=problem.earlier)
+    workers = replace(posed.workers, said=problem.workers.said)
+    return replace(posed, prior=start.prior, earlier=problem.earlier, workers=workers)
 
 
 def find_judging(
@@ -271,9 +278,9 @@ def score_hidden(
 ) -> HeldOutScore:
     """Score hidden answers by the posterior and the expected counts (M, L, K) of a fit to the others."""
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
-    logs = log_chance(posterior[item], shrink_rows(counts, worker, label))
-    if r.weight is not None:
-        logs = logs * r.weight[hidden]
+    logs = log_chance(posterior[item], shrink_rows(counts, worker, label), Care.of(r, np.flatnonzero(hidden)))
+    if r.share is not None:
+        logs = logs * r.share[hidden]
     totals = np.bincount(unit, weights=logs).astype(np.float64)
     sizes = np.bincount(unit)
     score, error = mean_and_error(totals, sizes)

@@ -68,6 +68,8 @@ class Learned:
         What the E-step uses.
     crowd : array (1, L, K)
         How the crowd answers on the whole.
+    said : array (L,)
+        The share of each label in all answers.
     further : dict
         Arrays that only this worker model has, which are attributes of a fitted model too.
     structure : StructureParameters
@@ -79,6 +81,7 @@ class Learned:
     counts: Annotated[Floats, ArraySpec("M L K", COUNTS)]
     log_weights: Annotated[Floats, find_weights_spec]
     crowd: Annotated[Floats, ArraySpec("1 A K", LABEL_DISTRIBUTIONS)]
+    said: Annotated[Floats, ArraySpec("L", DISTRIBUTIONS)]
     further: Annotated[dict[str, Floats], find_further_specs]
     structure: StructureParameters
 
@@ -93,6 +96,7 @@ class Learned:
             workers.plain_counts(counts),
             parameters.workers.log_weights,
             workers.crowd(counts, statistics.summary.mass, parameters.prior),
+            workers.label_shares,
             workers.further_arrays(parameters.workers, counts),
             parameters.structure,
         )

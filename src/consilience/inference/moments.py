@@ -231,11 +231,11 @@ def item_weights(responses: Responses, layout: Layout) -> Floats:
 
 def strongest_answers(responses: Responses) -> Responses:
     """Return the answers with each worker's weights on an item replaced by the label with most weight."""
-    if responses.weight is None:
+    if responses.amount is None:
         return responses
     pair = responses.item_of_answer() * responses.n_workers + responses.worker
     # Within a pair the heaviest comes first, and of equals the first label.
-    return responses.keep(find_first(np.lexsort((-responses.weight, pair)), pair)).unweighted()
+    return responses.keep(find_first(np.lexsort((-responses.amount, pair)), pair)).unweighted()
 
 
 def find_first(order: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ with one power t for all items. t = 1 changes nothing; the nearer it is to 0, th
 
     log sum_k q_nk^t / Z_n Gamma_m[k, l]
 
+or, if it has a weight, what `consilience.inference.care` makes of that probability.
 With s_u(t) the score of a unit u (an answer, or all answers of a worker in a sequence), and t* the power of the largest
 sum, the lead of t* over t and its standard error are
 
@@ -34,6 +35,7 @@ from ..errors import plural
 from ..kernels import Floats
 from ..specs import COUNTS, FINITE, ArraySpec, Fault, Positive, Sizes
 from . import ITEMS_AT_ONCE
+from .care import Care
 
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
@@ -195,13 +197,12 @@ def score_powers(
     with np.errstate(divide="ignore"):
         logs = np.log(posterior)
     logs -= logs.max(axis=1, keepdims=True)
-    weight = None if r.weight is None else r.weight[answer]
-    scores = []
+    care, share, scores = Care.of(r, answer), None if r.share is None else r.share[answer], []
     for power in POWERS.tolist():
         raised = np.exp(power * logs)  # what is impossible stays so
         probability = np.einsum("ik,ik->i", raised, chances) / np.einsum("ik->i", raised)
-        score = np.log(np.maximum(probability, 1e-300))
-        scores.append(np.bincount(unit, score if weight is None else weight * score))
+        score = care.log_chances(probability)
+        scores.append(np.bincount(unit, score if share is None else share * score))
     return np.stack(scores, axis=1)
 
 

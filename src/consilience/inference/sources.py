@@ -4,8 +4,8 @@ A source has answers, known labels of their items, and what else is known of the
 arrays, and is one part. `OnDisk` is a store with many parts, of which a sample can be brought into memory. What a fit
 computes is a sum over the blocks of a source, or is found in a sample of it. A source in memory is its own sample.
 
-Workers who copy each other can count once. If g workers of a group answer an item, the weight of each of their answers
-is divided by g: together they have the weight of one.
+Workers who copy each other can count once. If g workers of a group answer an item, the share of each of their answers
+is 1 / g: the power that its likelihood is raised to. Together they count as one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Placement(NamedTuple):
 
     engine: Engine
     placed: Sequence[Placed]
-    weighted: bool  # whether answers have weights
+    weighted: bool  # whether answers have weights or shares
 
 
 class Source(ABC):
@@ -81,7 +81,7 @@ class Source(ABC):
 
     @abstractmethod
     def count_once(self, copies: list[list[int]]) -> Self:
-        """Return the same answers with weights such that each group of workers counts as one."""
+        """Return the same answers with shares such that each group of workers counts as one."""
 
     @abstractmethod
     def sample(self) -> InMemory:
@@ -114,7 +114,7 @@ class InMemory(Source):
 
     def place(self, workers: WorkerModel, engine: Engine) -> Placement:
         """Cut the answers into blocks, and put them where they will be worked on."""
-        return Placement(engine, engine.place(self.lay_out(workers)), self.responses.weight is not None)
+        return Placement(engine, engine.place(self.lay_out(workers)), self.responses.amount is not None)
 
     def lay_out(self, workers: WorkerModel, anchored: bool = True) -> list[Block]:
         """Cut the answers into blocks; where silence is an answer, items are `anchored` to their votes.
@@ -140,7 +140,7 @@ class InMemory(Source):
         return replace(self, responses=self.responses.with_classes(classes), log_prior=log_prior)
 
     def count_once(self, copies: list[list[int]]) -> InMemory:
-        """Return the same answers with weights such that each group of workers counts as one."""
+        """Return the same answers with shares such that each group of workers counts as one."""
         groups = number_groups(copies, self.responses.n_workers)
         return replace(self, responses=count_once(self.responses, groups)) if copies else self
 
@@ -266,14 +266,12 @@ def open_stored(block: StoredBlock, workers: WorkerModel, groups: Integers | Non
 
 
 def prepare_block(block: Block, workers: WorkerModel, groups: Integers | None) -> Block:
-    """Return a block with the rows of another worker model, or with weights such that near-copies count once."""
+    """Return a block with the rows of another worker model, or with shares such that near-copies count once."""
     if groups is None and workers.name == ConfusionWorkers.name:
         return block
     answers = recover_answers(block, workers)
     if groups is not None:
-        share = share_votes(answers, groups)
-        answers = replace(answers, weight=share if answers.weight is None else share * answers.weight)
-        block = replace(block, weight=freeze(answers.weights()))
+        block = replace(block, share=freeze(share_votes(answers, groups)))
     if workers.name == ConfusionWorkers.name:
         return block
     rows, codes = renumber(workers.encode(answers), workers.n_rows)
@@ -323,9 +321,9 @@ def are_groups(value: object) -> bool:
 
 
 def count_once(r: Responses, groups: Integers) -> Responses:
-    """Return the answers with weights such that those of a group about an item have the weight of one answer.
+    """Return the answers with shares such that those of a group about an item count as one answer.
 
-    Where silence is an answer, all workers of a group answer all items, and the weight is the same for all. The
+    Where silence is an answer, all workers of a group answer all items, and the share is the same for all. The
     `leader` of a group is the member with the smallest hash.
     """
     if not groups.any():
@@ -337,7 +335,7 @@ def count_once(r: Responses, groups: Integers) -> Responses:
         r, share = replace(r, silence_weight=1.0 / size[groups]), 1.0 / size[groups[r.worker]]
     else:
         share = share_votes(r, groups)
-    return replace(r, weight=share if r.weight is None else share * r.weight)
+    return replace(r, share=share if r.share is None else share * r.share)
 
 
 def choose_leaders(workers: Values, groups: Integers) -> NDArray[np.int64]:

@@ -83,7 +83,8 @@ def judge_answers(
     weight: Floats,
     group: Integers,
     matrix: Floats,
-    log_matrix: Floats,
+    logs: Floats,
+    row: Codes,
     mix: Floats,
     evidence: Floats,
     known: Codes,
@@ -100,9 +101,9 @@ def judge_answers(
     x^2 / v of their own answers. All are 0 if there are no others. The most likely class goes into `likely`.
 
     Workers of one group do not judge each other; if `alone`, nobody is in a group or has two answers to an item.
-    `matrix` and `log_matrix` are (M, L, K). `evidence` is the log posterior by all answers, up to a constant for each
-    item. `trend` is how much more accurate the worker was at that time than on average. `weight` and `trend` may be
-    empty.
+    `matrix` is (M, L, K). Answer j has added logs[row[j]] to the `evidence`, which is the log posterior by all answers,
+    up to a constant for each item. `trend` is how much more accurate the worker was at that time than on average.
+    `weight` and `trend` may be empty.
     """
     n_classes = evidence.shape[1]
     base, q = np.empty(n_classes), np.empty(n_classes)
@@ -112,7 +113,7 @@ def judge_answers(
         for a in range(begin, end):
             for k in range(n_classes):
                 base[k] = evidence[i, k]
-            take_out(base, begin, end, a, worker, label, weight, group, alone, log_matrix)
+            take_out(base, begin, end, a, worker, group, alone, logs, row)
             for column in range(out.shape[1]):
                 out[a, column] = 0.0
             normalise(base, q, known[i])
@@ -124,7 +125,7 @@ def judge_answers(
                     continue
                 for k in range(n_classes):
                     q[k] = base[k]
-                take_out(q, begin, end, b, worker, label, weight, group, alone, log_matrix)
+                take_out(q, begin, end, b, worker, group, alone, logs, row)
                 normalise(q, q, known[i])
                 judge(q, matrix[worker[a]], mix[worker[a]], class_of_label, label_of_class, label[a], found)
                 for column in range(4):
@@ -149,19 +150,17 @@ def take_out(
     end: int,
     answer: int,
     worker: Codes,
-    label: Codes,
-    weight: Floats,
     group: Integers,
     alone: bool,
-    log_matrix: Floats,
+    logs: Floats,
+    row: Codes,
 ) -> None:
     """Subtract from the evidence about an item what an answer, and others of the same group, have added."""
     first, last = (answer, answer + 1) if alone else (begin, end)
     for j in range(first, last):
         if group[worker[j]] == group[worker[answer]]:
-            share = 1.0 if weight.size == 0 else weight[j]
             for k in range(evidence.size):
-                evidence[k] -= share * log_matrix[worker[j], label[j], k]
+                evidence[k] -= logs[row[j], k]
 
 
 @kernel

@@ -224,10 +224,10 @@ def agreement_matrix(r: Responses) -> tuple[NDArray[np.float64], NDArray[np.int6
     n_common = _products(owner, owner_item, np.ones(len(owner), dtype=np.int64), r.n_workers)
     # Numbering only the (item, label) pairs that occur keeps the sparse matrix small however many labels there are.
     _, item_label = np.unique(item * len(r.labels) + r.label, return_inverse=True)
-    if r.weight is None:
+    if r.amount is None:
         total, weight = n_common, np.ones(len(item))
     else:
-        total, weight = _products(owner, owner_item, owner_mass, r.n_workers), r.weight
+        total, weight = _products(owner, owner_item, owner_mass, r.n_workers), r.amount
     agreeing = _products(r.worker, item_label, weight, r.n_workers)
     return np.divide(agreeing, total, out=np.full(total.shape, np.nan), where=n_common > 0), n_common
 
@@ -375,7 +375,7 @@ def _count_many_pairs(r: Responses) -> _Pairs:
     """Do what `_count_few_pairs` does in compiled code, for workers who count on their own."""
     from ..kernels.agreement import add_chance, count_pairs
 
-    weight = freeze(np.empty(0)) if r.weight is None else r.weight
+    weight = freeze(np.empty(0)) if r.amount is None else r.amount
     paired, sums, label_mass = np.empty(r.n_items, np.int64), np.empty((4, r.n_items)), np.zeros(r.n_labels)
     scratch = np.zeros(r.n_workers), np.zeros(r.n_labels)
     n_paired = count_pairs(r.offsets, r.worker, r.label, weight, *scratch, paired, sums, label_mass)
@@ -387,15 +387,15 @@ def _count_many_pairs(r: Responses) -> _Pairs:
 
 def _count_few_pairs(r: Responses) -> _Pairs:
     item = r.item_of_answer()
-    weight = np.ones(len(item)) if r.weight is None else r.weight
+    weight = np.ones(len(item)) if r.amount is None else r.amount
     if r.leader is None:
         owner_item, _, owner_mass = _sum_by_worker(r, item)
         own_item, own_mass = item, weight
     else:
         owner = r.leader[r.worker]
-        owner_item, _, owner_mass = _sum_by_pair(item, owner, r.n_workers, r.weight)
-        own_item, _, own_mass = _sum_by_pair(item, owner * r.n_labels + r.label, r.n_workers * r.n_labels, r.weight)
-    label_item, label, label_mass = _sum_by_pair(item, r.label, len(r.labels), r.weight)
+        owner_item, _, owner_mass = _sum_by_pair(item, owner, r.n_workers, r.amount)
+        own_item, _, own_mass = _sum_by_pair(item, owner * r.n_labels + r.label, r.n_workers * r.n_labels, r.amount)
+    label_item, label, label_mass = _sum_by_pair(item, r.label, len(r.labels), r.amount)
     paired = np.bincount(owner_item, minlength=r.n_items) >= 2
     by_label = _sum_at(label, label_mass * paired[label_item], len(r.labels))
     mass = _sum_at(item, weight, r.n_items)[paired]
@@ -488,9 +488,9 @@ def _find_places(r: Responses) -> NDArray[np.float64]:
 def _sum_by_worker(
     r: Responses, item: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.float64]]:
-    if r.weight is None:  # only a weighted answer may be spread over several entries
+    if r.amount is None:  # only a weighted answer may be spread over several entries
         return item, r.worker, np.ones(len(item))
-    return _sum_by_pair(item, r.worker, r.n_workers, r.weight)
+    return _sum_by_pair(item, r.worker, r.n_workers, r.amount)
 
 
 def _sum_by_pair(

@@ -268,7 +268,7 @@ def draw_numbers(title: str, alt: str, numbers: NDArray[np.int64], what: str) ->
 def draw_classes(subject: Subject) -> Chart:
     """Return the share of each class among the answers, and among the fused labels."""
     r = subject.responses
-    votes = np.bincount(r.label, weights=r.weight, minlength=r.n_labels)
+    votes = np.bincount(r.label, weights=r.amount, minlength=r.n_labels)
     said = np.zeros(r.n_classes)
     named = r.class_of_label >= 0
     said[r.class_of_label[named]] = votes[named]

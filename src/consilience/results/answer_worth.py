@@ -170,7 +170,7 @@ def chances(r: Responses, posterior: Floats, item: NDArray[np.int64], part: slic
 
 def given_weights(r: Responses, answers: slice = slice(None)) -> Floats:
     """Return the weights of some answers as kernels take them: empty if there are none."""
-    return freeze(np.empty(0)) if r.weight is None else r.weight[answers]
+    return freeze(np.empty(0)) if r.amount is None else r.amount[answers]
 
 
 def sum_votes(r: Responses, posterior: Floats, chances_of_all: Floats) -> Floats:
@@ -180,7 +180,7 @@ def sum_votes(r: Responses, posterior: Floats, chances_of_all: Floats) -> Floats
     worker's accuracy, which is that of `chances_of_all`: of these answers, and of others if there are any. Where each
     answer is a vote and a unit, nothing is to be summed.
     """
-    if r.weight is None and r.sequences is None:
+    if r.amount is None and r.sequences is None:
         return np.zeros(3)
     total, accuracy, spread, _ = measure_answers(chances_of_all)
     item, weight = r.item_of_answer(), r.weights()

@@ -8,7 +8,7 @@ for the answer l of worker m. The worker is left out of the item:
 and :math:`C_m[k, l]` is the sum of p over the worker's answers l, to items that somebody or something else judges (see
 `find_judged`). In chains and fields q is the marginal. The factor of a sequential worker is that of the answer given
 the one before, which is all that this answer says of its own item. Where silence is an answer only spoken answers
-count, and of a soft vote the most probable label. An answer of weight w has the factor to the power of w, and counts w.
+count, and of a soft vote the most probable label. An answer of weight w counts w.
 
 **Two explanations.** By chance, all rows of C come from one distribution over answers. By some skill, each truth has a
 row of its own, near that of the crowd or near one that is mostly right. With the Dirichlet-multinomial evidence
@@ -38,10 +38,11 @@ from ..answers.arrays import Block
 from ..engines import open_engine
 from ..inference import log_of, sum_by
 from ..inference.em import infer_block
+from ..inference.learned import as_used
 from ..inference.sources import InMemory, prepare_block, recover_answers
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..kernels import Floats, Integers, Truths, freeze
+from ..kernels import Floats, Integers, Rows, Truths, freeze
 from ..storage.answers import StoredResponses
 from ..storage.layout import StoredBlock
 from .answer_worth import find_judged
@@ -127,14 +128,22 @@ def count_apart(
     logs = log_of(posterior)
     if len(block.anchor):
         logs = logs - block.anchor  # it holds the worker's own vote
-    # Silence is no row: it would be the last answer of each.
-    logs_of_rows = log_weights[:, : workers.n_labels].reshape(-1, workers.n_classes)[block.rows]
     owner = block.rows // (workers.n_rows // workers.n_workers)
     own, scratch = np.zeros((len(block.rows), workers.n_classes)), np.zeros(workers.n_classes)
-    answers = (block.codes, block.offsets, block.weight, freeze(owner), freeze(judged.copy()))
-    known = freeze(np.ascontiguousarray(logs)), freeze(np.ascontiguousarray(logs_of_rows))
+    answers = (block.codes, block.offsets, block.amount, freeze(owner), freeze(judged.copy()))
+    known = freeze(np.ascontiguousarray(logs)), *find_shares(block, workers, log_weights)
     count_without(*answers, *known, own, sums[workers.n_rows :], scratch)
     sums[block.rows] += own
+
+
+def find_shares(block: Block, workers: WorkerModel, log_weights: Floats) -> tuple[Floats, Rows, Floats]:
+    """Return what answers have added to the log evidence: a table, the row of each, and the power of each."""
+    if len(block.weight):
+        logs = workers.factors(as_used(log_weights), True).log_answers(block)
+        return freeze(logs), freeze(np.arange(len(logs), dtype=np.int32)), freeze(np.empty(0))
+    # Silence is no row: it would be the last answer of each.
+    logs = log_weights[:, : workers.n_labels].reshape(-1, workers.n_classes)[block.rows]
+    return freeze(np.ascontiguousarray(logs)), block.codes, block.share
 
 
 def judge_chance(apart: Later[Apart], workers: WorkerModel) -> Floats:

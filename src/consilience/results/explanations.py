@@ -1,12 +1,13 @@
 r"""Why an item has its label: what every answer weighed, and all else that had a say, as parts of one sum.
 
 Let a be the label of the item, b the most probable other class, and q the probabilities of the fit before calibration.
-Answer i, of worker :math:`m_i` who said :math:`l_i`, has the weight :math:`w_i` (1 unless weights are given, or
-near-copies count once). With the logarithms :math:`\log \tilde\Gamma` and :math:`\log \tilde\pi` of worker matrices and
-class prior that the E-step uses,
+Answer i, of worker :math:`m_i` who said :math:`l_i`, has the factors :math:`f_i[k] = w_i \tilde\Gamma_{m_i}[k, l_i] +
+(1 - w_i) \rho_{l_i}`: those of the worker's matrix, unless there are weights (`consilience.inference.workers.rows`).
+Its share :math:`s_i` is 1 unless near-copies count once. With the matrices :math:`\tilde\Gamma` and the class prior
+:math:`\tilde\pi` that the E-step uses,
 
 .. math:: \log \frac{q_a}{q_b} = \log \frac{\tilde\pi_a}{\tilde\pi_b}
-    + \sum_i w_i \log \frac{\tilde\Gamma_{m_i}[a, l_i]}{\tilde\Gamma_{m_i}[b, l_i]}
+    + \sum_i s_i \log \frac{f_i[a]}{f_i[b]}
     + s_{ab} + u_{ab} + r_{ab}
 
 - s is the silence of all others, and the votes that keep classes to their meaning, where silence is an answer;
@@ -44,11 +45,13 @@ from ..answers.random_choices import hash_ids
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
 from ..errors import InputError, listing, plural, shorten
+from ..inference.learned import as_used
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.recipes.independent import VoteRecipe, find_tied
 from ..inference.sources import InMemory, OnDisk, count_once, number_groups
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
+from ..inference.workers.base import WorkerModel
 from ..kernels import Floats
 from ..storage.answers import pick_sample
 from .fusion import Fusion
@@ -397,12 +400,14 @@ def cut_out(r: Responses, row: int) -> tuple[Responses, int]:
     owner = int(np.searchsorted(s.offsets, row, side="right")) - 1
     first, last = s.offsets[owner : owner + 2].tolist()
     answers = slice(int(r.offsets[first]), int(r.offsets[last]))
+    weight, share = (None if each is None else each[answers].copy() for each in (r.weight, r.share))
     cut = replace(
         r,
         offsets=r.offsets[first : last + 1] - r.offsets[first],
         worker=r.worker[answers].copy(),
         label=r.label[answers].copy(),
-        weight=None if r.weight is None else r.weight[answers].copy(),
+        weight=weight,
+        share=share,
         soft=None if r.soft is None else r.soft.pick(answers),
         order=None,
         keys=Sequences(s.ids[[owner]], np.array([0, last - first]), s.position[first:last]),
@@ -450,12 +455,36 @@ def log_ratio(probabilities: Floats, pair: Sequence[int]) -> float:
 def weigh_answers(case: Case) -> Floats:
     """Return the log evidence of each answer to the item for each class, (n_answers, K)."""
     r, learned = case.near, case.found.learned
-    workers = learned.worker_model(
-        r.n_workers, r.class_of_label, len(case.found.names.classes), case.found.takes_silence, r.silence_weight
-    )
+    workers = describe_workers(case)
     row, label = np.divmod(workers.encode(r)[case.answers], r.n_labels)
     logs = np.maximum(learned.log_weights[row, label], LOG_IMPOSSIBLE)
-    return np.asarray(logs * r.weights(case.answers)[:, None])
+    if r.weight is None:
+        return logs if r.share is None else np.asarray(logs * r.share[case.answers, None])
+    block = InMemory(r).lay_out(workers, anchored=False)[0]
+    mixed = workers.factors(as_used(np.maximum(learned.log_weights, LOG_IMPOSSIBLE)), True).log_answers(block)
+    if case.found.takes_silence:
+        mixed += find_replaced(case)
+    return np.maximum(mixed[case.answers], LOG_IMPOSSIBLE)
+
+
+def describe_workers(case: Case) -> WorkerModel:
+    """Return the worker model of the fit, for the answers near the item."""
+    r, found = case.near, case.found
+    layout = r.n_workers, r.class_of_label, len(found.names.classes), found.takes_silence, r.silence_weight
+    return found.learned.worker_model(*layout, found.learned.said)
+
+
+def find_replaced(case: Case) -> Floats:
+    """Return the log evidence of the silence that each answer near the item is in the place of, (n_answers, K).
+
+    That of an answer which is spread over labels is in the first of its rows.
+    """
+    r = case.near
+    silence = np.maximum(case.found.learned.log_weights[:, -1], LOG_IMPOSSIBLE)
+    pair = r.item_of_answer() * r.n_workers + r.worker
+    first = np.append(True, pair[1:] != pair[:-1])[: len(pair)]
+    power = np.where(first, 1.0 if r.share is None else r.share, 0.0)
+    return np.asarray(power[:, None] * silence[r.worker])
 
 
 def list_evidence(case: Case) -> Iterator[tuple[tuple[str, str], Floats]]:
@@ -485,10 +514,9 @@ def weigh_silence(case: Case) -> Iterator[tuple[tuple[str, str], Floats]]:
     weight = np.ones(r.n_workers) if r.silence_weight is None else r.silence_weight
     spoke = r.worker[case.answers]
     n_silent = r.n_workers - len(np.unique(spoke))
-    others = weight @ silence - r.weights(case.answers) @ silence[spoke]
+    others = weight @ silence - find_replaced(case)[case.answers].sum(axis=0)
     yield ("silence", f"silence of {plural(n_silent, 'worker')}"), others
-    workers = learned.worker_model(r.n_workers, r.class_of_label, silence.shape[1], True, r.silence_weight)
-    block = InMemory(r).lay_out(workers)[0]
+    block = InMemory(r).lay_out(describe_workers(case))[0]
     yield ("votes", "share of the votes"), block.anchor[case.place]
 
 

@@ -48,7 +48,7 @@ from ..inference.sources import InMemory, count_once, number_groups
 from ..inference.structures import Statistics
 from ..inference.workers.base import make_pair
 from ..inference.workers.rows import Factors
-from ..kernels import Floats
+from ..kernels import Floats, freeze
 from .fitting import conclude, find_features
 from .fusion import Fusion, Given, Guidance, Labels, Later, find_known
 from .interval_sums import Past
@@ -84,12 +84,13 @@ class Applied(NamedTuple):
         classes, learned = fusion.names.classes, fusion.learned
         class_of_label = lookup(classes, to_column(r.labels))
         kind = learned.worker_model
-        workers = kind(r.n_workers, class_of_label, len(classes), fusion.takes_silence, r.silence_weight)
+        silence = fusion.takes_silence, r.silence_weight
+        workers = kind(r.n_workers, class_of_label, len(classes), *silence, learned.said[label])
         check_prediction(recipe.model, workers)
         crowd = Distributions.known(learned.crowd)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
-        factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.weight is not None)
+        factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.amount is not None)
         # The fit may have added classes, which these answers do not know of.
         matched = match_gold(open_paths(self.gold), r, classes)
         source = replace(replace(self.source, responses=r).with_classes(classes), gold=matched)
@@ -283,7 +284,8 @@ def fit_next(
     with open_engine(engine) as opened:
         problem = recipe.pose(used, recipe.structure_of_batch(used.responses), None, opened)
         past, earlier = carry_over(before, past, r, problem, keep_share(r, half_life))
-        problem = replace(problem, earlier=earlier)
+        said = add_shares(before, used.responses, float(earlier.counts.sum()))
+        problem = replace(problem, earlier=earlier, workers=replace(problem.workers, said=said))
         kept = scores if recipe.learns_coupling else []
         plan = Plan(problem, find_starts(before, used.responses, problem), kept)
         found = conclude(recipe, used, plan, recipe.run(plan), opened, past=past)
@@ -310,6 +312,14 @@ def carry_over(before: Fusion, past: Past, r: Responses, problem: Problem, kept:
     counts *= np.repeat(kept, len(counts) // r.n_workers)[:, None]
     summary = past.summary + problem.structure.one_of_each(find_new_classes(before, r))
     return past, Statistics(drop_tiny(counts, problem), summary)
+
+
+def add_shares(before: Fusion, r: Responses, n_earlier: float) -> Floats:
+    """Return the share of each label in the answers of this batch and in those before, of which so many count."""
+    earlier = np.zeros(r.n_labels)
+    earlier[lookup(r.labels, to_column(before.names.labels))] = before.learned.said
+    n_new = float(r.n_responses if r.weight is None else r.weight.sum())
+    return freeze((n_earlier * earlier + n_new * r.label_shares()) / max(n_earlier + n_new, 1e-300))
 
 
 def find_new_classes(before: Fusion, r: Responses) -> NDArray[np.bool_]:

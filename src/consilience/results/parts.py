@@ -190,7 +190,7 @@ class Judge(NamedTuple):
         left_out = posterior
         if self.counted is not None:
             alone = replace(block, first_item=0)
-            evidence, _ = LeftOut(self.counted, posterior).weigh(alone)
+            evidence, _ = LeftOut(self.counted, posterior, self.factors).weigh(alone)
             self.structure.for_left_out().infer_block(alone, evidence)
             left_out = keep_unsaid(evidence, posterior, self.unsaid)
         reported = raise_to(left_out, self.power)
@@ -258,7 +258,7 @@ def tally_block(stored: StoredBlock, judge: Judge, groups: Integers | None, unvo
     if len(block.gold):
         agreed &= block.gold < 0
     voted = shares[agreed].argmax(axis=1)
-    weight = block.weight if len(block.weight) else np.ones(len(item))
+    weight = block.amount if len(block.amount) else np.ones(len(item))
     right = np.where(klass >= 0, posterior[item, klass], 0.0)
     return Tally(
         float(reported[rows, labels].sum()),
@@ -338,7 +338,7 @@ def sum_votes(stored: Sequence[StoredBlock], s: StoredResponses) -> Floats:
 def sum_labels(block: Block, n_labels: int) -> Floats:
     """Return the weights of all answers with each label in a block."""
     label = block.rows[block.codes] % n_labels
-    return np.bincount(label, block.weight if len(block.weight) else None, n_labels).astype(np.float64)
+    return np.bincount(label, block.amount if len(block.amount) else None, n_labels).astype(np.float64)
 
 
 def tally_votes(stored: Sequence[StoredBlock], s: StoredResponses, unvoted: Floats, label_by: str) -> VoteTally:

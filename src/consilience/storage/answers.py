@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.arrays import Crowd, Provenance, keep_weights
+from ..answers.arrays import Crowd, Provenance, keep_weights, to_shares
 from ..answers.blocked import NOBODY
 from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.gold import Gold, match_gold, open_gold
@@ -123,6 +123,10 @@ class StoredResponses(Crowd):
     def vote_shares(self) -> Floats:
         """Return each class's share of all votes."""
         return self.share_votes(self.votes)
+
+    def label_shares(self) -> Floats:
+        """Return the share of each label in all answers, each counted by its weight, (L,)."""
+        return to_shares(self.votes)
 
     @property
     def sequences(self) -> range | None:

@@ -240,6 +240,7 @@ class StoredBlock:
             total_size=self.total_size,
             soft=NO_VOTES,
             anchor=unknown,
+            share=freeze(np.empty(0)),
         )
 
     def _gold(self, n_items: int) -> NDArray[np.int32]:

@@ -64,8 +64,8 @@ class Types(NamedTuple):
     ----------
     pseudo_counts : array (T, L', K)
         Those of a worker of each type, for the labels that name a class.
-    log_shares : array (1 or M, T)
-        The logarithm of the share of workers who are of each type; or of the probability that each worker is.
+    log_shares : array (T,)
+        The logarithm of the share of workers who are of each type.
     n_gone : int
         How many further types were left out.
     likely : array (M, T), optional
@@ -79,11 +79,6 @@ class Types(NamedTuple):
     n_gone: int = 0
     likely: NDArray[np.bool_] | None = None
     apart: float = 1.0
-
-    @property
-    def n_types(self) -> int:
-        """Number of types."""
-        return len(self.pseudo_counts)
 
 
 class Prior(NamedTuple):
@@ -129,7 +124,9 @@ class WorkerModel(ABC):
     silent : bool
         Whether silence is itself an answer.
     silence_weight : array (M,), optional
-        How much the silence of each worker counts; their answers must have the same weight.
+        How much the silence of each worker counts; their answers must have the same share.
+    said : array (L,), optional
+        The share of each label in the answers of the crowd, which is how answers are given without care.
     """
 
     n_workers: int
@@ -137,6 +134,7 @@ class WorkerModel(ABC):
     n_classes: int
     silent: bool = False
     silence_weight: Floats | None = None
+    said: Floats | None = None
 
     #: The value of the `workers` parameter that stands for the model.
     name: ClassVar[str]
@@ -156,12 +154,18 @@ class WorkerModel(ABC):
                 Sentence("Or read the answers with {abstain}.", abstain="ignore"),
                 keyword="workers",
             )
-        return cls(responses.n_workers, class_of_label, n_classes, responses.silence_counts, responses.silence_weight)
+        silence = responses.silence_counts, responses.silence_weight
+        return cls(responses.n_workers, class_of_label, n_classes, *silence, responses.label_shares())
 
     @property
     def n_labels(self) -> int:
         """Number of labels that workers use."""
         return len(self.class_of_label)
+
+    @property
+    def label_shares(self) -> Floats:
+        """The share of each label in the answers of the crowd, (L,); equal ones where they are not known."""
+        return np.full(self.n_labels, 1.0 / max(self.n_labels, 1)) if self.said is None else self.said
 
     @property
     @abstractmethod

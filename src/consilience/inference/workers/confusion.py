@@ -90,14 +90,14 @@ class ConfusionWorkers(WorkerModel):
     def factors(self, found: Distributions, weighted: bool) -> Factors:
         """Return what each row contributes to the evidence."""
         if not self.silent:
-            return make_factors(found, weighted)
+            return make_factors(found, weighted, self.label_shares, self.n_rows // self.n_workers)
         from ...kernels.answers import LOG_IMPOSSIBLE
 
         # A silence that never was stays finite: where the worker spoke it is added and taken away again.
         spoken, silence = found.log_weights[:, :-1], np.maximum(found.log_weights[:, -1:], LOG_IMPOSSIBLE)
         logs = freeze(np.ascontiguousarray((spoken - silence).reshape(-1, self.n_classes)))
         weighted_silence = silence if self.silence_weight is None else silence * self.silence_weight[:, None, None]
-        return Factors(logs, freeze(weighted_silence.sum(axis=(0, 1))), in_logs=True)
+        return Factors(logs, freeze(weighted_silence.sum(axis=(0, 1))), True, self.label_shares, self.n_labels)
 
     def given(self, confusion: Floats) -> Distributions:
         """Return known matrices (M, K, L) as (M, L, K)."""
@@ -221,4 +221,4 @@ class SoftVoters(ConfusionWorkers):
 def voters(r: Crowd) -> ConfusionWorkers:
     """Return the workers of models that only need the votes: silence is no vote."""
     kind = SoftVoters if isinstance(r, Responses) and r.soft is not None else ConfusionWorkers
-    return kind(r.n_workers, r.class_of_label, r.n_classes)
+    return kind(r.n_workers, r.class_of_label, r.n_classes, said=r.label_shares())

@@ -3,11 +3,28 @@ r"""What all worker models share: an answer is a row, with one column for each c
 Evidence for class k of an item is the product over its answers of `factors[row, k]`; expected counts add the item's
 posterior to the rows of its answers. A worker model only says which row an answer is, and how rows are estimated.
 
+**Weights.** A weight w is the probability that an answer l was given with care. If it was not, l is one of the answers
+of the crowd, of which a share rho_l says so, whatever the truth. So its factor for class k is
+
+    f_k = w Gamma_m[k, l] + (1 - w) rho_l
+
+and the posterior of class k is counted times w Gamma_m[k, l] / f_k, the probability of care given k. Care is one more
+hidden variable of the answer: in variational Bayes it has its posterior beside that of the label, exp(E[log Gamma])
+is in the place of Gamma, and the bound never falls. A worker may spread one answer over labels j, with weights that sum
+to W <= 1: w_j is the probability that j was the answer, and with care,
+
+    f_k = sum_j w_j Gamma_m[k, j] + (1 - W) sum_j w_j rho_j / W
+
+Where silence is an answer, who did not take care is as good as silent: Gamma_m[k, silence] rho_l is in the place of
+rho_l. An answer of a vanishing weight is then as one that was never given.
+
 **Items left out.** An item's posterior q has helped to make the matrices that judge it; where workers gave few answers
 it confirms itself. What is reported therefore judges each answer by its worker's matrix without this item: with
-expected counts C, pseudo-counts a and an answer l of weight w, the factor of class k is
+expected counts C, pseudo-counts a and an answer l that counts c, in the place of Gamma_m[k, l] there is
 
-    (C_m[l, k] + a[l, k] - w q_k) / (C_m[., k] + a[., k] - w q_k)
+    (C_m[l, k] + a[l, k] - c q_k) / (C_m[., k] + a[., k] - c q_k)
+
+c is 1; less for near-copies that share one answer; and with a weight, that times the probability of care given k.
 """
 
 from __future__ import annotations
@@ -21,12 +38,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.arrays import Block
-from ...kernels import Array, Floats, freeze, read_only
+from ...kernels import Array, Floats, Rows, freeze, read_only
 from .. import Distributions, log_of, weigh_logs
 
 LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
 # Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.
 N_STEPS, STEEP = 65, 3.0
+NOTHING = freeze(np.empty(0))
 # Added to vote shares that serve as priors: a class without a vote is not impossible.
 LEAST_SHARE = 1e-4
 
@@ -34,12 +52,14 @@ LEAST_SHARE = 1e-4
 class Factors(NamedTuple):
     """What each row contributes to the evidence: exp(E[log probability]) of that kind of answer given each class.
 
-    `rows` holds logarithms where answers are weighted or entries are too small to be multiplied.
+    `rows` holds logarithms where answers have weights or shares, or entries are too small to be multiplied.
     """
 
     rows: Floats  # (n_rows, K)
     base: Floats  # (K,): the factor every item has, whatever the answers
     in_logs: bool
+    chance: Floats = NOTHING  # (L,): how often each label is said without care; rows are in the order of labels
+    n_own: int = 1  # so many rows in turn are of one worker
 
     def expect_log(self, counts: Floats, mass: Floats) -> float:
         """Return the expected log probability of answers.
@@ -51,20 +71,63 @@ class Factors(NamedTuple):
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
         """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
-        from ...kernels.answers import add_log_rows, multiply_rows
+        from ...kernels.answers import add_log_rows, add_logs, multiply_rows
 
         n_classes = self.rows.shape[1]
         evidence = np.zeros((block.n_items, n_classes))
         rows = select_rows(self.rows, block.rows)
         answers = (block.codes, block.offsets, block.gold)
-        if self.in_logs:
-            log_scale = add_log_rows(*answers, block.weight, rows, self.base, evidence, block.width(n_classes))
+        if len(block.weight):
+            logs = freeze(self.log_answers(block))
+            log_scale = add_logs(logs, *answers[1:], self.base, evidence, block.width(n_classes))
+        elif self.in_logs:
+            log_scale = add_log_rows(*answers, block.share, rows, self.base, evidence, block.width(n_classes))
         else:
             log_scale = multiply_rows(*answers, rows, self.base, evidence, block.width(n_classes))
         for logs in (block.log_prior, block.anchor):
             if len(logs):
                 log_scale += multiply_logs(evidence, logs, block.gold)
         return evidence, log_scale
+
+    def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
+        """Return how often each row was met with care, by posterior probability of each class."""
+        if not len(block.weight):
+            return count_answers(block, posterior)
+        counts = np.zeros((len(block.rows), posterior.shape[1]))
+        self._count_with_care(block, posterior, block.codes, counts)
+        return RowCounts(block.rows, counts)
+
+    def count_each(self, block: Block, posterior: Floats) -> Floats:
+        """Return what each answer with a weight has contributed to the counts, (n_answers, K)."""
+        own = np.zeros((len(block.codes), posterior.shape[1]))
+        self._count_with_care(block, posterior, np.arange(len(own), dtype=np.int32), own)
+        return own
+
+    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:
+        """Return the log evidence of answers with weights, (n_answers, K); of a spread one, in the first of its rows.
+
+        `logs` (n_answers, K) are logarithms of the factor of each answer, if these are not those of its row.
+        """
+        from ...kernels.answers import log_mixed_answers
+
+        row = block.rows if logs is None else block.rows[block.codes]
+        codes = block.codes if logs is None else np.arange(len(row), dtype=np.int32)
+        logs = self.rows[block.rows] if logs is None else logs
+        out = np.empty((len(block.codes), logs.shape[1]))
+        given = freeze(codes), block.offsets, block.weight, block.share
+        log_mixed_answers(*given, *self._of_rows(row, logs), out, np.empty(logs.shape[1]))
+        return out
+
+    def _count_with_care(self, block: Block, posterior: Floats, place: Rows, out: Floats) -> None:
+        from ...kernels.answers import count_mixed_rows
+
+        given = block.codes, block.offsets, block.weight, block.share, *self._of_rows(block.rows, self.rows[block.rows])
+        count_mixed_rows(*given, read_only(posterior), freeze(place), out, np.empty(posterior.shape[1]))
+
+    def _of_rows(self, row: NDArray[np.int64], logs: Floats) -> tuple[NDArray[np.int64], Floats, Floats, Floats]:
+        """Return worker, chance, factor and its logarithm of each of some rows."""
+        owner, chance = row // self.n_own, self.chance[row % len(self.chance)]
+        return freeze(owner), freeze(chance), freeze(np.exp(logs)), freeze(np.ascontiguousarray(logs))
 
 
 class RowCounts(NamedTuple):
@@ -74,8 +137,8 @@ class RowCounts(NamedTuple):
     counts: Floats
 
 
-def make_factors(found: Distributions, weighted: bool) -> Factors:
-    """Return the factors of distributions of shape (R, L, K), rows in the order of (r, l)."""
+def make_factors(found: Distributions, weighted: bool, chance: Floats, n_own: int) -> Factors:
+    """Return the factors of distributions of shape (R, L, K), rows in the order of (r, l); see `Factors`."""
     from ...kernels.answers import SMALLEST
 
     n_classes = found.weights.shape[2]
@@ -84,8 +147,8 @@ def make_factors(found: Distributions, weighted: bool) -> Factors:
     finite = np.isfinite(logs)
     tiny = bool(np.any(finite & (logs < np.log(SMALLEST))))
     if weighted or tiny:
-        return Factors(logs, freeze(np.zeros(n_classes)), in_logs=True)
-    return Factors(found.weights.reshape(-1, n_classes), freeze(np.ones(n_classes)), in_logs=False)
+        return Factors(logs, freeze(np.zeros(n_classes)), True, chance, n_own)
+    return Factors(found.weights.reshape(-1, n_classes), freeze(np.ones(n_classes)), False, chance, n_own)
 
 
 def multiply_logs(evidence: Floats, logs: Floats, gold: NDArray[np.int32]) -> float:
@@ -123,12 +186,12 @@ def select_rows(values: Array, rows: NDArray[np.int64]) -> Array:
 
 
 def count_answers(block: Block, posterior: Floats) -> RowCounts:
-    """Return how often each row was met, by posterior probability of each class."""
+    """Return how often each row was met, by posterior probability of each class, whatever the care."""
     from ...kernels.answers import count_rows
 
     n_classes = posterior.shape[1]
     counts = np.zeros((len(block.rows), n_classes))
-    count_rows(block.codes, block.offsets, block.weight, posterior, counts, block.width(n_classes))
+    count_rows(block.codes, block.offsets, block.amount, posterior, counts, block.width(n_classes))
     return RowCounts(block.rows, counts)
 
 
@@ -142,9 +205,10 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
 
     if len(votes):
         shares = np.zeros((block.n_items, len(prior)))
-        add_votes(block.codes, block.offsets, block.weight, select_rows(votes, block.rows), shares)
+        add_votes(block.codes, block.offsets, block.amount, select_rows(votes, block.rows), shares)
     else:
-        shares = add_answers(block, block.soft.astype(np.float64))
+        soft = block.soft.astype(np.float64)
+        shares = sum_answers(block, soft * block.amount[:, None] if len(block.amount) else soft)
     total = reduce(add, shares.T)  # faster than `sum` where there are few classes
     shares /= np.where(total > 0, total, 1.0)[:, None]
     shares[total == 0] = prior
@@ -158,8 +222,11 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
 class Counted(Protocol):
     """What a worker model has counted, ready to leave items out."""
 
-    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
-        """Return the log evidence (n_items, K) of a block whose items have these posteriors."""
+    def log_evidence(self, block: Block, posterior: Floats, factors: Factors) -> Floats:
+        """Return the log evidence (n_items, K) of a block whose items have these posteriors.
+
+        `factors` are those by which the answers were counted.
+        """
 
 
 class LeftOut(NamedTuple):
@@ -170,6 +237,7 @@ class LeftOut(NamedTuple):
 
     counted: Counted
     posterior: Floats  # of all items, which went into the counts
+    factors: Factors  # by which answers were counted
     use_gold: bool = True
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
@@ -177,7 +245,8 @@ class LeftOut(NamedTuple):
 
         An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
         """
-        logs = self.counted.log_evidence(block, self.posterior[block.first_item : block.first_item + block.n_items])
+        posterior = self.posterior[block.first_item : block.first_item + block.n_items]
+        logs = self.counted.log_evidence(block, posterior, self.factors)
         if len(block.log_prior):
             logs += block.log_prior
             lost = ~np.isfinite(logs).any(axis=1)  # answers that allow no class which the prior allows are set aside
@@ -199,9 +268,14 @@ class CountedRows(NamedTuple):
     totals: Floats  # (n_rows / size, K): their sums
     size: int
 
-    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
+    def log_evidence(self, block: Block, posterior: Floats, factors: Factors) -> Floats:
         """Return the log evidence of a block."""
-        return divide_left_out(block, posterior, self.rows[block.rows], self.totals[block.rows // self.size])
+        rows, totals = self.rows[block.rows], self.totals[block.rows // self.size]
+        if not len(block.weight):
+            return divide_left_out(block, posterior, rows, totals)
+        own = factors.count_each(block, posterior)
+        logs = log_left(rows[block.codes] - own) - log_left(totals[block.codes] - own)
+        return sum_answers(block, factors.log_answers(block, logs))
 
 
 class CountedSilence(NamedTuple):
@@ -212,11 +286,14 @@ class CountedSilence(NamedTuple):
     totals: Floats  # (M, K), with those of silence
     weight: Floats | None = None  # (M,): how much the silence of each worker counts
 
-    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
+    def log_evidence(self, block: Block, posterior: Floats, factors: Factors) -> Floats:
         """Return the log evidence of a block: silence of all, and answers in its place."""
-        speaker = block.rows // (len(self.rows) // len(self.silence))
+        rows, silence = self.rows[block.rows], self.silence[block.rows // (len(self.rows) // len(self.silence))]
         # An answer and the silence in whose place it is have the same total, which the silence of all has taken.
-        evidence = divide_left_out(block, posterior, self.rows[block.rows], self.silence[speaker])
+        if len(block.weight):
+            evidence = self._replace_silence(block, posterior, factors, silence[block.codes])
+        else:
+            evidence = divide_left_out(block, posterior, rows, silence)
         at = np.linspace(0.0, 1.0, N_STEPS)
         for k in range(posterior.shape[1]):
             # Where little silence was counted, its logarithm is too steep to be interpolated.
@@ -226,6 +303,20 @@ class CountedSilence(NamedTuple):
             for worker in np.flatnonzero(steep):
                 evidence[:, k] += self._log_silence(posterior[:, k], np.array([worker]), k)
         return evidence
+
+    def _replace_silence(self, block: Block, posterior: Floats, factors: Factors, silence: Floats) -> Floats:
+        """Return the log evidence of answers with weights, each in the place of silence that was counted so often.
+
+        What was not said with care was counted as silence, and is taken away from that.
+        """
+        own, every = factors.count_each(block, posterior), own_shares(block, posterior)
+        first = find_first_rows(block, factors.n_own)
+        spoken = np.add.reduceat(own, first, axis=0) if len(first) else own
+        left = silence - every + np.repeat(spoken, np.diff(np.append(first, len(own))), axis=0)
+        logs = factors.log_answers(block, log_left(self.rows[block.rows[block.codes]] - own) - log_left(left))
+        power = block.share[first, None] if len(block.share) else 1.0
+        logs[first] += power * (log_left(left[first]) - log_left(silence[first] - every[first]))
+        return sum_answers(block, logs)
 
     def _log_silence(self, taken: Floats, workers: NDArray[Any], k: int) -> Floats:
         """Return the log evidence for class k of the silence of some workers, for items with these posteriors of k."""
@@ -243,17 +334,21 @@ class CountedCoins(NamedTuple):
     names: Floats  # (L, K): 1 where a label names a class
     can_err: Floats  # (K,): 1 where there are right and wrong answers
 
-    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
+    def log_evidence(self, block: Block, posterior: Floats, factors: Factors) -> Floats:
         """Return the log evidence of a block."""
-        n_labels = len(self.names)
-        row, own = block.rows[block.codes], own_shares(block, posterior)
+        n_labels, weighted = len(self.names), len(block.weight) > 0
+        row = block.rows[block.codes]
+        own = factors.count_each(block, posterior) if weighted else own_shares(block, posterior)
         coins, named = self.coins[row // n_labels], self.names[row % n_labels]
         right = (own * named * self.can_err).sum(axis=1)
         wrong = (own * (1 - named) * self.can_err).sum(axis=1)
         left = np.maximum(coins - np.stack([right, wrong], axis=1), LEAST)
         logs = np.log(left) - np.log(left.sum(axis=1, keepdims=True))
         even = np.log(max(n_labels - 1, 1))
-        return add_answers(block, np.where(named > 0, logs[:, :1], logs[:, 1:] - even) * self.can_err)
+        logs = np.where(named > 0, logs[:, :1], logs[:, 1:] - even) * self.can_err
+        if weighted:
+            return sum_answers(block, factors.log_answers(block, logs))
+        return sum_answers(block, logs * block.share[:, None] if len(block.share) else logs)
 
 
 def divide_left_out(block: Block, posterior: Floats, above: Floats, below: Floats) -> Floats:
@@ -266,20 +361,30 @@ def divide_left_out(block: Block, posterior: Floats, above: Floats, below: Float
     n_classes = posterior.shape[1]
     evidence = np.empty((block.n_items, n_classes))
     counts = freeze(above), freeze(below), read_only(np.ascontiguousarray(posterior))
-    add_left_out(block.codes, block.offsets, block.weight, *counts, evidence, block.width(n_classes))
+    add_left_out(block.codes, block.offsets, block.share, *counts, evidence, block.width(n_classes))
     return evidence
 
 
 def own_shares(block: Block, posterior: Floats) -> Floats:
-    """Return what each answer of a block has contributed to the counts, (n_answers, K)."""
+    """Return what each answer of a block, given with care, has contributed to the counts, (n_answers, K)."""
     own = np.repeat(posterior, np.diff(block.offsets), axis=0)
-    return own * block.weight[:, None] if len(block.weight) else own
+    return own * block.share[:, None] if len(block.share) else own
 
 
-def add_answers(block: Block, logs: Floats) -> Floats:
-    """Return sums over the answers of each item, times their weights, of logs (n_answers, K)."""
-    if len(block.weight):
-        logs = logs * block.weight[:, None]
+def find_first_rows(block: Block, n_own: int) -> NDArray[np.int64]:
+    """Return the first of the rows of each answer of a block: one that is spread over labels has several."""
+    worker = block.rows[block.codes] // n_own
+    item = np.repeat(np.arange(block.n_items), np.diff(block.offsets))
+    return np.flatnonzero(np.append(True, (np.diff(worker) != 0) | (np.diff(item) != 0))[: len(worker)])
+
+
+def log_left(counts: Floats) -> Floats:
+    """Return the logarithms of what is left of counts."""
+    return np.asarray(np.log(np.maximum(counts, LEAST)))
+
+
+def sum_answers(block: Block, logs: Floats) -> Floats:
+    """Return sums over the answers of each item of logs (n_answers, K)."""
     sums = np.zeros((block.n_items, logs.shape[1]))
     answered = np.flatnonzero(np.diff(block.offsets))
     if len(answered):
