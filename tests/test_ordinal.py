@@ -46,10 +46,10 @@ def list_types(levels):
 
 def slow_respond(counts, types):
     """Responsibilities (M, T) and the evidence of all workers."""
-    logs = np.empty((len(counts), len(types.log_shares)))
+    logs = np.empty((len(counts), types.n_types))
     for m, t in np.ndindex(logs.shape):
         a = types.pseudo_counts[t]
-        logs[m, t] = types.log_shares[t]
+        logs[m, t] = np.broadcast_to(types.log_shares, logs.shape)[m, t]
         for k in range(counts.shape[2]):
             logs[m, t] += gammaln(a[:, k].sum()) - gammaln(a[:, k].sum() + counts[m, :, k].sum())
             logs[m, t] += np.sum(gammaln(a[:, k] + counts[m, :, k]) - gammaln(a[:, k]))
@@ -77,11 +77,13 @@ def test_types_are_those_of_the_grid(raters):
     np.testing.assert_allclose(np.exp(prior.types.log_shares), 1 / len(expected))
 
 
-def test_means_are_mixtures_over_types(raters):
+@pytest.mark.parametrize("n_rows", [1, 5])
+def test_means_are_mixtures_over_types(raters, n_rows):
+    """Shares of types are those of all workers, or of each."""
     counts = some_counts()
     types = raters.prior(np.ones((1, 4, 4)), "variational", np.full(4, 0.25)).types
     rng = np.random.default_rng(1)
-    types = types._replace(log_shares=np.log(rng.dirichlet(np.ones(len(types.log_shares)))))
+    types = types._replace(log_shares=np.log(rng.dirichlet(np.ones(types.n_types), n_rows)))
     responsibility, evidence = slow_respond(counts, types)
     logs, mean = np.zeros_like(counts), np.zeros_like(counts)
     for (m, t), share in np.ndenumerate(responsibility):
@@ -102,16 +104,16 @@ def test_shares_of_types_are_learned(raters):
     learned = raters.learn_prior(counts.reshape(-1, 4), counts.sum(axis=(0, 1)), prior)
     kept = n_workers >= 0.02 if learned.types.n_gone else np.ones(len(n_workers), bool)
     shares = (n_workers + RARE) / (n_workers[kept].sum() + RARE * len(n_workers))
-    np.testing.assert_allclose(np.exp(learned.types.log_shares), shares[kept], rtol=1e-9)
+    np.testing.assert_allclose(np.exp(learned.types.log_shares[0]), shares[kept], rtol=1e-9)
     # The objective of the M-step does not fall.
     assert slow_respond(counts, learned.types)[1] + learned.log_density >= evidence + prior.log_density
 
 
 def test_rare_types_keep_a_share():
-    types = Types(np.ones((3, 2, 2)), np.zeros(3), n_gone=2)
+    types = Types(np.ones((3, 2, 2)), np.zeros((1, 3)), n_gone=2)
     found = share_types(cs_prior(), types, np.array([1.0, 0.0, 2.0]))
     shares = (np.array([1.0, 0.0, 2.0]) + RARE) / (3 + 5 * RARE)
-    np.testing.assert_allclose(np.exp(found.types.log_shares), shares)
+    np.testing.assert_allclose(np.exp(found.types.log_shares[0]), shares)
     gone = 2 * np.log(RARE / (3 + 5 * RARE))
     np.testing.assert_allclose(found.log_density, RARE * (np.log(shares).sum() + gone))
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,17 @@ class Problem:
     def factors(self, found: Distributions) -> Factors:
         """Return what each row of the worker model contributes to the evidence."""
         return self.workers.factors(found, self.weighted)
+
+    def expect(self, parameters: Parameters, trail: Trail) -> Statistics:
+        """E-step; see the function `expect`."""
+        return expect(self, parameters, trail)
+
+    def improve(self, statistics: Statistics, parameters: Parameters, learn: bool) -> Parameters:
+        """M-step, with a prior that is learned from these statistics, or with the one that was."""
+        prior = parameters.prior
+        if learn:
+            prior = self.workers.learn_prior(statistics.counts, statistics.summary.mass, prior, parameters.workers)
+        return maximise(self, statistics, prior, parameters.workers)
 
     def judge(self, parameters: Parameters, statistics: Statistics) -> float:
         """Return the objective, given what the E-step at these parameters returned."""
@@ -125,6 +136,46 @@ class Fit(NamedTuple):
         return float(self.trace[-1])
 
 
+class Learning(Protocol):
+    """A prior that may be learned in some iterations."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether it is learned at all."""
+
+    def is_due(self, iteration: int) -> bool:
+        """Whether it is learned in this iteration."""
+
+
+class WithPrior(Protocol):
+    """Parameters, with a prior that may be learned."""
+
+    @property
+    def prior(self) -> Learning:
+        """The prior."""
+
+
+Theta = TypeVar("Theta", bound=WithPrior)
+Counts = TypeVar("Counts")
+
+
+class Solvable(Protocol[Theta, Counts]):
+    """What the loop can solve: one problem, or several that share something."""
+
+    @property
+    def n_responses(self) -> int:
+        """Number of answers."""
+
+    def expect(self, parameters: Theta, trail: Trail) -> Counts:
+        """E-step."""
+
+    def judge(self, parameters: Theta, statistics: Counts) -> float:
+        """Return the objective, given what the E-step at these parameters returned."""
+
+    def improve(self, statistics: Counts, parameters: Theta, learn: bool) -> Theta:
+        """M-step, with a prior that is learned from these statistics, or with the one that was."""
+
+
 def run_em(
     problem: Problem,
     start: Parameters,
@@ -132,30 +183,40 @@ def run_em(
     tol: float,
     callback: Callable[[Progress], object] | None = None,
 ) -> Fit:
+    """Run the loop on a problem; see `iterate`."""
+    return Fit(*iterate(problem, start, max_iter, tol, callback))
+
+
+def iterate(
+    problem: Solvable[Theta, Counts],
+    start: Theta,
+    max_iter: int,
+    tol: float,
+    callback: Callable[[Progress], object] | None = None,
+) -> tuple[Theta, Counts, Floats, int, bool]:
     """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
 
     With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result. A prior
-    that is learned must have settled too: the last step before the end has looked at it.
+    that is learned must have settled too: the last step before the end has looked at it. Returned are parameters,
+    statistics, trace, number of iterations, and whether the fit settled.
     """
     parameters, trace, trail = start, list[float](), Trail()
-    prior, prior_is_new = start.prior, not start.prior.learns
+    prior_is_new = not start.prior.learns
     for iteration in range(max_iter + 1):
-        statistics = expect(problem, parameters, trail)
+        statistics = problem.expect(parameters, trail)
         trace.append(problem.judge(parameters, statistics))
         gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
         if callback is not None and iteration < max_iter:
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
         # The gain may be negative where the objective is only a guide: that is no reason to stop.
         settled = tol > 0 and abs(gain) < tol
-        if (settled and (prior_is_new or not prior.learns)) or iteration == max_iter:
+        learns = parameters.prior.learns
+        if (settled and (prior_is_new or not learns)) or iteration == max_iter:
             break
-        prior_is_new = prior.is_due(iteration) or (settled and prior.learns)
-        if prior_is_new:
-            mass = statistics.summary.mass
-            prior = problem.workers.learn_prior(statistics.counts, mass, prior, parameters.workers)
-        parameters = maximise(problem, statistics, prior, parameters.workers)
-    converged = settled and (prior_is_new or not prior.learns)
-    return Fit(parameters, statistics, np.array(trace), iteration, bool(converged))
+        prior_is_new = parameters.prior.is_due(iteration) or (settled and learns)
+        parameters = problem.improve(statistics, parameters, prior_is_new)
+    converged = settled and (prior_is_new or not learns)
+    return parameters, statistics, np.array(trace), iteration, bool(converged)
 
 
 def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None) -> Statistics:

@@ -33,7 +33,8 @@ def respond(
 ) -> float:
     """Write the responsibility of each type, (M, T); return the sum over workers of log sum_t w_t e_t.
 
-    counts is (M, L, K), pseudo_counts (T, L, K), log_shares (T,). Only types that are `likely` (M, T) are looked at.
+    counts is (M, L, K), pseudo_counts (T, L, K), log_shares (1 or M, T): those of all workers, or of each. Only
+    types that are `likely` (M, T) are looked at.
     """
     n_types, n_labels, n_classes = pseudo_counts.shape
     own, totals = np.empty((n_types, n_labels, n_classes)), np.empty((n_types, n_classes))
@@ -70,7 +71,8 @@ def weigh_types(
 ) -> float:
     """Do what `respond` says; `own`, `totals` are those of `list_log_gammas`, `strength` sums of pseudo-counts."""
     n_workers, n_labels, n_classes = counts.shape
-    n_types = len(log_shares)
+    n_types = log_shares.shape[1]
+    of_each = len(log_shares) > 1
     evidence = 0.0
     for m in range(n_workers):
         top = -np.inf
@@ -78,7 +80,7 @@ def weigh_types(
             if not likely[m, t]:
                 responsibility[m, t] = -np.inf
                 continue
-            value = log_shares[t]
+            value = log_shares[m if of_each else 0, t]
             for k in range(n_classes):
                 mass = 0.0
                 for label in range(n_labels):

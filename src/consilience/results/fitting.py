@@ -11,6 +11,7 @@ hidden: all of it in memory, a sample of it on disk. Sums over all items are tak
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatch
 from typing import Any, NamedTuple, cast
@@ -38,6 +39,7 @@ from ..inference.powers import POWERS, KnownScores, raise_in_place, raise_where
 from ..inference.preconditions import START_TABLES, check_matrices, fixed_prior, given_pair
 from ..inference.recipes import Fitting, LatentRecipe, Plan, Recipe, refuse_disk
 from ..inference.recipes.independent import MomentRecipe, VoteRecipe, collect_votes
+from ..inference.sharing import Together, can_share, fit_together
 from ..inference.sources import FEW, InMemory, OnDisk, Source
 from ..inference.structures import Statistics, Summary
 from ..inference.structures.independent import Independent
@@ -204,6 +206,54 @@ def fit_source(
     return replace(
         found, copying=later, copies_count_once=once, given=given, task=task, source_kind=kind, chance=chance
     )
+
+
+class Fused(NamedTuple):
+    """What was found of several questions to the same workers.
+
+    Attributes
+    ----------
+    recipes : list of Recipe
+        As they were followed: with what other questions say of the workers.
+    found : list of Fusion
+        The result of each question.
+    together : Together or None
+        What is learned of all questions together; None if there is nothing to share.
+    """
+
+    recipes: list[Recipe]
+    found: list[Fusion]
+    together: Together | None
+
+
+def fit_questions(
+    recipes: Sequence[Recipe],
+    sources: Sequence[Source],
+    graphs: Sequence[Graph | None],
+    engine: Engine,
+    asked: Asked = NOTHING_ELSE,
+) -> Fused:
+    """Return what models find in several questions to the same workers, each with its recipe.
+
+    Those whose workers are of types are fitted together: a question is then an ordinary fit, in which the probability
+    that a worker is of a type comes from the other questions. Others are fitted on their own.
+    """
+    copies = [recipe.find_copies(source.sample(), engine) for recipe, source in zip(recipes, sources, strict=True)]
+    settled, together = list(recipes), None
+    shared = [q for q, recipe in enumerate(recipes) if can_share(recipe)]
+    if len(shared) > 1:
+        once = [
+            sources[q].count_once(copies[q]) if copies[q] and asked.count_copies_once else sources[q] for q in shared
+        ]
+        typed = [cast(LatentRecipe, recipes[q]) for q in shared]
+        together = fit_together(typed, once, [graphs[q] for q in shared], engine)
+        for q, skills in zip(shared, together.skills, strict=True):
+            settled[q] = replace(cast(LatentRecipe, recipes[q]), skills=skills)
+    found = [
+        fit_source(recipe, source, graph, engine, asked._replace(copies=groups))
+        for recipe, source, graph, groups in zip(settled, sources, graphs, copies, strict=True)
+    ]
+    return Fused(settled, found, together)
 
 
 def hear_chance(source: Source, chance: Later[Floats | None]) -> Floats | None:

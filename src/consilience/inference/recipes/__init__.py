@@ -48,6 +48,7 @@ from ..structures.independent import Independent
 from ..workers import WORKERS
 from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array, voters
+from ..workers.types import Skills
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
@@ -203,6 +204,7 @@ class LatentRecipe(Recipe):
     seed: int
     callback: Callable[[Progress], object] | None
     before: Before | None = None  # of a fit that goes on
+    skills: Skills | None = None  # what the workers' answers to other questions say of them
 
     @property
     def decodes_jointly(self) -> bool:
@@ -268,6 +270,8 @@ class LatentRecipe(Recipe):
         prior = workers.prior(checked_smoothing(self, r), self.estimation, r.vote_shares())
         if isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational":
             prior = workers.begin_learning(prior, r)
+        if self.skills is not None:
+            prior = self.skills.give_to(prior, r.workers)
         return place(source, workers, prior, structure, graph, engine, self)
 
     @abstractmethod

@@ -64,8 +64,8 @@ class Types(NamedTuple):
     ----------
     pseudo_counts : array (T, L', K)
         Those of a worker of each type, for the labels that name a class.
-    log_shares : array (T,)
-        The logarithm of the share of workers who are of each type.
+    log_shares : array (1 or M, T)
+        The logarithm of the share of workers who are of each type; or of the probability that each worker is.
     n_gone : int
         How many further types were left out.
     likely : array (M, T), optional
@@ -79,6 +79,11 @@ class Types(NamedTuple):
     n_gone: int = 0
     likely: NDArray[np.bool_] | None = None
     apart: float = 1.0
+
+    @property
+    def n_types(self) -> int:
+        """Number of types."""
+        return len(self.pseudo_counts)
 
 
 class Prior(NamedTuple):

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -37,11 +38,13 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from ...answers.arrays import Crowd
+from ...answers.columns import Values, to_column
 from ...answers.random_choices import RandomByName, pick_places
+from ...answers.vocabulary import lookup
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from .base import Prior, Types
-from .confusion import ConfusionWorkers
+from .confusion import ConfusionWorkers, names_class
 from .rows import Counted
 
 # How strongly a worker is of their type.
@@ -78,7 +81,7 @@ class TypedWorkers(ConfusionWorkers):
         pseudo_counts = np.concatenate([strength * shapes for strength in STRENGTHS])
         mean = np.full((1, len(self.within), self.n_classes), OUTSIDE)
         mean[0, self.within] = pseudo_counts.mean(axis=0)
-        types = Types(freeze(pseudo_counts), freeze(np.zeros(len(pseudo_counts))))
+        types = Types(freeze(pseudo_counts), freeze(np.zeros((1, len(pseudo_counts)))))
         return share_types(Prior(freeze(mean), estimation, learns=True), types, np.zeros(len(pseudo_counts)))
 
     def begin_learning(self, prior: Prior, crowd: Crowd) -> Prior:  # noqa: ARG002
@@ -95,15 +98,15 @@ class TypedWorkers(ConfusionWorkers):
         if prior.estimation == "em":
             modes = self._inner(find_modes(inner, types) if before is None else before)
             return share_types(prior, types, respond_to_modes(modes, types)[0].sum(axis=0))
-        likely = np.empty((len(inner), len(types.log_shares)), bool)
-        n_workers, evidence = np.zeros(len(types.log_shares)), 0.0
+        likely = np.empty((len(inner), types.n_types), bool)
+        n_workers, evidence = np.zeros(types.n_types), 0.0
         for part, responsibility, value in respond_by_parts(inner, types):
             likely[part] = responsibility >= NEGLIGIBLE
             n_workers += responsibility.sum(axis=0)
             evidence += value
         few = n_workers < FEW_WORKERS
         if few.any() and not few.all():
-            kept = Types(freeze(types.pseudo_counts[~few]), types.log_shares[~few], types.n_gone + int(few.sum()))
+            kept = Types(freeze(types.pseudo_counts[~few]), types.log_shares[:, ~few], types.n_gone + int(few.sum()))
             fewer = share_types(prior, kept._replace(likely=likely[:, ~few]), n_workers[~few])
             if sum_evidence(inner, fewer) >= evidence + prior.log_density:
                 return fewer
@@ -146,10 +149,28 @@ class TypedWorkers(ConfusionWorkers):
             every = np.empty((len(inner), *prior.smoothing.shape[1:]))
             every[:, ~self.within], every[:, self.within] = shares[:, 1:], shares[:, :1] + logs
             logs = every
-        n_workers = np.bincount(chosen, minlength=len(types.log_shares)).astype(np.float64)
-        drawn = types._replace(log_shares=freeze(random.draw_shares(n_workers + RARE)))
+        n_workers = np.bincount(chosen, minlength=types.n_types).astype(np.float64)
+        if len(types.log_shares) == 1:  # probabilities of each worker, which come from elsewhere, stay
+            types = types._replace(log_shares=freeze(random.draw_shares(n_workers + RARE)[None]))
         matrices = freeze(np.exp(logs))
-        return Distributions(matrices, freeze(logs), matrices, 0.0), prior._replace(types=drawn)
+        return Distributions(matrices, freeze(logs), matrices, 0.0), prior._replace(types=types)
+
+    def compare_types(self, counts: Floats, mass: Floats, types: Types) -> Floats:
+        """Return how well each type explains the counts of each worker, (M, T): the evidence e over its sum."""
+        inner = self._split(counts, mass)[0]
+        even = types._replace(log_shares=freeze(np.zeros((1, types.n_types))), likely=None)
+        return np.concatenate([responsibility for _, responsibility, _ in respond_by_parts(inner, even)])
+
+    def find_skills(self, types: Types) -> Floats:
+        """Return how skilled each type is, (T,): the log odds of a right answer, relative to chance.
+
+        With a the mean probability of the right answer over classes, of n labels, it is log (n - 1) a / (1 - a).
+        """
+        right = names_class(self.class_of_label[self.class_of_label >= 0], self.n_classes)
+        shares = types.pseudo_counts / types.pseudo_counts.sum(axis=1, keepdims=True)
+        accuracy = np.sum(shares * right, axis=(1, 2)) / max(int(right.sum()), 1)
+        accuracy = np.clip(accuracy, 1e-3, 1 - 1e-3)
+        return np.asarray(np.log(max(len(right) - 1, 1) * accuracy / (1 - accuracy)))
 
     def pseudo_counts_of(self, counts: Floats, mass: Floats, prior: Prior) -> Floats:
         """Return the pseudo-counts that stand for the types of each worker, (M, A, K).
@@ -184,25 +205,60 @@ class TypedWorkers(ConfusionWorkers):
         return inner, np.concatenate([inner.sum(axis=1, keepdims=True), every[:, ~self.within]], axis=1)
 
 
+def types_of(prior: Prior) -> Types:
+    """Return the types of a prior."""
+    assert prior.types is not None
+    return prior.types
+
+
+def give_shares(prior: Prior, log_shares: Floats) -> Prior:
+    """Return a prior with these probabilities of types, (M, T) in logarithms, which is not learned."""
+    types = types_of(prior)._replace(log_shares=freeze(np.ascontiguousarray(log_shares)))
+    return prior._replace(types=types, log_density=0.0, learns=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Skills:
+    """What other questions say of the workers of one: the probability of each type, for a fit to this question.
+
+    Attributes
+    ----------
+    workers : array (M,)
+        Worker ids.
+    log_shares : array (M, T)
+        The logarithm of the probability that each worker is of each type.
+    """
+
+    workers: Values
+    log_shares: Floats
+
+    def give_to(self, prior: Prior, workers: Values) -> Prior:
+        """Return the prior of these workers; somebody who was not there may be of any type, as the others are."""
+        crowd = np.log(np.exp(self.log_shares).mean(axis=0, keepdims=True))
+        place = lookup(self.workers, to_column(workers))  # -1 is the last row
+        return give_shares(prior, np.concatenate([self.log_shares, crowd])[place])
+
+
 def share_types(prior: Prior, types: Types, n_workers: Floats) -> Prior:
     """Return a prior with the shares of types that so many workers of each, (T,), call for."""
     total = float(n_workers.sum()) + RARE * (len(n_workers) + types.n_gone)
     log_shares = np.log((n_workers + RARE) / total)
     density = RARE * (float(log_shares.sum()) + types.n_gone * float(np.log(RARE / total)))
-    return prior._replace(types=types._replace(log_shares=freeze(log_shares)), log_density=density)
+    return prior._replace(types=types._replace(log_shares=freeze(log_shares[None])), log_density=density)
 
 
 def respond_by_parts(counts: Floats, types: Types) -> Iterator[tuple[slice, Floats, float]]:
     """Yield responsibilities of types for a few workers at a time, and the logarithm of their evidence."""
     from ...kernels.types import respond
 
-    n_types = len(types.log_shares)
+    n_types = types.n_types
     size = max(1, MOST_HELD // n_types)
     for first in range(0, len(counts), size):
         part = slice(first, first + size)
         responsibility = np.empty((len(counts[part]), n_types))
         likely = np.ones(responsibility.shape, bool) if types.likely is None else types.likely[part]
-        evidence = respond(counts[part], types.pseudo_counts, types.log_shares, likely, responsibility)
+        log_shares = types.log_shares if len(types.log_shares) == 1 else types.log_shares[part]
+        evidence = respond(counts[part], types.pseudo_counts, log_shares, likely, responsibility)
         yield part, responsibility, evidence
 
 

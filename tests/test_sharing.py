@@ -1,0 +1,227 @@
+"""Several questions to the same workers: what is shared, against sums over everything, and what it brings."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.engines import open_engine
+from consilience.inference.sharing import (
+    N_LEVELS,
+    OWN,
+    SAME,
+    SKILLS,
+    Levels,
+    Sharing,
+    Weighed,
+    expect_types,
+    find_easiness,
+    fit_together,
+    learn_sharing,
+)
+from consilience.inference.sources import InMemory
+from consilience.inference.workers.nominal import ACCURACIES, NominalWorkers
+from consilience.inference.workers.ordinal import OrdinalWorkers
+from consilience.inference.workers.types import RARE, STRENGTHS
+from consilience.results.fitting import fit_questions
+
+
+def types_of(workers):
+    k = workers.n_classes
+    return workers.prior(np.ones((1, k, k)), "variational", np.full(k, 1 / k)).types
+
+
+def some_sharing(seed=0):
+    """Random shares, for a question with two classes, a hard one, and one on a scale of four."""
+    rng = np.random.default_rng(seed)
+    kinds = [NominalWorkers(5, np.arange(2), 2), NominalWorkers(5, np.arange(3), 3), OrdinalWorkers(5, np.arange(4), 4)]
+    levels = tuple(
+        Levels.of(kind.find_skills(types_of(kind)), g) for kind, g in zip(kinds, (1.0, 0.6, 1.4), strict=True)
+    )
+    shares, own_shares, within = rng.dirichlet(np.ones(N_LEVELS)), [], []
+    for each in levels:
+        own = rng.dirichlet(np.ones(N_LEVELS)) * each.present
+        own_shares.append(own / own.sum())
+        weights = rng.random(len(each.of_type)) + 0.1
+        within.append(weights / (each.of_type @ (weights @ each.of_type)))
+    return Sharing(levels, shares, 0.3, tuple(own_shares), tuple(within))
+
+
+def some_evidence(sharing, seed=1, n_workers=3):
+    rng = np.random.default_rng(seed)
+    return [rng.dirichlet(np.full(len(each.of_type), 0.1), n_workers) for each in sharing.levels]
+
+
+def slow_weigh(evidence, sharing):
+    """J, and the probabilities of types of each question given the others, by sums over whether each has its own."""
+    n_questions, n_workers = len(evidence), len(evidence[0])
+    total, found = 0.0, [np.zeros_like(e) for e in evidence]
+    for m in range(n_workers):
+        joint = 0.0
+        marginal = [np.zeros(len(levels.of_type)) for levels in sharing.levels]
+        for t, has_own in itertools.product(range(N_LEVELS), itertools.product([False, True], repeat=n_questions)):
+            chance = sharing.shares[t]
+            of_types = []
+            for q, own in enumerate(has_own):
+                levels = sharing.levels[q]
+                level = levels.of_type.argmax(axis=1)
+                if own:
+                    types = sharing.own * sharing.own_shares[q][level] * sharing.within[q]
+                else:
+                    types = (1 - sharing.own) * (level == levels.stands_for[t].argmax()) * sharing.within[q]
+                of_types.append(types)
+            weights = [types @ evidence[q][m] for q, types in enumerate(of_types)]
+            joint += chance * np.prod(weights)
+            for q in range(n_questions):
+                marginal[q] += chance * np.prod(weights[:q] + weights[q + 1 :]) * of_types[q]
+        total += np.log(joint)
+        for q in range(n_questions):
+            found[q][m] = marginal[q] / marginal[q].sum()
+    return total, found
+
+
+def test_evidence_and_types_are_sums_over_everything():
+    sharing = some_sharing()
+    evidence = some_evidence(sharing)
+    total, expected = slow_weigh(evidence, sharing)
+    np.testing.assert_allclose(Weighed.of(evidence, sharing).log_evidence, total, rtol=1e-10)
+    for found, slow in zip(expect_types(evidence, sharing), expected, strict=True):
+        np.testing.assert_allclose(found, slow, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_each_step_raises_the_evidence():
+    sharing = some_sharing()
+    evidence, last = some_evidence(sharing, n_workers=40), -np.inf
+    for _ in range(30):
+        value = Weighed.of(evidence, sharing).log_evidence + sharing.log_density
+        assert value >= last - 1e-9
+        last, sharing = value, learn_sharing(evidence, sharing)
+        np.testing.assert_allclose(sharing.shares.sum(), 1)
+        np.testing.assert_allclose([each.sum() for each in sharing.own_shares], 1)
+
+
+def test_the_density_is_that_of_the_powers():
+    sharing = some_sharing()
+    expected = OWN * np.log(0.3) + SAME * np.log(0.7) + RARE * np.log(sharing.shares).sum()
+    for own, within in zip(sharing.own_shares, sharing.within, strict=True):
+        expected += RARE * sum(np.log(s) for s in own if s > 0) + RARE * np.log(within).sum()
+    np.testing.assert_allclose(sharing.log_density, expected)
+
+
+def test_skills_of_nominal_types_are_the_levels():
+    """With two answers and an easiness of 1, each type is a level of its own."""
+    workers = NominalWorkers(1, np.arange(2), 2)
+    skills = workers.find_skills(types_of(workers))
+    np.testing.assert_allclose(skills, np.tile(SKILLS, len(STRENGTHS)))
+    levels = Levels.of(skills, 1.0)
+    assert (levels.of_type.sum(axis=0) == 1).all()
+    np.testing.assert_array_equal(levels.stands_for, np.eye(N_LEVELS))
+    assert len(ACCURACIES) == len(SKILLS)
+
+
+def test_a_harder_question_has_a_lower_easiness():
+    workers = NominalWorkers(1, np.arange(2), 2)
+    skills = workers.find_skills(types_of(workers))
+    easy, hard = (np.tile(np.exp(-8 * (skills - z) ** 2), (30, 1)) for z in (2.0, 0.5))
+    found = find_easiness([easy, hard], [skills, skills])
+    assert found[0] > 1.3
+    np.testing.assert_allclose(found.prod(), 1)
+
+
+def draw_questions(seed, accuracy, n_items=150, n_workers=40, per_item=5):
+    """Answers to yes-or-no questions; `accuracy` (workers, questions)."""
+    rng = np.random.default_rng(seed)
+    n_questions = accuracy.shape[1]
+    truth = rng.integers(2, size=(n_items, n_questions))
+    item = np.repeat(np.arange(n_items), per_item)
+    worker = np.concatenate([rng.choice(n_workers, per_item, False) for _ in range(n_items)])
+    right = rng.random((len(item), n_questions)) < accuracy[worker]
+    said = np.where(right, truth[item], 1 - truth[item])
+    return truth, [
+        cs.Responses.from_frame({"item": item, "worker": worker, "label": said[:, q]}) for q in range(n_questions)
+    ]
+
+
+def fit_all(answers, recipes):
+    with open_engine(None) as engine:
+        sources = [InMemory(recipe.prepare(r)) for recipe, r in zip(recipes, answers, strict=True)]
+        return fit_questions(recipes, sources, [None] * len(sources), engine)
+
+
+def share_right(truth, found):
+    return np.mean([(each.labels.values == truth[:, q]).mean() for q, each in enumerate(found)])
+
+
+@pytest.mark.parametrize("kinds", [("nominal", "nominal"), ("ordinal", "nominal")])
+def test_the_objective_of_all_questions_never_falls(kinds):
+    """Also where each question has workers of its own."""
+    rng = np.random.default_rng(2)
+    answers = draw_questions(2, rng.uniform(0.5, 0.95, (40, 1)) * np.ones(2), n_items=60)[1]
+    keep = answers[0].worker >= 5
+    answers[0] = InMemory(answers[0]).keep(keep).responses
+    recipes = [cs.DawidSkene(workers=kind, max_iter=12, tol=0).recipe() for kind in kinds]
+    with open_engine(None) as engine:
+        together = fit_together(recipes, [InMemory(r) for r in answers], [None, None], engine)
+    assert len(together.trace) == 13
+    assert (np.diff(together.trace) > -1e-7).all()
+    assert together.trace[-1] > together.trace[0]
+    assert [len(skills.workers) for skills in together.skills] == [r.n_workers for r in answers]
+
+
+def test_clickers_in_all_questions_are_known_better():
+    accuracy = np.where(np.arange(40) < 10, 0.5, 0.8)[:, None] * np.ones(3)
+    gains, own = [], []
+    for seed in range(3):
+        truth, answers = draw_questions(seed, accuracy)
+        recipes = [cs.DawidSkene(workers="nominal", calibration="none").recipe()] * 3
+        found = fit_all(answers, recipes)
+        alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).fusion_ for r in answers]
+        gains.append(share_right(truth, found.found) - share_right(truth, alone))
+        own.append(found.together.sharing.own)
+    assert np.mean(gains) > 0.005
+    assert np.mean(own) < 0.3
+
+
+def test_questions_that_need_other_skills_stay_separate():
+    rng = np.random.default_rng(0)
+    accuracy = np.full((40, 3), 0.9)
+    accuracy[np.arange(40), rng.integers(3, size=40)] = 0.5  # everybody is bad at one
+    truth, answers = draw_questions(0, accuracy)
+    found = fit_all(answers, [cs.DawidSkene(workers="nominal", calibration="none").recipe()] * 3)
+    alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).fusion_ for r in answers]
+    assert found.together.sharing.own > 0.3
+    assert share_right(truth, found.found) > share_right(truth, alone) - 0.01
+
+
+def test_questions_without_types_are_fitted_on_their_own():
+    _, answers = draw_questions(0, np.full((40, 2), 0.8), n_items=40)
+    plain, typed = (cs.DawidSkene(workers=kind).recipe() for kind in ("confusion", "nominal"))
+    found = fit_all(answers, [plain, typed])
+    assert found.together is None
+    np.testing.assert_array_equal(found.found[0].labels.posterior, cs.DawidSkene().fit(answers[0]).posterior_)
+
+
+def test_the_order_of_questions_and_names_of_workers_do_not_matter():
+    _, answers = draw_questions(1, np.full((40, 1), 0.8) * np.ones(3), n_items=60)
+    recipe = cs.DawidSkene(workers="nominal", calibration="none").recipe()
+    found = fit_all(answers, [recipe] * 3)
+    turned = fit_all(answers[::-1], [recipe] * 3)
+    for first, second in zip(found.found, turned.found[::-1], strict=True):
+        np.testing.assert_allclose(first.labels.posterior, second.labels.posterior, atol=1e-6)
+
+
+def test_skills_go_to_the_workers_they_belong_to():
+    _, answers = draw_questions(1, np.full((40, 2), 0.8), n_items=60)
+    recipe = cs.DawidSkene(workers="nominal").recipe()
+    with open_engine(None) as engine:
+        skills = fit_together([recipe] * 2, [InMemory(r) for r in answers], [None, None], engine).skills[0]
+        problem = replace(recipe, skills=skills).plan(InMemory(answers[0]), None, engine).problem
+    given = skills.give_to(problem.prior, np.array([3, 99, 0]))
+    np.testing.assert_array_equal(given.types.log_shares[[0, 2]], skills.log_shares[[3, 0]])
+    np.testing.assert_allclose(np.exp(given.types.log_shares[1]), np.exp(skills.log_shares).mean(axis=0))
+    assert not given.learns
