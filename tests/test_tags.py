@@ -274,3 +274,26 @@ def test_structure_of_sets_begins_with_centres():
     assert summary.topics[0] == pytest.approx(1.0, abs=0.1)
     assert summary.mass.tolist() == pytest.approx([2.7, 1.3])
     assert sets.given(np.ones(2)).shares.tolist() == sets.centres.tolist()
+
+
+def test_predictions_for_the_answers_of_the_fit_are_its_posteriors(project):
+    for topics in (1, 2):
+        model = cs.TagSets(topics=topics, calibration="none").fit(project.tags)
+        np.testing.assert_allclose(model.predict_proba(project.tags), model.posterior_, atol=1e-12)
+    table = model.predict(project.tags, as_frame=True)
+    assert table["labels"].to_pylist() == model.to_frame()["labels"].to_pylist()
+
+
+def test_tables_about_single_tags_name_item_and_tag(project, fused):
+    items = fused.next_items(6)
+    assert items.column_names[:2] == ["item", "tag"]
+    assert set(items["tag"].to_pylist()) <= set("abcd")
+    assert fused.next_questions(2).column_names[:3] == ["item", "tag", "worker"]
+    assert "yes" in str(fused.explain((3, "a")))
+    with pytest.raises(InputError, match="There is no tag 'z'"):
+        fused.explain((3, "z"))
+    with pytest.raises(InputError, match="Name an item and a tag"):
+        fused.explain(3)
+    known = {"item": [0, 1, 2], "tag": ["a", "b", "c"], "label": ["yes", "no", None]}
+    by_tag = cs.fuse(project.tags, gold=known)
+    assert by_tag.fusion_.given.gold.codes[[0, 5, 10]].tolist() == [1, 0, -1]

@@ -19,7 +19,7 @@ from .classes import choose_classes, choose_scale, choose_spelling, list_classes
 from .columns import Codes, Indices, Values, find_missing, find_present, is_categorical, is_ordered, to_values
 from .gold import add_gold, find_gold, match_known
 from .items import Sequences, count_items, encode_items, key_of, read_keys, read_order
-from .slips import Source, warn_of_silence, warn_of_slips
+from .slips import Source, find_sets, find_sign, warn_of_silence, warn_of_slips
 from .tables import Table, squeeze
 from .vocabulary import are_distinct, encode_sorted, keep_values, narrow_codes
 
@@ -86,7 +86,7 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
         table = _drop_missing(table, columns["label"])
     drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(columns['label'])}."
     _refuse_sets(table, columns["label"])
-    said = table.values(columns["label"], drop, DROP_ROWS)
+    said = table.values(columns["label"], *_suggest_tags(table, columns["label"]), drop, DROP_ROWS)
     label, labels = encode_sorted(said)
     spell = choose_spelling(labels, list_classes(options.classes).tolist()) if options.normalise else None
     if spell is not None:
@@ -138,6 +138,15 @@ def _refuse_sets(table: Table, label: str) -> None:
             f"Column {label!r} of {table.name} holds lists: each answer is a set of tags.",
             "Read it with consilience.read_tags or consilience.Tags.from_frame, or give it to consilience.fuse.",
         )
+
+
+def _suggest_tags(table: Table, label: str) -> list[Sentence]:
+    """Return what to do about missing answers if others are sets of tags: then they are sets without a tag."""
+    column = table.read(label)
+    if not len(find_missing(column)):
+        return []
+    sets = find_sets(list(dict.fromkeys(to_values(column).tolist())))
+    return [Sentence("If cells hold sets of tags, use {separator}.", separator=find_sign(sets))] if sets else []
 
 
 def _read_items(table: Table, columns: Mapping[str, str], items: object) -> tuple[Integers, Values | Sequences]:

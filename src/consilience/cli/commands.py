@@ -47,6 +47,7 @@ PRINTING = f"""
   {DEBUG}
 """
 IGNORE = "--ignore COL  Where each worker has a column: one that holds no answers. May be given several times."
+SEPARATOR = "--separator SIGN  What stands between the tags in a cell, such as ';': answers are sets of tags."
 DROP_MISSING = "--drop-missing  Leave out rows without an answer."
 NORMALISE = "--normalise  Take labels that differ only in case, spaces or Unicode form as the same."
 REPORT = "--report FILE  Write a report here: one HTML page to look at and to send."
@@ -104,6 +105,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
           {IGNORE}
         Answers:
           --format NAME  Format of SOURCE, if it is not recognised; see `consilience formats`.
+          {SEPARATOR}
           --classes A,B,...  What can be true. Default: all labels.
           --ordered/--unordered  Whether the classes are levels from low to high, such as ratings: those of --classes
               in their order, or numbers. Default: as the column of labels says.
@@ -443,6 +445,7 @@ def evaluate() -> None:
           {COLUMNS}
           {IGNORE}
         Answers:
+          {SEPARATOR}
           {DROP_MISSING}
         """,
         {

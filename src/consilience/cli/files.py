@@ -24,6 +24,7 @@ from ..formats import FOLDER, Format, list_suffixes, readable_formats
 from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable, replace_together
+from ..tasks.tag_tables import ONE_HOT
 from .command import Record, is_asked, make_inert, tell
 from .terminal import Column, Display, Screen, fit_text, format_number
 
@@ -165,11 +166,12 @@ def formats() -> None:
 def describe_formats() -> list[Record]:
     """Return what the registers say of all formats of files, and of all forms of tables."""
     forms = [(LONG, "one row per answer", ""), *((each.name, each.title, each.suffix) for each in DIALECTS)]
+    forms += [(ONE_HOT, "one row per answer, one column per tag", "")]
     tables = [
         {
             "name": name,
             "title": title,
-            "read": ["answers"],
+            "read": {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(name, ["answers"]),
             "written": name in LAYOUTS,
             "suffixes": [suffix] if suffix else [],
             "recognised_by": "name" if suffix else "columns",
@@ -186,6 +188,7 @@ def _describe_format(each: Format) -> Record:
         "table": each.kind == "table",
         "spans": codec.read_spans is not None,
         "answers": codec.write_labels is not None,
+        "tags": codec.write_labels is not None,
         "masks": codec.read_masks is not None,
     }
     is_folder = FOLDER in each.outputs

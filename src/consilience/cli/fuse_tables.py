@@ -14,6 +14,7 @@ from ..formats.files import name_of
 from ..memory import format_bytes
 from ..results.comparison import describe_usual
 from ..results.fusion import describe_left_out
+from ..tasks.tag_tables import ONE_HOT
 from .command import Record, make_inert
 from .summary import ALL_KNOWN, Summary
 from .terminal import (
@@ -71,6 +72,8 @@ def print_summary(summary: Summary) -> None:
 
 
 def _find_title(format: str) -> str:
+    if format == ONE_HOT:
+        return "one column per tag"
     return next(each.title for each in (*DIALECTS, *register.FORMATS) if each.name == format)
 
 
@@ -87,7 +90,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Model", f"{summary.model} ({shown})" if shown else summary.model),
         ("Answers", f"{summary.answers:,} by {sizes[0]} about {sizes[1]}"),
         *([("Left out", describe_left_out(**summary.left_out))] if summary.left_out is not None else []),
-        ("Classes", _list_classes(summary.classes)),
+        *([("Classes", _list_classes(summary.classes))] if summary.tags is None else _describe_tags(summary.tags)),
         *_describe_scale(summary),
         *(
             []
@@ -152,6 +155,17 @@ def _count_spans(spans: Record) -> str:
         f"{spans['fused']:,} from {spans['marked']:,} that workers marked in {plural(spans['documents'], 'document')}"
         f"{sure}."
     )
+
+
+def _describe_tags(tags: Record) -> list[tuple[str, str]]:
+    """Return which tags there are, how large the fused sets are, and whether tags go together."""
+    size = f"{tags['mean_size']:.1f} tags on average"
+    sure = f"a mean confidence of {format_number(tags['mean_confidence'])}"
+    return [
+        ("Tags", f"{len(tags['tags'])}: {_list_names(tags['tags'])}."),
+        ("Sets", f"{tags['fused']:,} from {tags['given']:,} that workers gave, with {size}, and {sure}."),
+        *([("Topics", tags["explanation"])] if "explanation" in tags else []),
+    ]
 
 
 def _describe_store(store: Record) -> str:
@@ -252,14 +266,14 @@ def print_items(screen: Screen, summary: Summary) -> None:
     columns += [
         Column("label", 14 + spare),
         Column("confidence", number=True),
-        Column("runner-up", 14 + spare),
+        Column("runner-up" if summary.tags is None else "in doubt", 14 + spare),
         Column("probability", number=True),
     ]
     screen.title("Least certain items")
     shown = summary.least_certain[:N_ITEMS]
     rows = [_describe_item(item, keys) for item in shown]
     screen.table(screen.widen(columns, rows, keys, MOST_KEY + spare), rows)
-    if any((item["runner_up_probability"] or 0) > item["confidence"] for item in shown):
+    if summary.tags is None and any((item["runner_up_probability"] or 0) > item["confidence"] for item in shown):
         medians = summary.parameters.get("label_by") == "median"
         why = "Labels are medians" if medians else "The labels of a sequence are chosen together"
         screen.line(f"  {why}, so a runner-up can be ahead.")

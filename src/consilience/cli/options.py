@@ -26,7 +26,7 @@ ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 CALIBRATIONS = ("hidden answers", "gold", "none")
 PRIORS = ("learn", "uniform")
 # Forms of tables, see `answers.dialects`.
-FORMS = tuple(list_names())
+FORMS = (*list_names(), "one-hot")
 
 COUNT, COUNT_OR_NONE, SHARE = click.IntRange(min=1), click.IntRange(min=0), click.FloatRange(0, 1)
 # What the class of commands reads, and their functions do not.

@@ -345,7 +345,7 @@ def next_items(
 
 def choose_items(fitted: FittedModel, n: int, at_random: bool) -> Listing:
     """List the items that a person should label."""
-    columns = list_next_items(fitted.fusion_, n, words=True, at_random=at_random)
+    columns = fitted.fusion_.task.name_keys(list_next_items(fitted.fusion_, n, words=True, at_random=at_random))
     table, written = build_frame(columns, "pyarrow"), build_frame(add_label(columns), "pyarrow")
     empty = "Nothing to label", "the label of every item is known"
     order = ("Order", _describe_order(table))
@@ -379,7 +379,7 @@ def ask_workers(
     who, costs, limits = (None, cost, per_worker) if workers is None else _read_workers(workers, cost, per_worker)
     asking = open_round(fitted.fusion_, n, who, budget, costs, limits, open_path(asked))
     forecast = forecast_answers(fitted.fusion_, asking, MIN_GAIN if min_gain is None else min_gain)
-    columns = list_questions(asking)
+    columns = fitted.fusion_.task.name_keys(list_questions(asking))
     table, written = build_frame(columns, "pyarrow"), build_frame(add_label(columns), "pyarrow")
     empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
     price = ("Questions", f"{table.num_rows:,}, for {sum(table['cost'].to_pylist()):,.10g} in all")
@@ -418,7 +418,8 @@ def find_certain(fitted: FittedModel, stop: float) -> Listing:
 
     The last ones are shown. The beginning would not tell where the line is drawn: many items are certain.
     """
-    table = build_frame(list_stop_items(fitted.fusion_.labelled, stop), "pyarrow")
+    columns = fitted.fusion_.task.name_keys(list_stop_items(fitted.fusion_.labelled, stop))
+    table = build_frame(columns, "pyarrow")
     found = fitted.undecided(stop)
     said = {"n_stopped": found.n_kept, "n_open": found.n_open, "expected_errors": found.expected_errors}
     title = "Items of {} to stop paying for, most certain first"
@@ -438,7 +439,7 @@ def print_listing(listed: Listing, model: str, output: str | None) -> None:
     hidden = table.num_rows - n_shown
     more = f" ({hidden:,} {listed.more} with -o or --json)" if hidden > 0 else ""
     screen.title(f"{listed.title.format(fit_text(model, 40))}{more}")
-    keys = [name for name in ("item", "sequence", "position") if name in table.column_names]
+    keys = [name for name in ("item", "sequence", "position", "tag") if name in table.column_names]
     shown = {name: of for name, of in _LISTED.items() if name in table.column_names}
     head = [Column(name, 20 + spare) for name in keys]
     for name, (heading, show) in shown.items():

@@ -20,6 +20,7 @@ from ..models.fitted import FittedModel as Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
+from ..models.tag_sets import TagSets
 from ..results.comparison import Comparison, describe_limit
 from ..results.parts import StoredLabels
 from ..results.worker_report import rank_attention
@@ -55,6 +56,7 @@ class Summary:
     scale: Record | None
     outside_classes: Record | None
     spans: Record | None
+    tags: Record | None
     gold: int
     iterations: int
     converged: bool
@@ -100,21 +102,26 @@ def summarise(
     """
     source, answers, told = prepared.source, prepared.answers, model.fusion_.told_confidence
     best, worst, n_few = _choose_workers(workers, options.all_workers)
+    results = prepared.task.summarise(source, model.fusion_)
+    if isinstance(model, TagSets) and results is not None:
+        results |= {"topics": model.topics_, "explanation": model.explain_topics()}
+    n_items, n_answers = prepared.task.size(answers)
     return Summary(
         source=options.source,
         format=_name_format(prepared),
         columns=dict(answers.columns),
         model=type(model).__name__,
         parameters={name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN},
-        items=answers.n_items,
+        items=n_items,
         workers=answers.n_workers,
-        answers=answers.n_responses,
+        answers=n_answers,
         left_out=_count_left_out(model),
         source_kind=model.fusion_.source_kind,
         classes=model.classes_.tolist(),
         scale=_describe_scale(model),
         outside_classes=_count_outside(model, answers),
-        spans=prepared.task.summarise(source, model.fusion_),
+        spans=results if prepared.task.results == "spans" else None,
+        tags=results if prepared.task.results == "sets" else None,
         gold=count_known(model),
         iterations=model.n_iter_,
         converged=model.converged_,
@@ -245,6 +252,8 @@ def find_least_certain(model: Model, labels: pa.Table) -> list[Record]:
     """Return the items with the lowest confidence, each with the class that came second."""
     confidence = labels["confidence"].to_numpy()
     rows = np.argsort(confidence, kind="stable")[:N_ITEMS]
+    if "labels" in labels.column_names:  # sets of tags
+        return [_describe_set(row) for row in labels.take(rows).to_pylist()]
     keys = labels.column_names[: labels.column_names.index("label")]
     records: list[Record] = labels.select([*keys, "label", "confidence"]).take(rows).to_pylist()
     words = model.fusion_.task.show(rows)
@@ -257,6 +266,15 @@ def find_least_certain(model: Model, labels: pa.Table) -> list[Record]:
         record["runner_up"] = None if second is None else model.classes_[[second]].tolist()[0]
         record["runner_up_probability"] = None if second is None else float(model.posterior_[row, second])
     return records
+
+
+def _describe_set(row: Record) -> Record:
+    """Return a set of tags with the tag that is least certain."""
+    chances = {name.removeprefix("p(").removesuffix(")"): value for name, value in row.items() if name.startswith("p(")}
+    doubt = min(chances, key=lambda tag: abs(chances[tag] - 0.5), default=None)
+    second = {"runner_up": doubt, "runner_up_probability": None if doubt is None else chances[doubt]}
+    label = ", ".join(map(str, row["labels"] or ())) or "(no tag)"
+    return {"item": row["item"], "label": label, "confidence": row["confidence"], **second}
 
 
 def _count_undecided(model: Model, confidence: float) -> Record:

@@ -63,7 +63,7 @@ class Argilla(SharedRecords):
         found: dict[str, bool] = {}
         for entry in self.entries():
             for answer in _answers(entry):
-                if _is_spans(answer.value):
+                if _is_spans(answer.value) and answer.question not in self.choices:
                     found[answer.question] = found.get(answer.question, False) or bool(answer.value)
         marked = [question for question, is_marked in found.items() if is_marked] or list(found)
         if len(marked) > 1:

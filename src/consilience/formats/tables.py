@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ..answers.columns import decode_categories, is_text
 from ..errors import InputError, plural, shorten
 from ..memory import require_memory
+from ..tasks.tag_tables import SIGN, join_sets
 from . import Codec, files
 
 if TYPE_CHECKING:
@@ -175,12 +176,24 @@ def _ends_in_quote(path: str) -> bool:
 def _write(delimiter: str, tables: Iterable[pa.Table], path: str) -> None:
     """Write the names in the first line, then the rows, with quotes only where they are needed."""
     with files.open_output(path) as sink:
-        for number, table in enumerate(tables):
+        for number, table in enumerate(map(_join_lists, tables)):
             header = pa.table({str(i): [name] for i, name in enumerate(table.column_names)})
             for batch in (*(() if number else header.to_batches()), *table.to_batches(files.ROWS_PER_WRITE)):
                 fields = [_quote(column, delimiter, alone=table.num_columns == 1) for column in batch.columns]
                 lines = pc.binary_join_element_wise(*fields, pa.scalar(delimiter, pa.large_string()))
                 sink.write(("\n".join(lines.to_pylist()) + "\n").encode())
+
+
+def _join_lists(table: pa.Table) -> pa.Table:
+    """Return a table in which lists are text: sets of tags with a separator."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_list(field.type):
+            sign = (field.metadata or {}).get(SIGN.encode(), b";").decode()
+            lists = table.column(at).to_pylist()
+            texts = join_sets([each or () for each in lists], sign)
+            missing = pa.array([each is None for each in lists])
+            table = table.set_column(at, field.name, pc.if_else(missing, None, texts))
+    return table
 
 
 def _quote(column: Any, delimiter: str, alone: bool) -> Any:

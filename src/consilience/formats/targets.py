@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 from .. import formats as register
 from ..answers.columns import is_missing, to_values
 from ..answers.frames import open_frame
+from ..answers.responses import Responses
 from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error
 from ..tasks import need_task
 from ..tasks.mask_arrays import FusedMasks
 from ..tasks.masks import Masks
 from ..tasks.spans import Spans
+from ..tasks.tag_tables import ONE_HOT
 from . import (
     FOLDER,
     Format,
@@ -35,7 +37,7 @@ from . import (
 )
 from .files import PathLike, is_folder
 from .masks import write_masks
-from .sources import Opened, find_source, find_span_format, open_source, open_table, read_source
+from .sources import Opened, find_source, find_span_format, open_source, open_table, read_answers
 from .writing import write_table
 
 LONG = "long"
@@ -105,7 +107,8 @@ def write_labels(
     Parameters
     ----------
     labels : table
-        With columns item and label, and perhaps confidence, as `to_frame` of a model returns it.
+        With columns item and label, or labels with lists of tags, and perhaps confidence, as `to_frame` of a model
+        returns it.
     path : str or path
         Where to write.
     origin : str or path
@@ -147,13 +150,17 @@ def label_formats() -> list[Format]:
 
 def _read_verdicts(labels: Any, question: str | None) -> Verdicts:
     table = open_frame(labels, "the table of labels")
-    items, names = (to_values(table.values(table.need(role), "Give each item a label.")) for role in ("item", "label"))
+    items = to_values(table.values(table.need("item"), "Give each item a label.")).tolist()
+    names = table.lists("labels") if "labels" in table.names else None
+    if names is None:
+        names = to_values(table.values(table.need("label"), "Give each item a label.")).tolist()
     scores: list[float | None] = [None] * table.n_rows
     if "confidence" in table.names:
         read = to_values(table.read("confidence")).tolist()
         scores = [None if is_missing(score) else score for score in read]
-    rows = zip(items.tolist(), names.tolist(), scores, strict=True)
-    return Verdicts({str(item): Verdict(label, score) for item, label, score in rows}, question)
+    rows = zip(items, names, scores, strict=True)
+    found = {str(item): Verdict(label, score) for item, label, score in rows if label is not None}
+    return Verdicts(found, question)
 
 
 def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None:
@@ -229,10 +236,10 @@ def read_content(path: str, format: str | None = None, **columns: Any) -> Conten
     if found is not None:
         return Content(open_source(path, format=format, **columns), found.name)
     table, form = open_table(path, format)
-    responses = read_source(table, **columns, format=form)
+    responses = read_answers(table, **columns, format=form)
     origin = table.origin
-    layout = responses.provenance.format
-    used = table.names if layout in _ALL_USED else responses.columns.values()
+    layout = responses.provenance.format if isinstance(responses, Responses) else ""
+    used = table.names if layout in (*_ALL_USED, ONE_HOT) else responses.columns.values()
     unused = tuple(str(name) for name in table.names if name not in used)
     return Content(responses, layout or (LONG if origin is None else origin[1]), unused)
 

@@ -300,7 +300,8 @@ class Model(Estimator, Fitted):
         labels = applied.find_labels()
         if not as_frame:
             return labels.values
-        return build_frame(labels.list_columns(), applied.source.responses.backend)
+        arranged = self.fusion_.task.arrange(labels, labels.shown, None)
+        return build_frame(labels.list_columns() if arranged is None else arranged, applied.source.responses.backend)
 
     def score(self, responses: object, graph: object = None, gold: object = None, engine: object = None) -> float:
         """Return the mean log likelihood of an item's answers (and gold label), at the reported estimates.

@@ -135,7 +135,7 @@ class FittedModel(Reporting, Planning):
         new_answers, the number of answers to the item that came or changed. Items that are new are not listed:
         ``update_.n_new_items`` says how many there are. The table is of the library that the answers came in.
         """
-        return build_report(self.update_.columns, self.fusion_.backend)
+        return build_report(self.fusion_.task.name_keys(self.update_.columns), self.fusion_.backend)
 
 
 class Update(NamedTuple):

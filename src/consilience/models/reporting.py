@@ -211,7 +211,7 @@ class Reporting(Model):
           cy            dog      0.33  against
           share of cat           0.67
         """
-        return explain_item(self.recipe(), self.fusion_, item)
+        return explain_item(self.recipe(), self.fusion_, self.fusion_.task.find_key(item))
 
     @property
     def findings_(self) -> list[Finding]:
@@ -362,7 +362,8 @@ class Planning(Model):
         if not (is_whole(n) and n >= 0):
             raise parameter_error("n", "next_items", "a whole number >= 0", n)
         found = self._seeded()
-        return build_report(list_next_items(found, int(n), at_random=at_random), found.backend)
+        columns = list_next_items(found, int(n), at_random=at_random)
+        return build_report(found.task.name_keys(columns), found.backend)
 
     def stop_items(self, confidence: float = 0.95) -> Any:
         """Return a table of the items that are certain enough to stop paying for more answers.
@@ -388,7 +389,8 @@ class Planning(Model):
         (282, 8.7)
         """
         least = check_confidence(confidence, "confidence", "stop_items")
-        return build_report(list_stop_items(self.fusion_.labelled, least), self.fusion_.backend)
+        columns = list_stop_items(self.fusion_.labelled, least)
+        return build_report(self.fusion_.task.name_keys(columns), self.fusion_.backend)
 
     def next_questions(
         self,
@@ -440,7 +442,7 @@ class Planning(Model):
         """
         found = self._seeded()
         asking = open_round(found, n, workers, budget, cost, per_worker, asked)
-        return build_report(list_questions(asking), found.backend)
+        return build_report(found.task.name_keys(list_questions(asking)), found.backend)
 
     def forecast_answers(
         self, workers: object = None, *, per_worker: object = None, asked: object = None, min_gain: float = MIN_GAIN

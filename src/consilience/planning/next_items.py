@@ -104,7 +104,7 @@ def list_next_items(found: Fusion, n: int, words: bool = False, at_random: bool 
 
 def add_label(columns: dict[str, Column]) -> dict[str, Column]:
     """Return the columns with an empty one for the labels to come, after those that say which item, and whom to ask."""
-    asked = [name for name in ("item", "sequence", "position", "worker") if name in columns]
+    asked = [name for name in ("item", "sequence", "position", "tag", "worker") if name in columns]
     n_rows = len(next(iter(columns.values())))
     return {name: columns[name] for name in asked} | {"label": pa.nulls(n_rows, pa.string())} | columns
 

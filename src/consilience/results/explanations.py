@@ -51,6 +51,7 @@ from ..inference.recipes.independent import VoteRecipe, find_tied
 from ..inference.sources import InMemory, OnDisk, count_once, number_groups
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
+from ..inference.structures.sets import SetsParameters
 from ..inference.workers.base import WorkerModel
 from ..kernels import Floats
 from ..storage.answers import pick_sample
@@ -470,8 +471,8 @@ def weigh_answers(case: Case) -> Floats:
 def describe_workers(case: Case) -> WorkerModel:
     """Return the worker model of the fit, for the answers near the item."""
     r, found = case.near, case.found
-    layout = r.n_workers, r.class_of_label, len(found.names.classes), found.takes_silence, r.silence_weight
-    return found.learned.worker_model(*layout, found.learned.said)
+    layout = r.class_of_label, len(found.names.classes), found.takes_silence, found.learned.said
+    return found.learned.worker_model.of_others(r, *layout)
 
 
 def find_replaced(case: Case) -> Floats:
@@ -533,6 +534,8 @@ def name_rest(case: Case) -> tuple[str, str]:
         return "sequence", "the rest of the sequence"
     if isinstance(structure, FieldParameters):
         return "neighbours", describe_neighbours(case)
+    if isinstance(structure, SetsParameters):
+        return "tags", "share of the tag, and the other tags"
     if found.given.has_priors and found.given.log_prior is None:  # of a model that was loaded
         return name_content(found)
     return "set aside", "answers that were set aside, since no class allows all of them"

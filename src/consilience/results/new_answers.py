@@ -84,8 +84,7 @@ class Applied(NamedTuple):
         classes, learned = fusion.names.classes, fusion.learned
         class_of_label = lookup(classes, to_column(r.labels))
         kind = learned.worker_model
-        silence = fusion.takes_silence, r.silence_weight
-        workers = kind(r.n_workers, class_of_label, len(classes), *silence, learned.said[label])
+        workers = kind.of_others(r, class_of_label, len(classes), fusion.takes_silence, learned.said[label])
         check_prediction(recipe.model, workers)
         crowd = Distributions.known(learned.crowd)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)

@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Protocol, Type
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.arrays import Crowd
 from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
@@ -276,6 +277,10 @@ class Task(ABC, Generic[Brought]):
         """Return the figures of results that are not the labels, None where there are no others."""
         return None
 
+    def size(self, answers: Crowd) -> tuple[int, int]:
+        """Return how many items and answers users see."""
+        return answers.n_items, answers.n_responses
+
     def count(self, fused: Fused, is_sure: bool) -> str:  # noqa: ARG002
         """Return in words how many results there are, where these are not the labels.
 
@@ -289,6 +294,14 @@ class Task(ABC, Generic[Brought]):
         Probabilities are missing unless `shown`, and labels whose confidence is below `undecided`.
         """
         return None
+
+    def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """Return the columns of a table about single items, with keys that users know."""
+        return dict(columns)
+
+    def find_key(self, item: object) -> object:
+        """Return the key of an item that a user names."""
+        return item
 
     def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
         """Return the results as a table, given that of the labels."""

@@ -27,6 +27,8 @@ from ..memory import require_memory
 DUPLICATES = ("error", "first", "last")
 # The form of a table in which each tag has a column.
 ONE_HOT = "one-hot"
+# Under this key, the metadata of a column of lists say what stands between tags where they are written as text.
+SIGN = "separator"
 # How a cell says whether the tag of its column was given, in lower case.
 _YES, _NO = frozenset(["1", "true", "yes", "x", "1.0"]), frozenset(["0", "false", "no", "", "0.0"])
 # Signs that may stand between tags, and the share of cells with one from which it is taken for that.

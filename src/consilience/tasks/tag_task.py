@@ -10,16 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.columns import Column, Values, name_probabilities, to_column, to_values
+from ..answers.arrays import Crowd
+from ..answers.columns import Column, Values, find_present, name_probabilities, to_column, to_values
+from ..answers.frames import is_table, open_frame
 from ..answers.gold import LEAVE_OUT
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
-from ..errors import DataWarning, plural, shorten, warn
+from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..kernels import Floats, Truths
 from ..specs import NOT_SAVED, ColumnSpec, Fault
 from .base import Fused, Labels, Posed, Task, Writers, list_given
-from .tag_tables import ONE_HOT
-from .tags import YES, Tags, list_column
+from .tag_tables import ONE_HOT, SIGN
+from .tags import SEPARATOR, YES, Tags, list_column
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +92,16 @@ class TagsTask(Task[Tags]):
         cls, brought: Tags, gold: object, open_known: Callable[[object, object], object]
     ) -> tuple[Tags, object]:
         """Return the tags, and what known sets say of each tag of their items."""
+        single: list[object] = []
         for each in list_given(gold):
-            brought = brought.with_gold(open_known(each, brought))
-        return brought, brought.known_answers()
+            known = open_known(each, brought)
+            by_tag = read_known_tags(known, brought)
+            if by_tag is None:
+                brought = brought.with_gold(known)
+            else:
+                single.append(by_tag)
+        sets = brought.known_answers()
+        return brought, [*([] if sets is None else [sets]), *single]
 
     @classmethod
     def choose_known(cls, brought: Tags, answers: Responses) -> object:  # noqa: ARG003
@@ -122,6 +131,11 @@ class TagsTask(Task[Tags]):
         if not np.array_equal(position, np.tile(np.arange(n_tags), len(position) // max(n_tags, 1))):
             raise Fault("the tags are not those of the sets")
 
+    def size(self, answers: Crowd) -> tuple[int, int]:
+        """Return how many things have tags, and how many sets they were given."""
+        n_tags = max(len(self.tags), 1)
+        return answers.n_items // n_tags, answers.n_responses // n_tags
+
     def count(self, fused: Fused, is_sure: bool) -> str:
         """Return in words how many sets there are, and how sure these are."""
         found = find_sets(self, fused.labels)
@@ -134,7 +148,7 @@ class TagsTask(Task[Tags]):
         found = find_sets(self, fused.labels)
         return {
             "given": brought.n_sets,
-            "tags": len(self.tags),
+            "tags": self.tags.tolist(),
             "fused": len(found.said),
             "mean_size": float(found.said.sum(axis=1).mean()),
             "mean_confidence": float(found.confidence.mean()),
@@ -144,6 +158,33 @@ class TagsTask(Task[Tags]):
         """Write the sets into a copy of the file that they were read from."""
         assert self.origin is not None
         writers.write_labels(labels, path, self.origin[0], self.question)
+
+    def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """Return the columns of a table in which each row is about one tag of an item."""
+        if "position" not in columns:
+            return dict(columns)
+        tag = to_column(self.tags[to_values(columns["position"])])
+        named = {"item": columns["sequence"], "tag": tag}
+        return named | {name: column for name, column in columns.items() if name not in ("sequence", "position")}
+
+    def find_key(self, item: object) -> object:
+        """Return the key of a tag of an item, which are named together."""
+        if not isinstance(item, (tuple, list)) or len(item) != 2:
+            raise InputError(
+                f"Name an item and a tag, such as (item, {self.tags.tolist()[0]!r}). Got {shorten(item)} instead."
+            )
+        code = int(lookup(self.tags, to_column([item[1]]))[0])
+        if code < 0:
+            raise InputError(f"There is no tag {shorten(item[1])}.", f"There are {listing(self.tags.tolist())}.")
+        return item[0], code
+
+    def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
+        """Return the table of sets, which says what stands between tags where these are text."""
+        if not isinstance(labels, pa.Table):
+            return labels
+        at = labels.column_names.index("labels")
+        marked = labels.schema.field(at).with_metadata({SIGN: self.separator or SEPARATOR})
+        return labels.set_column(at, marked, labels.column(at))
 
     def arrange(self, labels: Labels, shown: bool, undecided: float | None) -> dict[str, Column]:
         """Return the columns of the table of fused sets."""
@@ -157,6 +198,25 @@ class TagsTask(Task[Tags]):
         for t, name in enumerate(name_probabilities(self.tags, columns)):
             columns[name] = to_column(np.ascontiguousarray(found.posterior[:, t]) if shown else nothing)
         return columns
+
+
+def read_known_tags(given: object, tags: Tags) -> dict[str, object] | None:
+    """Return what a table with the columns item, tag and label (yes or no) tells; None for anything else.
+
+    Rows without a label tell nothing.
+    """
+    needed = {"item", "tag", "label"}
+    if not is_table(given) or (isinstance(given, Mapping) and not needed <= given.keys()):
+        return None
+    table = open_frame(given, "gold")
+    if not needed <= set(table.names):
+        return None
+    rows = table.keep(find_present(table.read("label")))
+    code = lookup(tags.tags, rows.read("tag"))
+    unknown = sorted({str(to_values(rows.read("tag"))[at]) for at in np.flatnonzero(code < 0).tolist()})
+    if unknown:
+        raise InputError(f"There are tags that nobody gave: {listing(unknown)}.", "Check how they are written.")
+    return {"sequence": rows.read("item"), "position": code, "label": rows.read("label")}
 
 
 class FusedSets(NamedTuple):

@@ -162,6 +162,13 @@ class WorkerModel(ABC):
         silence = responses.silence_counts, responses.silence_weight
         return cls(responses.n_workers, class_of_label, n_classes, *silence, responses.label_shares())
 
+    @classmethod
+    def of_others(
+        cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int, silent: bool, said: Floats
+    ) -> Self:
+        """Return the model for the workers of other answers than those of a fit, to which it is applied."""
+        return cls(responses.n_workers, class_of_label, n_classes, silent, responses.silence_weight, said)
+
     @property
     def n_labels(self) -> int:
         """Number of labels that workers use."""

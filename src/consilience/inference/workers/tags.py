@@ -90,6 +90,14 @@ class TagWorkers(TypedWorkers):
         """Return the model for the workers of these answers."""
         return replace(super().of(responses, class_of_label, n_classes), n_tags=count_tags(responses))
 
+    @classmethod
+    def of_others(
+        cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int, silent: bool, said: Floats
+    ) -> Self:
+        """Return the model for the workers of other answers, about the same tags."""
+        other = super().of_others(responses, class_of_label, n_classes, silent, said)
+        return replace(other, n_tags=count_tags(responses))
+
     @property
     def n_rows(self) -> int:
         """Number of rows."""
