@@ -10,7 +10,10 @@ import pytest
 from scipy.special import gammaln
 
 import consilience as cs
+from command_line import run
 from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.formats.reading import open_file
+from consilience.formats.writing import write_table
 from consilience.inference.structures.sets import Sets, SetsParameters
 from consilience.inference.workers.tags import TagWorkers
 
@@ -85,8 +88,6 @@ def test_files_of_tables_are_read(tmp_path):
         if name.endswith("jsonl"):
             (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in lists.to_pylist()))
         else:
-            from consilience.formats.writing import write_table
-
             write_table(lists, str(tmp_path / name))
         assert sets_of(cs.read_tags(tmp_path / name)) == SETS
     assert sets_of(cs.read_tags(tmp_path / "tags.csv", separator=";")) == SETS
@@ -297,3 +298,130 @@ def test_tables_about_single_tags_name_item_and_tag(project, fused):
     known = {"item": [0, 1, 2], "tag": ["a", "b", "c"], "label": ["yes", "no", None]}
     by_tag = cs.fuse(project.tags, gold=known)
     assert by_tag.fusion_.given.gold.codes[[0, 5, 10]].tolist() == [1, 0, -1]
+
+
+# --------------------------------------------------------------------------------------------------- files and commands
+
+
+def write_tools(folder, tags):
+    """Write the same sets as four tools do, and return where."""
+    sets = {(int(i), tags.workers[w]): row for i, w, row in zip(tags.item, tags.worker, to_lists(tags), strict=True)}
+    choices = {"from_name": "topics", "to_name": "text", "type": "choices"}
+    tasks = [
+        {
+            "id": n,
+            "data": {"text": f"t{n}"},
+            "annotations": [
+                {"completed_by": {"email": w}, "result": [{**choices, "value": {"choices": s}}] if s else []}
+                for (i, w), s in sets.items()
+                if i == n
+            ],
+        }
+        for n in range(tags.n_items)
+    ]
+    (folder / "ls.json").write_text(json.dumps(tasks))
+    records = [
+        {
+            "id": str(n),
+            "fields": {"text": f"t{n}"},
+            "responses": {"topics": [{"value": s, "user_id": w} for (i, w), s in sets.items() if i == n]},
+        }
+        for n in range(tags.n_items)
+    ]
+    (folder / "ar.json").write_text(json.dumps(records))
+    options = [{"id": tag, "text": tag} for tag in tags.tags]
+    lines = [
+        {"text": f"t{i}", "_input_hash": i, "_task_hash": k, "options": options, "accept": s, "answer": "accept"}
+        | {"_annotator_id": w}
+        for k, ((i, w), s) in enumerate(sets.items())
+    ]
+    (folder / "pr.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "doccano").mkdir()
+    for worker in tags.workers:
+        own = [{"id": i, "text": f"t{i}", "label": s} for (i, w), s in sets.items() if w == worker]
+        (folder / "doccano" / f"{worker}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in own))
+    return {"ls.json": "ls2.json", "ar.json": "ar2.json", "pr.jsonl": "pr2.jsonl", "doccano": "doccano2"}
+
+
+def to_lists(tags):
+    return tags.to_frame()["labels"].to_pylist()
+
+
+@pytest.fixture(scope="module")
+def small():
+    return cs.simulate.tags(40, n_workers=5, n_tags=3, sensitivity=0.9, false_alarms=0.03, seed=2).tags
+
+
+def test_sets_go_back_to_the_tools_that_they_come_from(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    expected = dict(enumerate(cs.fuse(small).to_frame()["labels"].to_pylist()))
+    for source, target in write_tools(tmp_path, small).items():
+        tags = cs.read_tags(source)
+        assert (tags.n_items, tags.n_workers, tags.n_sets) == (40, 5, 160)
+        assert int((~tags.said.any(axis=1)).sum()) == int((~small.said.any(axis=1)).sum()) > 0
+        assert run("fuse", source, "-o", target, "-q").exit_code == 0
+        again = cs.read_tags(target)
+        who = "fused" if source == "doccano" and "consilience" not in again.workers else "consilience"
+        fused = {int(i): s for i, w, s in zip(*map(list, frame_columns(again)), strict=True) if w == who}
+        assert fused == expected
+        assert target != "doccano2" or again.n_workers == 1
+        assert target == "doccano2" or again.n_workers == 6
+
+
+def frame_columns(tags):
+    table = tags.to_frame()
+    return (table[name].to_pylist() for name in ("item", "worker", "labels"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "arrow", "jsonl"])
+def test_sets_go_back_to_tables(small, tmp_path, suffix):
+    source, target = tmp_path / f"tags.{suffix}", tmp_path / f"out.{suffix}"
+    text = suffix in ("csv", "tsv")
+    write_table(small.to_frame(), str(source))
+    flags = ["--separator", ";"] if text else []
+    assert run("fuse", source, *flags, "-o", target, "-q").exit_code == 0
+    expected = cs.fuse(small).to_frame()["labels"].to_pylist()
+    known = cs.read_tags(source, **({"separator": ";"} if text else {})).with_gold(open_file(target))
+    assert known.gold_items.tolist() == list(range(40))
+    assert [[t for t, on in zip("abc", row, strict=True) if on] for row in known.gold] == expected
+
+
+def test_a_tag_with_the_separator_inside_cannot_be_written_with_it(tmp_path):
+    table = {"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "tags": [["x;y"], ["x;y"], [], []]}
+    write_table(pa.table(table), str(tmp_path / "a.jsonl"))
+    result = run("fuse", tmp_path / "a.jsonl", "-o", tmp_path / "b.csv")
+    assert result.exit_code == 2
+    assert "Tags with the separator ';' inside" in result.output
+    assert run("fuse", tmp_path / "a.jsonl", "-o", tmp_path / "b.jsonl").exit_code == 0
+
+
+def test_commands_speak_of_sets(small, tmp_path):
+    source, model = tmp_path / "tags.csv", tmp_path / "m.model"
+    write_table(small.to_frame(), str(source))
+    shown = run("fuse", source, "--separator", ";", "--save", model, "--report", tmp_path / "r.html")
+    assert shown.exit_code == 0
+    assert "160 by 5 workers about 40 items" in shown.output
+    assert "40 from 160 that workers gave" in " ".join(shown.output.split())
+    page = (tmp_path / "r.html").read_text()
+    assert "Misses and false alarms of each worker" in page
+    assert "sequence" not in page.split("<main")[1].split("</main>")[0].lower()
+    figures = json.loads(run("fuse", source, "--separator", ";", "--json").output)
+    assert (figures["items"], figures["answers"], figures["tags"]["tags"]) == (40, 160, ["a", "b", "c"])
+    assert run("next", model, "-n", "2", "-o", tmp_path / "n.csv").exit_code == 0
+    assert (tmp_path / "n.csv").read_text().startswith("item,tag,label,")
+    assert "Item" in run("explain", model, "0", "a").output
+    assert run("update", model, source, "-o", tmp_path / "u.csv").exit_code == 0
+    assert run("predict", model, source, "-o", tmp_path / "p.csv").exit_code == 0
+    assert (tmp_path / "p.csv").read_text().startswith("item,labels,confidence,p(a)")
+    assert "--separator" in run("fuse", source, "--separator", ";", "--memory", "1GB").output
+    assert "use --separator ';'" in run("fuse", source).output
+    assert "one-hot" in run("formats").output
+    assert run("convert", source, tmp_path / "c.parquet", "--separator", ";").exit_code == 0
+    assert to_lists(cs.read_tags(tmp_path / "c.parquet")) == to_lists(small)
+
+
+def test_cells_with_several_labels_draw_a_finding_that_names_the_separator(small):
+    table = small.to_frame()
+    cells = [";".join(each) or "none" for each in table["labels"].to_pylist()]
+    with pytest.warns(DataWarning, match="separator=';'"):
+        cs.fuse({"item": table["item"], "worker": table["worker"], "label": cells})

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import changes, items, overview, sequences, workers
+from . import changes, items, overview, sequences, tags, workers
 from .charts import Chart
 from .subject import Subject
 
@@ -46,6 +46,7 @@ class Section(NamedTuple):
 SECTIONS: dict[str, Section] = {
     "attention": Section("What needs attention", "Attention", overview.list_notes),
     "changes": Section("What the known labels changed", "Known labels", changes.find_changes),
+    "tags": Section("Tags", "Tags", tags.describe_tags),
     "workers": Section("Workers", "Workers", workers.describe_workers, "See the workers"),
     "confidence": Section("Confidence", "Confidence", overview.describe_confidence),
     "vote": Section("Compared with majority vote", "Majority vote", items.compare_labels),
@@ -78,5 +79,6 @@ CHARTS: dict[str, Kind] = {
         changes.draw_by_gold,
         f"it needs {changes.LEAST_KNOWN} known labels that were drawn at random, and a fit without features",
     ),
+    "tags": Kind(tags.draw_tags, "only those of TagSets have it"),
     "transitions": Kind(sequences.draw_transitions, "only those of HiddenMarkov have it"),
 }

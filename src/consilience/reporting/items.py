@@ -289,7 +289,7 @@ def prepare_review(subject: Subject) -> Review | None:
     if not chosen:
         return None
     data: dict[str, object] = {
-        "columns": ["item"] if sequences is None else ["sequence", "position"],
+        "columns": ["item"] if sequences is None else list(subject.task.places),
         "items": [[*subject.key_of(item), drawn] for item, drawn in chosen],
         "classes": [spell(name) for name in classes.tolist()],
     }

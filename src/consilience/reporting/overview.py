@@ -171,7 +171,7 @@ def count_labels(subject: Subject, name: str, number: int, share: float) -> Figu
 def list_facts(subject: Subject) -> list[tuple[str, str]]:
     """Return what was fused, in names and words."""
     r = subject.responses
-    sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), 'sequence')}"
+    sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), subject.task.places[0])}"
     counted = f"{r.n_items:,}" if subject.called == "labels" else plural(r.n_items, subject.task.item)
     facts = [
         ("Items", f"{subject.n_labels:,}" if subject.is_sample else f"{counted}{sequences}"),

@@ -71,7 +71,7 @@ class Sequences(NamedTuple):
 
 def describe_sequences(subject: Subject) -> Sequences | None:
     """Return what was learned about how labels follow each other, with examples; None if there are no sequences."""
-    if subject.responses.sequences is None:
+    if subject.responses.sequences is None or subject.task.places[0] != "sequence":
         return None
     chart, words = draw_transitions(subject), ""
     if chart is not None and isinstance(subject.model, HiddenMarkov):

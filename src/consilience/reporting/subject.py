@@ -266,7 +266,7 @@ class Subject:
         if sequences is None:
             return (spell(self.responses.keys[[item]].tolist()[0]),)  # type: ignore[index]
         sequence = sequences.ids[[self.sequence_of(item)]].tolist()[0]
-        return spell(sequence), spell(sequences.position[[item]].tolist()[0])
+        return spell(sequence), spell(self.task.name_position(sequences.position[[item]].tolist()[0]))
 
     def name_of(self, item: int) -> str:
         """Return what an item is called, short enough to be shown."""
@@ -275,7 +275,8 @@ class Subject:
             return f"Item {parts[0]}"
         shown = self.show(item)
         word = f": “{to_name(shown.text, LONGEST_WORD)}”" if shown is not None and shown.text else ""
-        return f"Sequence {parts[0]}, position {parts[1]}{word}"
+        owner, place = self.task.places
+        return f"{owner.capitalize()} {parts[0]}, {place} {parts[1]}{word}"
 
     def show(self, item: int) -> Content | None:
         """Return what an item looks like, if that is known."""

@@ -126,6 +126,8 @@ class Explanation:
         The frame library of `to_frame`.
     rule : str
         What can make the label another one than the most probable class: "sequence", "median", or "".
+    places : tuple of str
+        What the two parts of the name of an item are called, where it has two.
     """
 
     item: object
@@ -139,6 +141,7 @@ class Explanation:
     answered: str
     backend: str
     rule: str = ""
+    places: tuple[str, str] = ("sequence", "position")
 
     @property
     def checked(self) -> bool:
@@ -158,7 +161,7 @@ class Explanation:
     def describe(self) -> str:
         """Return the label and its rival in words."""
         name = (
-            f"Sequence {to_word(self.item[0])}, position {to_word(self.item[1])}"
+            f"{self.places[0].capitalize()} {to_word(self.item[0])}, {self.places[1]} {to_word(self.item[1])}"
             if isinstance(self.item, tuple)
             else (f"Item {to_word(self.item)}")
         )
@@ -250,7 +253,7 @@ class Explanation:
             for part in self.parts
         ]
         sums = {} if self.is_vote else {"uncalibrated_log_odds": self.uncalibrated, "log_odds": self.log_odds}
-        key = ("sequence", "position") if isinstance(self.item, tuple) else ("item",)
+        key = self.places if isinstance(self.item, tuple) else ("item",)
         item = self.item if isinstance(self.item, tuple) else (self.item,)
         return {
             **dict(zip(key, item, strict=True)),
@@ -315,9 +318,10 @@ def explain_row(recipe: Recipe, found: Fusion, row: int) -> Explanation:
     label, other = labels.classes[[case.label, against]].tolist()
     confidence, rest = labels.posterior[row, [case.label, against]].tolist() if found.checked else (math.nan, math.nan)
     key, text, said = key_of(r.keys, row), texts[0] if texts else None, case.describe_answers()
-    return Explanation(
-        key, text, label, other, confidence, rest, tuple(parts), uncalibrated, said, found.backend, labels.rule
-    )
+    if isinstance(key, tuple):
+        key = key[0], found.task.name_position(key[1])
+    told = confidence, rest, tuple(parts), uncalibrated, said
+    return Explanation(key, text, label, other, *told, found.backend, labels.rule, found.task.places)
 
 
 class Case(NamedTuple):

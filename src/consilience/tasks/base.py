@@ -155,6 +155,8 @@ class Task(ABC, Generic[Brought]):
         Whether files of models hold it. If not, what is loaded is about a table.
     item : str
         What an item is called.
+    places : tuple of str
+        What a sequence and a position in it are called, where items are in sequences.
     argument : str
         What the answers are called in code.
     model : str
@@ -177,6 +179,7 @@ class Task(ABC, Generic[Brought]):
     layouts: ClassVar[Mapping[str, Callable[[Any], object]]] = {}
     is_saved: ClassVar[bool] = True
     item: ClassVar[str] = "item"
+    places: ClassVar[tuple[str, str]] = ("sequence", "position")
     argument: ClassVar[str] = "answers"
     model: ClassVar[str] = ""
     results: ClassVar[str] = "labels"
@@ -298,6 +301,10 @@ class Task(ABC, Generic[Brought]):
     def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """Return the columns of a table about single items, with keys that users know."""
         return dict(columns)
+
+    def name_position(self, position: Any) -> object:
+        """Return what a position in a sequence is called."""
+        return position
 
     def find_key(self, item: object) -> object:
         """Return the key of an item that a user names."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +52,8 @@ class TagsTask(Task[Tags]):
     brought = Tags
     title = "sets of tags"
     layouts: ClassVar[Mapping[str, Callable[[Tags], object]]] = {"long": Tags.to_frame}
-    item = "tag of an item"
+    item = "tag"
+    places = ("item", "tag")
     argument = "tags"
     model = "tag-sets"
     results = "sets"
@@ -166,6 +167,10 @@ class TagsTask(Task[Tags]):
         tag = to_column(self.tags[to_values(columns["position"])])
         named = {"item": columns["sequence"], "tag": tag}
         return named | {name: column for name, column in columns.items() if name not in ("sequence", "position")}
+
+    def name_position(self, position: Any) -> object:
+        """Return the tag of this number."""
+        return self.tags[[position]].tolist()[0]
 
     def find_key(self, item: object) -> object:
         """Return the key of a tag of an item, which are named together."""
