@@ -424,7 +424,7 @@ def test_a_new_annotation_tool_says_how_its_records_look(tmp_path, monkeypatch):
         "note": "kept",
     }
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    assert list_format("bubbles")["read"] == ["spans", "answers"]
+    assert list_format("bubbles")["read"] == ["spans", "answers", "tags"]
     result = run("fuse", path, "-o", fused)
     assert result.exit_code == 0, result.output
     written = json.loads(fused.read_text(encoding="utf-8"))

@@ -580,12 +580,12 @@ def test_regions_of_spans_table():
 
 def test_all_formats_are_listed():
     listed = json.loads(done("formats", "--json").stdout)["formats"]
-    assert [each["name"] for each in listed] == NAMES
+    assert [each["name"] for each in listed] == [*NAMES, "one-hot"]
     by_name = {each["name"]: each for each in listed}
-    assert by_name["label-studio"]["read"] == ["spans", "answers"]
+    assert by_name["label-studio"]["read"] == ["spans", "answers", "tags"]
     assert by_name["brat"]["suffixes"] == [".ann", "folder"]
     assert (by_name["csv"]["recognised_by"], by_name["parquet"]["recognised_by"]) == ("name", "content")
-    assert {each["name"] for each in listed if not each["written"]} == {"mturk", "toloka", "appen", "matrix"}
+    assert {each["name"] for each in listed if not each["written"]} == {"mturk", "toloka", "appen", "matrix", "one-hot"}
     assert by_name["matrix"]["suffixes"] == [".npy"]
     assert tuple(LAYOUTS) == commands.LAYOUTS
     shown = done("formats").stdout
