@@ -180,11 +180,11 @@ def test_pairs_of_rows_are_all_pairs(seed):
     [
         (
             {"left": ["a", "b"], "right": ["b", "b"], "winner": ["a", "b"]},
-            "compare a candidate with itself.*'b' at row 1",
+            "a candidate is compared with itself.*'b' at row 1",
         ),
         (
             {"left": ["a", "b"], "right": ["b", "c"], "winner": ["a", "d"]},
-            "1 winner.*neither.*'d' for 'b' and 'c' at row 1",
+            "names neither.*in 1 row.*'d' for 'b' and 'c' at row 1",
         ),
         (
             {"left": ["a"] * 20 + ["b"], "right": ["b"] * 20 + ["c"], "winner": ["a"] * 21},
@@ -197,7 +197,7 @@ def test_pairs_of_rows_are_all_pairs(seed):
         ({"left": ["a"], "right": ["b"]}, "no column for the winner"),
         ({"item": [1], "worker": ["a"], "label": ["b"]}, "no columns for left, right"),
         ({"candidate": ["a"], "score": [1]}, "No judge.*has scored two candidates"),
-        ({"candidate": ["a", "a"], "score": [1, 2]}, "scored before"),
+        ({"candidate": ["a", "a"], "score": [1, 2]}, "has scored before"),
         ({"candidate": ["a", "b"], "score": ["x", "y"]}, "must hold numbers"),
     ],
 )
@@ -239,7 +239,8 @@ def test_repeated_and_contradicting_rows_are_told():
     with pytest.warns(cs.errors.DataWarning) as told:
         model = cs.rank(rows)
     assert (model.found_.numbers.repeated, model.found_.numbers.contradicted) == (1, 2)
-    assert [str(each.message).partition(" what")[0] for each in told] == ["1 row repeat", "2 rows contradict"]
+    told_of = [str(each.message).partition(" what")[0] for each in told]
+    assert told_of == ["In 1 row a judge says again", "In 2 rows a judge contradicts"]
 
 
 def test_one_judge_is_told():

@@ -103,7 +103,7 @@ def encode_pairs(table: Table, columns: Mapping[str, str]) -> tuple[Codes, Codes
     if len(same):
         row = int(same[0])
         raise InputError(
-            f"{plural(len(same), 'row')} of {table.name} compare a candidate with itself; the first is "
+            f"In {plural(len(same), 'row')} of {table.name} a candidate is compared with itself; the first is "
             f"{shorten(candidates[left[row]])} at {table.locate(row)}.",
             "Drop such rows: they tell nothing.",
         )
@@ -163,8 +163,8 @@ def no_verdict(table: Table, name: str, rows: Integers, said: Values, left: Valu
     """Return the error for winners that are neither of the two, nor a word for one."""
     first = f"{shorten(said[0])} for {shorten(left[0])} and {shorten(right[0])}"
     return InputError(
-        f"Column {name!r} of {table.name} has {plural(len(rows), 'winner')} that are neither of the two candidates, "
-        f"nor a word for a side or a tie; the first is {first} at {table.locate(int(rows[0]))}.",
+        f"Column {name!r} of {table.name} names neither of the two candidates in {plural(len(rows), 'row')}, nor has a "
+        f"word for a side or a tie; the first is {first} at {table.locate(int(rows[0]))}.",
         _WRITE,
         keyword="winner",
     )
@@ -177,8 +177,8 @@ def read_multiples(table: Table, name: str) -> Floats:
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} that are not above 0; the first is "
-            f"{numbers[row]} at {table.locate(row)}.",
+            f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} of 0 or less, or not finite; the first "
+            f"is {numbers[row]} at {table.locate(row)}.",
             "Drop verdicts that count for nothing.",
             keyword="weight",
         )
@@ -269,8 +269,8 @@ def check_once(table: Table, who: Codes, judges: Mapping[str, Any], candidates: 
     if same.any():
         row = int(key[1:][same].min())
         raise InputError(
-            f"{plural(int(same.sum()), 'row')} of {table.name} score a candidate that the same judge has scored before "
-            f"for the same item; the first is {shorten(candidates[who[row]])} at {table.locate(row)}.",
+            f"In {plural(int(same.sum()), 'row')} of {table.name} a candidate is scored that the same judge has scored "
+            f"before for the same item; the first is {shorten(candidates[who[row]])} at {table.locate(row)}.",
             Sentence("Keep one of them, or name what tells them apart with {item} or {worker}."),
         )
 

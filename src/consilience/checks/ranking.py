@@ -15,7 +15,9 @@ from ..results.ranking import WIDTH, Ranking, find_coin_tossers, find_contrarian
 LEAST_CROWD_BIAS = 0.2
 # Repeated rows are worth telling from this share on.
 LEAST_REPEATED = 0.01
-_NEXT = Sentence("Ask about the pairs that {next_comparisons} lists.", next_comparisons=Python("next_comparisons(n)"))
+_NEXT = Sentence(
+    "Ask about the pairs that {next_comparisons} lists.", next_comparisons=Python("next_comparisons(n)", "FILE")
+)
 
 
 def find_parts(found: Ranking) -> Iterator[Finding]:
@@ -75,7 +77,7 @@ def find_crowd_bias(found: Ranking) -> Iterator[Finding]:
         return
     side, share = ("first" if bias > 0 else "second"), 1 / (1 + np.exp(-abs(bias)))
     yield Finding(
-        f"Judges prefer the candidate in the {side} place: of two that are equally good it wins {100 * share:.0f} % of "
+        f"Judges prefer the candidate in the {side} place: of two that are equally good it wins {share:.0%} of "
         "the verdicts that are no tie. Scores are free of this.",
         ("Show each pair in both orders, or in a random one.",),
         category=None,
@@ -91,7 +93,7 @@ def find_coins(found: Ranking) -> Iterator[Finding]:
     verdicts = found.judges.comparisons[tossers].sum() / found.judges.comparisons.sum()
     verb = "tosses" if tossers.sum() == 1 else "toss"
     yield Finding(
-        f"{plural(int(tossers.sum()), 'judge')} {verb} coins: {names}. Their verdicts ({100 * verdicts:.0f} % of all) "
+        f"{plural(int(tossers.sum()), 'judge')} {verb} coins: {names}. Their verdicts ({verdicts:.0%} of all) "
         "hardly count.",
         ("Ask others, or look at how these judges understood the question.",),
         category=None,
@@ -116,14 +118,14 @@ def find_repeats(found: Ranking) -> Iterator[Finding]:
     numbers = found.numbers
     if numbers.repeated >= max(1, LEAST_REPEATED * numbers.comparisons):
         yield Finding(
-            f"{plural(numbers.repeated, 'row')} repeat what the same judge said of the same pair and item. Each counts "
-            "as a verdict of its own.",
+            f"In {plural(numbers.repeated, 'row')} a judge says again what they said of the same pair and item. Each "
+            "counts as a verdict of its own.",
             ("If they are copies, drop them.",),
         )
     if numbers.contradicted >= max(1, LEAST_REPEATED * numbers.comparisons):
         yield Finding(
-            f"{plural(numbers.contradicted, 'row')} contradict what the same judge said before of the same pair and "
-            "item. All of them count.",
+            f"In {plural(numbers.contradicted, 'row')} a judge contradicts what they said of the same pair and item. All "
+            "of them count.",
             ("If the later ones are corrections, drop the earlier ones.",),
         )
 
@@ -162,6 +164,14 @@ RANKING_CHECKS: dict[str, Callable[[Ranking], Iterator[Finding]]] = {
 }
 
 
+# The section of the report that shows more.
+PLACES = {"contrary": "judges", "coins": "judges", "position": "judges", "first two": "wins"}
+
+
 def list_ranking_findings(found: Ranking) -> list[Finding]:
     """Return all that checks find of a ranking, the most serious first."""
-    return [replace(each, kind=kind) for kind, find in RANKING_CHECKS.items() for each in find(found)]
+    return [
+        replace(each, kind=kind, place=PLACES.get(kind, ""))
+        for kind, find in RANKING_CHECKS.items()
+        for each in find(found)
+    ]

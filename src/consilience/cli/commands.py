@@ -207,6 +207,65 @@ fuse.help = str(fuse.help).replace(
 
 
 @declare(
+    "rank:rank",
+    read_options(
+        f"""
+        Options:
+          -o, --output FILE  Write the ranking here: {TABLES}.
+          {REPORT}
+          --save FILE  Write the ranking as a model here, for consilience.load.
+          {PRINTING}
+        Columns:
+          --left COL  Column of the candidates on the left, if not left, model_a or the like.
+          --right COL  Column of the candidates on the right, if not right, model_b or the like.
+          --winner COL  Column of who won, if not winner, label, verdict or the like.
+          --worker COL  Column of judges, if not worker, annotator, judge or the like.
+          --item COL  Column of what candidates are compared on, such as prompts, if not item, task, prompt or the like.
+          --group COL  Column of families of judges, such as the model behind several prompts.
+          --weight COL  Column of how many verdicts a row stands for.
+          --order COL  Column of times or numbers: when verdicts were given. Tells who gets worse.
+        Scores instead of verdicts:
+          --candidate COL  Column of candidates, in a table with a row for each judge, item and candidate.
+          --score COL  Column of their scores; higher ones are better.
+          --rank COL  Column of their ranks; lower ones are better.
+        Known verdicts:
+          --gold FILE  Known verdicts: a table with left, right and winner.
+        Model:
+          --discrimination [learn|equal]  Whether judges are weighed. Default: learn.
+          --position-bias [learn|none]  Whether judges may prefer a side. Default: learn.
+          --max-iter N  Most iterations. Default: the model's.
+          --seed N  Seed of all that is random. Default: 0.
+        Outputs:
+          --judges-report FILE  Write a table of all judges here; suffixes as for -o.
+          --wins FILE  Write a table of the probability that each candidate beats each other one here.
+          --next-comparisons FILE  Write a table of the comparisons to ask for next here.
+          -n N  With --next-comparisons: how many. Default: {N_LISTED}.
+        """,
+        {
+            "--seed": {"type": COUNT_OR_NONE},
+            "-n": {"needs": ["--next-comparisons"], "reason": "it says how many are listed"},
+        },
+    ),
+    click.Argument(["source"], nargs=-1, required=True, metavar="SOURCE", callback=take_one),
+)
+def rank() -> None:
+    """Rank candidates by the verdicts in SOURCE on pairs of them, and weigh the judges.
+
+    SOURCE is a table with one verdict per row: the two candidates, and which of them won: its name, or left, right or
+    tie; A, B or tie; 1, 2 or 0; >, < or =. Files of arenas (model_a, model_b, winner) and crowd-kit (worker, left,
+    right, label) are recognised. It may be a file, a folder, a quoted pattern, or - for standard input. Judges who toss
+    coins hardly count, and the preference of judges for one side is taken out. Without -o nothing is written.
+
+    Examples
+    --------
+    consilience rank battles.csv -o ranking.csv
+    consilience rank battles.csv -o ranking.csv --report ranking.html --judges-report judges.csv
+    consilience rank battles.csv --next-comparisons next.csv -n 100
+    consilience rank ratings.csv --candidate model --score stars -o ranking.csv
+    """
+
+
+@declare(
     "saved:update",
     read_options(
         f"""
@@ -303,8 +362,8 @@ def predict() -> None:
 def report() -> None:
     """Write a report on a saved model: one HTML page to look at and to send.
 
-    MODEL is a file written by `fuse --save`. The page needs no network. It says whether to trust the labels, whom to
-    talk to and what to look at, and lets you review items.
+    MODEL is a file written by `fuse --save` or `rank --save`. The page needs no network. It says whether to trust the
+    labels, whom to talk to and what to look at, and lets you review items.
 
     Examples
     --------
@@ -386,7 +445,8 @@ def next_items() -> None:
 
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
     the labels, for what they cost. It begins with what the next hundred answers would bring, and says when it is time
-    to stop. With --stop it has the items that are certain enough to stop paying for.
+    to stop. With --stop it has the items that are certain enough to stop paying for. Of a ranking (`rank --save`) it
+    lists the comparisons to ask for.
 
     Examples
     --------
@@ -622,4 +682,4 @@ def ratings() -> None:
 
 for simulator in (independent, sequences, network, ratings):
     simulate.add_command(simulator)
-COMMANDS = (fuse, update, predict, evaluate, report, explain, next_items, convert, formats, simulate, demo)
+COMMANDS = (fuse, rank, update, predict, evaluate, report, explain, next_items, convert, formats, simulate, demo)

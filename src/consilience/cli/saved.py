@@ -27,6 +27,7 @@ from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
 from ..formats.writing import write_table
+from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel, check_answers, read_like
 from ..planning.forecast import MIN_GAIN, forecast_answers
 from ..planning.next_items import add_label, list_next_items, list_stop_items
@@ -38,6 +39,7 @@ from .commands import N_LISTED
 from .files import check_content, check_outputs, check_page, write_together
 from .fuse import split_arguments
 from .fuse_tables import describe_right
+from .rank import list_next, refuse_ranking
 from .summary import describe_accuracy, describe_verdict, summarise, tabulate_workers
 from .terminal import MOST_KEY, Column, Display, Screen, fit_text, format_columns, format_number
 
@@ -234,9 +236,18 @@ def predict(
     )
 
 
+def load_fused(path: str) -> FittedModel:
+    """Return a saved model of labels, and not a ranking."""
+    fitted = load(path)
+    if isinstance(fitted, BradleyTerry):
+        raise refuse_ranking(path)
+    model: FittedModel = fitted
+    return model
+
+
 def load_to_label(path: str, label_by: str | None) -> FittedModel:
     """Return a saved model, which chooses labels in another way from now on if one is given."""
-    fitted: FittedModel = load(path)
+    fitted = load_fused(path)
     return fitted if label_by is None else fitted.set_params(label_by=label_by)
 
 
@@ -273,7 +284,7 @@ def print_labels(responses: Responses, labels: pa.Table, model: str, source: str
 
 def explain(model: str, item: str, position: str | None) -> None:
     """Say why an item of a saved model has its label."""
-    found = load(model).explain(item if position is None else (item, position))
+    found = load_fused(model).explain(item if position is None else (item, position))
     tell(lambda: {"model": model, **found.to_record()}, lambda: print_explanation(found))
 
 
@@ -295,7 +306,12 @@ def report(model: str, output: str, content: str | None, source_kind: str | None
     check_page(output)
     check_content(content)
     check_outputs([], [output], [model, content])
-    told = load(model).name_source(source_kind)
+    told = load(model)
+    if isinstance(told, BradleyTerry):
+        if content is not None or source_kind is not None:
+            raise click.UsageError("A ranking has no items to show. Leave out --content and --source-kind.")
+    else:
+        told = told.name_source(source_kind)
     shown = () if content is None else ("--content", content)
     given = Command(("update", model, *shown), ("--report", output), ())
     write_page(told, output, content, os.path.basename(model), os.path.dirname(content or ""), given)
@@ -332,6 +348,13 @@ def next_items(
     """List the items that a person should label next, or the questions that workers should be asked."""
     check_outputs([output], [], [model, asking["workers"], asking["asked"]])
     fitted = load(model)
+    if isinstance(fitted, BradleyTerry):
+        if at_random or questions or stop is not None:
+            raise click.UsageError(
+                "Of a ranking, comparisons are listed. Leave out --at-random, --questions and --stop."
+            )
+        list_next(fitted, model, n, output)
+        return
     if questions:
         listed = ask_workers(fitted, n, **asking)
     elif stop is not None:

@@ -34,6 +34,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from ..kernels import Floats, Integers, Truths
+from . import sum_by
 from .em import Progress
 
 # The spread of the log of the weight of ties.
@@ -152,15 +153,6 @@ class Estimates(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels
-
-
-def sum_by(codes: Integers, values: Floats, size: int) -> Floats:
-    """Return the sums of values by their codes, from 0 to `size` - 1.
-
-    >>> sum_by(np.array([0, 2, 0]), np.array([1.0, 2.0, 3.0]), 3)
-    array([4., 0., 2.])
-    """
-    return np.asarray(np.bincount(codes, values, size), np.float64)
 
 
 class Odds(NamedTuple):

@@ -10,7 +10,8 @@ import numpy as np
 from ..answers.comparisons import Comparisons
 from ..answers.verdict_tables import LEFT, RIGHT, TIE
 from ..kernels import Floats, Integers, Truths
-from .bradley_terry import KNOWN, Cells, sum_by
+from . import sum_by
+from .bradley_terry import KNOWN, Cells
 
 # So many items tell how verdicts on one item hang together; with many candidates, so many for each.
 MOST_ITEMS, ITEMS_PER_CANDIDATE = 100_000, 20

@@ -22,7 +22,7 @@ from ..formats.reading import open_path
 from ..inference.em import Progress
 from ..planning.next_comparisons import list_next_comparisons
 from ..results.findings import Finding
-from ..results.ranking import Ranking, Settings, WinProbability, list_judges, list_ranking, rank_comparisons
+from ..results.ranking import Ranking, Settings, WinProbability, find_close, list_judges, list_ranking, rank_comparisons
 from ..results.saving import save_ranking
 from .parameters import Estimator
 
@@ -241,10 +241,7 @@ class BradleyTerry(Estimator):
         Columns: first, second; win, the probability that the first beats the second, with win_low and win_high.
         """
         found = self.found_
-        order = found.order
-        pairs = [(a, b) for a, b in zip(order[:-1].tolist(), order[1:].tolist(), strict=True)]
-        wins = [(a, b, found.win(a, b)) for a, b in pairs if found.part[a] == found.part[b]]
-        close = [(a, b, win) for a, b, win in wins if not win.told_apart]
+        close = find_close(found)
         places = np.array([(a, b) for a, b, _ in close], np.int64).reshape(-1, 2)
         first, second = found.candidates[places[:, 0]], found.candidates[places[:, 1]]
         numbers = np.array([(float(win), win.low, win.high) for _, _, win in close]).reshape(-1, 3)

@@ -13,11 +13,10 @@ the folder `templates`, which calls what was returned `view`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from . import changes, items, overview, sequences, tags, workers
+from . import changes, items, overview, ranking, sequences, tags, workers
 from .charts import Chart
-from .subject import Subject
 
 
 class Section(NamedTuple):
@@ -38,7 +37,7 @@ class Section(NamedTuple):
 
     title: str
     menu: str
-    describe: Callable[[Subject], object]
+    describe: Callable[[Any], object]
     link: str = ""
 
 
@@ -61,7 +60,7 @@ SECTIONS: dict[str, Section] = {
 class Kind(NamedTuple):
     """How to draw a chart, and why there may be none."""
 
-    draw: Callable[[Subject], Chart | None]
+    draw: Callable[[Any], Chart | None]
     lack: str = ""
 
 
@@ -81,4 +80,18 @@ CHARTS: dict[str, Kind] = {
     ),
     "tags": Kind(tags.draw_tags, "only those of TagSets have it"),
     "transitions": Kind(sequences.draw_transitions, "only those of HiddenMarkov have it"),
+}
+
+# The same of rankings: sections and charts are functions of a fitted `BradleyTerry`.
+RANKING_SECTIONS: dict[str, Section] = {
+    "attention": Section("What needs attention", "Attention", ranking.list_notes),
+    "ranking": Section("Ranking", "Ranking", ranking.describe_scores, "See the ranking"),
+    "wins": Section("Who beats whom", "Who beats whom", ranking.describe_wins, "See who beats whom"),
+    "judges": Section("Judges", "Judges", ranking.describe_judges, "See the judges"),
+    "next": Section("What to compare next", "Next", ranking.describe_next, "See what to compare next"),
+}
+RANKING_CHARTS: dict[str, Kind] = {
+    "ranking": Kind(ranking.draw_ranking),
+    "wins": Kind(ranking.draw_wins),
+    "judges": Kind(ranking.draw_judges, "it is not known who gave which verdict"),
 }

@@ -68,6 +68,8 @@ ROW = 20
 LEAST_SIDE = 28
 # With more rows, only the shares that stand out have a number.
 FEW_ROWS = 6
+# So many remarkable dots have their name beside them.
+MOST_NAMED = 12
 # The most that a label of an axis takes.
 LABEL = 130
 FONT = "system-ui, sans-serif"
@@ -404,6 +406,83 @@ def draw_biases(title: str, alt: str, rows: Sequence[Interval], spreads: Sequenc
         for (name, value, low, high, _), spread in zip(rows, spreads, strict=True)
     ]
     return Chart(title, alt, figure, ("Rater", "Bias in levels", "95% interval", "Spread in levels"), table)
+
+
+def draw_scores(title: str, alt: str, rows: Sequence[Interval], ranks: Sequence[str]) -> Chart:
+    """Return the score of each name with its interval, and in the table its ranks."""
+    least, most = min(low for _, _, low, _, _ in rows), max(high for _, _, _, high, _ in rows)
+    room = 0.04 * (most - least)
+    figure = _draw_intervals(rows, (least - room, most + room), {"tickCount": 5}, "Score")
+    table = [
+        (name, f"{value:+.2f}", f"{low:+.2f} to {high:+.2f}", rank)
+        for (name, value, low, high, _), rank in zip(rows, ranks, strict=True)
+    ]
+    return Chart(title, alt, figure, ("Candidate", "Score", "95% interval", "Rank"), table)
+
+
+class Dot(NamedTuple):
+    """A thing at two figures, with its size, and a remark if it is remarkable."""
+
+    name: str
+    x: float
+    y: float
+    size: float
+    remark: str
+
+
+def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: str) -> Chart:
+    """Return dots at two figures, with lines at 0; those with a remark are coloured, and the largest of them named."""
+    reach = 1.1 * max((abs(dot.x) for dot in dots), default=1) or 1
+    heights = [0.0, *(dot.y for dot in dots)]
+    room = 0.1 * (max(heights) - min(heights)) or 1
+    shown = choose_named(dots, 2 * reach, max(heights) - min(heights) + 2 * room)
+    values = [
+        {**dot._asdict(), "x": round(dot.x, 4), "y": round(dot.y, 4), "shown": dot.name if dot.name in shown else ""}
+        for dot in dots
+    ]
+    colours = {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT}
+    zero = {"mark": {"type": "rule", "color": OTHER, "strokeDash": [4, 4]}}
+    across = _measure("x", x, scale={"domain": [-reach, reach]}, axis={"grid": False, "tickCount": 5})
+    domain = [min(heights) - room, max(heights) + room]
+    up = _measure("y", y, scale={"domain": domain, "nice": False}, axis={"tickCount": 5})
+    figure = {
+        "width": WIDTH - 60,
+        "height": 260,
+        "layer": [
+            {**zero, "data": {"values": [{"x": 0}]}, "encoding": {"x": across}},
+            {**zero, "data": {"values": [{"y": 0}]}, "encoding": {"y": up}},
+            {
+                "data": {"values": values},
+                "encoding": {
+                    "x": across,
+                    "y": up,
+                    "color": colours,
+                },
+                "layer": [
+                    {
+                        "mark": {"type": "point", "filled": True, "opacity": 0.8},
+                        "encoding": {"size": _measure("size", legend=None, scale={"range": [25, 220], "zero": True})},
+                    },
+                    {
+                        "mark": {"type": "text", "align": "left", "dx": 9, "fontSize": 12, "limit": 90},
+                        "encoding": {"text": {"field": "shown"}},
+                    },
+                ],
+            },
+        ],
+    }
+    table = [(dot.name, f"{dot.y:.2f}", f"{dot.x:+.2f}", round(dot.size), dot.remark) for dot in dots]
+    return Chart(title, alt, figure, ("Name", y, x, size, "Remarks"), table)
+
+
+def choose_named(dots: Sequence[Dot], width: float, height: float) -> set[str]:
+    """Return the remarkable dots that have room for their name, the largest first."""
+    named = list[Dot]()
+    for dot in sorted((dot for dot in dots if dot.remark), key=lambda dot: -dot.size):
+        is_free = all(abs(dot.x - near.x) > 0.14 * width or abs(dot.y - near.y) > 0.06 * height for near in named)
+        if is_free and len(named) < MOST_NAMED:
+            named.append(dot)
+    return {dot.name for dot in named}
 
 
 def _draw_intervals(

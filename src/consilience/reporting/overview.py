@@ -198,8 +198,13 @@ def list_notes(subject: Subject) -> list[Finding]:
 
     What to do about several findings, and where to look, is said of the first of them.
     """
+    return spell_notes(subject.findings)
+
+
+def spell_notes(findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings in plain text, each remedy and each place once."""
     notes, said = list[Finding](), set[str]()
-    for finding in subject.findings:
+    for finding in findings:
         note = finding.spelled(spell_parameter)
         remedies = tuple(words for words in map(str, note.remedies) if words not in said)
         notes.append(replace(note, remedies=remedies, place="" if note.place in said else note.place))

@@ -16,26 +16,32 @@ from copy import copy
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from ..arguments import to_path
 from ..checks.register import list_findings
 from ..errors import ParameterError, parameter_error, warn
 from ..formats.writing import replace_file
 from ..models.base import Model
+from ..models.bradley_terry import BradleyTerry
 from ..results.findings import Finding
 from ..results.parts import view_sample
-from . import CHARTS, SECTIONS
+from . import CHARTS, RANKING_CHARTS, RANKING_SECTIONS, SECTIONS, Section
 from .charts import Chart, Plain, draw_all
 from .converter import CONVERTER, find_converter, not_installed
-from .overview import describe_all
+from .overview import Header, describe_all
+from .ranking import describe_ranking
 from .subject import Command, Subject, find_content, show_by_task, spell
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
 def report(
-    model: Model, path: str | os.PathLike[str], content: object = None, *, source_kind: str | None = None
+    model: Model | BradleyTerry,
+    path: str | os.PathLike[str],
+    content: object = None,
+    *,
+    source_kind: str | None = None,
 ) -> Path:
     """Write one HTML page about a fitted model: whether to trust the labels, whom to talk to, what to look at.
 
@@ -44,9 +50,9 @@ def report(
 
     Parameters
     ----------
-    model : Model
+    model : Model or BradleyTerry
         A fitted model, with its answers. Best is one that `consilience.fuse` returned: it was compared with majority
-        vote.
+        vote. Or a ranking, for which there is no other parameter.
     path : str or path
         The file to write.
     content : dict, Series, table or path, optional
@@ -68,12 +74,16 @@ def report(
     >>> cs.report(fused, f"{tempfile.mkdtemp()}/report.html").name
     'report.html'
     """
+    if isinstance(model, BradleyTerry):
+        if content is not None or source_kind is not None:
+            raise ParameterError("A ranking has no items to show.", "Leave out content and source_kind.")
+        return write_page(model, to_path("path", "report", path), title="Ranking")
     if source_kind is not None:
         model = copy(model).name_source(source_kind)
     return write_page(model, to_path("path", "report", path), content)
 
 
-def chart(model: Model, name: str = "workers") -> Chart:
+def chart(model: Model | BradleyTerry, name: str | None = None) -> Chart:
     """Return one of the charts of the report.
 
     A notebook shows it. `Chart.save` writes it to a file, `Chart.spec` is its specification in Vega-Lite, and
@@ -81,10 +91,12 @@ def chart(model: Model, name: str = "workers") -> Chart:
 
     Parameters
     ----------
-    model : Model
+    model : Model or BradleyTerry
         A fitted model, with its answers.
-    name : str
-        "workers": the accuracy of the workers. "raters": the bias of raters on a scale. "confusion": what the crowd
+    name : str, optional
+        Of a ranking, "ranking" (the default): scores of the candidates; "wins": the probability that each beats each
+        other; "judges": discrimination and position bias. Of other models, "workers" (the default): the accuracy of
+        the workers. "raters": the bias of raters on a scale. "confusion": what the crowd
         says about items of each class. "confidence": how sure the labels are. "classes": how frequent classes are in
         answers and labels. "agreement": how many workers share the most frequent answer. "answers_per_item",
         "answers_per_worker". "reliability": how often labels of each confidence are right, by known labels.
@@ -104,17 +116,19 @@ def chart(model: Model, name: str = "workers") -> Chart:
     >>> chart.rows[0]
     ('3', '11.3%', '6.0% to 16.8%')
     """
-    if not isinstance(name, str) or name not in CHARTS:
-        raise parameter_error("name", "chart", f"one of {', '.join(map(repr, CHARTS))}", name)
+    charts = RANKING_CHARTS if isinstance(model, BradleyTerry) else CHARTS
+    name = next(iter(charts)) if name is None else name
+    if not isinstance(name, str) or name not in charts:
+        raise parameter_error("name", "chart", f"one of {', '.join(map(repr, charts))}", name)
     find_converter()
-    found = CHARTS[name].draw(gather(model))
+    found = charts[name].draw(model if isinstance(model, BradleyTerry) else gather(model))
     if found is None:
-        raise ParameterError(f"This model has no chart {name!r}: {CHARTS[name].lack}.", keyword="name")
+        raise ParameterError(f"This model has no chart {name!r}: {charts[name].lack}.", keyword="name")
     return found
 
 
 def write_page(
-    model: Model,
+    model: Model | BradleyTerry,
     path: str,
     content: object = None,
     title: str = "Fused labels",
@@ -135,7 +149,11 @@ def write_page(
         The command that fused the answers: the page says how to repeat it with new labels.
     """
     check_installed()
-    page = make_page(gather(model, content, folder, command), title)
+    if isinstance(model, BradleyTerry):
+        page = make_page(model, title, RANKING_SECTIONS, describe_ranking(model))
+    else:
+        subject = gather(model, content, folder, command)
+        page = make_page(subject, title, SECTIONS, describe_all(subject))
     with replace_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return Path(path)
@@ -171,10 +189,22 @@ def gather(model: object, content: object = None, folder: str = "", command: Com
     return Subject(model, r, findings, n_labels, shown, command)
 
 
-def make_page(subject: Subject, title: str) -> str:
-    """Return the page as HTML; warn of charts that could not be drawn, for which it has the tables."""
+def make_page(subject: Any, title: str, sections: Mapping[str, Section], header: Header) -> str:
+    """Return the page as HTML; warn of charts that could not be drawn, for which it has the tables.
+
+    Parameters
+    ----------
+    subject : Subject or BradleyTerry
+        What the page is about, as the sections take it.
+    title : str
+        What the page is called.
+    sections : mapping
+        The sections, by their ids.
+    header : Header
+        The first screen.
+    """
     CONVERTER.start()
-    views = {name: section.describe(subject) for name, section in SECTIONS.items()}
+    views = {name: section.describe(subject) for name, section in sections.items()}
     views = {name: view for name, view in views.items() if view is not None}
     data = dict[str, object]()
     for view in views.values():
@@ -188,8 +218,8 @@ def make_page(subject: Subject, title: str) -> str:
     templates = {name: "plain" if isinstance(view, Plain) else name for name, view in views.items()}
     return render(
         title=spell(title),
-        header=describe_all(subject),
-        sections={name: SECTIONS[name] for name in views},
+        header=header,
+        sections={name: sections[name] for name in views},
         views=views,
         templates=templates,
         data=to_json(data),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -17,7 +18,8 @@ from ..answers.columns import Column, Values, to_column
 from ..answers.comparisons import Comparisons
 from ..answers.frames import BACKENDS
 from ..answers.verdict_tables import LEFT, RIGHT, TIE
-from ..inference.bradley_terry import Cells, Estimates, Fit, find_curvature, find_odds, fit, invert, sum_by
+from ..inference import sum_by
+from ..inference.bradley_terry import Cells, Estimates, Fit, find_curvature, find_odds, fit, invert
 from ..inference.em import Progress
 from ..inference.score_covariance import Ranks, Scaled, find_ranks, scale_scores, square_items
 from ..inference.verdict_counts import choose_judged, count_verdicts, find_parts, join_codes, join_known, sample_items
@@ -208,6 +210,13 @@ def find_wins(ahead: Floats, log_tie: float) -> Floats:
     array([0.5, 1. ])
     """
     return (1 + find_odds(ahead, log_tie).lead) / 2
+
+
+def find_close(found: Ranking) -> list[tuple[int, int, WinProbability]]:
+    """Return neighbours in the ranking that cannot be told apart, by index, and how probably the first one wins."""
+    order = found.order.tolist()
+    wins = [(a, b, found.win(a, b)) for a, b in pairwise(order) if found.part[a] == found.part[b]]
+    return [(a, b, win) for a, b, win in wins if not win.told_apart]
 
 
 # ----------------------------------------------------------------------------------------------------------- the fit

@@ -1,0 +1,171 @@
+"""`consilience rank`: files in, files out, exit codes, and the report page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import consilience as cs
+from command_line import run
+
+
+@pytest.fixture(scope="module")
+def arena():
+    return cs.simulate.comparisons(600, n_candidates=6, n_judges=8, seed=7)
+
+
+@pytest.fixture
+def folder(arena, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pa.csv.write_csv(arena.to_frame(), "battles.csv")
+    return tmp_path
+
+
+def test_from_file_to_files(arena, folder):
+    outputs = ["-o", "ranking.csv", "--judges-report", "judges.parquet", "--wins", "wins.csv", "--save", "arena.model"]
+    outputs += ["--next-comparisons", "next.csv", "-n", "5", "--report", "page.html"]
+    done = run("rank", "battles.csv", *outputs)
+    assert (done.exit_code, done.stderr) == (0, "")
+    model = cs.rank(arena.comparisons)
+    assert pa.csv.read_csv("ranking.csv")["candidate"].to_pylist() == model.ranking_["candidate"].to_pylist()
+    assert pa.csv.read_csv("next.csv").num_rows == 5
+    assert pa.csv.read_csv("wins.csv").num_columns == 7
+    assert cs.load("arena.model").ranking_ == model.ranking_
+    assert "Candidates, with 95% intervals" in done.stdout
+    assert all(name in done.stdout for name in ("ranking.csv", "judges.parquet", "arena.model", "page.html"))
+
+
+def test_json_has_everything(arena, folder):
+    told = json.loads(run("rank", "battles.csv", "--json").stdout)
+    assert told["candidates"] == 6
+    assert told["columns"]["worker"] == "worker"
+    assert [row["candidate"] for row in told["ranking"]] == cs.rank(arena.comparisons).ranking_["candidate"].to_pylist()
+    assert len(told["judge_report"]) == 8
+    assert {finding["kind"] for finding in told["findings"]} <= {"coins", "position", "first two"}
+    assert run("rank", "battles.csv", "--quiet").stdout == ""
+
+
+def test_standard_input_and_other_columns(folder):
+    text = "p,q,best\n" + "a,b,A\nb,c,A\nc,a,B\n" * 5
+    done = run("rank", "-", "--left", "p", "--right", "q", "--winner", "best", "--json", standard_input=text)
+    assert [row["candidate"] for row in json.loads(done.stdout)["ranking"]] == ["a", "b", "c"]
+
+
+def test_scores_on_the_command_line(folder):
+    rows = [f"{item},{model},{stars}" for item in range(9) for model, stars in (("x", 2), ("y", 5))]
+    with open("stars.csv", "w") as file:
+        file.write("\n".join(["prompt,model,stars", *rows]))
+    done = run("rank", "stars.csv", "--candidate", "model", "--score", "stars", "--json")
+    assert [row["candidate"] for row in json.loads(done.stdout)["ranking"]] == ["y", "x"]
+    done = run("rank", "stars.csv", "--candidate", "model", "--rank", "stars", "--json")
+    assert [row["candidate"] for row in json.loads(done.stdout)["ranking"]] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["battles.csv", "--winner", "nope"], "no column 'nope'"),
+        (["nowhere.csv"], "does not exist"),
+        (["battles.csv", "-o", "ranking.txt"], "ranking.txt"),
+        (["battles.csv", "-o", "battles.csv"], "would change the input"),
+        (["battles.csv", "-n", "3"], "-n needs --next-comparisons"),
+        (["battles.csv", "--report", "page.txt"], "does not end in .html"),
+        (["battles.csv", "--gold", "battles.csv", "-o", "x.csv", "--judges-report", "x.csv"], "two outputs"),
+        (["self.csv"], "a candidate is compared with itself; the first is 'a' at self.csv, line 2"),
+    ],
+)
+def test_bad_input_has_exit_code_2(folder, arguments, words):
+    with open("self.csv", "w") as file:
+        file.write("left,right,winner\na,a,a\n")
+    done = run("rank", *arguments)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(os.listdir()) == ["battles.csv", "self.csv"]
+
+
+def test_warnings_name_options(folder):
+    with open("parts.csv", "w") as file:
+        file.write("left,right,winner\na,b,a\nx,y,y\n")
+    done = run("rank", "parts.csv")
+    assert done.exit_code == 0
+    assert "Warning: The candidates are in 2 parts" in done.stderr
+    told = run("rank", "battles.csv", "--json")
+    remedies = [remedy for finding in json.loads(told.stdout)["findings"] for remedy in finding["remedies"]]
+    assert all("next_comparisons(n)" not in remedy for remedy in remedies)
+
+
+def test_a_saved_ranking(folder):
+    run("rank", "battles.csv", "--save", "arena.model")
+    done = run("next", "arena.model", "-n", "3", "--json")
+    assert len(json.loads(done.stdout)["comparisons"]) == 3
+    assert "Comparisons to ask for" in run("next", "arena.model", "-n", "3", "-o", "next.csv").stdout
+    assert pa.csv.read_csv("next.csv").column_names == ["left", "right", "worker", "gain"]
+    assert run("report", "arena.model", "-o", "page.html").exit_code == 0
+    for command in (["predict", "arena.model", "battles.csv"], ["update", "arena.model", "battles.csv"]):
+        refused = run(*command)
+        assert refused.exit_code == 2
+        assert "holds a ranking" in refused.stderr
+    assert run("explain", "arena.model", "x").exit_code == 2
+    assert "Leave out --at-random" in run("next", "arena.model", "--at-random").stderr
+
+
+# ------------------------------------------------------------------------------------------------------------- the page
+
+
+def page(model, path):
+    return cs.report(model, path / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_page_of_a_ranking(arena, tmp_path):
+    model = cs.rank(arena.comparisons)
+    text = page(model, tmp_path)
+    assert re.findall(r'<section id="([a-z]+)"', text) == ["attention", "ranking", "wins", "judges", "next"]
+    best = model.ranking_["candidate"].to_pylist()[0]
+    assert re.search(rf"<h1>{best} (is the best|comes first)", text)
+    assert text.count("<svg") == 3
+    for finding in model.findings_:
+        assert str(finding.problem)[:30] in text
+
+
+def test_pages_of_odd_rankings(tmp_path):
+    """One judge, no ties, two parts, all ties, and text that is hostile."""
+    evil = "<img src=x onerror=alert(1)>"
+    few = {"left": [evil, "b"], "right": ["b", evil], "winner": ["left", "right"]}
+    text = page(cs.rank(few), tmp_path)
+    assert evil not in text
+    assert '<section id="judges"' not in text
+    with pytest.warns(cs.errors.DataWarning):
+        parts = cs.rank({"left": list("aabxx"), "right": list("bccyy"), "winner": list("aabxy")})
+    assert "(part 2)" in page(parts, tmp_path)
+    with pytest.warns(cs.errors.DataWarning):
+        ties = cs.rank({"left": ["a"], "right": ["b"], "winner": ["tie"]})
+    assert "All verdicts are ties, so there is no order." in page(ties, tmp_path)
+
+
+def test_charts_one_by_one(arena):
+    model = cs.rank(arena.comparisons)
+    assert cs.chart(model).title == "Scores of the candidates, with 95% intervals"
+    assert len(cs.chart(model, "wins").rows) == 6
+    dots = cs.chart(model, "judges")
+    assert len(dots.rows) == 8
+    assert dots.columns[0] == "Name"
+    with pytest.raises(cs.errors.ParameterError, match="one of 'ranking', 'wins', 'judges'"):
+        cs.chart(model, "confusion")
+    with pytest.raises(cs.errors.ParameterError, match="it is not known who gave which verdict"):
+        cs.chart(cs.rank({"left": ["a"], "right": ["b"], "winner": ["a"]}), "judges")
+    with pytest.raises(cs.errors.ParameterError, match="no items to show"):
+        cs.report(model, "x.html", content={})
+
+
+def test_many_candidates_and_judges_are_cut(tmp_path):
+    arena = cs.simulate.comparisons(4000, n_candidates=60, n_judges=80, seed=1)
+    text = page(cs.rank(arena.comparisons), tmp_path)
+    assert "These are the first 40 of 60." in text
+    assert "These are the first 14 candidates." in text
+    assert "These are the 60 with most verdicts, of 80." in text
