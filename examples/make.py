@@ -345,6 +345,25 @@ def scores() -> dict[str, bytes]:
     }
 
 
+def battles() -> dict[str, bytes]:
+    """Return which of two answers to a prompt judges prefer; oak tosses coins, and yew likes the first."""
+    draws = Draws(91)
+    models = {"atlas": 1.2, "birch": 0.9, "cedar": 0.4, "dune": -0.1, "elm": -0.8, "fir": -1.6}
+    judges = {"ash": (1.6, 0.0), "beech": (1.1, 0.2), "hazel": (2.2, -0.1), "larch": (0.8, 0.1), "maple": (1.4, 0.3)}
+    judges |= {"oak": (0.0, 0.0), "pine": (1.2, -0.2), "yew": (0.9, 1.4)}
+    rows = []
+    for number in range(150):
+        for judge in sorted(draws.pick_several(sorted(judges), 4)):
+            discrimination, bias = judges[judge]
+            first, second = draws.pick_several(sorted(models), 2)
+            z = discrimination * (models[first] - models[second]) + bias
+            odds = {"model_a": math.exp(z / 2), "model_b": math.exp(-z / 2), "tie": 0.5}
+            at = draws.random() * sum(odds.values())
+            winner = next(name for n, name in enumerate(odds, 1) if at <= sum(list(odds.values())[:n]))
+            rows.append((f"p{number:03d}", judge, first, second, winner))
+    return {"battles.csv": table(["prompt", "judge", "model_a", "model_b", "winner"], rows)}
+
+
 def functions() -> dict[str, bytes]:
     """Return a label matrix of eight labelling functions: 0 is ham, 1 is spam, -1 is silence."""
     draws = Draws(41)
@@ -423,6 +442,7 @@ def make() -> dict[str, bytes]:
         judges,
         ratings,
         scores,
+        battles,
         functions,
         probabilities,
         masks,

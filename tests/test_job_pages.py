@@ -20,7 +20,17 @@ from consilience.cli.main import program
 from examples.make import judge
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ["tables", "spans", "labelling-functions", "judges", "ratings", "masks", "soft-votes", "other-packages"]
+PAGES = [
+    "tables",
+    "spans",
+    "labelling-functions",
+    "judges",
+    "rankings",
+    "ratings",
+    "masks",
+    "soft-votes",
+    "other-packages",
+]
 
 
 def commands(page):

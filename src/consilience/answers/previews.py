@@ -183,8 +183,9 @@ def _estimate(value: float | None, low: float | None, high: float | None) -> Cel
     if value is None or low is None or high is None or not all(map(math.isfinite, (value, low, high))):
         return Cell(to_word(value))
     within = 0 <= low <= high <= 1 and 0 <= value <= 1
-    dash = "-" if low >= 0 else " to "
-    return Cell(f"{value:.2f} ({low:.2f}{dash}{high:.2f})", (value, low, high) if within else None)
+    dash, digits = "-" if low >= 0 else " to ", 0 if isinstance(value, int) else 2
+    words = f"{value:.{digits}f} ({low:.{digits}f}{dash}{high:.{digits}f})"
+    return Cell(words, (value, low, high) if within else None)
 
 
 def to_word(value: object) -> str:

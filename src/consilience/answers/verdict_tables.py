@@ -177,9 +177,9 @@ def read_multiples(table: Table, name: str) -> Floats:
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} of 0 or less, or not finite; the first "
-            f"is {numbers[row]} at {table.locate(row)}.",
-            "Drop verdicts that count for nothing.",
+            f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} that cannot be so; the first is "
+            f"{numbers[row]} at {table.locate(row)}.",
+            "Weights are finite numbers above 0: drop verdicts that count for nothing.",
             keyword="weight",
         )
     return numbers

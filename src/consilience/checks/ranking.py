@@ -124,8 +124,8 @@ def find_repeats(found: Ranking) -> Iterator[Finding]:
         )
     if numbers.contradicted >= max(1, LEAST_REPEATED * numbers.comparisons):
         yield Finding(
-            f"In {plural(numbers.contradicted, 'row')} a judge contradicts what they said of the same pair and item. All "
-            "of them count.",
+            f"In {plural(numbers.contradicted, 'row')} a judge contradicts what they said of the same pair and item. "
+            "All of them count.",
             ("If the later ones are corrections, drop the earlier ones.",),
         )
 

@@ -247,6 +247,7 @@ fuse.help = str(fuse.help).replace(
         },
     ),
     click.Argument(["source"], nargs=-1, required=True, metavar="SOURCE", callback=take_one),
+    short="Rank candidates by verdicts on pairs of them.",
 )
 def rank() -> None:
     """Rank candidates by the verdicts in SOURCE on pairs of them, and weigh the judges.

@@ -152,8 +152,7 @@ def write_page(
     if isinstance(model, BradleyTerry):
         page = make_page(model, title, RANKING_SECTIONS, describe_ranking(model))
     else:
-        subject = gather(model, content, folder, command)
-        page = make_page(subject, title, SECTIONS, describe_all(subject))
+        page = make_page(gather(model, content, folder, command), title)
     with replace_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return Path(path)
@@ -189,7 +188,9 @@ def gather(model: object, content: object = None, folder: str = "", command: Com
     return Subject(model, r, findings, n_labels, shown, command)
 
 
-def make_page(subject: Any, title: str, sections: Mapping[str, Section], header: Header) -> str:
+def make_page(
+    subject: Any, title: str, sections: Mapping[str, Section] = SECTIONS, header: Header | None = None
+) -> str:
     """Return the page as HTML; warn of charts that could not be drawn, for which it has the tables.
 
     Parameters
@@ -198,10 +199,10 @@ def make_page(subject: Any, title: str, sections: Mapping[str, Section], header:
         What the page is about, as the sections take it.
     title : str
         What the page is called.
-    sections : mapping
-        The sections, by their ids.
-    header : Header
-        The first screen.
+    sections : mapping, optional
+        The sections, by their ids. Default: those of fused labels.
+    header : Header, optional
+        The first screen. Default: that of fused labels.
     """
     CONVERTER.start()
     views = {name: section.describe(subject) for name, section in sections.items()}
@@ -218,7 +219,7 @@ def make_page(subject: Any, title: str, sections: Mapping[str, Section], header:
     templates = {name: "plain" if isinstance(view, Plain) else name for name, view in views.items()}
     return render(
         title=spell(title),
-        header=header,
+        header=describe_all(subject) if header is None else header,
         sections={name: sections[name] for name in views},
         views=views,
         templates=templates,
