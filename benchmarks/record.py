@@ -20,7 +20,7 @@ import consilience as cs
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.real_crowds import Dataset, load
-from consilience.results.record import PAIRS, Range, fit_line, judge_by_record
+from consilience.results.record import PAIRS, RATINGS, Range, fit_line, judge_by_record
 
 CROWDS = ("bluebird", "rte", "dog", "web", "product", "llm_judges", "sentence_polarity", "music")
 # Draws of known labels for each crowd, and labels in each.
@@ -39,11 +39,11 @@ class Draw(NamedTuple):
         return self.found.low <= self.accuracy <= self.found.high
 
 
-def fuse(crowd: Dataset, gold: dict[Any, Any] | None = None) -> Any:
-    """Return the fit of a crowd by confusion matrices: the record is one of such fits."""
+def fuse(crowd: Dataset, gold: dict[Any, Any] | None = None, workers: str = "confusion") -> Any:
+    """Return the fit of a crowd by confusion matrices, the record being one of such fits; of ratings by others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return cs.fuse(crowd.responses, gold=gold, workers="confusion")
+        return cs.fuse(crowd.responses, gold=gold, workers=workers)
 
 
 def score(crowd: Dataset, fused: Any) -> float:
@@ -52,10 +52,10 @@ def score(crowd: Dataset, fused: Any) -> float:
     return float(np.mean([labels[item] == label for item, label in crowd.gold.items() if item in labels]))
 
 
-def pair(name: str) -> tuple[float, float]:
+def pair(name: str, workers: str = "confusion") -> tuple[float, float]:
     """Return expected and true accuracy of a crowd, without known labels."""
     crowd = load(name)
-    fused = fuse(crowd)
+    fused = fuse(crowd, workers=workers)
     return fused.comparison_.expected_accuracy, score(crowd, fused)
 
 
@@ -74,6 +74,8 @@ def draw(name: str, n_draws: int = N_DRAWS) -> Iterator[Draw]:
 
 
 if __name__ == "__main__":
+    for name in RATINGS:
+        print("on a scale: {:18} {:.4f} {:.4f}".format(name, *pair(name, "ordinal")))
     for name in CROWDS:
         draws = list(draw(name))
         held, width = sum(each.holds for each in draws), np.mean([each.found.width for each in draws])

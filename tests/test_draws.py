@@ -103,7 +103,7 @@ def test_expected_accuracy_of_ratings_holds():
 def test_draws_of_a_part_are_scaled(monkeypatch):
     crowd = cs.simulate.ratings(800, n_raters=20, seed=3)
     whole = cs.DawidSkene(workers="ordinal").fit(crowd.responses).fusion_.intervals
-    monkeypatch.setattr(draws, "MOST_ANSWERS", 1600)
+    monkeypatch.setattr(draws, "MOST_ANSWERS", 2000)
     part = cs.DawidSkene(workers="ordinal").fit(crowd.responses).fusion_.intervals
     np.testing.assert_allclose(part.expected, whole.expected, atol=0.05)
 

@@ -22,6 +22,7 @@ from consilience.results.comparison import Comparison
 from consilience.results.record import (
     INDEPENDENT,
     PAIRS,
+    RATINGS,
     SPREAD,
     fit_line,
     fit_record,
@@ -96,6 +97,14 @@ def test_the_pairs_are_those_of_the_fit(name):
     if not is_present(name):
         pytest.skip("the data are not there")
     assert making.pair(name) == pytest.approx(PAIRS[name], abs=0.003)
+
+
+@pytest.mark.robust
+@pytest.mark.parametrize("name", RATINGS)
+def test_ratings_have_a_row_of_their_own(name):
+    if not is_present(name):
+        pytest.skip("the data are not there")
+    assert making.pair(name, "ordinal") == pytest.approx(RATINGS[name], abs=0.003)
 
 
 @pytest.mark.parametrize(("n_draws", "widest"), rest_robust([(2, 0.18), (making.N_DRAWS, 0.17)]))

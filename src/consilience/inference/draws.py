@@ -18,9 +18,10 @@ from the mean ratings of items, moved by each of `SHIFTS` levels and rounded, an
 counts in proportion to :math:`\exp(B / 2)`. The objective is only a bound of the log evidence, and differences of it
 count half: if they counted in full, intervals of simulated crowds would be too narrow.
 
-**Large crowds.** Draws are made of a part of the items, which has the share f of all answers. What is not known of
-parameters is inversely proportional to the number of answers: variances are multiplied by f, and so is the distance of
-the mean from what the fit expects; differences of objectives are divided by f.
+**Large crowds.** With more than `MOST_ANSWERS`, draws are made of a part of the items, which has the share f of all
+answers. What is not known of parameters is inversely proportional to the number of answers: variances are multiplied by
+f, and so is the distance of the mean from what the fit expects. Differences between readings grow with the number of
+answers, and are then so large that no other is looked for.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from ..answers.random_choices import RandomByName, draw_numbers, hash_items, pic
 from ..answers.responses import Responses
 from ..engines import open_engine
 from ..kernels import Floats, freeze
-from .em import Fit, Problem, add_earlier, add_up, expect, infer_posterior, maximise, run_em
+from .em import Fit, Problem, add_earlier, add_up, infer_posterior, maximise, run_em
 from .recipes import LatentRecipe
 from .sources import InMemory
 from .structures import AnyStructure, Statistics, Summary, add_statistics
@@ -53,9 +54,9 @@ SHIFTS, HALF = (-0.3, 0.0, 0.3), 0.5
 # Readings that count less than this are passed over.
 NEGLIGIBLE = 0.01
 # Answers about the items that draws are made of, at most.
-MOST_ANSWERS = 20_000
+MOST_ANSWERS = 10_000
 # Steps of a fit that looks for a reading, and the gain per answer that ends them.
-MOST_STEPS, ENOUGH = 200, 1e-6
+MOST_STEPS, ENOUGH = 100, 1e-5
 
 
 class Levels(NamedTuple):
@@ -85,10 +86,9 @@ def draw_levels(recipe: LatentRecipe, source: InMemory, problem: Problem, fit: F
         posed = recipe.pose(part, problem.structure, None, engine)
         posed = replace(posed, unvoted=problem.unvoted, earlier=problem.earlier)
         plain = describe_labels(posed.infer(fit.parameters)[0], labels)[0]
-        if share < 1:
-            fit = find_fit(posed, expect(posed, fit.parameters))
-        fits = [fit, *(find_fit(posed, count_truth(posed, rate_items(part, shift))) for shift in SHIFTS)]
-        weights = weigh_fits([each.objective for each in fits], share)
+        shifts = SHIFTS if share == 1 else ()
+        fits = [fit, *(find_fit(posed, count_truth(posed, rate_items(part, shift))) for shift in shifts)]
+        weights = weigh_fits([each.objective for each in fits])
         random = RandomByName.of(part.responses, recipe.seed)
         moments = [
             (weight, *summarise(draw_fit(posed, each, random), labels))
@@ -130,13 +130,13 @@ def rate_items(source: InMemory, shift: float) -> Floats:
     return np.asarray(np.eye(r.n_classes)[nearest])
 
 
-def weigh_fits(objectives: list[float], share: float) -> Floats:
+def weigh_fits(objectives: list[float]) -> Floats:
     """Return how much each fit counts, by its objective.
 
-    >>> weigh_fits([-100.0, -102.0, -150.0], 1.0).round(2).tolist()
+    >>> weigh_fits([-100.0, -102.0, -150.0]).round(2).tolist()
     [0.73, 0.27, 0.0]
     """
-    weights = np.exp(HALF * (np.array(objectives) - max(objectives)) / share)
+    weights = np.exp(HALF * (np.array(objectives) - max(objectives)))
     weights[weights < NEGLIGIBLE * weights.sum()] = 0.0
     return np.asarray(weights / weights.sum())
 

@@ -139,7 +139,7 @@ class TypedWorkers(ConfusionWorkers):
         """
         assert prior.types is not None
         inner, outer = self._split(counts, mass)
-        types, units = prior.types._replace(likely=None), random.draw_by_worker()
+        types, units = prior.types, random.draw_by_worker()
         parts = [pick_places(each, units[part]) for part, each, _ in respond_by_parts(inner, types)]
         chosen = np.concatenate(parts) if parts else np.empty(0, np.int64)
         logs = random.draw_matrices(inner + types.pseudo_counts[chosen])
