@@ -70,17 +70,17 @@ def test_draws_have_the_exact_distribution(monkeypatch):
         fit = draws.find_fit(problem, draws.count_truth(problem, draws.rate_items(InMemory(r), 0.0)))
         # A few types with shares that stay as they are, so that all can be enumerated.
         some = [100, 230, 300]
-        few = Types(freeze(problem.prior.types.pseudo_counts[some]), freeze(np.log([0.5, 0.3, 0.2])))
+        few = Types(freeze(problem.prior.types.pseudo_counts[some]), freeze(np.log([[0.5, 0.3, 0.2]])))
         fit = fit._replace(parameters=fit.parameters._replace(prior=fit.parameters.prior._replace(types=few)))
-        monkeypatch.setattr(RandomByName, "draw_shares", lambda self, a: keep_shares(self, a, few.log_shares))
+        monkeypatch.setattr(RandomByName, "draw_shares", lambda self, a: keep_shares(self, a, few.log_shares[0]))
         monkeypatch.setattr(draws, "N_DRAWS", 6000)
         found = np.mean(list(draws.draw_fit(problem, fit, RandomByName.of(r, 0))), axis=0)
-    exact = enumerate_truth(r, few.pseudo_counts, np.exp(few.log_shares), problem.structure.smoothing)
+    exact = enumerate_truth(r, few.pseudo_counts, np.exp(few.log_shares[0]), problem.structure.smoothing)
     np.testing.assert_allclose(found, exact, atol=0.03)
 
 
-def keep_shares(random, parameters, log_shares, n_classes=3):
-    """Class shares are drawn, and those of types are kept: sums of counts of types are below one each of 0.02."""
+def keep_shares(random, parameters, log_shares):
+    """Class shares are drawn, and those of types, whose counts have 0.02 added, are kept."""
     if np.isclose(parameters % 1, 0.02).all():
         return log_shares
     logs = np.log(random.generator.standard_gamma(parameters))

@@ -182,7 +182,7 @@ def test_the_number_is_carried_by_files_updates_and_streams(crowd, tmp_path):
     known = known_of(crowd, 60)
     fused = cs.fuse(crowd.responses, gold=known)
     loaded = cs.load(fused.save(tmp_path / "m.model"))
-    assert loaded.comparison_ == fused.comparison_
+    np.testing.assert_equal(dataclasses.asdict(loaded.comparison_), dataclasses.asdict(fused.comparison_))
     assert loaded.calibration_ == fused.calibration_
     item, worker = crowd.responses.items[0].item(), crowd.responses.workers[0].item()
     loaded.update({"item": [item], "worker": [worker], "label": [crowd.truth[0].item()]}, duplicates="last")

@@ -141,22 +141,23 @@ def list_figures(subject: Subject) -> list[Figure]:
         found = subject.fusion.expected_accuracy
         if compared is not None:  # also where a sample is shown
             found = compared.expected_accuracy, compared.expected_accuracy_low, compared.expected_accuracy_high
-        figures += [] if math.isnan(found[0]) else [expect(*found)]
-        if compared is not None and not math.isnan(compared.within_one):
+        ordered = compared is not None and not math.isnan(compared.within_one)
+        figures += [] if math.isnan(found[0]) else [expect(*found, ordered)]
+        if compared is not None and ordered:
             ends = f"95% interval {compared.within_one_low:.1%} to {compared.within_one_high:.1%}"
             off = f"{compared.absolute_error:.2f} levels off on average"
             figures.append(Figure("At most one level off", f"{compared.within_one:.1%}", f"{ends}; {off}"))
     return figures
 
 
-def expect(accuracy: float, low: float, high: float) -> Figure:
+def expect(accuracy: float, low: float, high: float, ordered: bool = False) -> Figure:
     """Return how many labels are expected to be right, and what that assumes.
 
     >>> expect(0.934, 0.92, 0.95)
     Figure(name='Right, if workers err independently', value='93.4%', detail='95% interval 92.0% to 95.0%')
     """
     interval, name = f"{low:.1%} to {high:.1%}", "Right, if workers err independently"
-    if is_unclear(accuracy, low, high):
+    if is_unclear(accuracy, low, high, ordered):
         return Figure(name, interval, "95% interval")
     return Figure(name, f"{accuracy:.1%}", f"95% interval {interval}")
 

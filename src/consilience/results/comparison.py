@@ -288,23 +288,24 @@ class Comparison:
         if math.isnan(self.expected_accuracy):
             return ""
         low, high = self.expected_accuracy_low, self.expected_accuracy_high
-        if is_unclear(self.expected_accuracy, low, high) and math.isnan(self.within_one):
-            return (
-                f"between {low:.1%} and {high:.1%} if workers err independently; there are too few answers to "
-                "calibrate probabilities well"
-            )
-        right = f"{self.expected_accuracy:.1%} ({low:.1%} to {high:.1%}) if workers err independently"
         levels = self.describe_levels()
+        if is_unclear(self.expected_accuracy, low, high, bool(levels)):
+            lack = "know the scale" if levels else "calibrate probabilities"
+            right = f"between {low:.1%} and {high:.1%} if workers err independently; {levels}{'; ' if levels else ''}"
+            return f"{right}there are too few answers to {lack} well"
+        right = f"{self.expected_accuracy:.1%} ({low:.1%} to {high:.1%}) if workers err independently"
         return f"{right}; {levels}" if levels else right
 
     def describe_levels(self) -> str:
         """Return in words how far labels are off, for ordered classes."""
         if math.isnan(self.within_one):
             return ""
-        ends = f"{self.within_one_low:.1%} to {self.within_one_high:.1%}"
-        off = f"{self.absolute_error:.2f} levels off on average"
-        off_ends = f"{self.absolute_error_low:.2f} to {self.absolute_error_high:.2f}"
-        return f"{self.within_one:.1%} ({ends}) at most one level off, {off} ({off_ends})"
+        within = f"{self.within_one_low:.1%} to {self.within_one_high:.1%}"
+        off = f"{self.absolute_error_low:.2f} to {self.absolute_error_high:.2f}"
+        return (
+            f"{self.within_one:.1%} ({within}) at most one level off, "
+            f"{self.absolute_error:.2f} levels off on average ({off})"
+        )
 
     def describe_test(self, figures: bool = True) -> str:
         """Return the verdict in words, with or without its figures."""
@@ -393,13 +394,16 @@ def count_differing(expected: float) -> int:
     return max(round(expected), int(expected > 1e-9))
 
 
-def is_unclear(accuracy: float, low: float, high: float) -> bool:
+def is_unclear(accuracy: float, low: float, high: float, ordered: bool = False) -> bool:
     """Tell whether only the interval of an expected accuracy is worth telling: the estimate is at its lower end.
 
-    >>> is_unclear(0.93, 0.92, 0.95), is_unclear(0.61, 0.6, 0.95)
-    (False, True)
+    For ordered classes it may also be at the upper one, since the interval knows of other readings of the scale.
+
+    >>> is_unclear(0.93, 0.92, 0.95), is_unclear(0.61, 0.6, 0.95), is_unclear(0.83, 0.61, 0.83, ordered=True)
+    (False, True, True)
     """
-    return accuracy - low < (high - low) / 10 > MOST_UNCLEAR
+    nearest = min(accuracy - low, high - accuracy) if ordered else accuracy - low
+    return nearest < (high - low) / 10 > MOST_UNCLEAR
 
 
 def show_share(share: float, width: float) -> str:
