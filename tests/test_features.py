@@ -17,7 +17,16 @@ from consilience.answers.item_tables import ItemPriors, match_features
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.formats.sources import open_item_data
 from consilience.inference.classifiers import LinearTrainer, spread_labels
-from consilience.inference.guidance import N_FOLDS, Opinion, find_folds, judge_out_of_fold
+from consilience.inference.guidance import (
+    N_FOLDS,
+    FeatureFindings,
+    Opinion,
+    School,
+    find_folds,
+    judge_out_of_fold,
+    loss_of_answers,
+    make_trainers,
+)
 from consilience.inference.powers import NOTHING_KNOWN, POWERS, Calibration, find_leads, raise_to
 from consilience.inference.sources import InMemory
 from consilience.results import calibration
@@ -84,6 +93,46 @@ def test_false_alarms_are_rare():
         noise = np.random.default_rng(seed).normal(size=(80, 5))
         used += cs.DawidSkene(calibration="none").fit(r, features=noise).feature_findings_.used
     assert used <= 1
+
+
+def test_a_classifier_is_judged_by_the_probability_of_the_answers():
+    """The loss is minus log p(answers | features) but for what does not depend on the classifier."""
+    rng = np.random.default_rng(0)
+    alone, judged = rng.dirichlet(np.ones(3), 40), rng.dirichlet(np.ones(3), (2, 40))
+    chances = (
+        alone / alone.mean(axis=0) * rng.uniform(0.1, 1, (40, 1))
+    )  # p(answers | class), by which `alone` came about
+    losses = [loss_of_answers(alone, each) for each in judged]
+    logs = [np.log((chances * each).sum(axis=1)) for each in judged]
+    np.testing.assert_allclose(losses[0] - losses[1], logs[1] - logs[0], atol=1e-12)
+
+
+def test_better_labels_call_for_a_stronger_classifier():
+    """Noisy labels call for a small C. One that has learned from the true labels may be surer than these are."""
+    r, features, truth = make_crowd(n_classes=4, n_features=12, apart=3, answers=2, seed=3)
+    alone = cs.DawidSkene(calibration="none").fit(r).posterior_
+    rows, units = np.arange(r.n_items), np.arange(r.n_items)
+    trainers = make_trainers(cs.DawidSkene().recipe(), r, match_features(features, r))
+    school = School(trainers, alone, rows, units, units % 5)
+    found, _ = school.examine(FeatureFindings(False, len(rows), 12))
+    assert found.strength < school.choose(np.eye(4)[truth])[0]
+
+
+@pytest.mark.robust
+def test_the_strength_grows_as_labels_get_better():
+    """Digits, of which three answers each make .75: a C that is chosen once stops at .95 and .96."""
+    from sklearn.datasets import load_digits
+
+    pixels, truth = load_digits(return_X_y=True)
+    for seed in (8, 2):
+        rng = np.random.default_rng(seed)
+        accuracy, votes = rng.uniform(0.3, 0.9, 30), np.full((len(truth), 30), -1)
+        chosen = np.stack([rng.permutation(30)[:3] for _ in truth])
+        for n, workers in enumerate(chosen):
+            for m in workers:
+                votes[n, m] = truth[n] if rng.random() < accuracy[m] else rng.integers(0, 10)
+        model = cs.DawidSkene().fit(cs.Responses.from_matrix(votes), features=pixels)
+        assert cs.metrics.accuracy(truth, model.labels_) > 0.975
 
 
 def test_no_item_is_judged_by_a_classifier_that_saw_its_label():

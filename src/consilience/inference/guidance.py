@@ -26,12 +26,19 @@ loss against the posterior of the fit *without* features,
 
 is compared with that of the class shares. Features count only if the mean gain is above two standard errors, paired
 over items (over sequences, where there are any). The strength C of the default classifier is the smallest one whose
-loss is within one standard error of the least.
+loss is within one standard error of the least. The better the labels, the more a classifier can learn from them, and
+the larger C may be. So from the second round on it is chosen anew in the same manner, by classifiers that have learned
+from the q of that round, out of fold. By then a classifier may be surer than the posteriors q' of the fit without
+features, which the loss above holds against it even where it is right. These are still what it is judged by, since no
+classifier had a say in them, but by the probability of the answers: with class shares s, up to a constant,
+
+    loss_n = - log sum_k g_nk q'_nk / s_k
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
@@ -104,7 +111,7 @@ class FeatureFindings(NamedTuple):
     error : float or None
         Standard error of `gain`.
     strength : float or None
-        C of the default classifier.
+        C of the default classifier, in the last round if features are used.
     accuracy : float or None
         If features are used: the share of answered items to which the classifier gives their fused label, out of fold.
     n_changed : int or None
@@ -232,7 +239,8 @@ def guide_by_features(fitting: Fitting) -> Guided:
     elif r.sequences is not None and len(np.unique(unit[pupils])) < 2:
         found = found._replace(reason="one sequence")
     else:
-        found, trainer = choose_trainer(owner, r, features, found, known, pupils, unit, fold)
+        school = School(make_trainers(owner, r, features), known, pupils, unit, fold)
+        found, trainer = school.examine(found)
     if not found.used:
         warn_of_silence(r, features, found)
         return Guided(plain, found, alone, features.names)
@@ -240,6 +248,9 @@ def guide_by_features(fitting: Fitting) -> Guided:
     labels = known.argmax(axis=1)
     for number in range(1, n_rounds + 1):
         log.info("Learning from features: round %d of at most %d", number, n_rounds)
+        if number > 1:
+            strength, trainer = school.choose(known)
+            found = found._replace(strength=strength)
         blended = known[pupils].mean(axis=0)
         judged = blend(judge_out_of_fold(trainer, known, pupils, fold), blended)
         priors = ItemPriors(features.item, judged)
@@ -311,43 +322,62 @@ def find_folds(r: Responses, item: NDArray[np.int64], seed: int) -> tuple[NDArra
     return rank[owner], rank[owner] % N_FOLDS
 
 
-def choose_trainer(
-    owner: LatentRecipe,
-    r: Responses,
-    features: Features,
-    found: FeatureFindings,
-    known: Floats,
-    pupils: NDArray[np.int64],
-    unit: NDArray[np.int64],
-    fold: NDArray[np.int64],
-) -> tuple[FeatureFindings, Trainer]:
-    """Return what features are found to say, and the classifier with the smallest out-of-fold loss."""
-    rows = features.rows
-    sample = draw_units(pupils, unit, SAMPLE)
-    base = known[sample].mean(axis=0)
+def make_trainers(owner: LatentRecipe, r: Responses, features: Features) -> dict[float | None, Trainer]:
+    """Return the classifiers to choose from, by their C: the default one with each, or that of the user."""
+    if owner.classifier is not None:
+        return {None: EstimatorTrainer(owner.classifier, features.rows, name_classes(r.classes), owner.seed)}
+    default = LinearTrainer(features.rows, r.n_classes, STRENGTHS[0])
+    return {strength: default.of_strength(strength) for strength in STRENGTHS}
+
+
+class School(NamedTuple):
+    """Classifiers to choose from, and what they are judged by."""
+
     trainers: dict[float | None, Trainer]
-    if owner.classifier is None:
-        default = LinearTrainer(rows, r.n_classes, STRENGTHS[0])
-        trainers = {strength: default.of_strength(strength) for strength in STRENGTHS}
-    else:
-        trainers = {None: EstimatorTrainer(owner.classifier, rows, name_classes(r.classes), owner.seed)}
-    losses = {
-        strength: log_loss(known[sample], blend(judge_by_fold(trainer, known, sample, fold), base))
-        for strength, trainer in trainers.items()
-    }
-    units = np.unique(unit[sample], return_inverse=True)[1]
-    sizes = np.bincount(units)
+    alone: Floats  # (n, K): posteriors without features
+    pupils: NDArray[np.int64]  # rows that train
+    unit: NDArray[np.int64]  # (n,): as those of an `Opinion`
+    fold: NDArray[np.int64]  # (n,)
 
-    def compare(one: Floats, other: Floats) -> tuple[float, float]:
-        return mean_and_error(np.bincount(units, one - other).astype(np.float64), sizes)
+    @property
+    def sample(self) -> NDArray[np.int64]:
+        """The rows that judge."""
+        return draw_units(self.pupils, self.unit, SAMPLE)
 
-    smallest = min(losses.values(), key=lambda loss: float(loss.sum()))
-    near = (compare(loss, smallest) for loss in losses.values())
-    best = next(strength for strength, (lead, error) in zip(losses, near, strict=True) if not lead > error)
-    plain = log_loss(known[sample], np.broadcast_to(base, (len(sample), len(base))))
-    gain, error = compare(plain, losses[best])
-    used = gain > STANDARD_ERRORS * error
-    return found._replace(used=used, gain=gain, error=error, strength=best), trainers[best]
+    def examine(self, found: FeatureFindings) -> tuple[FeatureFindings, Trainer]:
+        """Return what features are found to say, and the classifier with about the smallest loss."""
+        losses, alone = self._measure(self.alone, log_loss), self.alone[self.sample]
+        best = self._find_best(losses)
+        plain = log_loss(alone, np.broadcast_to(alone.mean(axis=0), alone.shape))
+        gain, error = self._compare(plain, losses[best])
+        used = gain > STANDARD_ERRORS * error
+        return found._replace(used=used, gain=gain, error=error, strength=best), self.trainers[best]
+
+    def choose(self, known: Floats) -> tuple[float | None, Trainer]:
+        """Return C and the classifier that has about the smallest loss if it learns from the posteriors `known`."""
+        if len(self.trainers) == 1:
+            return next(iter(self.trainers.items()))
+        best = self._find_best(self._measure(known, loss_of_answers))
+        return best, self.trainers[best]
+
+    def _measure(self, known: Floats, measure: Callable[[Floats, Floats], Floats]) -> dict[float | None, Floats]:
+        """Return the loss of each row of the sample by classifiers that learn from other rows of it."""
+        sample, base = self.sample, known[self.sample].mean(axis=0)
+        return {
+            strength: measure(self.alone[sample], blend(judge_by_fold(trainer, known, sample, self.fold), base))
+            for strength, trainer in self.trainers.items()
+        }
+
+    def _find_best(self, losses: dict[float | None, Floats]) -> float | None:
+        """Return the smallest C whose loss is within one standard error of the least."""
+        smallest = min(losses.values(), key=lambda loss: float(loss.sum()))
+        near = (self._compare(loss, smallest) for loss in losses.values())
+        return next(strength for strength, (lead, error) in zip(losses, near, strict=True) if not lead > error)
+
+    def _compare(self, one: Floats, other: Floats) -> tuple[float, float]:
+        """Return by how much one loss is above the other on average, and the standard error."""
+        units = np.unique(self.unit[self.sample], return_inverse=True)[1]
+        return mean_and_error(np.bincount(units, one - other).astype(np.float64), np.bincount(units))
 
 
 def judge_by_fold(trainer: Trainer, known: Floats, rows: NDArray[np.int64], fold: NDArray[np.int64]) -> Floats:
@@ -378,6 +408,11 @@ def ask_others(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], asked
         shares = known[pupils].mean(axis=0) if len(pupils) else np.full(known.shape[1], 1 / known.shape[1])
         return np.broadcast_to(shares, (len(asked), len(shares)))
     return trainer.ask(trainer.train(pupils, known[pupils]), asked)
+
+
+def loss_of_answers(alone: Floats, judged: Floats) -> Floats:
+    """Return minus the log probability of the answers to each row, relative to that with class shares as the prior."""
+    return np.asarray(-np.log(np.maximum(np.einsum("nk,nk->n", judged, alone / alone.mean(axis=0)), 1e-300)))
 
 
 def log_loss(known: Floats, judged: Floats) -> Floats:
