@@ -402,6 +402,33 @@ def probabilities() -> dict[str, bytes]:
 # Masks
 
 
+def tags() -> dict[str, bytes]:
+    """Return sets of tags that three of eight readers gave to each of 150 messages to a shop."""
+    draws = Draws(71)
+    shares = {
+        "refund": (0.6, 0.05),
+        "damaged": (0.5, 0.02),
+        "late": (0.1, 0.3),
+        "invoice": (0.15, 0.35),
+        "urgent": (0.3, 0.2),
+    }
+    skills = [(0.9, 0.02), (0.85, 0.05), (0.8, 0.02), (0.75, 0.03), (0.7, 0.15), (0.65, 0.05), (0.5, 0.02), (0.4, 0.08)]
+    readers = {f"reader-{n}": skill for n, skill in enumerate(skills, 1)}
+    rows, truths = [], []
+    for n in range(150):
+        kind = draws.happens(0.6)
+        fits = [tag for tag, share in shares.items() if draws.happens(share[kind])]
+        truths.append((f"message-{n:03}", ";".join(fits)))
+        for reader in sorted(draws.pick_several(list(readers), 3)):
+            seen, false = readers[reader]
+            given = [tag for tag in shares if draws.happens(seen if tag in fits else false)]
+            rows.append((f"message-{n:03}", reader, ";".join(given)))
+    return {
+        "tags.csv": table(["item", "worker", "tags"], rows),
+        "tags_gold.csv": table(["item", "tags"], truths[:40]),
+    }
+
+
 def masks() -> dict[str, bytes]:
     """Return the outlines of two lesions by three readers, of whom the last draws too large."""
     draws = Draws(61)
@@ -445,6 +472,7 @@ def make() -> dict[str, bytes]:
         battles,
         functions,
         probabilities,
+        tags,
         masks,
     ):
         found |= part()

@@ -425,3 +425,23 @@ def test_cells_with_several_labels_draw_a_finding_that_names_the_separator(small
     cells = [";".join(each) or "none" for each in table["labels"].to_pylist()]
     with pytest.warns(DataWarning, match="separator=';'"):
         cs.fuse({"item": table["item"], "worker": table["worker"], "label": cells})
+
+
+def test_sets_are_judged_by_known_ones(tmp_path):
+    table = {"item": [1, 2, 3], "labels": [["a", "b"], [], ["b"]], "confidence": [0.9, 0.8, 0.7]}
+    chances = {"p(a)": [0.9, 0.1, 0.2], "p(b)": [1.0, 0.0, 0.6]}
+    found = cs.evaluate({**table, **chances}, {1: ["a"], 2: [], 9: ["b"]})
+    assert (found.n_items, found.n_unanswered, found.exact) == (2, 1, 0.5)
+    assert found.micro == (0.5, 1.0, pytest.approx(2 / 3), 1)
+    assert dict(found.tags)["b"].support == 0
+    # bins of 0.9 to 1 (0.9 right, 1.0 wrong) and of 0.0 to 0.2 (0.1 and 0.0, both no)
+    assert found.calibration_error == pytest.approx((0.9 + 0.1 + 0.0) / 4)
+    assert found.mean_confidence == pytest.approx(0.85)
+    (tmp_path / "labels.csv").write_text("item,labels\n1,a|b\n2,\n")
+    (tmp_path / "gold.csv").write_text("item,tags\n1,b | a\n2,\n")
+    shown = run("evaluate", tmp_path / "labels.csv", tmp_path / "gold.csv", "--separator", "|")
+    assert "Sets that are right  1.000" in shown.output
+    with pytest.raises(InputError, match="No item with a known set"):
+        cs.evaluate(table, {7: ["a"]})
+    assert "tag" in found._repr_html_()
+    assert found.to_dict()["micro"]["recall"] == 1.0

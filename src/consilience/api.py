@@ -80,10 +80,11 @@ def fuse(
 
     Parameters
     ----------
-    source : table, path, Responses, Spans or Masks
+    source : table, path, Responses, Tags, Spans or Masks
         The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder. A path may be that
-        of anything that `read_responses`, `read_spans` or `read_masks` can read. If a file holds spans and answers
-        about whole texts, the spans are fused, unless a column is named. Of `Spans` the known ones (`Spans.gold`) are
+        of anything that `read_responses`, `read_tags`, `read_spans` or `read_masks` can read. Answers are sets of tags
+        if cells hold lists, or with ``separator=";"`` (see `Tags.from_frame`). If a file holds spans and answers about
+        whole texts, the spans are fused, unless a column is named. Of `Spans` the known ones (`Spans.gold`) are
         used, unless `gold` is given; `Spans.without_gold` leaves them out. The pixels of `Masks` are linked to their
         neighbours by a graph. Of more than 30,000 pixels, a part shows whether to use it, and how strongly.
     graph : Graph, table, path, list of pairs, networkx graph or sparse matrix, optional
@@ -92,10 +93,11 @@ def fuse(
     gold : dict, Series, table or path, or a list of these, optional
         Known labels. Of spans also `Spans` or a file of an annotation tool: its known spans, or those of its only
         worker; or a table of spans, with columns document, start, end and label. Of masks also `Masks` of one reader,
-        or where they are. Default: those that the answers come with (`Responses.gold`), if some items have one and
-        others do not; a warning tells. False: none.
-    model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field"} or Model
-        "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, and `DawidSkene` for other items. A
+        or where they are. Of tags a dict {item: tags}, or a table with sets. Default: those that the answers come with
+        (`Responses.gold`), if some items have one and others do not; a warning tells. False: none.
+    model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field", "tags"} or Model
+        "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, `TagSets` for sets of tags, and `DawidSkene`
+        for other items. A
         `HiddenMarkov` chosen by name or "auto" has ``transitions="bio"`` where the classes are IOB2 tags (O, and B-X
         with each I-X). If classes are ordered, a model chosen so has ``workers="ordinal"``, unless `workers` are given.
         With "auto", 3 to 11 consecutive whole numbers count as ordered if hidden answers are predicted clearly better

@@ -135,7 +135,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
           --k N  Neighbours of each item for --knn. [default: 10]
         Model:
           --model [{"|".join(("auto", *MODELS))}]  How to fuse: auto is markov-field with a graph, hidden-markov for
-              sequences, else dawid-skene. [default: auto]
+              sequences, tags for sets of tags, else dawid-skene. [default: auto]
           --estimation [{"|".join(ESTIMATIONS)}]  How to fit. Default: variational.
           --prior A=P,B=P,...  How frequent the classes are, if that is known; or uniform. Default: learn.
           --calibration HOW  What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default:
@@ -197,6 +197,7 @@ def fuse() -> None:
     consilience fuse answers.csv -o labels.parquet
     consilience fuse answers.csv --item question --gold known.csv --json
     consilience fuse batch_results.csv --columns label=Answer.category -o labels.csv
+    consilience fuse tags.csv --separator ';' -o sets.csv
     consilience fuse label-studio-export.json -o fused.json
     """
 
@@ -474,6 +475,7 @@ def next_items() -> None:
           --sequence COL  Column of sequences, in either file.
           --position COL  Column of positions in a sequence, in either file.
         Labels:
+          {SEPARATOR}
           {NORMALISE}
           --ordered  The labels are levels of a scale: it also counts how far they are off.
           --classes A,B,...  The levels from low to high. Default: numbers by size, else as their columns p(...).

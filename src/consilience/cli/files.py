@@ -20,6 +20,7 @@ from ..errors import InputError, count_shown, join_names
 from ..evaluation.labels import Evaluation, SpanEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
 from ..evaluation.spans import SpansEvaluation
+from ..evaluation.tags import TagsEvaluation
 from ..formats import FOLDER, Format, list_suffixes, readable_formats
 from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
@@ -35,7 +36,9 @@ MOST_CLASSES = 20
 def evaluate(labels: str, gold: str, **columns: Any) -> None:
     """Compare labels with known ones."""
     evaluation = evaluate_files(labels, gold, **columns)
-    show = print_known_spans if isinstance(evaluation, SpansEvaluation) else print_evaluation
+    show: Callable[[Any, str, str], None] = print_evaluation
+    if isinstance(evaluation, (SpansEvaluation, TagsEvaluation)):
+        show = print_known_spans if isinstance(evaluation, SpansEvaluation) else print_known_sets
     facts = {"labels": labels, "gold": gold, **evaluation.to_dict()}
     tell(lambda: facts, lambda: show(evaluation, labels, gold))
 
@@ -104,6 +107,30 @@ def print_known_spans(evaluation: SpansEvaluation, labels: str, gold: str) -> No
         rows = [(name, *map(format_number, score[:3])) for name, score in parts[:n_shown]]
         screen.line()
         screen.table(columns, [*rows, *([None] if len(parts) > n_shown else [])])
+
+
+def print_known_sets(evaluation: TagsEvaluation, labels: str, gold: str) -> None:
+    """Print scores of sets of tags, then those of each tag."""
+    screen = Screen()
+    screen.title(f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
+    scores = (
+        ("Sets that are right", evaluation.exact, ""),
+        ("Mean confidence", evaluation.mean_confidence, "  should be the share of sets that are right"),
+        ("Calibration error", evaluation.calibration_error, "  of the probabilities of tags; 0 is best"),
+    )
+    screen.facts(
+        [
+            ("Items compared", f"{evaluation.n_items:,}"),
+            ("Gold without set", f"{evaluation.n_unanswered:,}"),
+            *((name, format_number(value) + note) for name, value, note in scores if value is not None),
+        ],
+    )
+    screen.line()
+    columns = [Column("tag", 32), *(Column(name, number=True) for name in ("precision", "recall", "F1", "known"))]
+    n_shown = count_shown(len(evaluation.tags), MOST_CLASSES)
+    parts = [("all", evaluation.micro), *evaluation.tags[:n_shown]]
+    rows = [(name, *map(format_number, score[:3]), f"{score[3]:,}") for name, score in parts]
+    screen.table(columns, [*rows, *([None] if len(evaluation.tags) > n_shown else [])])
 
 
 def print_spans(screen: Screen, spans: SpanEvaluation) -> None:

@@ -44,6 +44,7 @@ from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
 from .rankings import evaluate_ranking
 from .spans import evaluate_spans, open_both, show_scores
+from .tags import are_sets, evaluate_sets
 
 _PROBABILITY = re.compile(r"p\((.*)\)", re.DOTALL)
 
@@ -229,6 +230,7 @@ def evaluate(
     normalise: bool = False,
     ordered: bool | None = None,
     classes: Sequence[object] | None = None,
+    separator: str | None = None,
 ) -> Any:
     """Compare labels with known ones.
 
@@ -256,10 +258,13 @@ def evaluate(
         The levels from low to high. By default those of the model, or the order of the columns of probabilities;
         numbers are sorted.
 
+    separator : str, optional
+        What stands between tags, where labels are sets of these in cells of text.
+
     Returns
     -------
     Evaluation
-        Or `SpansEvaluation`, where spans are known, or `RankingEvaluation`.
+        Or `SpansEvaluation`, where spans are known, `TagsEvaluation` of sets of tags, or `RankingEvaluation`.
 
     Examples
     --------
@@ -277,6 +282,9 @@ def evaluate(
     labels, gold = open_both(labels, gold)
     if isinstance(gold, Spans):
         return evaluate_spans(labels, gold)
+    labels = open_path(labels)
+    if are_sets(labels, separator):
+        return evaluate_sets(labels, gold, separator)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
     given, known = _read_both(labels, gold, names)
     pair = _pair(given, known, normalise)

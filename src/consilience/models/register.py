@@ -25,7 +25,7 @@ MODELS = {
     "moments": Entry("moment_matching", "MomentMatching"),
     "hidden-markov": Entry("hidden_markov", "HiddenMarkov"),
     "markov-field": Entry("markov_field", "MarkovField"),
-    "tag-sets": Entry("tag_sets", "TagSets"),
+    "tags": Entry("tag_sets", "TagSets"),
 }
 
 # Those that rank candidates, and fuse no labels.

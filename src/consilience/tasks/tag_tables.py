@@ -362,13 +362,7 @@ def read_known_sets(
 
     An empty cell is the empty set.
     """
-    if isinstance(gold, Mapping) and any(isinstance(each, (list, tuple, set, frozenset)) for each in gold.values()):
-        gold = {key: _as_list(each, separator) for key, each in gold.items()}
-    table = open_gold(gold, paired=False).prefer({"item": names.get("item"), "known label": names.get("label")})
-    label = find_sets_column(table) or table.need("known label", None)
-    lists = table.lists(label)
-    cells = lists if lists is not None else _read_cells(table, label, separator)
-    cells = [[] if cell is None else cell for cell in cells]
+    table, cells = open_known_sets(gold, separator, names)
     place = lookup(items, table.values(table.need("item"), "Say which item a known set is of."))
     if not len(place) or (place < 0).all():
         raise InputError(
@@ -387,6 +381,22 @@ def read_known_sets(
             f"{table.name} tells the set of an item more than once.", "Keep one row per item.", keyword="gold"
         )
     return found.astype(np.int64), known[first]
+
+
+def open_known_sets(gold: object, separator: str | None, names: Mapping[str, str]) -> tuple[Table, list[list[Any]]]:
+    """Return known sets as a table with a column item, and the set in each row."""
+    if isinstance(gold, Mapping) and any(isinstance(each, (list, tuple, set, frozenset)) for each in gold.values()):
+        gold = {key: _as_list(each, separator) for key, each in gold.items()}
+    table = open_gold(gold, paired=False).prefer({"item": names.get("item"), "known label": names.get("label")})
+    return read_set_cells(table, separator, "known label")
+
+
+def read_set_cells(table: Table, separator: str | None, role: str = "label") -> tuple[Table, list[list[Any]]]:
+    """Return a table with one row per item, and the set in each row; an empty cell is the empty set."""
+    name = find_sets_column(table) or table.need(role, None)
+    lists = table.lists(name)
+    cells = lists if lists is not None else _read_cells(table, name, separator)
+    return table, [[] if cell is None else cell for cell in cells]
 
 
 def _as_list(given: object, separator: str | None) -> object:

@@ -55,7 +55,7 @@ class TagsTask(Task[Tags]):
     item = "tag"
     places = ("item", "tag")
     argument = "tags"
-    model = "tag-sets"
+    model = "tags"
     results = "sets"
 
     @classmethod
