@@ -114,7 +114,7 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
     ignored = [ignore] if isinstance(ignore, str) else ignore
     if not isinstance(ignored, (list, tuple)):
         raise parameter_error("ignore", "Responses.from_frame", "the name of a column, or a list of names", ignore)
-    table = replace(table, ignored=ignored)
+    table = replace(table, ignored=[*table.ignored, *ignored])
     if format is None:
         if table.format:
             return table

@@ -25,6 +25,7 @@ from ..errors import join_names, listing, plural
 from ..kernels import Floats, Integers, Truths, Width, freeze
 from .classes import are_ranks, merge_spellings, spell_as
 from .columns import Codes, Column, Indices, Values, objects, to_column
+from .composite import split_ids
 from .items import Sequences
 from .previews import frame_html, html_facts, paragraph, to_word
 from .soft_votes import Probabilities, SoftVotes
@@ -270,11 +271,15 @@ class AnswerArrays(Crowd):
         return to_shares(np.bincount(self.label, weights=self.weight, minlength=self.n_labels))
 
     def key_columns(self) -> dict[str, Column]:
-        """Return what identifies an item, as named columns: item, or sequence and position."""
+        """Return what identifies an item, as named columns: item, or sequence and position, and what these consist of.
+
+        Where several columns of a table identify an item together, they are there beside the id.
+        """
         if self.sequences is None:
-            return {"item": to_column(self.items)}
+            return {"item": to_column(self.items), **split_ids(self.items, self.columns.get("item"))}
         owner = self.sequences.ids[self.sequences.of_items()]
-        return {"sequence": to_column(owner), "position": to_column(self.sequences.position)}
+        places = {"sequence": to_column(owner), "position": to_column(self.sequences.position)}
+        return {**places, **split_ids(owner, self.columns.get("sequence"))}
 
     def find_items(self, keys: Sequence[Column]) -> Indices:
         """Return the index of the item with each key (one column, or sequence and position), or -1."""

@@ -26,6 +26,7 @@ from .columns import (
     to_column,
     to_values,
 )
+from .composite import name_composite, tuples_to_ids
 from .frames import is_table, open_frame, open_series
 from .items import list_keys
 from .tables import Table, key_roles
@@ -112,8 +113,12 @@ def _clash_error(
 def _match_one(gold: object, responses: AnswerArrays, classes: Values) -> Gold:
     """Return the known classes of the items from one table; see `match_gold`."""
     paired = responses.sequences is not None
-    keyed = _open_keyed(gold, paired)
-    table = open_gold(gold, paired) if keyed is None else keyed
+    parts = [] if paired else name_composite(responses.columns)
+    keyed = None if parts and _holds_columns(gold, parts) else _open_keyed(gold, paired, bool(parts))
+    if keyed is None:
+        table = open_frame(gold, "gold") if parts and _holds_columns(gold, parts) else open_gold(gold, paired)
+    else:
+        table = keyed
     # What the columns of items are called in the answers, they may be called here.
     table = table.prefer(responses.columns)
     labels = table.read(find_label(table))
@@ -325,8 +330,16 @@ def open_gold(gold: object, paired: bool) -> Table:
     return open_frame(gold, "gold")
 
 
-def _open_keyed(gold: object, paired: bool) -> Table | None:
-    """Return a dict of items or a Series as a table, and None for anything else."""
+def _holds_columns(gold: object, names: list[str]) -> bool:
+    """Tell whether known labels are a dict of columns that has these among them."""
+    return isinstance(gold, Mapping) and all(name in gold and _is_column(gold[name]) for name in names)
+
+
+def _open_keyed(gold: object, paired: bool, composite: bool = False) -> Table | None:
+    """Return a dict of items or a Series as a table, and None for anything else.
+
+    The keys of `composite` items may be tuples of what they consist of.
+    """
     if isinstance(gold, Mapping):
         if _is_columns(gold, paired):
             return None
@@ -338,6 +351,8 @@ def _open_keyed(gold: object, paired: bool) -> Table | None:
             return None
         keys, labels = to_values(series[0]).tolist() if paired else series[0], series[1]
     if not paired:
+        if composite:
+            keys = tuples_to_ids(keys if isinstance(keys, list) else to_values(keys).tolist())
         return open_frame({"item": keys, "label": labels}, "gold")
     if any(not isinstance(key, tuple) or len(key) != 2 for key in keys):
         raise InputError(

@@ -36,11 +36,12 @@ from ..kernels import Floats, Truths, freeze
 from ..memory import NUMBER, require_memory
 from .classes import normalise_label
 from .columns import Indices, Values, is_present, spell_surrogates, to_values
+from .composite import name_composite
 from .edges import check_sparse
 from .frames import is_table, open_frame, read_lists
 from .items import Sequences, encode_items, list_keys
 from .responses import Responses
-from .tables import Table
+from .tables import WHOLE, Table
 
 KEY_REMEDY = "Say which item each row belongs to."
 # Squares of features up to this size are numbers, also of single precision.
@@ -109,7 +110,8 @@ def reset_index(given: object) -> Any:
 
 def match_rows(table: Table, r: Responses, what: str) -> tuple[Indices, Indices]:
     """Return the items that rows of a table are about, and which rows these are; other rows are left out."""
-    keys = [table.values(name, KEY_REMEDY) for name in key_names(table, r)]
+    table = table.prefer(r.columns)
+    keys = [table.values(name, KEY_REMEDY) for name in table.need_keys(r.sequences is not None)]
     item = r.find_items(keys)
     known = np.flatnonzero(item >= 0)
     if not len(known):
@@ -132,8 +134,11 @@ def match_rows(table: Table, r: Responses, what: str) -> tuple[Indices, Indices]
 
 
 def key_names(table: Table, r: Responses) -> list[str]:
-    """Return the columns of a table that say which item a row is about."""
-    return table.prefer(r.columns).need_keys(r.sequences is not None)
+    """Return the columns of a table that say which item a row is about, and those that these are joined from."""
+    preferred = table.prefer(r.columns)
+    names = preferred.need_keys(r.sequences is not None)
+    parts = [part for role in WHOLE for part in name_composite(r.columns, role) if part in table.names]
+    return [*names, *parts]
 
 
 def read_numbers(table: Table, name: str) -> Floats:

@@ -17,15 +17,18 @@ from . import Names, translate
 from .arrays import AnswerArrays, Provenance, keep_weights
 from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings
 from .columns import Codes, Indices, Values, find_missing, find_present, is_categorical, is_ordered, to_values
+from .composite import split_names
 from .gold import add_gold, find_gold, match_known
 from .items import Sequences, count_items, encode_items, key_of, read_keys, read_order
 from .slips import Source, find_sets, find_sign, warn_of_silence, warn_of_slips
-from .tables import Table, squeeze
-from .vocabulary import are_distinct, encode_sorted, keep_values, narrow_codes
+from .tables import WHOLE, Table, squeeze
+from .vocabulary import are_distinct, encode_in_order_of_appearance, encode_sorted, keep_values, narrow_codes
 
 DUPLICATES = ("error", "first", "last", "mean")
 # Weights of one worker's spread answer may exceed 1 by rounding.
 WEIGHT_SLACK = 1e-6
+# So many columns are tried for whether they tell items apart.
+MOST_TRIED = 50
 # Spans that several workers marked are fewer than what they marked in all, by at least this factor.
 MOST_DIFFERENT = 0.95
 _FUSE_SPANS = (
@@ -77,6 +80,7 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     check_truth("normalise", "Responses", options.normalise)
     check_truth("drop_missing", "Responses", options.drop_missing)
     origin, gold = table.origin, options.gold
+    table, names = combine(table, names)
     table = translate(table, options.format, {**names, "gold": gold if isinstance(gold, str) else None}, options.ignore)
     columns = find_columns(table, names)
     if table.n_rows == 0:
@@ -129,6 +133,14 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     warn_of_silence(answers)
     warn_of_slips(answers, Source(named=options.classes is not None))
     return answers
+
+
+def combine(table: Table, names: Names) -> tuple[Table, Names]:
+    """Return a table in which columns that play a role together are joined in one, and names with that one's."""
+    given = dict(names)
+    for role in WHOLE:
+        table, given[role] = table.combine(role, given.get(role))
+    return table, given
 
 
 def _refuse_sets(table: Table, label: str) -> None:
@@ -370,6 +382,7 @@ def _duplicate_error(
     rows = np.flatnonzero(item == about)[same - answers.offsets[about]]
     where = _say_where(table, int(rows[0]), int(rows[1]))
     why, remedy = "", Sentence("Remove them, or settle them with {duplicates} (or last, or mean).", duplicates="first")
+    further = find_further_column(answers, item, table)
     if answers.weight is not None:
         heavy = answers.weight[same].sum() > 1 + WEIGHT_SLACK
         if heavy:
@@ -381,8 +394,39 @@ def _duplicate_error(
     return InputError(
         f"Worker {shorten(who)} answered item {shorten(key)} more than once{why}: see {where}. "
         f"{plural(int(repeated.sum()), 'such pair')} in all.",
-        remedy,
+        *([] if further is None else [further, Sentence("If not, settle them with {duplicates}.", duplicates="first")]),
+        *([remedy] if further is None else []),
         keyword="duplicates",
+    )
+
+
+def find_further_column(answers: AnswerArrays, item: Integers, table: Table) -> Sentence | None:
+    """Return the question whether an item is several columns, with the one beside that of items that tells rows apart.
+
+    With it no worker has answered an item twice, and some items have several answers. Of several such columns the one
+    with the fewest values is meant.
+    """
+    role = "item" if "item" in answers.columns else "sequence"
+    names, used = split_names(answers.columns.get(role)), set(answers.columns.values())
+    parts = [answers.columns[role]] if names is None else names
+    rows = np.argsort(item, kind="stable")
+    worker = np.empty(len(rows), np.int64)
+    worker[rows] = answers.worker
+    best: tuple[int, str] | None = None
+    for name in [str(each) for each in table.names if each not in used and each not in parts][:MOST_TRIED]:
+        column = table.read(name)
+        if len(find_missing(column)):
+            continue
+        codes, values = encode_in_order_of_appearance(column)
+        whole = item.astype(np.int64) * len(values) + codes
+        n_whole, pairs = len(np.unique(whole)), np.unique(np.stack([whole, worker]), axis=1)
+        if pairs.shape[1] == len(item) and n_whole < len(item) and (best is None or len(values) < best[0]):
+            best = len(values), name
+    if best is None:
+        return None
+    together = ",".join([*parts, best[1]])
+    return Sentence(
+        f"Is an item several columns? With {{{role}}} no worker has answered one more than once.", **{role: together}
     )
 
 

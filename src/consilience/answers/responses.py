@@ -14,6 +14,7 @@ from ..errors import InputError, listing
 from ..memory import NUMBER, require_memory
 from .arrays import AnswerArrays
 from .columns import Column, Indices, Values, name_probabilities, objects, to_column
+from .composite import join_names
 from .frames import build_frame, open_frame
 from .items import Sequences, count_items
 from .long_tables import TableOptions, read_answers
@@ -69,10 +70,10 @@ class Responses(AnswerArrays):
     def from_frame(
         cls,
         frame: object,
-        item: str | None = None,
+        item: str | Sequence[str] | None = None,
         worker: str | None = None,
         label: str | None = None,
-        sequence: str | None = None,
+        sequence: str | Sequence[str] | None = None,
         position: str | None = None,
         weight: str | None = None,
         classes: ArrayLike | None = None,
@@ -99,7 +100,9 @@ class Responses(AnswerArrays):
         item, worker, label : str, optional
             Column names. By default the first that exists of item/task/question/id, worker/annotator/judge/labeler,
             label/answer/response. Else similar names are looked for, such as task_id, image_id, rater, user_id,
-            verdict, category or rating; several that would do are an error.
+            verdict, category or rating; several that would do are an error. An item may be several columns, such as
+            ``["prompt", "pair"]`` or "prompt,pair": its id is then their values joined by |, and tables of results have
+            the columns beside it.
         sequence, position : str, optional
             Columns that name the sequence an item belongs to and its place in it; they replace `item`. Found by these
             names where the table has no item column.
@@ -179,7 +182,8 @@ class Responses(AnswerArrays):
         >>> cs.Responses.from_frame(table).classes
         array([False,  True])
         """
-        names = dict(zip(ROLES, (item, worker, label, sequence, position, weight, order), strict=True))
+        whole = join_names(item), worker, label, join_names(sequence), position, weight, order
+        names = dict(zip(ROLES, whole, strict=True))
         options = TableOptions(
             classes,
             items,

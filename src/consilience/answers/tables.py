@@ -11,9 +11,12 @@ from typing import Any
 from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, plural, shorten
 from .columns import Column, Indices, find_missing
+from .composite import join_columns, join_texts, name_parts
 
 # What columns of a table of answers can be, and which names tell so.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
+# Roles that several columns can play together.
+WHOLE = ("item", "sequence")
 ALIASES = {
     "item": ("item", "task", "question", "id"),
     "worker": ("worker", "annotator", "judge", "labeler"),
@@ -213,9 +216,36 @@ class Table:
         return [self.need(role) for role in key_roles(paired)]
 
     def prefer(self, names: Mapping[str, str | None]) -> Table:
-        """Return the table with names of columns to look for first, after those that it has already."""
+        """Return the table with names of columns to look for first, after those that it has already.
+
+        Columns that identify an item together, and are all here, are joined in a further one.
+        """
         own = {role: name for role, name in self.preferred.items() if name is not None}
-        return replace(self, preferred={**names, **own})
+        table, wanted = self, {**names, **own}
+        for role in WHOLE:
+            parts = name_parts(wanted.get(role), self.names)
+            if parts is not None and all(is_among(part, self.names) for part in parts):
+                table, wanted[role] = table.combine(role, parts)
+        return replace(table, preferred=wanted)
+
+    def combine(self, role: str, given: str | Sequence[str] | None) -> tuple[Table, str | None]:
+        """Return the table with a column in which those that play a role together are joined, and its name.
+
+        If one column plays it, that is its name, and the table stays as it is.
+        """
+        parts = name_parts(given, self.names)
+        if parts is None:
+            return self, given if given is None or isinstance(given, str) else str(given)
+        for part in parts:
+            if not is_among(part, self.names):
+                raise self.no_column(role, part, parameter=role)
+        if len(parts) == 1:
+            return self, parts[0]
+        name = join_texts(parts)
+        if name in self.names:
+            return self, name
+        joined = self.add({name: join_columns([self.read(part) for part in parts])})
+        return replace(joined, ignored=[*self.ignored, *parts]), name
 
     def keep(self, rows: Indices) -> Table:
         """Return the table of some of the rows, which know where they came from."""

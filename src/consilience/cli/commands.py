@@ -93,7 +93,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
           --save FILE  Write the fitted model here, with the answers, for consilience.load.
           {PRINTING}
         Columns:
-          --item COL  Column of items, if not item, task, question, id or the like.
+          --item COL  Column of items, if not item, task, question, id or the like. Several with commas: prompt,pair.
           --worker COL  Column of workers, if not worker, annotator, judge or the like.
           --label COL  Column of answers, if not label, answer, response or the like.
           --sequence COL  Column of sequences, whose positions are the items.

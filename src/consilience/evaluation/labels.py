@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -352,15 +352,16 @@ def _read_both(labels: object, gold: object, names: Mapping[str, str | None]) ->
     found = labels.fusion_ if isinstance(labels, FittedModel) else None
     if found is not None and found.source is not None:
         paired |= found.crowd.sequences is not None
-        known_table = replace(open_gold(gold, paired), preferred=names)
+        known_table = open_gold(gold, paired).prefer(names)
         owners = known_table.read(known_table.need("sequence" if paired else "item"))
         columns, elsewhere = pick_labels(found.labelled, owners)
-        table = replace(open_frame(columns, "the table of labels"), preferred=names)
+        table = open_frame(columns, "the table of labels").prefer(names)
     else:
         frame = labels.to_frame() if isinstance(labels, FittedModel) else open_path(labels)
-        table = replace(open_frame(frame, "the table of labels"), preferred=names)
+        table = open_frame(frame, "the table of labels").prefer(names)
         paired |= table.has_sequences()
-        known_table = replace(open_gold(gold, paired), preferred=names)
+        known_table = open_gold(gold, paired).prefer(names)
+    names = {role: table.preferred.get(role) or name for role, name in names.items()}
     _check_spans(paired, table, known_table)
     _check_names(names, table, known_table)
     _check_order(table, known_table)

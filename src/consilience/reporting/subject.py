@@ -370,8 +370,8 @@ def open_columns(content: object, r: Responses) -> tuple[list[Column], Column]:
     if isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values()):
         return split_keys(to_column(list(content)), r), to_column(list(content.values()))
     table = open_item_table(open_path(content), "content").prefer(r.columns)
-    names = key_names(table, r)
-    return [table.read(name) for name in names], table.read(find_column(table, names))
+    keys = table.need_keys(r.sequences is not None)
+    return [table.read(name) for name in keys], table.read(find_column(table, key_names(table, r)))
 
 
 def split_keys(keys: Column, r: Responses) -> list[Column]:

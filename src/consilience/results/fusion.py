@@ -121,8 +121,9 @@ def _return(value: Value) -> Value:
 
 
 def are_keys(names: Iterable[str]) -> bool:
-    """Tell whether these columns are what identifies an item."""
-    return list(names) in (["item"], ["sequence", "position"])
+    """Tell whether these columns are what identifies an item; what an id consists of may follow."""
+    found = list(names)
+    return found[:1] == ["item"] or found[:2] == ["sequence", "position"]
 
 
 @dataclass(frozen=True, eq=False)

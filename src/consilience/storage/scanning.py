@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +14,14 @@ from numpy.typing import ArrayLike
 from ..answers.blocked import check_blocked, read_blocked
 from ..answers.classes import choose_classes, choose_scale
 from ..answers.columns import Values
+from ..answers.composite import name_parts
 from ..answers.responses import Responses
 from ..answers.slips import warn_of_silence
+from ..answers.tables import WHOLE
 from ..arguments import check_truth, to_path
 from ..engines import EngineLike, open_engine
 from ..engines.base import Threads
-from ..errors import DataWarning, listing, parameter_error, warn
+from ..errors import DataWarning, ParameterError, Sentence, listing, parameter_error, warn
 from ..formats.reading import open_paths, scan_table
 from ..memory import available_memory
 from .answers import StoredResponses, open_store
@@ -99,6 +102,7 @@ def scan_responses(
     limit = available_memory() if memory is None else parse_memory(memory)
     scan = scan_table(path, format)
     names = dict(zip(ROLES, (item, worker, label, sequence, position, weight), strict=True))
+    check_single(names, scan.names)
     fingerprint = scan.fingerprint()
     options: dict[str, object] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
     blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
@@ -128,6 +132,18 @@ def scan_responses(
     check_blocked(blocked, answers.blocked.tolist(), answers.workers)
     warn_of_silence(take_sample(answers), answers.n_items)
     return replace(answers, built=built, resume=resume, blocked=blocked)
+
+
+def check_single(names: Mapping[str, str | None], known: Sequence[str]) -> None:
+    """Raise an error if several columns are to identify an item."""
+    for role in WHOLE:
+        if name_parts(names[role], known) is not None:
+            raise ParameterError(
+                Sentence(f"{{{role}}} of answers on disk is one column.", **{role: None}),
+                "Join the columns in one before.",
+                "Or read the answers with read_responses.",
+                keyword=role,
+            )
 
 
 def take_sample(answers: StoredResponses) -> Responses:
