@@ -103,17 +103,21 @@ def test_the_curvature_is_that_of_all_parameters_together():
     data = small()
     cells = count(data)
     at = somewhere(cells)
-    slow = np.linalg.inv(slow_curvature(data, at, SPREADS))
+    whole = np.linalg.inv(slow_curvature(data, at, SPREADS))
+    # Given the mean of the discriminations.
+    mean = np.zeros(len(whole))
+    mean[data.n_candidates + 1 :][: data.n_workers] = 1 / data.n_workers
+    slow = whole - np.outer(whole @ mean, whole @ mean) / (mean @ whole @ mean)
     fast = bt.invert(bt.find_curvature(cells, at, SPREADS))
     c, m = data.n_candidates, data.n_workers
     assert fast.scores == pytest.approx(slow[: c + 1, : c + 1], rel=1e-8, abs=1e-10)
     assert fast.judges.T.ravel() == pytest.approx(np.diag(slow)[c + 1 :], rel=1e-8)
-    # Scores as they are reported: t = mean(d) (s - mean(s)), to first order.
-    scaled = scale_scores(cells, at, bt.find_curvature(cells, at, SPREADS), np.zeros(c, int), None)
-    scale, centre = at.discrimination.mean(), np.eye(c) - 1 / c
-    slope = np.zeros((c, c + 1 + 2 * m))
-    slope[:, :c], slope[:, c + 1 : c + 1 + m] = scale * centre, (centre @ at.score)[:, None] / m
-    assert scaled.covariance == pytest.approx(slope @ slow @ slope.T, rel=1e-7, abs=1e-10)
+    # Scores as they are reported, with mean 0; also with the K of the curvature, which must give the same.
+    centre, middle = np.eye(c) - 1 / c, np.zeros((c + 2, c + 2))
+    middle[:-1, :-1], middle[-1, -1] = np.linalg.inv(fast.free), fast.mean.to_mean[:m].mean()
+    for given in (None, middle):
+        scaled = scale_scores(at, fast, np.zeros(c, int), given)
+        assert scaled.covariance == pytest.approx(centre @ slow[:c, :c] @ centre, rel=1e-6, abs=1e-9)
 
 
 def slow_gradient(data, at):
@@ -176,7 +180,8 @@ def test_spreads_maximise_the_marginal_likelihood_of_laplace():
         found = bt.find_curvature(cells, at, spreads)
         schur = found.inner - (found.cross @ found.spread_judges() @ found.cross.T).toarray()
         logdet = np.linalg.slogdet(schur)[1] - np.sum(np.log(np.linalg.det(found.judges)))
-        sizes = (cells.n_candidates, cells.n_judges, cells.n_judges)
+        logdet += np.log(bt.invert(found).mean.variance)  # given the mean discrimination
+        sizes = (cells.n_candidates, cells.n_judges - 1, cells.n_judges)
         logs = sum(n * np.log(spread) for n, spread in zip(sizes, spreads, strict=False))
         added = sum(
             bt.ADDED * (np.log(spread) + usual**2 / (2 * spread**2))
@@ -276,6 +281,17 @@ def test_judges_are_weighed():
     assert kendalltau(model.scores_, arena.scores)[0] >= kendalltau(plain.scores_, arena.scores)[0]
 
 
+def test_many_candidates_do_not_shrink_to_nothing():
+    """Scores times a factor and discriminations divided by it would fit as well: the mean discrimination is 1."""
+    arena = cs.simulate.comparisons(6000, n_candidates=300, n_judges=40, seed=3)
+    found = cs.BradleyTerry(n_draws=10).fit(replace(arena.comparisons, item=None)).found_
+    assert found.judges.discrimination.mean() == pytest.approx(1)
+    truth = (arena.scores - arena.scores.mean()) * arena.discrimination.mean()
+    assert np.polyfit(found.score, truth, 1)[0] == pytest.approx(1, abs=0.15)
+    assert np.corrcoef(found.judges.discrimination, arena.discrimination)[0, 1] > 0.93
+    assert np.mean(np.abs(found.score - truth) <= 1.96 * found.error) > 0.88
+
+
 def test_a_contrarian_counts_the_other_way_round():
     table = cs.simulate.comparisons(2000, n_judges=8, coin_tossers=0, bias=0, seed=1).to_frame().to_pydict()
     opposite = {"left": "right", "right": "left", "tie": "tie"}
@@ -310,7 +326,7 @@ def find_error(data):
     cells = count(data, discrimination=False, bias=False)
     found = bt.fit(cells, 500, 1e-4)
     curvature = bt.find_curvature(cells, found.at, found.spreads)
-    scaled = scale_scores(cells, found.at, curvature, find_parts(data), None)
+    scaled = scale_scores(found.at, bt.invert(curvature), find_parts(data), None)
     return np.sqrt(np.diag(scaled.covariance)).mean() / scaled.score.std()
 
 
@@ -405,7 +421,8 @@ def test_draws_are_those_of_the_covariance():
     cells = count(data)
     fitted = bt.fit(cells, 500, 1e-4)
     part = find_parts(data)
-    scaled = scale_scores(cells, fitted.at, bt.find_curvature(cells, fitted.at, fitted.spreads), part, None)
+    inverse = bt.invert(bt.find_curvature(cells, fitted.at, fitted.spreads))
+    scaled = scale_scores(fitted.at, inverse, part, None)
     few, many = find_ranks(scaled, part, 1, 0), find_ranks(scaled, part, 4000, 0)
     assert np.mean(many.high - many.low) > np.mean(few.high - few.low)
     rng = np.random.default_rng(1)

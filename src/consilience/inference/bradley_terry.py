@@ -9,7 +9,9 @@ A judge who tosses coins has d near 0 and stops counting, a contrarian has a neg
 judges on one pair (and item) share an effect h, which is added to z: twenty prompts of one model are not twenty judges.
 
 **Priors.** :math:`s \sim N(0, \sigma_s^2)`, :math:`d \sim N(1, \sigma_d^2)`, :math:`g \sim N(0, \sigma_g^2)`,
-:math:`h \sim N(0, \tau^2)`, :math:`\log \nu \sim N(0, 2^2)`. The estimate is the maximum of the posterior, by L-BFGS.
+:math:`h \sim N(0, \tau^2)`, :math:`\log \nu \sim N(0, 2^2)`. The estimate is the maximum of the posterior, by L-BFGS,
+among those with a mean discrimination of 1: scores times a factor and discriminations divided by it would fit as well,
+and with many candidates the scores would go to 0.
 
 **Variances** are those that maximise the marginal likelihood in Laplace's approximation. There the variance of n
 parameters is the mean of their squares and of their posterior variances; an entry of the usual size is added, so that
@@ -19,6 +21,7 @@ few judges do not decide. A joint maximum would not do: it is at a variance of 0
 judge meet no other judge's. With the blocks A (scores and :math:`\log \nu`), D (2 x 2 for each judge) and B between
 them, :math:`S = A - B D^{-1} B^T` is the inverse covariance of the scores. A shared effect takes its share of the
 information of n verdicts: they count :math:`1 / (1 + \tau^2 \sum \kappa)` each, which is exact if they are alike.
+Covariances are those given the mean of the discriminations.
 
 **Verdicts on one item** hang together. Where there are items, the covariance is :math:`S^{-1} K S^{-1}`, with K the
 sum over items of the squared gradients (and of the priors' part), each without what the judges' parameters explain.
@@ -259,16 +262,24 @@ def maximise(cells: Cells, spreads: Spreads, at: Estimates, max_iter: int, tol: 
     from scipy.optimize import minimize  # here, for it takes long to import and few need it
 
     scale = np.sqrt(find_diagonal(cells, at, spreads))
+    learned = cells.n_candidates + np.flatnonzero(cells.learns_discrimination)  # discriminations in the vector
+
+    def centre(vector: Floats) -> Estimates:
+        if len(learned):
+            vector[learned] += 1 - vector[learned].mean()
+        return at.with_vector(vector)
 
     def look(vector: Floats) -> tuple[float, Floats]:
-        loss, gradient = find_loss(cells, at.with_vector(vector / scale), spreads)
+        loss, gradient = find_loss(cells, centre(vector / scale), spreads)
+        if len(learned):
+            gradient[learned] -= gradient[learned].mean()
         return loss, gradient / scale
 
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20}
     result = minimize(look, at.to_vector() * scale, jac=True, method="L-BFGS-B", options=options)
     # The search also ends, with a failure of its line search, where rounding allows no step down any more.
     settled = bool(result.success) or float(np.abs(result.jac).max()) <= 100 * tol
-    return Found(at.with_vector(result.x / scale), int(result.nit), settled)
+    return Found(centre(result.x / scale), int(result.nit), settled)
 
 
 def find_diagonal(cells: Cells, at: Estimates, spreads: Spreads) -> Floats:
@@ -396,27 +407,79 @@ def invert_judges(cells: Cells, own: list[Floats], precision: Floats) -> Floats:
     return np.asarray(inverse)
 
 
+class Mean(NamedTuple):
+    r"""The mean discrimination, as the curvature alone leaves it open; w averages over judges.
+
+    Attributes
+    ----------
+    to_mean : ndarray of shape (2 M,)
+        :math:`D^{-1} w`.
+    with_scores : ndarray of shape (C + 1,)
+        Its covariance with scores and ties, :math:`-S^{-1} q` with :math:`q = B D^{-1} w`.
+    with_judges : ndarray of shape (2 M,)
+        Its covariance with the parameters of judges, :math:`D^{-1} w + D^{-1} B^T S^{-1} q`.
+    variance : float
+        :math:`w^T D^{-1} w + q^T S^{-1} q`; 0 if no discrimination is learned.
+    """
+
+    to_mean: Floats
+    with_scores: Floats
+    with_judges: Floats
+    variance: float
+
+
+def find_mean(found: Curvature, explained: csr_array, inverse: Floats) -> Mean:
+    """Return how the mean discrimination varies with the other parameters."""
+    learned = found.precision[:, 0] > 0
+    weights = np.concatenate([learned / max(int(learned.sum()), 1), np.zeros(len(learned))])
+    to_mean = found.spread_judges() @ weights
+    q = found.cross @ to_mean
+    moved = inverse @ q
+    return Mean(to_mean, -moved, to_mean + explained.T @ moved, float(weights @ to_mean + q @ moved))
+
+
 class Inverse(NamedTuple):
-    """What the curvature tells of uncertainty: the covariance of scores and ties, and variances of judges, (M, 2)."""
+    """What the curvature tells of uncertainty, given the mean discrimination.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (C + 1, C + 1)
+        The covariance of scores and ties.
+    judges : ndarray of shape (M, 2)
+        The variances of discrimination and bias.
+    free : ndarray of shape (C + 1, C + 1)
+        The covariance of scores and ties if the mean discrimination is not given: the inverse of S.
+    mean : Mean
+        How the mean discrimination would vary then.
+    """
 
     scores: Floats
     judges: Floats
+    free: Floats
+    mean: Mean
 
 
 def invert(found: Curvature) -> Inverse:
-    """Return covariances: the inverse of S, and the diagonal of :math:`D^{-1} + D^{-1} B^T S^{-1} B D^{-1}`."""
+    """Return covariances.
+
+    Those without a given mean are the inverse of S, and the diagonal of :math:`D^{-1} + D^{-1} B^T S^{-1} B D^{-1}`.
+    """
     m = len(found.judges)
     explained = csr_array(found.cross @ found.spread_judges())  # B D^-1
     schur = found.inner - (explained @ found.cross.T).toarray()
-    covariance = np.linalg.inv((schur + schur.T) / 2)
-    covariance = (covariance + covariance.T) / 2
+    free = np.linalg.inv((schur + schur.T) / 2)
+    free = (free + free.T) / 2
     variances = np.concatenate([found.judges[:, 0, 0], found.judges[:, 1, 1]])
     by_judge = csr_array(explained.T)
-    size = max(1, MOST_ENTRIES // len(covariance))
+    size = max(1, MOST_ENTRIES // len(free))
     for first in range(0, 2 * m, size):
         rows = by_judge[first : first + size].toarray()
-        variances[first : first + size] += np.einsum("ij,ij->i", rows @ covariance, rows)
-    return Inverse(covariance, variances.reshape(2, m).T)
+        variances[first : first + size] += np.einsum("ij,ij->i", rows @ free, rows)
+    mean, scores = find_mean(found, explained, free), free
+    if mean.variance > 0:
+        scores = free - np.outer(mean.with_scores, mean.with_scores) / mean.variance
+        variances = np.maximum(variances - mean.with_judges**2 / mean.variance, 0.0)
+    return Inverse(scores, variances.reshape(2, m).T, free, mean)
 
 
 # ------------------------------------------------------------------------------------------------------------ variances
@@ -433,12 +496,14 @@ def learn_spreads(cells: Cells, at: Estimates, spreads: Spreads) -> Spreads:
         (at.bias**2 + inverse.judges[:, 1])[cells.learns_bias],
         at.effect**2 + 1 / (found.effect_gain + spreads.effect**-2),
     ]
-    return Spreads(*(learn_spread(each, usual) for each, usual in zip(squares, USUAL, strict=True)))
+    given = (0, int(len(squares[1]) > 0), 0, 0)  # the mean discrimination is not free
+    parts = zip(squares, USUAL, given, strict=True)
+    return Spreads(*(learn_spread(each, usual, n_given) for each, usual, n_given in parts))
 
 
-def learn_spread(squares: Floats, usual: float) -> float:
-    """Return a spread from the expected squares of what it is of."""
-    mean = (ADDED * usual**2 + float(squares.sum())) / (ADDED + len(squares))
+def learn_spread(squares: Floats, usual: float, n_given: int) -> float:
+    """Return a spread from the expected squares of what it is of, of which so many follow from the others."""
+    mean = (ADDED * usual**2 + float(squares.sum())) / (ADDED + len(squares) - n_given)
     return max(float(np.sqrt(mean)), LEAST_SPREAD)
 
 

@@ -1,14 +1,13 @@
 r"""How sure scores are: their covariance on the scale that is reported, and intervals of ranks.
 
-Scores are reported as :math:`t = \bar d (s - \bar s)`: with mean 0 in each part of the comparisons, and on the scale of
-the mean judge. Their covariance follows from that of s and :math:`\bar d` to first order. By the curvature alone,
+Scores are reported with mean 0 in each part of the comparisons, and with a mean discrimination of 1. Without the
+latter, gradients e of scores (without what judges explain) and :math:`a = w^T D^{-1} g` of the mean discrimination have
+the covariance K, whose blocks are S and :math:`w^T D^{-1} w`, and errors of scores and of the mean are
 
-.. math:: \operatorname{Cov}(s) = S^{-1}, \quad \operatorname{Cov}(s, \bar d) = - S^{-1} q, \quad
-          \operatorname{Var}(\bar d) = w^T D^{-1} w + q^T S^{-1} q, \quad q = B D^{-1} w
+.. math:: u = S^{-1} e, \qquad \delta = a - q^T u, \qquad q = B D^{-1} w
 
-where w averages over judges. In other words, gradients e (of scores, without what judges explain) and
-:math:`a = w^T D^{-1} g` (of the judges) have the covariance K, which here is that of blocks S and :math:`w^T D^{-1} w`.
-Where verdicts on one item hang together, K is the sum of squares over items instead.
+Given the mean, the errors of the scores are :math:`u - \operatorname{Cov}(s, \bar d) \delta / \operatorname{Var}(\bar
+d)`. Where verdicts on one item hang together, K is the sum of squares over items instead.
 """
 
 from __future__ import annotations
@@ -18,64 +17,47 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from ..kernels import Floats, Integers, Truths
+from ..kernels import Floats, Integers
 from .bradley_terry import MOST_ENTRIES, Cells, Curvature, Estimates, Inverse, find_odds, spell_contrast
 
-# The mean discrimination by which scores are scaled is at least this.
-LEAST_MEAN = 0.1
 INTERVAL = (0.025, 0.975)
 
 
 class Scaled(NamedTuple):
-    """Scores as they are reported, their covariance, and the mean discrimination that is their scale."""
+    """Scores as they are reported, and their covariance."""
 
     score: Floats
     covariance: Floats
-    scale: float
     root: Floats  # whose rows, times standard normal numbers, are errors of the scores
 
 
-def find_scale(at: Estimates, learned: Truths) -> float:
-    """Return the mean discrimination of the judges whose own is learned; 1 if there are none."""
-    return max(float(at.discrimination[learned].mean()), LEAST_MEAN) if learned.any() else 1.0
-
-
-def scale_scores(cells: Cells, at: Estimates, found: Curvature, part: Integers, middle: Floats | None) -> Scaled:
+def scale_scores(at: Estimates, inverse: Inverse, part: Integers, middle: Floats | None) -> Scaled:
     """Return reported scores with their covariance.
 
     Parameters
     ----------
-    cells, at, found
-        Verdicts, estimates, and the curvature at them.
+    at, inverse
+        Estimates, and covariances at them.
     part : ndarray of shape (C,)
         The part that each candidate belongs to.
     middle : ndarray of shape (C + 2, C + 2) or None
         K, by items. None: that of the curvature.
     """
-    c, learned = cells.n_candidates, cells.learns_discrimination
-    weights = average_judges(learned)
-    by_judges = found.spread_judges()
-    to_mean = by_judges @ weights  # D^-1 w
-    q = found.cross @ to_mean
-    schur = found.inner - (found.cross @ by_judges @ found.cross.T).toarray()
-    if middle is None:
-        middle = np.zeros((c + 2, c + 2))
-        middle[:-1, :-1], middle[-1, -1] = schur, weights @ to_mean
-    inverse = np.linalg.inv((schur + schur.T) / 2)
-    turn = np.zeros((c + 2, c + 2))
-    turn[:-1, :-1], turn[-1, :-1], turn[-1, -1] = inverse, -q @ inverse, 1.0
-    both = (turn @ middle @ turn.T)[np.ix_(keep := np.delete(np.arange(c + 2), c), keep)]  # without ties
-    scale, centre = find_scale(at, learned), centring(part)
-    score = centre @ at.score
-    # The derivative of t by s and by the mean of d.
-    slope = np.hstack([scale * centre, score[:, None]])
-    root = slope @ find_root((both + both.T) / 2)
-    return Scaled(scale * score, root @ root.T, scale, root)
-
-
-def average_judges(learned: Truths) -> Floats:
-    """Return what averages over discriminations, (2 M,)."""
-    return np.concatenate([learned / max(int(learned.sum()), 1), np.zeros(len(learned))])
+    c, mean = len(at.score), inverse.mean
+    covariance = inverse.scores
+    if middle is not None:
+        turn = np.zeros((c + 1, c + 2))
+        turn[:, :-1] = inverse.free
+        if mean.variance > 0:
+            given = mean.with_scores / mean.variance
+            # u - given (a + with_scores e), for -q S^-1 is with_scores
+            turn[:, :-1] -= np.outer(given, mean.with_scores)
+            turn[:, -1] = -given
+        covariance = turn @ middle @ turn.T
+    centre = centring(part)
+    covariance = covariance[:c, :c]
+    root = centre @ find_root((covariance + covariance.T) / 2)
+    return Scaled(centre @ at.score, root @ root.T, root)
 
 
 def centring(part: Integers) -> Floats:
@@ -106,15 +88,16 @@ def square_items(
     much larger the sum is on the whole.
     """
     c = cells.n_candidates
-    weights, by_judges = average_judges(cells.learns_discrimination), found.spread_judges()
-    explained, to_mean = csr_array(found.cross @ by_judges), by_judges @ weights
+    explained, to_mean = csr_array(found.cross @ found.spread_judges()), inverse.mean.to_mean
     free = min(count_parameters(cells, found, inverse), n_items / 2)
     inner, outer = find_gradients(cells, item, at)
     grown = n_items / inner.shape[0] * n_items / (n_items - free)
     total = sum_squares(inner, outer, explained, to_mean) * grown
     prior = square_priors(found, explained, to_mean)
     own = np.zeros((c + 2, c + 2))
-    own[:-1, :-1], own[-1, -1] = found.inner - (explained @ found.cross.T).toarray(), weights @ to_mean
+    learned = cells.learns_discrimination
+    own[:-1, :-1] = found.inner - (explained @ found.cross.T).toarray()
+    own[-1, -1] = to_mean[: len(learned)] @ learned / max(int(learned.sum()), 1)
     own -= prior
     excess = float(np.trace(total[:c, :c])) / max(float(np.trace(own[:c, :c])), 1e-300)
     share = n_items / (n_items + c)
@@ -139,7 +122,7 @@ def sum_squares(inner: csr_array, outer: csr_array, explained: csr_array, to_mea
 
 def count_parameters(cells: Cells, found: Curvature, inverse: Inverse) -> float:
     """Return how many parameters the verdicts have determined: all, each less the share that its prior has in it."""
-    n_judges = int(cells.learns_discrimination.sum() + cells.learns_bias.sum())
+    n_judges = int(cells.learns_discrimination.sum() + cells.learns_bias.sum() - cells.learns_discrimination.any())
     by_priors = found.inner_prior @ np.diag(inverse.scores) + np.sum(found.precision * inverse.judges)
     return float(len(found.inner_prior) + n_judges - by_priors)
 

@@ -241,7 +241,7 @@ def rank_comparisons(
     if everything.item is not None:
         by_item, item = count_verdicts(sample_items(everything), judged, by_item=True)
         middle = square_items(by_item, item, found.at, curvature, inverse, everything.n_items)
-    scaled = scale_scores(cells, found.at, curvature, part, middle)
+    scaled = scale_scores(found.at, inverse, part, middle)
     ranks = find_ranks(scaled, part, settings.n_draws, settings.seed)
     judges = describe_judges(data, found.at, scaled, inverse.judges)
     return assemble(data, known, cells, found, scaled, ranks, part, judges)
@@ -337,8 +337,8 @@ def describe_judges(data: Comparisons, at: Estimates, scaled: Scaled, variances:
     errors = np.sqrt(variances[:m])
     return Judges(
         sum_by(data.worker, weight, m),
-        at.discrimination[:m] / scaled.scale,
-        errors[:, 0] / scaled.scale,
+        at.discrimination[:m].copy(),
+        errors[:, 0].copy(),
         at.bias[:m].copy(),
         errors[:, 1].copy(),
         share(agrees, decided),
