@@ -1,6 +1,7 @@
 """Sets of tags: read from tables and tools, fused, and written back."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from consilience.formats.reading import open_file
 from consilience.formats.writing import write_table
 from consilience.inference.structures.sets import Sets, SetsParameters
 from consilience.inference.workers.tags import TagWorkers
+from consilience.specs import Fault
 
 SETS = {(1, "ann"): ["spam", "urgent"], (1, "bob"): ["urgent"], (2, "ann"): [], (2, "bob"): ["spam"]}
 ROWS = {
@@ -90,6 +92,8 @@ def test_files_of_tables_are_read(tmp_path):
         else:
             write_table(lists, str(tmp_path / name))
         assert sets_of(cs.read_tags(tmp_path / name)) == SETS
+    with pytest.raises(InputError, match="read_tags, into memory"):
+        cs.scan_responses(tmp_path / "a.parquet", item="item", worker="worker", label="tags")
     assert sets_of(cs.read_tags(tmp_path / "tags.csv", separator=";")) == SETS
     with pytest.raises(TypeError, match="Did you mean 'separator'"):
         cs.read_tags(tmp_path / "tags.csv", seperator=";")
@@ -122,6 +126,7 @@ def test_known_sets_are_read_beside_the_answers():
         ({"item": [1, 1, 2, 1], "worker": ["ann", "bob", "ann", "ann"]}, {"separator": ";"}, "answers an item again"),
         ({}, {"separator": ";", "classes": ["spam"]}, "not among the classes: 'urgent'"),
         ({}, {"separator": " "}, "'separator' parameter"),
+        ({"tags": [[], None, [], []]}, {}, "All sets in the table are empty"),
         ({"worker": ["ann", None, "bob", "ann"]}, {"separator": ";"}, "missing value"),
     ],
 )
@@ -445,3 +450,17 @@ def test_sets_are_judged_by_known_ones(tmp_path):
         cs.evaluate(table, {7: ["a"]})
     assert "tag" in found._repr_html_()
     assert found.to_dict()["micro"]["recall"] == 1.0
+
+
+def test_a_file_about_other_tags_is_refused(fused):
+    learned = fused.fusion_.learned
+    TagWorkers.check_saved(learned.log_weights, learned.further, 4)
+    with pytest.raises(Fault, match="not those of the sets"):
+        TagWorkers.check_saved(learned.log_weights, learned.further, 3)
+    with pytest.raises(Fault, match="not those of the sets"):
+        TagWorkers.check_saved(learned.log_weights[1:], learned.further, 4)
+    with pytest.raises(Fault, match="topics"):
+        fused.recipe().check_learned(replace(learned.structure, coupling=9.0))
+    keys = {"sequence": pa.array([1, 1]), "position": pa.array([0, 2])}
+    with pytest.raises(Fault, match="not those of the sets"):
+        fused.fusion_.task.check_items(keys)

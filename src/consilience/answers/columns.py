@@ -194,9 +194,11 @@ def _check_hashable(entries: list[Any], what: str) -> None:
         try:
             hash(entry)
         except TypeError:
+            lists = ["Sets of tags are read by consilience.read_tags, into memory."] if isinstance(entry, list) else []
             raise InputError(
                 f"{what} must hold single values, such as text, numbers or tuples. Got {shorten(entry)} instead, "
-                f"a {type(entry).__name__}."
+                f"a {type(entry).__name__}.",
+                *lists,
             ) from None
 
 

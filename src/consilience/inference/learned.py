@@ -105,6 +105,7 @@ class Learned:
         """Raise a `Fault` unless answers are the labels, and silence where that can be one."""
         if sizes["A"] - sizes["L"] not in (0, int(self.worker_model.hears_silence)):
             raise Fault(f"workers of the kind {self.kind!r} cannot give {sizes['A']} answers")
+        self.worker_model.check_saved(self.log_weights, self.further, self.structure.n_columns)
 
     @property
     def worker_model(self) -> type[WorkerModel]:

@@ -124,6 +124,10 @@ def read_sets(table: Table, names: Mapping[str, Any], options: TagOptions) -> Ta
     known_name = find_gold(table, options.gold)
     known = [] if known_name is None else _read_known_cells(table, known_name, options.separator)
     tags = choose_tags([*cells, *(cell for cell in known if cell is not None)], options.classes, hot)
+    if not len(tags):
+        raise InputError(
+            f"All sets in {table.name} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
+        )
     rows, item, worker = _settle(table, owner, who.astype(np.int64), options.duplicates, form)
     said = np.zeros((len(item), len(tags)), bool)
     kept = np.flatnonzero(rows >= 0)
@@ -141,8 +145,13 @@ def _read_form(
         return _read_hot(table, hot), ONE_HOT
     lists = table.lists(columns["label"])
     if lists is not None:
-        return [[] if cell is None else list(dict.fromkeys(cell)) for cell in lists], "lists"
+        return [_drop_missing(cell) for cell in lists], "lists"
     return _read_cells(table, columns["label"], separator), "rows" if separator is None else "cells"
+
+
+def _drop_missing(cell: list[Any] | None) -> list[Any]:
+    """Return the tags in a list, each once; what is missing is none."""
+    return [] if cell is None else [tag for tag in dict.fromkeys(cell) if not is_missing(tag)]
 
 
 def _drop_empty(table: Table, cells: list[list[Any]]) -> tuple[Table, list[list[Any]]]:

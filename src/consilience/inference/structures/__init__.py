@@ -114,6 +114,7 @@ class Evidence(Protocol[Outcome_co]):
 class StructureParameters(Declared, ABC):
     """What is learned of a structure."""
 
+    n_columns: int | None = None  # how many items each thing has, where items are parts of things
     mean: Floats  # (K,): the class prior to report
     bound: float  # what the parameters add to the objective
 

@@ -52,6 +52,11 @@ class SetsParameters(BlockwiseParameters):
     bound: Annotated[float, ArraySpec("", OBJECTIVES)]
 
     @property
+    def n_columns(self) -> int:  # type: ignore[override]
+        """Number of tags."""
+        return int(self.shares.shape[1])
+
+    @property
     def tag_shares(self) -> Floats:
         """The share of all things that each tag fits, (T,)."""
         return np.asarray(self.topics @ self.shares)

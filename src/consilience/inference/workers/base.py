@@ -302,6 +302,10 @@ class WorkerModel(ABC):
 
     # What only some models have: further arrays, and further columns of the report.
 
+    @classmethod  # noqa: B027 (most have no further arrays)
+    def check_saved(cls, log_weights: Floats, further: Mapping[str, Floats], n_columns: int | None) -> None:
+        """Raise a `Fault` unless arrays of a file go together; `n_columns` are those of a structure that has some."""
+
     def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:  # noqa: ARG002
         """Return arrays that a fitted model keeps beside its confusion matrices, by the names of its attributes."""
         return {}

@@ -34,7 +34,7 @@ from ...answers.items import Sequences
 from ...answers.responses import Responses
 from ...errors import ParameterError, plural
 from ...kernels import Floats, Integers, freeze
-from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
+from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec, Fault
 from .. import Distributions, fit_distributions
 from .base import Axes, Prior, Types
 from .confusion import count_groups
@@ -233,6 +233,14 @@ class TagWorkers(TypedWorkers):
         embedded = np.zeros((self.n_workers, self.n_tags, self.n_labels, self.n_classes))
         embedded[np.ix_(worker, np.arange(self.n_tags), *axes)] = further["_tag_counts"]
         return embedded.reshape(-1, self.n_classes)
+
+    @classmethod
+    def check_saved(cls, log_weights: Floats, further: Mapping[str, Floats], n_columns: int | None) -> None:
+        """Raise a `Fault` unless all arrays are about the same tags."""
+        n_workers, n_tags = further["tag_confusion_"].shape[:2]
+        alike = further["_tag_counts"].shape[1] == n_tags and len(log_weights) == n_workers * n_tags
+        if not alike or n_columns not in (None, n_tags):
+            raise Fault("the tags of workers are not those of the sets")
 
     def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
         """Return the matrices and the expected counts by tag."""
