@@ -330,6 +330,32 @@ def find_error(data):
     return np.sqrt(np.diag(scaled.covariance)).mean() / scaled.score.std()
 
 
+@pytest.mark.robust
+def test_families_make_scores_better_and_intervals_honest():
+    """Ten prompts of each of four models share what they think of a pair and item."""
+    near, far, covered = [], [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        scores, judges, n = rng.normal(size=8), np.arange(40), 100
+        pairs = np.array([rng.choice(8, 2, replace=False) for _ in range(n)])
+        shared = rng.normal(0, 1.2, (n, 4))
+        item, judge = np.repeat(np.arange(n), 40), np.tile(judges, n)
+        z = scores[pairs[item, 0]] - scores[pairs[item, 1]] + shared[item, judge // 10]
+        odds = bt.find_odds(z, np.log(0.3))
+        drawn = rng.random(len(z))
+        winner = np.where(
+            drawn < (1 - odds.tie + odds.lead) / 2, "left", np.where(drawn < 1 - odds.tie, "right", "tie")
+        )
+        table = {"item": item, "worker": judge, "left": pairs[item, 0], "right": pairs[item, 1], "winner": winner}
+        family, plain = cs.rank(table | {"family": judge // 10}, group="family").found_, cs.rank(table).found_
+        truth = (scores - scores.mean())[family.candidates]
+        near.append(np.abs(family.score - truth).mean())
+        far.append(np.abs(plain.score - truth).mean())
+        covered.append(np.abs(family.score - truth) <= 1.96 * family.error)
+    assert np.mean(near) < np.mean(far)
+    assert np.mean(covered) > 0.85
+
+
 def test_verdicts_on_one_item_hang_together():
     """Each item was judged four times with the same verdict: intervals are twice as wide as without items."""
     data = cs.simulate.comparisons(1000, n_candidates=5, n_judges=6, coin_tossers=0, bias=0, seed=2).comparisons

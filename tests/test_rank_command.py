@@ -167,5 +167,5 @@ def test_many_candidates_and_judges_are_cut(tmp_path):
     arena = cs.simulate.comparisons(4000, n_candidates=60, n_judges=80, seed=1)
     text = page(cs.rank(arena.comparisons), tmp_path)
     assert "These are the first 40 of 60." in text
-    assert "These are the first 14 candidates." in text
+    assert "These are the first 10 candidates." in text
     assert "These are the 60 with most verdicts, of 80." in text

@@ -17,7 +17,9 @@ from .overview import Figure, Header, Verdict, spell_notes
 from .subject import name_all, to_name
 
 # The most candidates, pairs of candidates and judges that charts and tables show.
-MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_NEXT = 40, 14, 60, 10
+MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_NEXT = 40, 10, 60, 10
+# Longer names are cut in charts; the part in which they differ must not be.
+WIDEST = 14
 
 
 def describe_ranking(model: BradleyTerry) -> Header:
@@ -94,10 +96,24 @@ def spell_ranks(found: Ranking, place: int) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
+def shorten_names(names: Sequence[str]) -> list[str]:
+    """Return names for a chart: without what all of them begin with, if one of them is long.
+
+    >>> shorten_names(["stable-diffusion-a", "stable-diffusion-b"]), shorten_names(["a", "ab"])
+    (['…a', '…b'], ['a', 'ab'])
+    """
+    first, last = min(names), max(names)
+    shared = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    shared = next((n for n in range(shared, 0, -1) if not first[n - 1].isalnum()), 0)  # whole words
+    if shared < 3 or max(map(len, names)) <= WIDEST:
+        return list(names)
+    return [f"…{name[shared:]}" if name[shared:] else name for name in names]
+
+
 def draw_ranking(model: BradleyTerry) -> Chart:
     """Return the scores of the candidates, the best first."""
     found = model.found_
-    names, error = name_all(found.candidates), WIDTH * found.error
+    names, error = shorten_names(name_all(found.candidates)), WIDTH * found.error
     places = found.order[:MOST_CANDIDATES].tolist()
     several = found.n_parts > 1
     rows = [
@@ -135,7 +151,8 @@ def draw_wins(model: BradleyTerry) -> Chart:
     """Return the win probabilities of the candidates of the largest part, the best first."""
     found = model.found_
     places = [place for place in found.order.tolist() if found.part[place] == 0][:MOST_IN_HEAT]
-    names = [name_all(found.candidates)[place] for place in places]
+    every = shorten_names(name_all(found.candidates))
+    names = [every[place] for place in places]
     shares = found.win_matrix()[np.ix_(places, places)]
     alt = f"{names[0]} beats {names[1]} with probability {shares[0, 1]:.0%}, and {names[-1]} with {shares[0, -1]:.0%}."
     return draw_heat("Win probabilities", alt, names, names, shares, "Winner", "Against")
