@@ -12,19 +12,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile, is_zipfile
 
 from .. import formats as register
 from ..answers import DIALECTS, LONG
 from ..answers.responses import LAYOUTS
+from ..api import load
 from ..errors import InputError, count_shown, join_names
 from ..evaluation.labels import Evaluation, SpanEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
+from ..evaluation.rankings import RankingEvaluation
 from ..evaluation.spans import SpansEvaluation
 from ..evaluation.tags import TagsEvaluation
 from ..formats import FOLDER, Format, list_suffixes, readable_formats
 from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable, replace_together
+from ..results.archive import HEADER
 from ..tasks.tag_tables import ONE_HOT
 from .command import Record, is_asked, make_inert, tell
 from .terminal import Column, Display, Screen, fit_text, format_number
@@ -35,12 +39,22 @@ MOST_CLASSES = 20
 
 def evaluate(labels: str, gold: str, **columns: Any) -> None:
     """Compare labels with known ones."""
-    evaluation = evaluate_files(labels, gold, **columns)
+    evaluation = evaluate_files(load(labels) if is_model(labels) else labels, gold, **columns)
     show: Callable[[Any, str, str], None] = print_evaluation
+    if isinstance(evaluation, RankingEvaluation):
+        show = print_known_ranking
     if isinstance(evaluation, (SpansEvaluation, TagsEvaluation)):
         show = print_known_spans if isinstance(evaluation, SpansEvaluation) else print_known_sets
     facts = {"labels": labels, "gold": gold, **evaluation.to_dict()}
     tell(lambda: facts, lambda: show(evaluation, labels, gold))
+
+
+def is_model(path: str) -> bool:
+    """Tell whether a file holds a saved model."""
+    if not is_zipfile(path):
+        return False
+    with ZipFile(path) as file:
+        return HEADER in file.namelist()
 
 
 def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
@@ -81,6 +95,25 @@ def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
     hidden = len(rows) - n_shown
     screen.title(f"Classes ({hidden:,} more with --json)" if hidden > 0 else "Classes")
     screen.table(columns, [*rows[:n_shown], *([None] if hidden > 0 else [])])
+
+
+def print_known_ranking(evaluation: RankingEvaluation, labels: str, gold: str) -> None:
+    """Print how good a ranking is."""
+    screen = Screen()
+    screen.title(f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
+    scores = (
+        ("Kendall's tau", evaluation.kendall, "  1 is best, 0 is chance"),
+        ("Spearman's rho", evaluation.spearman, "  1 is best, 0 is chance"),
+        ("Accuracy", evaluation.accuracy, "  of verdicts other than ties"),
+        ("Log loss", evaluation.log_loss, "  nats per verdict; 0 is best"),
+    )
+    screen.facts(
+        [
+            ("Candidates", f"{evaluation.n_candidates:,}"),
+            *([("Known verdicts", f"{evaluation.n_verdicts:,}")] if evaluation.n_verdicts else []),
+            *((name, f"{format_number(value)}{note}") for name, value, note in scores if value is not None),
+        ],
+    )
 
 
 def print_known_spans(evaluation: SpansEvaluation, labels: str, gold: str) -> None:
