@@ -93,8 +93,22 @@ _WIDE = Sentence("If each worker has a column of their own, use {format}.", form
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 
+# Each column costs some tenths of a millisecond, and workers are compared in pairs.
+MOST_COLUMNS = 10_000
+
+
+def check_width(n_columns: int, owner: str) -> None:
+    """Raise an error for a table, or a matrix, with more columns than are read."""
+    if n_columns > MOST_COLUMNS:
+        raise InputError(
+            f"{owner} has {n_columns:,} columns, and at most {MOST_COLUMNS:,} are read.",
+            "Give a table with one row per answer.",
+        )
+
+
 def check_names(names: Sequence[str], owner: str) -> None:
-    """Raise an error unless the columns of a table, which `owner` stands for, have different names."""
+    """Raise an error unless the columns of a table, which `owner` stands for, are not too many and differ in name."""
+    check_width(len(names), owner)
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(

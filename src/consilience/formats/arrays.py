@@ -10,6 +10,7 @@ A pixel of a picture stands for a class in one of these ways:
 from __future__ import annotations
 
 import io
+import math
 import os
 import warnings
 import zipfile
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..answers import DIALECTS
 from ..answers.frames import open_frame
-from ..answers.tables import Table
+from ..answers.tables import Table, check_width
 from ..errors import InputError, MissingDependencyError, first_line, listing
 from ..memory import require_memory
 from .files import PathLike
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 MATRIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
 PNG, NPY, NPZ = ".png", ".npy", ".npz"
 MOST_ROWS = 2**31 - 1
-_ZIP, _NUMPY = b"PK", b"\x93NUMPY"
+_ZIP, _NUMPY, _PNG = b"PK", b"\x93NUMPY", b"\x89PNG"
 _GREY = ("1", "L", "I;16", "I")
 # The header of a PNG file ends with these: bits of a number, and whether it is a grey value, a colour, ...
 _DEPTH, _KIND = 24, 25
@@ -72,6 +73,7 @@ def open_matrix(path: str) -> Table:
             f"{path!r} must hold a matrix with items as rows and workers as columns. {found}.",
             "For probabilities, see Responses.from_probabilities.",
         )
+    check_width(shape[1], f"The matrix in {path!r}")
     return open_frame({str(w): matrix[:, w] for w in range(shape[1])}, path)
 
 
@@ -131,12 +133,18 @@ def is_stack(path: str) -> bool:
         return False
     try:
         with open(path, "rb") as stream:
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, kind = read(stream)
+            shape, kind = _read_shape(stream)
     except Exception:  # whatever NumPy meets in a damaged header
         return False
     return len(shape) in (3, 4) and kind.kind in "biu"
+
+
+def _read_shape(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and the type of the array in a .npy file."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, kind = read(stream)
+    return shape, kind
 
 
 # ------------------------------------------------------------------------------------------------------------- pictures
@@ -158,6 +166,19 @@ class Picture(NamedTuple):
     values: NDArray[Any]
     channels: int = 0
     palette: bytes | None = None
+
+
+def count_pixels(path: str) -> int:
+    """Return how many pixels a PNG file or an array says that it has, without a look at them; 0 if it does not say."""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_DEPTH)
+            if head.startswith(_PNG):
+                return int.from_bytes(head[16:20], "big") * int.from_bytes(head[20:24], "big")
+            stream.seek(0)
+            return math.prod(_read_shape(stream)[0])
+    except Exception:  # whatever NumPy meets in a damaged header
+        return 0
 
 
 def read_picture(path: str) -> Picture:
@@ -205,10 +226,14 @@ def _read_image(path: str, image: Any, head: bytes) -> Picture:
             "Save it with colours of 8 bits, or with a number for each class.",
         )
     if image.mode in ("RGBA", "LA"):
-        pixels = np.array(image.convert("RGBA"))
-        if (pixels[..., 3] < 255).any():
-            values = pack(pixels)
-            return Picture(np.where(pixels[..., 3] > 0, values, np.uint32(0)), 4)
+        # In this order of bytes a pixel is its packed colour already.
+        values = np.array(image.convert("RGBA")).view(">u4")[..., 0].astype(np.uint32)
+        opacity = values.astype(np.uint8)
+        if opacity.min() < 255:
+            values[opacity == 0] = 0
+            return Picture(values, 4)
+        values >>= np.uint32(8)
+        return Picture(values, 3)
     return Picture(pack(np.array(image.convert("RGB"))), 3)
 
 

@@ -25,15 +25,17 @@ from numpy.typing import NDArray
 from ..arguments import is_among, to_path
 from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
 from ..tasks.mask_arrays import UNANSWERED, Colours, FusedMasks, MaskCollector, Pictures
-from ..tasks.masks import Masks
+from ..tasks.masks import Masks, check_readers
 from . import Codec, list_suffixes, readable_formats
-from .arrays import NPY, NPZ, PNG, Picture, is_stack, pack, read_arrays, read_picture, write_picture
+from .arrays import NPY, NPZ, PNG, Picture, count_pixels, is_stack, pack, read_arrays, read_picture, write_picture
 from .files import PathLike, make_folder
 from .writing import replace_file, replace_together
 
 FOLDERS = ("readers", "images")
 # How much less the masks of an image must differ than those of a reader, and how many pairs and pixels are looked at.
 RATIO, MOST_PAIRS, MOST_PIXELS = 0.7, 60, 2**16
+# Pixels that are read to find out what folders stand for. It takes half a second.
+MOST_READ = 2**24
 
 Key: TypeAlias = tuple[str, str]  # folder and file, without suffix
 Pixels: TypeAlias = NDArray[Any]
@@ -101,6 +103,7 @@ def read_masks(
             f"The arrays in {source!r} have {listing(sorted(n_readers))} masks, so it is not known who drew which.",
             "Give all images the same readers, along the first axis, with -1 where a mask is missing.",
         )
+    check_readers(max(n_readers, default=0))
     by_image = {image: dict(enumerate(array)) for image, array in arrays.items()}
     return Masks.from_arrays(by_image, classes=classes, missing=missing)
 
@@ -124,8 +127,8 @@ def are_masks(path: str) -> bool:
 
 def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | None, missing: int | None) -> Masks:
     files = _find_files(path)
+    meaning = folders or _tell_folders(path, files)
     found = {key: _File(file, _read_file(file)) for key, file in files.items()}
-    meaning = folders or _tell_folders(path, found)
     coloured, colours = _choose_colours(list(found.values()))
     collector = MaskCollector(colours, os.path.splitext(next(iter(files.values())))[1].lower())
     for (folder, name), values in zip(found, coloured, strict=True):
@@ -186,9 +189,10 @@ def _read_file(path: str) -> Picture:
     return Picture(arrays[""])
 
 
-def _tell_folders(path: str, found: Mapping[Key, _File]) -> str:
+def _tell_folders(path: str, found: Mapping[Key, str]) -> str:
     """Return what the folders stand for: "readers" or "images"."""
-    by_file, by_folder = _mean_distance(found, 1), _mean_distance(found, 0)
+    look = Glance()
+    by_file, by_folder = _mean_distance(found, 1, look), _mean_distance(found, 0, look)
     if by_file < RATIO * by_folder:
         return "readers"
     if by_folder < RATIO * by_file:
@@ -203,27 +207,48 @@ def _tell_folders(path: str, found: Mapping[Key, _File]) -> str:
     )
 
 
-def _mean_distance(found: Mapping[Key, _File], part: int) -> float:
+class Glance:
+    """Some pixels of masks, the same of all that have one size, as far as not too many have to be read for them."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[tuple[int, ...], Pixels]] = {}
+        self._n_left = MOST_READ
+
+    def reads(self, *paths: str) -> bool:
+        """Tell whether masks can still be read, and count their pixels."""
+        n_pixels = sum(count_pixels(path) for path in paths if path not in self._seen)
+        self._n_left -= n_pixels
+        return self._n_left >= 0
+
+    def at(self, path: str) -> tuple[tuple[int, ...], Pixels]:
+        """Return the shape of a mask, and which of some of its pixels it marks."""
+        if path not in self._seen:
+            values = _read_file(path).values
+            self._seen[path] = values.shape, _find_marked(values.ravel()[:: -(-values.size // MOST_PIXELS) or 1])
+        return self._seen[path]
+
+
+def _mean_distance(found: Mapping[Key, str], part: int, look: Glance) -> float:
     """Return the mean distance of masks with the same folder (part 0) or file name (1); 1 if there are none."""
-    groups: dict[str, list[Pixels]] = {}
-    for key, file in found.items():
-        groups.setdefault(key[part], []).append(file.picture.values)
+    groups: dict[str, list[str]] = {}
+    for key, path in found.items():
+        groups.setdefault(key[part], []).append(path)
     shared = [group for group in groups.values() if len(group) > 1]
     most = max(1, MOST_PAIRS // max(len(shared), 1))
     pairs = (pair for group in shared for pair in islice(combinations(group, 2), most))
-    distances = [_distance(*pair) for pair in islice(pairs, MOST_PAIRS)]
+    distances = [_distance(*map(look.at, pair)) for pair in islice(pairs, MOST_PAIRS) if look.reads(*pair)]
     known = [each for each in distances if each is not None]
     return float(np.mean(known)) if known else 1.0
 
 
-def _distance(a: Pixels, b: Pixels) -> float | None:
+def _distance(a: tuple[tuple[int, ...], Pixels], b: tuple[tuple[int, ...], Pixels]) -> float | None:
     """Return the share of pixels that only one of two masks marks, of those that either marks; None if one is empty."""
-    if a.shape != b.shape:
+    (shape, marked), (other_shape, other) = a, b
+    if shape != other_shape:
         return 1.0
-    marked = [_find_marked(each.ravel()[:: -(-each.size // MOST_PIXELS)]) for each in (a, b)]
-    if not all(each.any() for each in marked):
+    if not (marked.any() and other.any()):
         return None
-    return float((marked[0] ^ marked[1]).sum() / (marked[0] | marked[1]).sum())
+    return float((marked ^ other).sum() / (marked | other).sum())
 
 
 def _find_marked(pixels: Pixels) -> NDArray[np.bool_]:

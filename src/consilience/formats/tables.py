@@ -63,6 +63,7 @@ class _Layout:
         """
         from pyarrow import csv as arrow_csv
 
+        chosen = {*self.chosen, self.names[-1]}
         return {
             "read_options": arrow_csv.ReadOptions(block_size=block_size, use_threads=on_faulty_row is None),
             "parse_options": arrow_csv.ParseOptions(
@@ -73,7 +74,7 @@ class _Layout:
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
-                include_columns=[name for name in self.names if name in self.chosen or name == self.names[-1]],
+                include_columns=[name for name in self.names if name in chosen],
             ),
         }
 

@@ -46,6 +46,8 @@ MOST_ANSWERS, N_SAMPLED = 60_000, 30_000
 # Multiplications that it may take to count all pairs from dense matrices; those of sparse ones take longer each. And
 # the size from which on sparse ones stay sparse.
 MOST_WORK, SPARSE_WORK, MOST_CELLS = 5e8, 100, 10_000_000
+# Workers whose pairs fit in a dense matrix. If more of them answered nearly all items, no pairs are looked for.
+MOST_DENSE = 5_000
 # Pairs that are judged because they are suspect, and for comparison.
 MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS = 1_000, 300, 5
 
@@ -159,6 +161,9 @@ def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
     r = sample.responses
     sizes = np.bincount(sample.item, minlength=r.n_items)
     dense = dense_work(r.n_items, r) <= work_of(sizes, r)
+    if dense and r.n_workers > MOST_DENSE:
+        nothing = np.zeros(0, np.int64)
+        return Pairs(nothing, nothing, np.zeros(0)), Pairs(nothing, nothing, np.zeros(0))
     found = coo_array(count_densely(sample, None) if dense else count_sparsely(sample, sample.item))
     upper = found.row < found.col
     enough = upper & (found.data >= (FEWEST_SAMPLED if sample.is_part else FEWEST_ITEMS))

@@ -23,7 +23,7 @@ from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.vocabulary import lookup
 from ..arguments import is_number, to_floats
-from ..errors import Python, Sentence, listing, parameter_error, plural
+from ..errors import InputError, Python, Sentence, listing, parameter_error, plural
 from ..kernels import Floats, freeze
 from ..memory import NUMBER, available_memory, require_memory
 from .moments import lay_out
@@ -36,6 +36,10 @@ from .workers.confusion import smoothing_array
 FIT_TABLES, HIDING_TABLES, START_TABLES, PREDICTION_TABLES = 10, 16, 6, 2
 # The same of all posteriors.
 POSTERIOR_TABLES = 2
+# The most probabilities, and entries of matrices, that few answers are worth, and those for each of many.
+MOST_PROBABILITIES, MOST_ENTRIES, PER_ANSWER = 25_000_000, 10_000_000, 1000
+# The most classes of a chain, whose time grows with their square at each position.
+MOST_CHAINED = 200
 NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")
 # Most fits settle within so many sweeps.
 USUAL_SWEEPS = 50
@@ -225,21 +229,35 @@ def is_hopeless(r: Responses, effort: Effort) -> bool:
     return effort.seconds > SLOW and r.n_responses < r.n_workers * r.n_labels * r.n_classes
 
 
-def check_matrices(owner: str, workers: WorkerModel, n_items: int, n_tables: int = FIT_TABLES) -> None:
-    """Raise an error if the matrices of all workers cannot be held in memory."""
+def check_matrices(owner: str, workers: WorkerModel, r: Crowd, n_tables: int = FIT_TABLES) -> None:
+    """Raise an error if the matrices of all workers cannot be held in memory, or are too many for so few answers."""
     needed = n_tables * workers.n_bytes
     # As many labels as classes in the end, or both smaller by the same factor.
     n_fitting = math.isqrt(int(workers.n_labels**2 * min(available_memory() / max(needed, 1), 1)))
-    votes_fit = NUMBER * POSTERIOR_TABLES * n_items * workers.n_classes <= available_memory()
+    votes_fit = NUMBER * POSTERIOR_TABLES * r.n_items * workers.n_classes <= available_memory()
     vote = Sentence("Or use {model}, which needs no matrices.", model=Python("MajorityVote", "majority"))
-    require_memory(
-        needed,
-        f"{owner} needs matrices for {workers.describe_size()}",
-        f"Merge rare or misspelt labels: up to about {n_fitting:,} would fit.",
-        NAME_CLASSES,
-        *([vote] if votes_fit and owner != "MajorityVote" else []),
-        keyword="classes",
-    )
+    problem = f"{owner} needs matrices for {workers.describe_size()}"
+    instead = [vote] if votes_fit and owner != "MajorityVote" else []
+    merge = f"Merge rare or misspelt labels: up to about {n_fitting:,} would fit."
+    require_memory(needed, problem, merge, NAME_CLASSES, *instead, keyword="classes")
+    require_few(workers.n_bytes // NUMBER, MOST_ENTRIES, r.n_responses, problem, *instead)
+
+
+def require_few(n_numbers: int, least: int, n_answers: int, problem: str, *instead: str | Sentence) -> None:
+    """Raise an error if there are far more numbers to be found than answers to find them from.
+
+    A few kilobytes of answers, each with a label of its own, would take gigabytes and minutes. `least` of them are
+    always computed.
+    """
+    most = max(least, PER_ANSWER * n_answers)
+    if n_numbers > most:
+        raise InputError(
+            f"{problem}: for {plural(n_answers, 'answer')} at most {most:,} numbers are computed, not {n_numbers:,}.",
+            "Merge rare or misspelt labels.",
+            NAME_CLASSES,
+            *instead,
+            keyword="classes",
+        )
 
 
 def check_prediction(owner: str, workers: WorkerModel) -> None:
@@ -265,14 +283,23 @@ def check_moments(owner: str, r: Responses, effort: Effort, instead: Sentence) -
 def check_posteriors(owner: str, r: Responses) -> None:
     """Raise an error if the posteriors of all items cannot be held in memory."""
     needed = f"probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
-    n_bytes = NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes
-    require_for_classes(n_bytes, f"{owner} needs {needed}", "Or fuse the items in several parts.")
+    n_bytes, parts = NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes, "Or fuse the items in several parts."
+    require_for_classes(n_bytes, f"{owner} needs {needed}", parts)
+    require_few(r.n_items * r.n_classes, MOST_PROBABILITIES, r.n_responses, f"{owner} needs {needed}", parts)
 
 
 def check_transitions(owner: str, r: Responses) -> None:
-    """Raise an error if the transition matrix cannot be held in memory."""
+    """Raise an error if the transition matrix cannot be held in memory, or takes too long at each position."""
     needed = f"transitions for {r.n_classes:,} x {r.n_classes:,} classes"
     require_for_classes(NUMBER * 2 * r.n_classes**2, f"{owner} needs {needed}")
+    if r.n_classes > MOST_CHAINED:
+        raise InputError(
+            f"{owner} needs {needed} at each position, and takes at most {MOST_CHAINED:,} classes.",
+            "Merge rare or misspelt labels.",
+            NAME_CLASSES,
+            Sentence("Or use {model}, which needs no transitions.", model=Python("MajorityVote", "majority")),
+            keyword="classes",
+        )
 
 
 def check_messages(owner: str, r: Responses, graph: Graph) -> None:

@@ -632,7 +632,7 @@ def learn_votes(
 def learn_from_votes(recipe: VoteRecipe, source: Source, prior: Floats, engine: Engine | None = None) -> Learned:
     """Count the answers, and return the matrices that they make: the vote itself needs none, and they may be large."""
     crowd = source.crowd
-    check_matrices(recipe.model, voters(crowd), crowd.n_items, START_TABLES)
+    check_matrices(recipe.model, voters(crowd), crowd, START_TABLES)
     with open_engine(engine) as opened:
         problem = recipe.pose_votes(source, None, opened)
         if isinstance(source, OnDisk):

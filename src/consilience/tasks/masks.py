@@ -34,6 +34,7 @@ from ..answers.edges import NEIGHBOURHOODS
 from ..answers.frames import read_names
 from ..answers.graph import Graph
 from ..answers.responses import Responses
+from ..answers.tables import MOST_COLUMNS
 from ..answers.vocabulary import lookup
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
@@ -55,6 +56,15 @@ N_TILES, SIDES = 12, {2: 48, 3: 13}
 N_LOOKED_AT = 200
 # So many pixels are fused as they are. The tiles have as many.
 SMALL = 30_000
+
+
+def check_readers(n_readers: int) -> None:
+    """Raise an error for more masks of an image than there can be readers: the axes may be in another order."""
+    if n_readers > MOST_COLUMNS:
+        raise InputError(
+            f"There are {n_readers:,} readers along the first axis, and at most {MOST_COLUMNS:,} are read.",
+            "Give an array of the shape (readers, height, width).",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +157,7 @@ class Masks:
                     f"one has the shape {stack.shape}.",
                     "For several images, give a dict: {image: {reader: array}}.",
                 )
+            check_readers(len(stack))
             names = read_names(readers, len(stack), "readers")
             given = {0: dict(zip(names.tolist(), stack, strict=True))}
         collector = MaskCollector()

@@ -253,7 +253,7 @@ class LatentRecipe(Recipe):
         n_tables = FIT_TABLES if self.max_iter > 1 else START_TABLES
         if self.max_iter > 0 and self.calibration == "hidden answers":
             n_tables = HIDING_TABLES
-        check_matrices(self.model, workers, r.n_items, n_tables)
+        check_matrices(self.model, workers, r, n_tables)
 
     @abstractmethod
     def make_structure(self, r: Crowd) -> AnyStructure:

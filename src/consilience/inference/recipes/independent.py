@@ -171,7 +171,7 @@ class MomentRecipe(Recipe):
     def check_size(self, r: Responses, graph: Graph | None) -> None:
         """Raise an error for a fit that needs more memory than there is, and warn of one that takes long."""
         super().check_size(r, graph)
-        check_matrices(self.model, voters(r), r.n_items)
+        check_matrices(self.model, voters(r), r)
         effort = estimate_moments(answers_to_match(r))
         instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
         check_moments(self.model, r, effort, instead)

@@ -1,0 +1,172 @@
+"""Small files, large trouble: what a few hundred kilobytes would make cost minutes or gigabytes is refused at once."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.errors import InputError
+from consilience.formats import arrays, json_lines, masks
+from consilience.formats.json_lines import count_names
+from consilience.inference import copy_suspects
+from consilience.inference.copies import find_copies
+from test_cli import run
+
+# Seconds of this process: what the bar allows for an error.
+MOST_SECONDS = 2.0
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refuse(words: str, *arguments: str) -> None:
+    """Demand an error in these words, soon, and no output."""
+    began = time.process_time()
+    result = run("fuse", *arguments)
+    assert time.process_time() - began < MOST_SECONDS
+    assert (result.exit_code, words in result.stderr) == (2, True), result.stderr
+    assert not Path("labels.csv").exists()
+
+
+def write_png(path: Path, side: int) -> None:
+    """Write a transparent picture that is all of one colour, without taking its memory."""
+    packed = zlib.compressobj(9)
+    rows = b"".join(packed.compress(bytes(1 + 4 * side)) for _ in range(side)) + packed.flush()
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return len(content).to_bytes(4, "big") + kind + content + zlib.crc32(kind + content).to_bytes(4, "big")
+
+    head = side.to_bytes(4, "big") * 2 + bytes([8, 6, 0, 0, 0])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+
+
+@pytest.mark.parametrize("n_keys", [20_000, 40_000])
+def test_objects_with_a_name_of_their_own(n_keys):
+    rows = ({"item": i // 4, "worker": i % 4, "label": i % 2, f"key {i}": 1} for i in range(n_keys))
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    refuse("different names in", "a.jsonl", "-o", "labels.csv")
+
+
+@pytest.mark.parametrize("form", ["long", "wide", "json"])
+def test_very_many_columns(form):
+    names = [*(["item", "worker", "label"] if form == "long" else ["item"]), *(f"c{i}" for i in range(200_000))]
+    if form == "json":
+        Path("a.jsonl").write_text(json.dumps(dict.fromkeys(names[:20_000], "x")) + "\n")
+        return refuse("has 20,000 columns, and at most 10,000 are read", "a.jsonl", "-o", "labels.csv")
+    Path("a.csv").write_text(",".join(names) + "\n" + ",".join("x" for _ in names) + "\n")
+    options = ("--format", "wide") if form == "wide" else ()
+    return refuse(f"has {len(names):,} columns, and at most 10,000 are read", "a.csv", "-o", "labels.csv", *options)
+
+
+@pytest.mark.parametrize("shape", [(1, 2_000_000), (2, 5_000_000)])
+def test_very_wide_matrices(shape):
+    np.save("a.npy", np.zeros(shape, np.int8))
+    refuse(f"has {shape[1]:,} columns", "a.npy", "-o", "labels.csv")
+
+
+@pytest.mark.parametrize("save", [np.save, np.savez_compressed])
+def test_masks_of_very_many_readers(save):
+    name = "a.npy" if save is np.save else "a.npz"
+    save(name, np.zeros((2_000_000, 1, 1), np.uint8))
+    refuse("There are 2,000,000 readers along the first axis, and at most 10,000 are read", name, "-o", "labels")
+
+
+def test_sequences_with_thousands_of_labels():
+    rows = "".join(f"{i // 20},{i % 20},{w},L{i}\n" for i in range(2000) for w in range(2))
+    Path("a.csv").write_text(f"sequence,position,worker,label\n{rows}")
+    refuse("takes at most 200 classes", "a.csv", "-o", "labels.csv")
+
+
+@pytest.mark.parametrize("options", ["-o labels.csv", "--report r.html", "--save m.model"])
+@pytest.mark.parametrize("model", ["majority", "dawid-skene"])
+def test_a_label_for_each_answer(model, options):
+    Path("a.csv").write_text("item,worker,label\n" + "".join(f"{i // 2},{i % 2},L{i}\n" for i in range(20_000)))
+    refuse("needs probabilities for 10,000 items x 20,000 classes", "a.csv", "--model", model, *options.split())
+    assert not any(map(Path.exists, map(Path, ("r.html", "m.model"))))
+
+
+@pytest.mark.parametrize("n_pictures", [1, 6])
+def test_pictures_that_unpack_to_a_thousand_times_their_size(n_pictures):
+    pytest.importorskip("PIL")
+    for number in range(n_pictures):
+        write_png(Path(f"a/reader {number % 3}/{number}.png"), 3000)
+    refuse("It is not clear what the folders in 'a' stand for", "a", "-o", "labels")
+
+
+# What stays as it was
+
+
+def test_sparse_objects_are_read():
+    """A thousand names that few objects have are a usable table."""
+    rows = ({"item": i // 4, "worker": i % 4, "label": i // 3 % 2, f"key {i}": 1} for i in range(1000))
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert cs.read_responses("a.jsonl").n_responses == 1000
+
+
+@pytest.mark.parametrize("blank", ["", " ", "   "])
+def test_names_are_counted_wherever_they_stand(blank, monkeypatch):
+    objects = [{f"name {i % 700}": {f"inner {i % 50}": "a:b", "text": 'x "quoted": y'}} for i in range(2000)]
+    text = "\n".join(json.dumps(each, separators=(",", f"{blank}:{blank}")) for each in objects)
+    Path("a").write_text(text)
+    for block in (1 << 22, 4096):
+        monkeypatch.setattr(json_lines.files, "BLOCK", block)
+        with open("a", "rb") as file:
+            n_names, n_lines, n_bytes = count_names(file)
+        assert abs(n_names - 751) <= 5 + len(text) / block  # a border of blocks may cut a name
+        assert (n_lines, n_bytes) == (2000, len(text))
+
+
+@pytest.mark.parametrize("alpha", [255, 128, 0])
+def test_colours_are_those_of_the_pixels(alpha):
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 4)).astype(np.uint8)
+    pixels[..., 3] = alpha
+    pixels[0, 0, 3] = min(alpha, 200) if alpha < 255 else 255
+    image.fromarray(pixels).save("a.png")
+    found = arrays.read_picture("a.png")
+    opaque = alpha == 255
+    packed = arrays.pack(pixels[..., :3] if opaque else pixels)
+    assert found.channels == (3 if opaque else 4)
+    assert np.array_equal(found.values, packed if opaque else np.where(pixels[..., 3] > 0, packed, 0))
+    assert found.values.dtype == np.uint32
+    assert arrays.count_pixels("a.png") == 35
+
+
+def test_folders_are_told_apart_by_a_few_of_many_pixels(monkeypatch):
+    """What is beyond the bound is not read, and what folders stand for is found out from the rest."""
+    rng = np.random.default_rng(0)
+    truth = {image: rng.random((40, 40)) < 0.3 for image in "abcdef"}
+    for reader in ("ann", "bob", "cy"):
+        Path("m", reader).mkdir(parents=True)
+        for image, true in truth.items():
+            np.save(f"m/{reader}/{image}.npy", true ^ (rng.random(true.shape) < 0.05))
+    for most, is_told in ((10**6, True), (1600 * 10, True), (1600, False)):
+        monkeypatch.setattr(masks, "MOST_READ", most)
+        if is_told:
+            assert cs.read_masks("m").readers.tolist() == ["ann", "bob", "cy"]
+        else:
+            with pytest.raises(InputError, match="It is not clear what the folders"):
+                cs.read_masks("m")
+    assert arrays.count_pixels("m/ann/a.npy") == 1600
+    assert arrays.count_pixels(__file__) == 0
+
+
+def test_pairs_of_very_many_workers_are_not_counted(monkeypatch):
+    r = cs.Responses.from_matrix(np.random.default_rng(0).integers(0, 3, (12, 60)))
+    monkeypatch.setattr(copy_suspects, "MOST_DENSE", 50)
+
+    def refuse_to_count(*_):
+        raise AssertionError("pairs are counted")
+
+    monkeypatch.setattr(copy_suspects, "count_densely", refuse_to_count)
+    assert not find_copies(r, None, refuse_to_count).any()
