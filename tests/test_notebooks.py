@@ -289,6 +289,7 @@ def test_charts_are_those_of_the_report(fused, drawing):
     models = {"reliability": cs.DawidSkene().fit(fused.responses_, gold=gold), "transitions": chain}
     uneven = cs.DawidSkene().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
     models |= dict.fromkeys(("answers_per_item", "answers_per_worker"), uneven)
+    models["tags"] = cs.TagSets().fit(cs.simulate.tags(30, n_workers=5, n_tags=3, seed=1).tags)
     models["raters"] = cs.DawidSkene(workers="ordinal").fit(cs.simulate.ratings(40, n_raters=5, seed=1).responses)
     pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
     pages = {id(model): make_page(gather(model), "x") for model in (fused, *models.values())}

@@ -109,7 +109,7 @@ def update(
         display.say("Writing")
         files = write_together(
             {
-                "labels": (output, lambda path: write_table(shown.to_frame(), path)),
+                "labels": (output, lambda path: write_table(to_table(shown, shown.to_frame()), path)),
                 "changes": (changes, partial(write_table, changed)),
                 "workers": (workers_report, lambda path: write_table(tabulate_workers(shown), path)),
                 "model": (save or model, save_model),
@@ -120,6 +120,12 @@ def update(
         lambda: describe(shown, before, changed, source or model, files, time.perf_counter() - started),
         lambda: print_update(shown, changed, model, files),
     )
+
+
+def to_table(model: FittedModel, labels: pa.Table) -> object:
+    """Return the table of labels as it is written."""
+    task = model.fusion_.task
+    return task.tabulate(model.fusion_, labels) if task.results == "sets" else labels
 
 
 def find_version(path: str) -> tuple[int, ...] | None:
@@ -227,7 +233,7 @@ def predict(
     links = None if graph is None else as_graph(graph, responses)
     labels = fitted.predict(responses, links, list(gold) or None, as_frame=True)
     if output is not None:
-        write_table(labels, output)
+        write_table(to_table(fitted, labels), output)
     sizes = {"answers": responses.n_responses, "items": responses.n_items, "workers": responses.n_workers}
     mean = float(labels["confidence"].to_numpy().mean())
     tell(

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     _Handler: TypeAlias = Callable[[InvalidRow], Literal["error"]]
 
+# Columns that hold sets of tags.
+_SETS = ("labels", "gold")
 # What separates the fields of some files that are called .csv, above all of spreadsheets where commas are decimal.
 _OTHERS = ";\t"
 
@@ -188,8 +190,9 @@ def _write(delimiter: str, tables: Iterable[pa.Table], path: str) -> None:
 def _join_lists(table: pa.Table) -> pa.Table:
     """Return a table in which lists are text: sets of tags with a separator."""
     for at, field in enumerate(table.schema):
-        if pa.types.is_list(field.type):
-            sign = (field.metadata or {}).get(SIGN.encode(), b";").decode()
+        marked = (field.metadata or {}).get(SIGN.encode())
+        if pa.types.is_list(field.type) and (marked is not None or field.name in _SETS):
+            sign = ";" if marked is None else marked.decode()
             lists = table.column(at).to_pylist()
             texts = join_sets([each or () for each in lists], sign)
             missing = pa.array([each is None for each in lists])
