@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from .answers import recognise
 from .answers.arrays import Crowd
 from .answers.blocked import NOBODY, leave_out, read_blocked
-from .answers.columns import Values, to_column
+from .answers.columns import Values, find_present, to_column
+from .answers.frames import open_frame
 from .answers.graph import Graph
 from .answers.random_choices import hide_answers
 from .answers.responses import Responses
-from .answers.tables import Table
+from .answers.tables import ROLES, Table
 from .answers.tagging import looks_iob2
 from .answers.vocabulary import lookup
 from .arguments import check_seed, is_among, is_number, to_path
@@ -26,6 +28,8 @@ from .engines import EngineLike, open_engine
 from .engines.base import Engine
 from .errors import (
     DataWarning,
+    InputError,
+    ManyQuestionsError,
     ParameterError,
     Python,
     Sentence,
@@ -37,17 +41,19 @@ from .errors import (
     warn,
 )
 from .formats.reading import open_paths
-from .formats.sources import COLUMNS, TAG_COLUMNS, as_graph, check_keywords, open_known
+from .formats.sources import COLUMNS, TAG_COLUMNS, as_graph, check_keywords, find_source, open_known, open_table
 from .inference.em import Progress
 from .inference.hidden_fits import HeldOutScore, score_hidden
 from .inference.recipes import refuse_disk
 from .inference.sources import InMemory
+from .inference.workers.nominal import NominalWorkers
 from .inference.workers.ordinal import OrdinalWorkers
 from .models.base import Model, as_responses, open_answers
 from .models.bradley_terry import BradleyTerry, check_settings, open_comparisons
 from .models.dawid_skene import DawidSkene
 from .models.fitted import FittedModel
 from .models.markov_field import MarkovField
+from .models.questions import Posed, Questions, fit_posed, read_questions, split_gold
 from .models.register import MODELS, model_class
 from .results.comparison import ScaleCheck
 from .results.fitting import Asked, fit_source, open_source
@@ -117,13 +123,16 @@ def fuse(
         silent, as an answer or as one label each; soft votes come from models.
     **keywords
         Names of columns and the other keywords of `Responses.from_frame`; and parameters of the model, such as
-        ``estimation="em"``, ``coupling=1.0``, or for ordered classes ``label_by="median"``.
+        ``estimation="em"``, ``coupling=1.0``, or for ordered classes ``label_by="median"``. With
+        several questions, ``label=["q1", "q2"]``; `classes`, `ordered`, `positions`, `separator` and `gold` may then
+        be mappings from questions to what is given for each.
 
     Returns
     -------
-    Model
-        The fitted model, with `comparison_` against majority vote: a `Comparison`, or None where there is nothing to
-        compare (the model is the vote, or there are too few answers to hide any). Workers who copy each other are in
+    Model or Questions
+        The fitted model; for several questions a mapping from each to its model. It has `comparison_` against majority
+        vote: a `Comparison`, or None where there is nothing to compare (the model is the vote, or there are too few
+        answers to hide any). Workers who copy each other are in
         `copies_`, and each group of them counts as one worker. With a graph also `graph_check_`, a `GraphCheck`: what
         the same fit on a shuffled graph tells, and whether workers' errors run along the edges. If they do, and no
         coupling is given, only items that nobody answered hear their neighbours (``listeners="unanswered"``).
@@ -151,8 +160,158 @@ def fuse(
     check_keywords(fuse, keywords, {*parameters, *TAG_COLUMNS})
     columns = {name: value for name, value in keywords.items() if name in COLUMNS | TAG_COLUMNS}
     given = {name: value for name, value in keywords.items() if name in parameters}
-    prepared = prepare(source, graph, gold, columns, block=block)
-    return fuse_prepared(prepared, model, engine, callback, features, item_prior, given, source_kind)
+    fitting = Fitting(model, engine, callback, features, item_prior, given, source_kind)
+    names = list_labels(columns)
+    if names is None:
+        try:
+            prepared = prepare(source, graph, gold, columns, block=block)
+        except InputError as error:
+            names = find_questions(error, source, columns)
+            if names is None:
+                raise
+        else:
+            return fuse_prepared(prepared, *fitting)
+    return fuse_questions(source, names, graph, gold, columns, block, fitting)
+
+
+class Fitting(NamedTuple):
+    """How answers are fused; see `fuse`."""
+
+    model: str | Model
+    engine: Any
+    callback: Callable[[Progress], object] | None
+    features: Any
+    item_prior: Any
+    parameters: dict[str, Any]
+    source_kind: str | None = None
+
+
+def list_labels(columns: dict[str, Any]) -> list[str] | None:
+    """Return the questions that `label` names; None if it is one column, whose name is then there as text."""
+    label = columns.get("label")
+    if not isinstance(label, (list, tuple)):
+        return None
+    if len(set(label)) < len(label) or not label:
+        raise parameter_error("label", "fuse", "the name of a column, or a list of different ones", label)
+    if len(label) == 1:
+        columns["label"] = label[0]
+    return None if len(label) == 1 else [str(each) for each in label]
+
+
+def find_questions(error: InputError, source: Any, columns: Mapping[str, Any]) -> list[str] | None:
+    """Return the questions that a table of a platform, or the file of a tool, has answers to, if these are several.
+
+    `error` is what reading it as one question met. A warning tells of the questions.
+    """
+    names = list(error.questions) if isinstance(error, ManyQuestionsError) else []
+    unclear = error.keyword == "label" and columns.get("label") is None and isinstance(source, (str, os.PathLike))
+    if not names and unclear and find_source(os.fspath(source), columns.get("format")) is not None:
+        table = open_table(os.fspath(source), columns.get("format"))[0]
+        names = [str(name) for name in table.names if name not in ("item", "worker", "gold")]
+    if len(names) < 2:
+        return None
+    warn(
+        DataWarning(
+            f"There are answers to {len(names)} questions: {listing(names, len(names))}. Each of them is fused.",
+            Sentence("To fuse one of them, give {label}.", label=names[0]),
+            keyword="label",
+        )
+    )
+    return names
+
+
+def fuse_questions(
+    source: Any, names: Sequence[str], graph: Any, gold: Any, columns: Mapping[str, Any], block: Any, fitting: Fitting
+) -> Questions:
+    """Fuse the answers to several questions, each in a column of its own; see `fuse`."""
+    if isinstance(source, StoredResponses) or find_task(source) is not None:
+        raise ParameterError(
+            "Several questions are read from a table in memory.",
+            Sentence("Give the table, or a file, with {label}."),
+            keyword="label",
+        )
+    form = columns.get("format")
+    if isinstance(source, (str, os.PathLike)):
+        table, form = open_table(os.fspath(source), form)
+    else:
+        table = open_frame(source)
+    known = split_gold(gold, names)
+    split = {role: split_by_question(role, columns[role], names) for role in SPLIT if role in columns}
+    posed = []
+    with open_engine(fitting.engine) as working:
+        for name in names:
+            read = {role: value for role, value in columns.items() if role not in SPLIT}
+            read |= {role: each[name] for role, each in split.items() if name in each}
+            read |= {"label": name, "format": form}
+            # Known labels beside the answers belong to one question, unless the form of the table tells whose.
+            if gold is None and recognise(table, {**dict.fromkeys(ROLES), "label": name}) is None:
+                read["gold"] = False
+            prepared = prepare(keep_answered(table, name), graph, known.get(name), read, None, block)
+            posed.append(pose_question(name, prepared, fitting, working))
+        return fit_posed(posed, working, fitting.source_kind)
+
+
+# What may be given for each question.
+SPLIT = ("classes", "ordered", "positions", "separator")
+
+
+def split_by_question(parameter: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the value of a parameter for each question: a mapping from questions, or one value for all of them."""
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(names, value)
+    unknown = [str(name) for name in value if name not in names]
+    if unknown:
+        raise ParameterError(
+            Sentence(
+                f"{{{parameter}}} is given for {{unknown}}, and the questions are {{names}}.",
+                **{parameter: None, "unknown": Python(listing(unknown)), "names": Python(listing(names, len(names)))},
+            ),
+            keyword=parameter,
+        )
+    return dict(value)
+
+
+def keep_answered(table: Table, name: str) -> Table:
+    """Return the rows in which a question has an answer. One without any answers is an error."""
+    if name not in table.names or table.lists(name) is not None:
+        return table  # whoever reads it knows
+    rows = find_present(table.read(name))
+    if not len(rows):
+        raise InputError(
+            f"Question {shorten(name)} has no answers: its column is empty throughout.",
+            Sentence("Leave it out of {label}."),
+            keyword="label",
+        )
+    return table if len(rows) == table.n_rows else table.keep(rows)
+
+
+def pose_question(name: str, prepared: Prepared, fitting: Fitting, working: Engine) -> Posed:
+    """Return a question with the model that it is fused by, whose workers are of types if nothing else is said."""
+    chosen, answers, scale = settle_model(prepared, fitting.model, prepared.graph, fitting.parameters, working)
+    named = "workers" in fitting.parameters or isinstance(fitting.model, Model)
+    if isinstance(chosen, DawidSkene) and not named and chosen.get_params()["workers"] != OrdinalWorkers.name:
+        chosen = chosen.set_params(workers=NominalWorkers.name)
+    if fitting.callback is not None and "callback" in chosen.get_params():
+        chosen = chosen.set_params(callback=fitting.callback)
+    recipe = chosen.recipe()
+    opened = open_source(recipe, answers, prepared.gold, fitting.features, fitting.item_prior, prepared.task)
+    aligned = recipe.align(opened.responses, prepared.graph) if isinstance(opened, InMemory) else None
+    blocked = prepared.blocked if len(prepared.blocked) else None
+    return Posed(name, chosen, opened, aligned, scale, blocked, prepared.n_blocked)
+
+
+def settle_model(
+    prepared: Prepared, model: str | Model, graph: Graph | None, parameters: dict[str, Any], working: Engine
+) -> tuple[FittedModel, Responses | StoredResponses, ScaleCheck | None]:
+    """Return the model to fuse by, the answers, which may turn out to be on a scale, and what tells of that."""
+    answers, task, scale = prepared.answers, prepared.task, None
+    preferred = task.model if task.model and is_among(model, ("auto",)) and graph is None else model
+    chosen = choose_model(preferred, answers, graph, parameters)
+    if prepared.may_be_scale and is_among(model, ("auto",)) and "workers" not in parameters:
+        answers, scale = settle_scale(answers, chosen.get_params()["seed"], working)
+        if scale is not None and scale.ordered:
+            chosen = chosen.set_params(workers=OrdinalWorkers.name)
+    return chosen, answers, scale
 
 
 def fuse_prepared(
@@ -166,22 +325,16 @@ def fuse_prepared(
     source_kind: str | None = None,
 ) -> Any:
     """Fuse what was opened; see `fuse`."""
-    source, answers, graph, gold, task, blocked, may_be_scale, n_blocked = prepared
+    source, _, graph, gold, task, blocked, _, n_blocked = prepared
     asked = Asked(count_copies_once=True, source_kind=None if source_kind is None else check_kind(source_kind))
     verdict = None
     links = task.find_links(source) if graph is None and is_among(model, ("auto", "markov-field")) else None
     if links is not None:
         model, parameters, graph, verdict = settle_links(links, parameters, engine)
-    preferred = task.model if task.model and is_among(model, ("auto",)) and graph is None else model
-    chosen = choose_model(preferred, answers, graph, parameters)
-    if callback is not None and "callback" in chosen.get_params():
-        chosen = chosen.set_params(callback=callback)
-    scale = None
     with open_engine(engine) as working:
-        if may_be_scale and is_among(model, ("auto",)) and "workers" not in parameters:
-            answers, scale = settle_scale(answers, chosen.get_params()["seed"], working)
-            if scale is not None and scale.ordered:
-                chosen = chosen.set_params(workers=OrdinalWorkers.name)
+        chosen, answers, scale = settle_model(prepared, model, graph, parameters, working)
+        if callback is not None and "callback" in chosen.get_params():
+            chosen = chosen.set_params(callback=callback)
         recipe = chosen.recipe()
         opened = open_source(recipe, answers, gold, features, item_prior, task)
         aligned = recipe.align(opened.responses, graph) if isinstance(opened, InMemory) else None
@@ -467,7 +620,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    Model or BradleyTerry
+    Model, Questions or BradleyTerry
         Fitted, with its results and parameters, except for a `callback`, a model given as `start`, and a `classifier`.
         The default classifier is there, and so are the answers (`responses_`), unless they were left out.
 
@@ -480,6 +633,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> cs.load(file).labels_
     array(['x', 'y'], dtype=object)
     """
+    questions = read_questions(to_path("path", "load", path), load)
+    if questions is not None:
+        return questions
     with open_saved(to_path("path", "load", path)) as saved:
         if saved.model == BradleyTerry.__name__:
             compare_names("parameter", BradleyTerry.defaults(), saved.parameters)

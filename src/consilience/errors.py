@@ -145,6 +145,12 @@ class InputError(ConsilienceError, ValueError):
     """The data cannot be used: a missing column, an empty file, a null label, a duplicate answer."""
 
 
+class ManyQuestionsError(InputError):
+    """A table of a platform or tool has answers to several questions, of which one was to be chosen."""
+
+    questions: tuple[str, ...] = ()
+
+
 class ParameterError(ConsilienceError, ValueError):
     """A parameter has a value it cannot take."""
 

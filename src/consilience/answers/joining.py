@@ -23,7 +23,17 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arguments import is_among
-from ..errors import InputError, Sentence, listing, parameter_error, plural, quietly, shorten, warn_of
+from ..errors import (
+    InputError,
+    ManyQuestionsError,
+    Sentence,
+    listing,
+    parameter_error,
+    plural,
+    quietly,
+    shorten,
+    warn_of,
+)
 from ..kernels import Floats, Truths
 from . import LONG, MATRIX, recognise, translate
 from .arrays import keep_weights
@@ -62,7 +72,10 @@ def read_further(
     table, unnamed = table.prefer(old.columns), dict.fromkeys(ROLES)
     if format is None and old.provenance.format == MATRIX and recognise(table, unnamed) is not None:
         format = MATRIX  # few rows may hold few -1
-    table = translate(table, format, unnamed)
+    try:
+        table = translate(table, format, unnamed)
+    except ManyQuestionsError:  # the old answers are those to one of them
+        table = translate(table, format, {**unnamed, "label": old.columns.get("label")})
     names = _name_columns(table, old)
     columns = find_columns(table, names)
     table, rows = _split_missing(table, columns, duplicates)

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InputError, Sentence, listing, plural, shorten, warn_of
+from ..errors import InputError, ManyQuestionsError, Sentence, listing, plural, shorten, warn_of
 from . import Names, Reader
 from .columns import Column, find_missing, is_present, to_column
 from .tables import Table
@@ -84,11 +84,13 @@ def choose_question(table: Table, questions: Sequence[str], names: Names, kind: 
         raise InputError(
             f"{table.name} looks like {kind}, but {found}.", Sentence("Name the column of answers with {label}.")
         )
-    raise InputError(
+    error = ManyQuestionsError(
         f"{table.name} ({kind}) has {plural(len(answered), 'question')}: {listing(answered, len(answered))}.",
         Sentence("Choose one with {label}."),
         keyword="label",
     )
+    error.questions = tuple(answered)
+    raise error
 
 
 def choose_item(table: Table, inputs: Sequence[str], key: str | None, names: Names) -> str | None:

@@ -57,6 +57,8 @@ EVEN = (0.5, 1.0, 3.0, 10.0)
 AS_THE_CROWD, AS_THE_RIGHT, MOSTLY_RIGHT, ADDED = (2.0, 6.0, 20.0), (2.0, 6.0), 0.75, 0.1
 # What is believed of the share of workers who answer by chance, where it starts, and how often it is learned.
 SHARE_PRIOR, SHARE_START, ROUNDS = (0.5, 4.5), 0.1, 10
+# Probabilities nearer to 0 or 1 than this are rounded, and count as such.
+LEAST_CHANCE = 1e-9
 # So many entries of a table of workers are worked on at a time.
 MOST_ENTRIES = 1 << 20
 
@@ -170,12 +172,43 @@ def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool)
     patterns = list_patterns(counts[known].sum(axis=0), class_of_label)
     parts = [weigh_explanations(part, patterns) for part in cut_workers(counts[known])]
     odds = np.concatenate(parts)  # log(e / s)
+    told[known] = learn_share(odds)
+    return told
+
+
+def pool_chance(chances: Sequence[Floats]) -> Floats:
+    r"""Return the probability that each worker answers several questions by chance, from that of each question, (M,).
+
+    In a question with a share h of such workers the evidence of chance over that of skill is
+
+    .. math:: \log \frac{e}{s} = \log \frac{P}{1 - P} - \log \frac{h}{1 - h}
+
+    It is summed over questions, and the share that answers all of them by chance is learned as that of one question.
+
+    >>> pool_chance([np.array([0.8, 0.1, 0.0, 0.1]), np.array([0.8, 0.1, 0.1, np.nan])]).round(2)
+    array([0.99, 0.06, 0.  , 0.11])
+    """
+    odds, known = np.zeros(len(chances[0])), np.zeros(len(chances[0]), bool)
+    by_chance, by_skill = SHARE_PRIOR
+    for each in chances:
+        told = ~np.isnan(each)
+        probability = np.clip(each[told], LEAST_CHANCE, 1 - LEAST_CHANCE)
+        share = (probability.sum() + by_chance) / (told.sum() + by_chance + by_skill)
+        odds[told] += np.log(probability) - np.log1p(-probability) - np.log(share) + np.log1p(-share)
+        known |= told
+    found = np.full(len(odds), np.nan)
+    if known.any():
+        found[known] = learn_share(odds[known])
+    return found
+
+
+def learn_share(odds: Floats) -> Floats:
+    """Return the probability of chance of each worker from log(e / s), with the share of such workers learned."""
     share, (by_chance, by_skill) = SHARE_START, SHARE_PRIOR
     for _ in range(ROUNDS):
         probability = 1 / (1 + np.exp(np.clip(-odds - np.log(share) + np.log1p(-share), -700, 700)))
         share = float((probability.sum() + by_chance) / (len(odds) + by_chance + by_skill))
-    told[known] = probability
-    return told
+    return np.asarray(probability)
 
 
 def cut_workers(counts: Floats) -> Iterator[Floats]:

@@ -219,11 +219,14 @@ class Fused(NamedTuple):
         The result of each question.
     together : Together or None
         What is learned of all questions together; None if there is nothing to share.
+    shared : list of int
+        Which questions were fitted together.
     """
 
     recipes: list[Recipe]
     found: list[Fusion]
     together: Together | None
+    shared: list[int]
 
 
 def fit_questions(
@@ -253,7 +256,7 @@ def fit_questions(
         fit_source(recipe, source, graph, engine, asked._replace(copies=groups))
         for recipe, source, graph, groups in zip(settled, sources, graphs, copies, strict=True)
     ]
-    return Fused(settled, found, together)
+    return Fused(settled, found, together, shared if together is not None else [])
 
 
 def hear_chance(source: Source, chance: Later[Floats | None]) -> Floats | None:

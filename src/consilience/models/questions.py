@@ -1,0 +1,471 @@
+"""Several questions to the same workers: a fitted model for each, and what is said of all of them together."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..answers.blocked import drop_workers
+from ..answers.columns import Column, Values, find_present, to_column, to_values
+from ..answers.frames import build_frame, is_table, open_frame
+from ..answers.graph import Graph
+from ..answers.joining import check_join_policy, join_responses
+from ..answers.previews import build_report, round_figures
+from ..answers.vocabulary import add_values, lookup
+from ..arguments import check_truth, to_path
+from ..checks.register import judge
+from ..engines import open_engine
+from ..engines.base import Engine
+from ..errors import InputError, ParameterError, StoreError, listing
+from ..formats.reading import open_path
+from ..formats.sources import open_table
+from ..formats.writing import replace_file
+from ..inference.sharing import Together
+from ..inference.sources import InMemory, Source
+from ..kernels import Floats
+from ..results.chance import BY_CHANCE, pool_chance
+from ..results.comparison import ScaleCheck
+from ..results.fitting import Asked, fit_questions
+from ..results.worker_report import AS_IF_BY_CHANCE
+from .fitted import FittedModel, check_answers, join_gold, read_batch
+
+FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
+# Of a file that may come from anywhere: the largest header, and the most questions.
+LARGEST_HEADER, MOST_QUESTIONS = 1 << 20, 10_000
+# What stands between the labels of a set of tags in a table that has labels of other questions too.
+SEPARATOR = ";"
+
+
+class Shared(NamedTuple):
+    """What was found of all questions together.
+
+    Attributes
+    ----------
+    own : float
+        The probability that a question calls for a skill of its own. At 1 questions are as separate fits.
+    easiness : dict
+        How easy each question is, compared with the others; 1 is their geometric mean.
+    trace : array
+        The objective of all questions together; it never falls.
+    """
+
+    own: float
+    easiness: dict[str, float]
+    trace: Floats
+
+    def describe(self) -> str:
+        """Say in words whether skills carry over."""
+        if self.own > MOSTLY_OWN:
+            return (
+                f"Skills hardly carry over from one question to another: with probability {self.own:.2f} a worker has "
+                "one of their own. So the questions are fused nearly as if each were alone."
+            )
+        return (
+            f"Skills carry over from one question to another: with probability {1 - self.own:.2f} a worker has the "
+            "same in a question as in all. So what is known of a worker is known by all questions."
+        )
+
+
+# From this probability on questions count as separate.
+MOSTLY_OWN = 0.8
+
+
+class Posed(NamedTuple):
+    """A question before it is fitted."""
+
+    name: str
+    model: FittedModel
+    source: Source
+    graph: Graph | None
+    scale: ScaleCheck | None = None
+    blocked: Values | None = None
+    n_blocked: tuple[int, int] | None = None
+
+
+class Questions(Mapping[str, FittedModel]):
+    """Answers to several questions by the same workers: a mapping from each question to its fitted model.
+
+    `consilience.fuse` returns one if `label` names several columns. Workers are known by their answers to all
+    questions, as far as skills carry over.
+
+    Attributes
+    ----------
+    shared_ : Shared or None
+        Whether skills carry over: `own`, the probability that a question calls for a skill of its own; `easiness` of
+        the questions; `trace` of the joint fit. None if nothing is shared.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> spam, tone = (cs.simulate.independent(100, n_workers=5, seed=seed).responses for seed in (1, 2))
+    >>> answers = {
+    ...     "item": spam.item_of_answer(),
+    ...     "worker": spam.worker,
+    ...     "spam": spam.labels[spam.label],
+    ...     "tone": tone.labels[tone.label],
+    ... }
+    >>> fused = cs.fuse(answers, label=["spam", "tone"])
+    >>> list(fused), fused["spam"].labels_.shape
+    (['spam', 'tone'], (100,))
+    >>> fused.to_frame(wide=True).column_names
+    ['item', 'spam', 'spam_confidence', 'tone', 'tone_confidence']
+    """
+
+    def __init__(self, models: Mapping[str, FittedModel], shared: Shared | None = None) -> None:
+        self._models = dict(models)
+        self.shared_ = shared
+
+    def __getitem__(self, question: str) -> FittedModel:
+        if question not in self._models:
+            raise KeyError(f"There is no question {question!r}. There are {listing(self._models, len(self._models))}.")
+        return self._models[question]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def __repr__(self) -> str:
+        lines = [f"    {name!r}: {model!r}" for name, model in self._models.items()]
+        return "\n".join([f"Questions({len(self)}):", *lines])
+
+    @property
+    def backend(self) -> str:
+        """The library that tables are of."""
+        return next(iter(self.values())).fusion_.backend
+
+    def explain_sharing(self) -> str:
+        """Say in words whether skills carry over from one question to another."""
+        return "The questions were fused each on its own." if self.shared_ is None else self.shared_.describe()
+
+    def to_frame(self, *, wide: bool = False, undecided: float | None = None) -> Any:
+        """Return the labels of all questions as one table.
+
+        Parameters
+        ----------
+        wide : bool, default False
+            Whether there is one row per item, with columns <question> and <question>_confidence for each question. By
+            default there is a row for each item and question: item (or sequence and position), question, label,
+            confidence. If all questions have the same classes, the probability of each follows.
+        undecided : float, optional
+            As for `DawidSkene.to_frame`: labels below this confidence are left open.
+        """
+        check_truth("wide", "to_frame", wide)
+        tables = {name: table_of(model, undecided) for name, model in self.items()}
+        return build_frame(widen(tables) if wide else lengthen(tables), self.backend)
+
+    def worker_report(self) -> Any:
+        """Return a table with one row per worker, over all questions; each model has one of its own.
+
+        Columns: worker; answers, to all questions; accuracy, the mean over answers; chance, the probability that the
+        worker answers all questions without looking; remarks; and accuracy(<question>) for each question.
+        """
+        return build_report(round_figures(report_workers(self)), self.backend)
+
+    def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:
+        """Write all questions to one file, without pickle; `consilience.load` reads it.
+
+        Parameters
+        ----------
+        path, answers, texts
+            As for `DawidSkene.save`.
+        """
+        target = to_path("path", "save", path)
+        shared = None if self.shared_ is None else self.shared_._replace(trace=self.shared_.trace.tolist())._asdict()
+        header = {"format": FORMAT, "version": VERSION, "questions": list(self), "shared": shared}
+        with tempfile.TemporaryDirectory() as folder:
+            saved = [
+                each.save(Path(folder, str(n)), answers=answers, texts=texts) for n, each in enumerate(self.values())
+            ]
+            with replace_file(target) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as archive:
+                with archive.open(HEADER, "w") as member:
+                    member.write(json.dumps(header, indent=1).encode())
+                for number, file in enumerate(saved):
+                    with archive.open(name_member(number), "w", force_zip64=True) as member, file.open("rb") as source:
+                        shutil.copyfileobj(source, member)
+        return Path(target)
+
+    def update(
+        self, responses: object = None, gold: object = None, engine: object = None, *, duplicates: str = "error"
+    ) -> Self:
+        """Add answers and known labels, and fuse all questions again.
+
+        Parameters
+        ----------
+        responses : table or path, optional
+            New answers, in columns of the same names. A cell without an answer adds nothing to its question.
+        gold : mapping, table or path, optional
+            As for `consilience.fuse`: {question: known labels}, or a table with a column for each question.
+        engine, duplicates
+            As for `DawidSkene.update`.
+        """
+        if responses is None and gold is None:
+            raise ParameterError("There is nothing to add.", "Give new answers or known labels.")
+        check_join_policy(duplicates)
+        known = split_gold(gold, list(self))
+        posed = [self._join(name, responses, known.get(name), duplicates) for name in self]
+        with open_engine(engine) as opened:
+            found = fit_posed(posed, opened, next(iter(self.values())).fusion_.source_kind)
+        self._models, self.shared_ = found._models, found.shared_
+        return self
+
+    def _join(self, name: str, responses: object, gold: object, duplicates: str) -> Posed:
+        model = self[name]
+        before, recipe = model.fusion_, model.recipe()
+        old = check_answers(before)
+        new, retracted, _ = read_batch(answered_rows(responses, old.columns["label"]), old, duplicates, before.task)
+        if before.blocked is not None:
+            blocked = lookup(new.workers, to_column(before.blocked))
+            new = drop_workers(new, blocked[blocked >= 0])
+        joined = join_responses(old, new, duplicates, retracted)
+        r = recipe.prepare(joined.responses)
+        known, _ = join_gold(before, joined, r, new.gold if gold is None else gold)
+        source = InMemory(r, known, task=before.task)
+        return Posed(name, model.fresh(), source, None, before.scale_check, before.blocked, before.n_blocked)
+
+
+def name_member(number: int) -> str:
+    """Return what the file of a question is called in an archive."""
+    return f"models/{number:04d}"
+
+
+def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions | None:
+    """Return the questions in a file; None if it holds something else. `load` reads the file of a model."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except (OSError, zipfile.BadZipFile):
+        return None  # whoever reads a model says what is wrong
+    with archive, tempfile.TemporaryDirectory() as folder:
+        members = archive.infolist()
+        if not members or members[0].filename != HEADER:
+            return None
+        try:
+            header = read_header(archive, members)
+            models = {}
+            for name, member in zip(header["questions"], members[1:], strict=True):
+                with archive.open(member) as source, open(Path(folder, "model"), "wb") as target:
+                    shutil.copyfileobj(source, target)
+                models[name] = load(str(Path(folder, "model")))
+            shared = header["shared"]
+            return Questions(models, None if shared is None else read_shared(shared, list(models)))
+        except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(f"{path} is damaged, or was not written by this package.", "Save it again.") from error
+
+
+def read_header(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> dict[str, Any]:
+    """Return the header of a file of questions, if its members are those that it calls for.
+
+    Nothing is compressed, so that no member is larger than the file.
+    """
+    if members[0].file_size > LARGEST_HEADER or any(each.compress_type != zipfile.ZIP_STORED for each in members):
+        raise ValueError("not as it is written")
+    header: dict[str, Any] = json.loads(archive.read(members[0]))
+    names = header["questions"]
+    if header["format"] != FORMAT or header["version"] != VERSION or not all(isinstance(each, str) for each in names):
+        raise ValueError("another format")
+    if not 0 < len(set(names)) == len(names) == len(members) - 1 <= MOST_QUESTIONS:
+        raise ValueError("other members")
+    if [each.filename for each in members[1:]] != [name_member(number) for number in range(len(names))]:
+        raise ValueError("other names")
+    return header
+
+
+def read_shared(given: Mapping[str, Any], names: list[str]) -> Shared:
+    """Return what a header says of sharing."""
+    own, easiness = float(given["own"]), {str(name): float(value) for name, value in given["easiness"].items()}
+    trace = np.array(given["trace"], np.float64)
+    if not (0 <= own <= 1 and set(easiness) <= set(names) and trace.ndim == 1 and np.isfinite(trace).all()):
+        raise ValueError("not what is learned")
+    return Shared(own, easiness, trace)
+
+
+def fit_posed(posed: Sequence[Posed], engine: Engine, source_kind: str | None) -> Questions:
+    """Return several questions, fused together as far as their workers are of types."""
+    asked = Asked(count_copies_once=True, source_kind=source_kind)
+    recipes, graphs = [each.model.recipe() for each in posed], [each.graph for each in posed]
+    fused = fit_questions(recipes, [each.source for each in posed], graphs, engine, asked)
+    models = {}
+    for each, recipe, found in zip(posed, fused.recipes, fused.found, strict=True):
+        checked = judge(recipe, replace(found, scale_check=each.scale), each.source, each.graph, engine)
+        left_out = replace(checked.found, blocked=each.blocked, n_blocked=each.n_blocked)
+        models[each.name] = each.model.set_params(**checked.changed).adopt(left_out)
+    shared = None if fused.together is None else describe_sharing(fused.together, [posed[q].name for q in fused.shared])
+    return Questions(models, shared)
+
+
+def describe_sharing(together: Together, names: list[str]) -> Shared:
+    """Return what is told of a joint fit of some questions."""
+    sharing = together.sharing
+    easiness = {name: each.easiness for name, each in zip(names, sharing.levels, strict=True)}
+    return Shared(sharing.own, easiness, together.trace)
+
+
+def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:
+    """Return the known labels of each question that has some.
+
+    They are a mapping from questions, or a table, or a file, with a column for each question; or one with columns
+    question and label, such as `Questions.to_frame` returns.
+    """
+    if gold is None or gold is False:
+        return dict.fromkeys(names, gold) if gold is False else {}
+    if isinstance(gold, Mapping) and set(gold) <= set(names) and not any(map(is_plain, gold.values())):
+        return dict(gold)
+    if isinstance(gold, (list, tuple)) and len(gold) == 1:
+        gold = gold[0]
+    opened = open_path(gold) if isinstance(gold, (str, os.PathLike)) else gold
+    if is_table(opened):
+        table = open_frame(opened, "gold")
+        there = [name for name in names if name in table.names]
+        if there:
+            rows = {name: table.keep(find_present(table.read(name))) for name in there}
+            return {name: replace(each, preferred={"known label": name}) for name, each in rows.items()}
+        if "question" in table.names:
+            asked = np.array([str(each) for each in to_values(table.read("question")).tolist()])
+            places = {name: np.flatnonzero(asked == name) for name in names}
+            return {name: table.keep(each) for name, each in places.items() if len(each)}
+    raise InputError(
+        f"It is not clear to which questions the known labels belong. The questions are {listing(names, len(names))}.",
+        "Give {question: known labels}, or a table with a column for each question.",
+        keyword="gold",
+    )
+
+
+def is_plain(value: object) -> bool:
+    """Tell whether a value is a label, and not known labels of a question."""
+    return (
+        value is None
+        or isinstance(value, (bool, int, float, np.generic))
+        or (isinstance(value, str) and not os.path.exists(value))
+    )
+
+
+def answered_rows(source: object, label: str) -> Any:
+    """Return the rows of a table, or of the one at a path, in which a question has an answer."""
+    if source is None:
+        return None
+    table = open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
+    return table.keep(find_present(table.read(label))) if label in table.names else table
+
+
+# ------------------------------------------------------------------------------------------------------ tables
+
+
+def table_of(model: FittedModel, undecided: float | None) -> pa.Table:
+    """Return the labels of a question as an Arrow table."""
+    shown = model.fresh().adopt(replace(model.fusion_, backend="pyarrow"))
+    table: pa.Table = shown.to_frame() if undecided is None else shown.to_frame(undecided=undecided)
+    if "labels" in table.column_names:  # sets of tags
+        joined = pc.binary_join(table.column("labels").cast(pa.list_(pa.string())), SEPARATOR)
+        table = table.set_column(table.column_names.index("labels"), "label", joined)
+    return table
+
+
+def list_key_names(table: pa.Table) -> list[str]:
+    """Return the columns that say what a row is about: those before the label."""
+    return list(table.column_names[: table.column_names.index("label")])
+
+
+def to_one_type(columns: Sequence[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
+    """Return columns of one type: as they are, or as text."""
+    return list(columns) if len({each.type for each in columns}) == 1 else [each.cast(pa.string()) for each in columns]
+
+
+def lengthen(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
+    """Return the columns of a table with a row for each item and question."""
+    first = next(iter(tables.values()))
+    keys = list_key_names(first)
+    same = all(table.column_names == first.column_names for table in tables.values())
+    rest = [name for name in first.column_names if name not in keys] if same else ["label", "confidence"]
+    columns: dict[str, Column] = {}
+    for name in keys:
+        columns[name] = join([table.column(name) for table in tables.values()])
+    columns["question"] = to_column([name for name, table in tables.items() for _ in range(table.num_rows)])
+    for name in rest:
+        columns[name] = join([table.column(name) for table in tables.values()])
+    return columns
+
+
+def join(columns: Sequence[pa.ChunkedArray]) -> Column:
+    """Return the columns of several tables as one."""
+    return to_column(pa.concat_arrays([chunk for each in to_one_type(columns) for chunk in each.chunks]))
+
+
+def widen(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
+    """Return the columns of a table with a row for each item."""
+    keys = list_key_names(next(iter(tables.values())))
+    every = pa.table({name: join([table.column(name) for table in tables.values()]) for name in keys})
+    row, number = dict[tuple[object, ...], int](), dict[str, list[int]]()
+    listed = zip(*(every.column(name).to_pylist() for name in keys), strict=True)
+    places = [row.setdefault(key, len(row)) for key in listed]
+    first = [places.index(place) for place in range(len(row))] if len(row) < 1000 else find_first(places)
+    columns: dict[str, Column] = {name: to_column(every.column(name).take(pa.array(first))) for name in keys}
+    begin = 0
+    for name, table in tables.items():
+        number[name] = places[begin : begin + table.num_rows]
+        begin += table.num_rows
+        at = np.full(len(row), -1, np.int64)
+        at[number[name]] = np.arange(table.num_rows)
+        pick = pa.array(at, mask=at < 0)
+        for title, source in ((name, "label"), (f"{name}_confidence", "confidence")):
+            columns[title if title not in columns else f"answer_{title}"] = to_column(table.column(source).take(pick))
+    return columns
+
+
+def find_first(places: Sequence[int]) -> list[int]:
+    """Return where each of the numbers 0, 1, ... first is."""
+    found: list[int] = np.unique(np.array(places), return_index=True)[1].tolist()
+    return found
+
+
+def report_workers(questions: Mapping[str, FittedModel]) -> dict[str, Column]:
+    """Return the columns of the report on workers over all questions."""
+    reports = {name: worker_columns(model) for name, model in questions.items()}
+    every = next(iter(questions.values())).fusion_.names.workers
+    for model in questions.values():
+        every, _ = add_values(every, model.fusion_.names.workers)
+    n_answers, right, judged = np.zeros(len(every), np.int64), np.zeros(len(every)), np.zeros(len(every))
+    chances, accuracies = [], {}
+    for name, model in questions.items():
+        place, report = lookup(every, to_column(model.fusion_.names.workers)), reports[name]
+        accuracy, chance = (np.full(len(every), np.nan) for _ in range(2))
+        accuracy[place], chance[place] = report["accuracy"], report["chance"]
+        n_answers[place] += report["answers"].astype(np.int64)
+        known = ~np.isnan(report["accuracy"])
+        right[place[known]] += report["answers"][known] * report["accuracy"][known]
+        judged[place[known]] += report["answers"][known]
+        accuracies[f"accuracy({name})"] = to_column(accuracy)
+        chances.append(chance)
+    pooled = pool_chance(chances)
+    mean = np.divide(right, judged, out=np.full(len(every), np.nan), where=judged > 0)
+    return {
+        "worker": to_column(every),
+        "answers": to_column(n_answers),
+        "accuracy": to_column(mean),
+        "chance": to_column(pooled),
+        "remarks": to_column([AS_IF_BY_CHANCE if each > BY_CHANCE else "" for each in pooled]),
+        **accuracies,
+    }
+
+
+def worker_columns(model: FittedModel) -> dict[str, Floats]:
+    """Return figures of the workers of one question."""
+    shown = model.fresh().adopt(replace(model.fusion_, backend="pyarrow"))
+    report = shown.worker_report()
+    missing = pa.nulls(report.num_rows, pa.float64())
+    names = "answers", "accuracy", "chance"
+    found = {name: report[name] if name in report.column_names else missing for name in names}
+    return {name: np.array(column.to_pylist(), np.float64) for name, column in found.items()}

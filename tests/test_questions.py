@@ -1,0 +1,211 @@
+"""Several questions on the same items by the same workers."""
+
+from __future__ import annotations
+
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import consilience as cs
+from consilience.models.questions import Questions
+from consilience.results.chance import find_chance, pool_chance
+
+NAMES = ["Answer.spam", "Answer.tone"]
+# Small crowds are hardly better than the vote.
+pytestmark = pytest.mark.filterwarnings("ignore:There is no clear difference:consilience.errors.ConsilienceWarning")
+
+
+def make_table(seed=0, n_items=60, n_workers=12, per_item=4):
+    """Yes or no, and one of three tones; the first three workers click at random in both."""
+    rng = np.random.default_rng(seed)
+    item = np.repeat(np.arange(n_items), per_item)
+    worker = np.concatenate([rng.choice(n_workers, per_item, False) for _ in range(n_items)])
+    columns = {"HITId": item, "WorkerId": [f"w{m}" for m in worker]}
+    truths = {}
+    for name, classes in zip(NAMES, (["no", "yes"], ["cold", "warm", "rude"]), strict=True):
+        truth = rng.integers(len(classes), size=n_items)
+        right = rng.random(len(item)) < np.where(worker < 3, 1 / len(classes), 0.85)
+        said = np.where(right, truth[item], (truth[item] + rng.integers(1, len(classes), len(item))) % len(classes))
+        columns[name], truths[name] = np.array(classes)[said], np.array(classes)[truth]
+    return pd.DataFrame(columns), truths
+
+
+def fuse(table, **given):
+    roles = {"item": "HITId", "worker": "WorkerId", "label": NAMES, "format": "long"}
+    return cs.fuse(table, **{**roles, "calibration": "none", **given})
+
+
+@pytest.fixture(scope="module")
+def fused():
+    return fuse(make_table()[0])
+
+
+def test_each_question_has_a_model_of_its_own(fused):
+    _table, truths = make_table()
+    assert isinstance(fused, Questions)
+    assert list(fused) == NAMES
+    assert fused["Answer.tone"].classes_.tolist() == ["cold", "rude", "warm"]
+    for name in NAMES:
+        assert np.mean(fused[name].labels_ == truths[name]) > 0.85
+        assert fused[name].get_params()["workers"] == "nominal"
+    assert 0 < fused.shared_.own < 1
+    assert (np.diff(fused.shared_.trace) > -1e-7).all()
+    assert "carry over" in fused.explain_sharing()
+    with pytest.raises(KeyError, match="There is no question 'x'"):
+        fused["x"]
+
+
+def test_a_table_of_all_questions_is_long_or_wide(fused):
+    _table, _ = make_table()
+    long = fused.to_frame()
+    assert list(long.columns) == ["item", "question", "label", "confidence"]
+    assert len(long) == 120
+    tone = long[long["question"] == "Answer.tone"]
+    assert tone["label"].tolist() == fused["Answer.tone"].labels_.tolist()
+    wide = fused.to_frame(wide=True)
+    assert list(wide.columns) == [
+        "item",
+        "Answer.spam",
+        "Answer.spam_confidence",
+        "Answer.tone",
+        "Answer.tone_confidence",
+    ]
+    assert wide["Answer.tone"].tolist() == tone["label"].tolist()
+    assert fused.to_frame(undecided=0.99)["label"].isna().any()
+
+
+def test_an_item_without_an_answer_to_a_question_is_missing_there():
+    table, _ = make_table()
+    table.loc[table["HITId"] == 5, "Answer.tone"] = None
+    found = fuse(table).to_frame(wide=True)
+    assert found["item"].tolist() == list(range(60))
+    assert found["Answer.tone"].isna().tolist() == [item == 5 for item in range(60)]
+
+
+def test_workers_are_judged_over_all_questions(fused):
+    table, _ = make_table()
+    report = fused.worker_report().set_index("worker")
+    own = {name: fused[name].worker_report().set_index("worker") for name in NAMES}
+    assert report["answers"].sum() == 2 * len(table)
+    for name in NAMES:
+        pd.testing.assert_series_equal(
+            report[f"accuracy({name})"], own[name]["accuracy"].reindex(report.index), check_names=False
+        )
+    clickers = ["w0", "w1", "w2"]
+    assert report.loc[clickers, "chance"].min() > report.drop(clickers)["chance"].max()
+    # What both questions say together is clearer than what either does.
+    best = np.maximum(*(own[name]["chance"].reindex(clickers) for name in NAMES))
+    assert (report.loc[clickers, "chance"] >= best - 0.01).all()
+
+
+def test_pooled_chance_is_that_of_all_counts():
+    """One question alone is as it is; a worker who is not there changes nothing."""
+    good, clicker = np.array([[20.0, 2.0], [1.0, 19.0]]), np.array([[9.0, 11.0], [12.0, 10.0]])
+    alone = find_chance(np.stack([good, good, good, clicker]), np.arange(2), False)
+    np.testing.assert_allclose(pool_chance([alone]), alone, atol=0.02)
+    nowhere = np.full(4, np.nan)
+    np.testing.assert_allclose(pool_chance([alone, nowhere]), pool_chance([alone]))
+    twice = pool_chance([alone, alone])
+    assert twice[3] > alone[3]
+    assert (twice[:3] <= alone[:3]).all()
+
+
+def test_what_is_given_may_depend_on_the_question():
+    table, _ = make_table()
+    known = {"Answer.spam": {0: "yes"}, "Answer.tone": {1: "rude", 2: "rude"}}
+    classes = {"Answer.tone": ["cold", "warm", "rude"]}
+    found = fuse(table, gold=known, classes=classes, ordered={"Answer.tone": True})
+    assert found["Answer.tone"].get_params()["workers"] == "ordinal"
+    assert found["Answer.spam"].get_params()["workers"] == "nominal"
+    assert found["Answer.tone"].labels_[[1, 2]].tolist() == ["rude", "rude"]
+    assert found["Answer.spam"].labels_[0] == "yes"
+    columns = pd.DataFrame({"HITId": [0, 1], "Answer.spam": ["yes", None], "Answer.tone": [None, "rude"]})
+    again = fuse(table, gold=columns)
+    assert again["Answer.spam"].to_frame()["decided_by"].tolist().count("known label") == 1
+    long = pd.DataFrame({"HITId": [1], "question": ["Answer.tone"], "label": ["rude"]})
+    assert fuse(table, gold=long)["Answer.tone"].labels_[1] == "rude"
+    with pytest.raises(cs.errors.InputError, match="to which questions"):
+        fuse(table, gold={0: "yes"})
+    with pytest.raises(cs.errors.ParameterError, match=r"'Answer.x', and the questions are"):
+        fuse(table, classes={"Answer.x": ["a", "b"]})
+
+
+def test_a_question_may_be_one_of_tags():
+    table, _ = make_table()
+    rng = np.random.default_rng(1)
+    table["tags"] = [";".join(rng.choice(["a", "b", "c"], rng.integers(1, 3), False)) for _ in range(len(table))]
+    found = fuse(table, label=[*NAMES, "tags"], separator={"tags": ";"})
+    assert type(found["tags"]).__name__ == "TagSets"
+    assert found.shared_.easiness.keys() == set(NAMES)
+    frame = found.to_frame()
+    assert set(";".join(frame.loc[frame["question"] == "tags", "label"]).split(";")) <= {"a", "b", "c", ""}
+
+
+def test_clear_errors():
+    table, _ = make_table()
+    table["empty"] = None
+    with pytest.raises(cs.errors.InputError, match=r"Question 'empty' has no answers: its column is empty throughout"):
+        fuse(table, label=[*NAMES, "empty"])
+    with pytest.raises(cs.errors.InputError, match=r"has no column 'Answer.tones'"):
+        fuse(table, label=["Answer.spam", "Answer.tones"])
+    with pytest.raises(cs.errors.ParameterError, match="a list of different ones"):
+        fuse(table, label=["Answer.spam", "Answer.spam"])
+    with pytest.raises(cs.errors.ParameterError, match="from a table in memory"):
+        cs.fuse(
+            cs.Responses.from_frame(table, item="HITId", worker="WorkerId", label=NAMES[0], format="long"), label=NAMES
+        )
+
+
+def test_one_question_in_a_list_is_a_plain_fit():
+    table, _ = make_table()
+    assert isinstance(fuse(table, label=NAMES[:1]), cs.DawidSkene)
+
+
+def test_results_of_mturk_with_several_questions_are_fused_by_themselves(fused):
+    table, _ = make_table()
+    with pytest.warns(cs.errors.DataWarning, match=r"answers to 2 questions: 'Answer.spam', 'Answer.tone'"):
+        found = cs.fuse(table, calibration="none")
+    assert list(found) == NAMES
+    np.testing.assert_array_equal(found["Answer.tone"].posterior_, fused["Answer.tone"].posterior_)
+
+
+def test_saved_loaded_and_updated_as_one(fused, tmp_path):
+    table, _ = make_table()
+    loaded = cs.load(fused.save(tmp_path / "all"))
+    assert isinstance(loaded, Questions)
+    pd.testing.assert_frame_equal(loaded.to_frame(), fused.to_frame())
+    pd.testing.assert_frame_equal(loaded.worker_report(), fused.worker_report())
+    assert loaded.shared_.own == fused.shared_.own
+    more = pd.DataFrame(
+        {"HITId": [0, 99], "WorkerId": ["zoe", "zoe"], "Answer.spam": ["yes", "no"], "Answer.tone": [None, "warm"]}
+    )
+    loaded.update(more, gold={"Answer.spam": {99: "yes"}})
+    assert loaded["Answer.spam"].responses_.n_responses == len(table) + 2
+    assert loaded["Answer.tone"].responses_.n_responses == len(table) + 1
+    wide = loaded.to_frame(wide=True)
+    assert wide.iloc[-1][["item", "Answer.spam"]].tolist() == [99, "yes"]
+    whole = fuse(pd.concat([table, more]), gold={"Answer.spam": {99: "yes"}})
+    np.testing.assert_allclose(whole["Answer.tone"].posterior_, loaded["Answer.tone"].posterior_, atol=1e-9)
+    with pytest.raises(cs.errors.ParameterError, match="nothing to add"):
+        loaded.update()
+
+
+@pytest.mark.parametrize("damage", ["names", "version", "deflated", "json"])
+def test_damaged_files_are_refused(fused, tmp_path, damage):
+    path = fused.save(tmp_path / "all")
+    with zipfile.ZipFile(path) as archive:
+        members = {each.filename: archive.read(each) for each in archive.infolist()}
+    header = members["questions.json"]
+    if damage == "names":
+        members["questions.json"] = header.replace(b'"Answer.tone"', b'"Answer.spam"', 1)
+    elif damage == "version":
+        members["questions.json"] = header.replace(b'"version": 1', b'"version": 2')
+    elif damage == "json":
+        members["questions.json"] = header[:50]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if damage == "deflated" else zipfile.ZIP_STORED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(cs.errors.StoreError, match="damaged"):
+        cs.load(path)
