@@ -198,7 +198,7 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("calibrated/powers", [1.0, "x"], "calibrated/powers cannot be 'x'"),
         ("coupling", None, "the coupling is not that of HiddenMarkov"),
         ("coupling_scores", [[1.0, 2.0, 3.0]], "coupling_scores cannot be [1.0, 2.0, 3.0]"),
-        ("comparison", {"n_items": "4"}, "the entry of comparison 'accuracy', 'accuracy_high'"),
+        ("comparison", {"n_items": "4"}, "the entry of comparison 'absolute_"),
         ("task", {"name": "spans"}, "the entry of task 'documents', 'end'"),
         ("task", {"name": "masks"}, "task cannot be"),
         ("more", 1, "there is no entry of the result 'more'"),
