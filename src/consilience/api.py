@@ -24,6 +24,7 @@ from .checks.comparison import settle
 from .checks.graph_check import GraphVerdict, settle_graph
 from .checks.register import judge
 from .checks.scale_check import TOL, check_scale, give_ranks, order_levels
+from .checks.soft_check import check_ways
 from .engines import EngineLike, open_engine
 from .engines.base import Engine
 from .errors import (
@@ -55,7 +56,7 @@ from .models.fitted import FittedModel
 from .models.markov_field import MarkovField
 from .models.questions import Posed, Questions, fit_posed, read_questions, split_gold
 from .models.register import MODELS, model_class
-from .results.comparison import ScaleCheck
+from .results.comparison import ScaleCheck, SoftCheck
 from .results.fitting import Asked, fit_source, open_source
 from .results.saving import SavedFusion, compare_names, open_saved
 from .results.source_kinds import check_kind
@@ -335,11 +336,15 @@ def fuse_prepared(
         chosen, answers, scale = settle_model(prepared, model, graph, parameters, working)
         if callback is not None and "callback" in chosen.get_params():
             chosen = chosen.set_params(callback=callback)
+        soft = None
+        if answers.is_soft and not answers.silence_counts and "workers" not in parameters and isinstance(model, str):
+            soft = settle_way(answers, chosen, working)
+            chosen = chosen if soft is None else chosen.set_params(workers=soft.way)
         recipe = chosen.recipe()
         opened = open_source(recipe, answers, gold, features, item_prior, task)
         aligned = recipe.align(opened.responses, graph) if isinstance(opened, InMemory) else None
         found = fit_source(recipe, opened, aligned, working, asked)
-        found = replace(found, scale_check=scale)
+        found = replace(found, scale_check=scale, soft_check=soft)
         checked = judge(recipe, found, opened, aligned, working, verdict)
     left_out = replace(checked.found, blocked=blocked if len(blocked) else None, n_blocked=n_blocked)
     return chosen.set_params(**checked.changed).adopt(left_out)
@@ -357,6 +362,18 @@ def settle_scale(
     if check is not None:
         log.info("Note: %s", check)
     return (answers if check is None or not check.ordered else give_ranks(answers, order)), check
+
+
+def settle_way(answers: Responses | StoredResponses, chosen: FittedModel, engine: Engine) -> SoftCheck | None:
+    """Return the way in which soft votes are fused by the model, if it has workers; see `soft_check`."""
+    if "workers" not in chosen.get_params() or not isinstance(answers, Responses):
+        return None
+    log.info("Comparing ways of fusing soft votes")
+    check = check_ways(
+        DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"]).recipe(), answers, engine
+    )
+    log.info("Note: %s", check)
+    return check
 
 
 class Settled(NamedTuple):

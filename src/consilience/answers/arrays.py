@@ -123,6 +123,11 @@ class Crowd(ABC):
         return len(self.labels)
 
     @property
+    def is_soft(self) -> bool:
+        """Whether answers are soft votes."""
+        return False
+
+    @property
     def silence_counts(self) -> bool:
         """Whether a worker's silence about an item is itself an answer."""
         return self.background is not None
@@ -229,6 +234,11 @@ class AnswerArrays(Crowd):
     def n_items(self) -> int:
         """Number of items, those nobody answered included."""
         return len(self.offsets) - 1
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether answers are soft votes."""
+        return self.soft is not None
 
     @property
     def n_responses(self) -> int:

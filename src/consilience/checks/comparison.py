@@ -117,6 +117,7 @@ def compare_with_vote(
         share_known=count_known(found, source) / n_items,
         like_record=is_like_record(recipe, found, sample, graph),
         alpha_level=find_level(sample),
+        soft=sample.is_soft,
     )
     comparison = replace(comparison, **list_levels(found))
     comparison = withhold_accuracy(comparison, find_reason(comparison, sample, found.checked))
@@ -260,8 +261,8 @@ def find_reason(comparison: Comparison, r: Responses, checked: bool) -> str:
     sets = find_sets(r.classes.tolist())
     if sets:
         return f"some classes are sets of labels, such as {shorten(sets[0])}"
-    if are_soft(r):
-        return "soft votes count as answers of less weight, and how sure these make a label is not known"
+    if are_soft(r) and not r.is_soft:
+        return "answers are spread over several labels, and how sure these make a label is not known"
     if not checked:
         return UNCHECKED
     if comparison.untested:

@@ -102,22 +102,24 @@ def score(recipe: IndependentRecipe, shown: InMemory, r: Responses, answer: Indi
     return log_chance(posterior, matrices[r.worker[answer], r.label[answer]], Care.of(r, answer))
 
 
-def take_sample(crowd: Responses | StoredResponses, seed: int) -> Responses:
+def take_sample(crowd: Responses | StoredResponses, seed: int, most: int = MOST_ANSWERS) -> Responses:
     """Return answers about some items, as independent ones, by the workers who gave them.
 
     Items are told apart by hashes, so that positions of sequences are items like others.
     """
     if isinstance(crowd, StoredResponses):
         owners = crowd.n_sequences if crowd.in_sequences else crowd.n_items
-        crowd = draw_sample(crowd, seed, MOST_ANSWERS * owners // crowd.n_responses).responses
+        crowd = draw_sample(crowd, seed, most * owners // crowd.n_responses).responses
     hashes = hash_items(crowd.keys)
     r = replace(crowd, keys=hashes, provenance=crowd.provenance._replace(gold=None))
-    n_items = MOST_ANSWERS * r.n_items // r.n_responses
+    n_items = most * r.n_items // r.n_responses
     if n_items < r.n_items:
         numbers = draw_numbers(seed, hashes)
         r = r.about(np.flatnonzero(numbers <= np.partition(numbers, n_items)[n_items]))
-    worker, workers = keep_values(r.worker, r.workers, np.bincount(r.worker, minlength=r.n_workers) > 0)
-    return replace(r, worker=worker, workers=workers)
+    heard = np.bincount(r.worker, minlength=r.n_workers) > 0
+    worker, workers = keep_values(r.worker, r.workers, heard)
+    soft = None if r.soft is None else replace(r.soft, medians=r.soft.medians[heard])
+    return replace(r, worker=worker, workers=workers, soft=soft)
 
 
 def find_scale(subject: Subject) -> Iterator[Finding]:

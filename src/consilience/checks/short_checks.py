@@ -135,7 +135,7 @@ def describe_collapse(subject: Subject, comparison: Comparison) -> str:
         )
     top = shorten(classes[[differences.labels.argmax()]].tolist()[0])
     return (
-        f"{model} gives {top} to {comparison.top_share:.1%} of the items, and majority vote to "
+        f"{model} gives {top} to {comparison.top_share:.1%} of the items, and {comparison.rival} to "
         f"{comparison.vote_top_share:.1%}."
     )
 
@@ -164,18 +164,23 @@ def describe_no_gain(comparison: Comparison, model: str) -> str:
     """Return in words why a fit is not thought to be better than the vote."""
     if comparison.verdict == "worse":
         return (
-            f"{model} predicts hidden answers worse than majority vote does ({comparison.describe_gain()}). The vote "
-            "may be better."
+            f"{model} predicts hidden answers worse than {comparison.rival} does ({comparison.describe_gain()}). "
+            f"{name_rival(comparison)} may be better."
         )
     if comparison.held_out_gain > STANDARD_ERRORS * comparison.held_out_error:
         return (
-            f"{model} predicts hidden answers better than majority vote does ({comparison.describe_gain()}), but no "
-            "better than class frequencies alone do. Nothing shows that its labels are better."
+            f"{model} predicts hidden answers better than {comparison.rival} does ({comparison.describe_gain()}), but "
+            "no better than class frequencies alone do. Nothing shows that its labels are better."
         )
     return (
-        f"There is no clear difference between {model} and majority vote in predicting hidden answers "
-        f"({comparison.describe_gain()}). The vote may be as good, or better."
+        f"There is no clear difference between {model} and {comparison.rival} in predicting hidden answers "
+        f"({comparison.describe_gain()}). {name_rival(comparison)} may be as good, or better."
     )
+
+
+def name_rival(comparison: Comparison) -> str:
+    """Return what a fit is compared with, at the beginning of a sentence."""
+    return "The mean" if comparison.soft else "The vote"
 
 
 def find_unsettled(subject: Subject) -> Iterator[Finding]:

@@ -46,7 +46,7 @@ from .structures import (
     add_statistics,
 )
 from .workers.base import Prior, WorkerModel
-from .workers.rows import Factors, LeftOut, RowCounts, count_answers, vote
+from .workers.rows import AnyFactors, LeftOut, RowCounts, count_answers, vote
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Problem:
     steps: Steps | None = None  # where E-steps are kept, if they are
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
 
-    def factors(self, found: Distributions) -> Factors:
+    def factors(self, found: Distributions) -> AnyFactors:
         """Return what each row of the worker model contributes to the evidence."""
         return self.workers.factors(found, self.weighted)
 
@@ -184,7 +184,7 @@ def run_em(
     callback: Callable[[Progress], object] | None = None,
 ) -> Fit:
     """Run the loop on a problem; see `iterate`."""
-    return Fit(*iterate(problem, start, max_iter, tol, callback))
+    return Fit(*iterate(problem, start, max_iter, tol, callback, problem.workers.enough_steps))
 
 
 def iterate(
@@ -193,12 +193,14 @@ def iterate(
     max_iter: int,
     tol: float,
     callback: Callable[[Progress], object] | None = None,
+    enough: int | None = None,
 ) -> tuple[Theta, Counts, Floats, int, bool]:
     """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
 
     With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result. A prior
-    that is learned must have settled too: the last step before the end has looked at it. Returned are parameters,
-    statistics, trace, number of iterations, and whether the fit settled.
+    that is learned must have settled too: the last step before the end has looked at it. Where there is no
+    likelihood, a fit has settled after `enough` steps. Returned are parameters, statistics, trace, number of
+    iterations, and whether the fit settled.
     """
     parameters, trace, trail = start, list[float](), Trail()
     prior_is_new = not start.prior.learns
@@ -209,7 +211,7 @@ def iterate(
         if callback is not None and iteration < max_iter:
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
         # The gain may be negative where the objective is only a guide: that is no reason to stop.
-        settled = tol > 0 and abs(gain) < tol
+        settled = tol > 0 and (abs(gain) < tol or (enough is not None and iteration >= enough))
         learns = parameters.prior.learns
         if (settled and (prior_is_new or not learns)) or iteration == max_iter:
             break
@@ -258,7 +260,7 @@ def maximise(
     if not problem.weighted:
         # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
         # weights it counts for at least 1 / K in some class.
-        counts = np.where(counts < SMALLEST * problem.n_responses, 0.0, counts)
+        counts = np.where(np.abs(counts) < SMALLEST * problem.n_responses, 0.0, counts)
     summary = statistics.summary
     workers = problem.workers.update(counts, summary.mass, prior, before)
     return Parameters(workers, problem.structure.update(summary), prior)
@@ -351,18 +353,18 @@ class AllEvidence:
 class CountedEvidence(AllEvidence):
     """Posteriors are counted: the E-step of the loop."""
 
-    factors: Factors
+    factors: AnyFactors
 
     def by_block(self, structure: BlockwiseParameters) -> Statistics:
         """Infer and count each block where it lives."""
-        add = partial(add_up, shape=self.factors.rows.shape)
+        add = partial(add_up, shape=self.factors.shape)
         return self.engine.sum(expect_block, self.placed, add, add_statistics, self.factors, structure)
 
     def at_once(self, infer: Callable[[Floats], Summary]) -> Statistics:
         """Infer all items here, and count each block where it lives."""
         posterior, log_scale = self.gather()
         summary = infer(posterior).scaled_by(log_scale)
-        total = np.zeros(self.factors.rows.shape)
+        total = np.zeros(self.factors.shape)
         for block, counts in enumerate(self.engine.map(count_block, self.placed, posterior, self.factors)):
             add_counts(total, counts, first=block == 0)
         return Statistics(total, summary)
@@ -441,14 +443,14 @@ def weigh_block(block: Block, factors: Weighing) -> tuple[Floats, float]:
     return factors.weigh(block)
 
 
-def expect_block(block: Block, factors: Factors, structure: BlockwiseParameters) -> tuple[RowCounts, Summary]:
+def expect_block(block: Block, factors: AnyFactors, structure: BlockwiseParameters) -> tuple[RowCounts, Summary]:
     """E-step of one block."""
     evidence, log_scale = factors.weigh(block)
     summary = structure.infer_block(block, evidence)  # evidence is the posterior from here on
     return factors.count_rows(block, evidence), summary.scaled_by(log_scale)
 
 
-def count_block(block: Block, posterior: Floats, factors: Factors) -> RowCounts:
+def count_block(block: Block, posterior: Floats, factors: AnyFactors) -> RowCounts:
     """Expected counts of one block, from the posteriors of all items."""
     return factors.count_rows(block, posterior[block.first_item : block.first_item + block.n_items])
 

@@ -51,6 +51,8 @@ from .recipes import Fitting
 from .sources import HIDDEN, InMemory, Totals, choose_folds
 from .structures import Statistics, exchange
 
+# Steps by which a fit follows answers that are hidden, if it settles after a number of steps.
+MORE_STEPS = 5
 # Answers per class that the crowd's matrix is worth when a worker's own is judged.
 SHRINKAGE = 20.0
 
@@ -166,7 +168,9 @@ def judge_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[list[F
     for number, (hidden, unit) in enumerate(hiding, 1):
         log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
         if not few:
-            rest = fit_rest(fitting, start, hidden, recipe.max_iter)
+            # A model that settles after some steps has made them.
+            settles = problem.workers.enough_steps is not None
+            rest = fit_rest(fitting, start, hidden, min(recipe.max_iter, MORE_STEPS) if settles else recipe.max_iter)
         elif totals is not None or (r.sequences is None and problem.graph is None):
             rest = exchange_items(fitting, start, hidden)
         else:

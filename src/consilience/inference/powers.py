@@ -68,6 +68,8 @@ class Calibration(NamedTuple):
         Known labels that the model gives if it does not know them.
     power_before : float
         The power without known labels.
+    lowered : bool
+        Whether it is about half of what hidden answers called for, since classifiers share errors.
     """
 
     power: Positive
@@ -77,6 +79,7 @@ class Calibration(NamedTuple):
     n_judged: int = 0
     n_right: int = 0
     power_before: Positive = 1.0
+    lowered: bool = False
 
     def describe(self) -> str:
         """Return in words how probabilities were calibrated."""
@@ -89,6 +92,11 @@ class Calibration(NamedTuple):
             return "Probabilities were not raised to a power: there was nothing to calibrate them by."
         if self.power == 1:
             return f"Probabilities were checked against {' and '.join(by)}, and needed no correction."
+        if self.lowered:
+            warning = (
+                " Hidden answers alone call for twice as much, but classifiers share errors that these do not show."
+            )
+            return f"Probabilities were raised to the power {self.power:.2g}, chosen by {' and '.join(by)}.{warning}"
         warning = (
             ""
             if self.n_gold
@@ -236,6 +244,17 @@ def weigh_powers(lead: Floats, error: Floats) -> Floats:
     """
     ratio = np.divide(lead, error, out=np.zeros_like(lead), where=error > 0)
     return np.asarray(NOTHING_KNOWN - 2 * ratio**2)
+
+
+def lower(found: Calibration, log_weights: Floats, n_steps: int) -> tuple[Calibration, Floats]:
+    """Return a power that is lowered by so many steps of `POWERS`, and their log weights."""
+    if not n_steps:
+        return found, log_weights
+    moved = np.full_like(log_weights, -np.inf)
+    moved[: len(POWERS) - n_steps] = log_weights[n_steps:]
+    moved[0] = np.logaddexp.reduce(log_weights[: n_steps + 1])
+    place = int(np.abs(POWERS - found.power).argmin())
+    return found._replace(power=float(POWERS[max(place - n_steps, 0)]), lowered=True), moved
 
 
 def mean_power(scores: Floats) -> float:

@@ -33,7 +33,7 @@ from .preconditions import SLOW, check_choice, check_moments, fixed_prior, is_ho
 from .recipes import LatentRecipe
 from .structures import StructureParameters
 from .workers.base import make_pair
-from .workers.confusion import voters
+from .workers.mean import voters
 
 
 class Fitted(ABC):

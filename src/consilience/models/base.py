@@ -123,6 +123,10 @@ class Model(Estimator, Fitted):
         lambda found: need_graph_check(found),
         "What a shuffled graph tells, of a model that `fuse` made with a graph.",
     )
+    soft_check_ = Found(
+        lambda found: need_fuse(found, found.soft_check),
+        "How `fuse` chose among ways of fusing soft votes; None for other answers.",
+    )
     scale_check_ = Found(
         lambda found: need_fuse(found, found.scale_check),
         "Whether whole numbers are a scale, of a model for which `fuse` had to find out; else None.",

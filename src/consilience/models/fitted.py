@@ -227,7 +227,8 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     changed: dict[str, Any] = {}
     with tell_news(model, r), open_engine(engine) as opened:
         source = InMemory(r, known, task=before.task)
-        found = replace(fit_source(going_on, source, links, opened, asked), scale_check=before.scale_check)
+        found = fit_source(going_on, source, links, opened, asked)
+        found = replace(found, scale_check=before.scale_check, soft_check=before.soft_check)
         if before.by_fuse:
             # Fits that check the result start anew: what was found before would confirm itself.
             found, changed = judge(recipe, found, source, links, opened)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import changes, items, overview, ranking, sequences, tags, workers
+from . import changes, items, overview, ranking, sequences, soft_votes, tags, workers
 from .charts import Chart
 
 
@@ -47,6 +47,7 @@ SECTIONS: dict[str, Section] = {
     "changes": Section("What the known labels changed", "Known labels", changes.find_changes),
     "tags": Section("Tags", "Tags", tags.describe_tags),
     "workers": Section("Workers", "Workers", workers.describe_workers, "See the workers"),
+    "votes": Section("Probabilities of the classifiers", "Classifiers", soft_votes.describe_votes),
     "confidence": Section("Confidence", "Confidence", overview.describe_confidence),
     "vote": Section("Compared with majority vote", "Majority vote", items.compare_labels),
     "answers": Section("Answers", "Answers", overview.describe_answers, "See the answers"),
@@ -71,6 +72,7 @@ CHARTS: dict[str, Kind] = {
     "confusion": Kind(workers.draw_confusion, "there is only one class"),
     "confidence": Kind(overview.draw_confidence, "nothing checks the answers, or a check has failed"),
     "classes": Kind(overview.draw_classes),
+    "votes": Kind(soft_votes.draw_votes, "the answers are no soft votes"),
     "agreement": Kind(overview.draw_agreement, "no item has two answers"),
     "answers_per_item": Kind(overview.draw_per_item, "all items have the same number of answers"),
     "answers_per_worker": Kind(overview.draw_per_worker, "all workers gave the same number of answers"),

@@ -32,6 +32,7 @@ from ..arguments import check_truth, to_path
 from ..errors import EngineError, parameter_error
 from ..formats.writing import replace_file
 from ..kernels import Floats
+from ..results.sureness import Reliability
 from .converter import CONVERTER, Drawn
 
 # Colours, by what they mean.
@@ -549,6 +550,46 @@ def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats,
     }
     table = [(f"{c:.1%}", f"{a:.1%}", int(n)) for c, a, n in zip(confidence, accuracy, counts, strict=True)]
     return Chart(title, alt, figure, ("Mean confidence", "Share of right labels", "Items"), table)
+
+
+def draw_curves(title: str, alt: str, curves: Mapping[str, Reliability]) -> Chart:
+    """Return how often votes are right against how probable they are said to be, for each of some classifiers."""
+    rows = [
+        {"name": name, "confidence": float(c), "accuracy": float(a)}
+        for name, curve in curves.items()
+        for c, a in zip(curve.confidence.round(4), curve.accuracy.round(4), strict=True)
+    ]
+    diagonal = [{"name": name, "confidence": end, "accuracy": end} for name in curves for end in (0.0, 1.0)]
+    lines = {"right": rows, "even": diagonal}
+    figure = {
+        "data": {"values": [{**row, "line": line} for line, each in lines.items() for row in each]},
+        "facet": {"field": "name", "type": "nominal", "sort": list(curves), "title": None},
+        "columns": 4,
+        "spec": {
+            "width": 110,
+            "height": 90,
+            "encoding": {
+                "x": _measure("confidence", "Probability", scale=UNIT, axis=QUARTERS),
+                "y": _measure("accuracy", "Right", scale=UNIT, axis=QUARTERS),
+            },
+            "layer": [
+                {
+                    "transform": [{"filter": "datum.line == 'even'"}],
+                    "mark": {"type": "line", "color": OTHER, "strokeDash": [4, 4]},
+                },
+                {
+                    "transform": [{"filter": "datum.line == 'right'"}],
+                    "mark": {"type": "line", "color": ACCENT, "strokeWidth": 1.5, "point": {"color": ACCENT}},
+                },
+            ],
+        },
+    }
+    table = [
+        (name, f"{c:.1%}", f"{a:.1%}", int(n))
+        for name, curve in curves.items()
+        for c, a, n in zip(curve.confidence, curve.accuracy, curve.counts, strict=True)
+    ]
+    return Chart(title, alt, figure, ("Classifier", "Mean probability", "Share of right votes", "Votes"), table)
 
 
 def bin_counts(values: NDArray[np.int64], most: int = 12) -> tuple[list[str], list[int]]:

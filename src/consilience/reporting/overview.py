@@ -118,21 +118,22 @@ def judge_compared(subject: Subject, compared: Comparison, lead: list[str]) -> V
     if compared.collapsed:
         return Verdict("Check these labels before you use them: one class takes the items of others.", [test])
     if compared.verdict == "worse":
-        return Verdict("Majority vote may be better than these labels.", lead, "Worse than majority vote", "bad")
+        headline = f"{to_sentence(compared.rival)[:-1]} may be better than these labels."
+        return Verdict(headline, lead, f"Worse than {compared.rival}", "bad")
     headline = to_sentence(compared.describe_headline(f"{subject.n_labels:,} {subject.called}"))
     counts = isinstance(subject.model, LatentModel) and not compared.withheld
     if not compared.tested or compared.n_differ == 0:
         return Verdict(headline, [*lead, test], counts=counts)
     if compared.better:
-        return Verdict(headline, lead, "Better than majority vote", "good", counts)
-    return Verdict(headline, lead, "No clear difference from majority vote", "care", counts)
+        return Verdict(headline, lead, f"Better than {compared.rival}", "good", counts)
+    return Verdict(headline, lead, f"No clear difference from {compared.rival}", "care", counts)
 
 
 def list_figures(subject: Subject) -> list[Figure]:
     """Return the few numbers of the first screen."""
     compared, figures = subject.fusion.comparison, []
     if compared is not None:
-        name = "Differ from majority vote"
+        name = f"Differ from {compared.rival}"
         figures.append(count_labels(subject, name, compared.n_differ, 1 - compared.agreement))
         if not math.isnan(compared.alpha):
             level = "" if compared.alpha_level == "nominal" else f", {compared.alpha_level} distance"

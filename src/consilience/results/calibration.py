@@ -67,6 +67,7 @@ from ..inference.powers import (
     draw_powers,
     find_leads,
     log_density_around,
+    lower,
     mean_power,
     raise_where,
     score_gold,
@@ -177,6 +178,8 @@ def find_power(
         if opinion is not None:
             found, log_weights = limit_power(source, left_out(), opinion, found, log_weights)
         hidden = [fold.judge(found.power) for fold in folds]
+        if found.n_hidden:
+            found, log_weights = lower(found, log_weights, fitting.problem.workers.caution)
     if known is None and gold is not None:
         known = score_known(fitting, posterior)
     evidence = evidence.with_known(known)

@@ -140,11 +140,10 @@ def count_apart(
 
 def find_shares(block: Block, workers: WorkerModel, log_weights: Floats) -> tuple[Floats, Rows, Floats]:
     """Return what answers have added to the log evidence: a table, the row of each, and the power of each."""
-    if len(block.weight):
+    if len(block.weight) or len(block.soft):
         logs = workers.factors(as_used(log_weights), True).log_answers(block)
         return freeze(logs), freeze(np.arange(len(logs), dtype=np.int32)), freeze(np.empty(0))
-    # Silence is no row: it would be the last answer of each.
-    logs = log_weights[:, : workers.n_labels].reshape(-1, workers.n_classes)[block.rows]
+    logs = workers.weigh_rows(log_weights)[block.rows]
     return freeze(np.ascontiguousarray(logs)), block.codes, block.share
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from ..answers.previews import draw_interval, frame_html, html_table
 from ..errors import plural, to_sentence
@@ -49,6 +49,13 @@ UNCLEAR = 0.2
 # Whole numbers are a scale if an order predicts hidden answers so much better, in nats per answer. For breeds of dogs
 # that look alike in pairs it is .02, with the best of all names; for five grades of relevance .04.
 LEAST_LEAD = 0.025
+# If a soft vote tells less of the fused label than this part of log K, matrices have too little to learn from.
+TELLING = 0.125
+NAMES_OF_WAYS = {
+    "halves": "by halves of confidence",
+    "temperatures": "with learned temperatures",
+    "mean": "by the mean of the probabilities",
+}
 CHECK_IDS = "Check that its edges use the same ids of items as the answers."
 
 
@@ -84,6 +91,8 @@ class Comparison:
         Whether answers and fit are like those of which there are records: a table of few classes, and `DawidSkene`.
     withheld : str
         Why no expected accuracy is given, in a sentence; empty if it is.
+    soft : bool
+        Whether answers are soft votes. Then all that is said of the vote is about the mean of their probabilities.
     alpha, alpha_low, alpha_high : float
         Krippendorff's alpha, the agreement of the workers beyond chance, and its 95 % interval. Workers who copy each
         other count once. For ordered classes it is the ordinal one (`alpha_level`), which knows near answers from far
@@ -140,6 +149,7 @@ class Comparison:
     absolute_error: Figure = math.nan
     absolute_error_low: Figure = math.nan
     absolute_error_high: Figure = math.nan
+    soft: bool = False
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless it is about the items that there are."""
@@ -158,9 +168,16 @@ class Comparison:
         """How hidden answers are predicted, compared with the vote: "better", "no different" or "worse"."""
         if self.n_differ == 0 or not self.tested or abs(self.held_out_gain) <= STANDARD_ERRORS * self.held_out_error:
             return "no different"
+        if self.soft and abs(self.held_out_gain) < LEAST_GAIN:  # a mean with the class prior that was learned
+            return "no different"
         if self.held_out_gain < 0:
             return "worse"
         return "better" if self.informed and not self.collapsed else "no different"
+
+    @property
+    def rival(self) -> str:
+        """What the model is compared with, in words."""
+        return "the mean of the probabilities" if self.soft else "majority vote"
 
     @property
     def better(self) -> bool:
@@ -213,7 +230,7 @@ class Comparison:
     def __str__(self) -> str:
         differ = f"{self.n_differ:,} of {plural(self.n_items, 'label')} {'differs' if self.n_differ == 1 else 'differ'}"
         return (
-            f"{self.describe_headline()}; {differ} from majority vote ({self.agreement:.1%} agree); "
+            f"{self.describe_headline()}; {differ} from {self.rival} ({self.agreement:.1%} agree); "
             f"{self.describe_test()}; {self.describe_agreement()}"
         )
 
@@ -317,19 +334,19 @@ class Comparison:
             )
             return f"not tested on hidden answers: {why}"
         if self.n_differ == 0:
-            return "the labels are those of majority vote"
+            return f"the labels are those of {self.rival}"
         if self.by_chance:
             return "no signal: hidden answers could not be predicted from the others"
         gain = f" ({self.describe_gain()})" if figures else ""
         if self.verdict == "no different" and self.collapsed:
-            return f"the classes seem to have collapsed, so the labels do not count as better than majority vote{gain}"
+            return f"the classes seem to have collapsed, so the labels do not count as better than {self.rival}{gain}"
         if self.verdict == "no different" and self.held_out_gain > STANDARD_ERRORS * self.held_out_error:
             return (
-                f"no different from majority vote: hidden answers are predicted better{gain}, but no better than by "
+                f"no different from {self.rival}: hidden answers are predicted better{gain}, but no better than by "
                 "class frequencies alone"
             )
         words = {"better": "better than", "no different": "no clear difference from", "worse": "worse than"}
-        return f"{words[self.verdict]} majority vote in predicting hidden answers{gain}"
+        return f"{words[self.verdict]} {self.rival} in predicting hidden answers{gain}"
 
     def describe_gain(self) -> str:
         """Return the gain at hidden answers with its standard error."""
@@ -374,7 +391,7 @@ def explain_move(before: Comparison, after: Comparison) -> str:
     if before.verdict == after.verdict:
         return f"the verdict was {before.verdict!r} before too ({before.describe_gain()})"
     if bool(before.n_differ) != bool(after.n_differ):
-        reason = f"the labels are {'no longer' if after.n_differ else 'now'} those of majority vote"
+        reason = f"the labels are {'no longer' if after.n_differ else 'now'} those of {after.rival}"
     elif before.collapsed != after.collapsed:
         reason = f"the classes {'have' if after.collapsed else 'are no longer'} collapsed"
     elif before.informed != after.informed:
@@ -382,7 +399,7 @@ def explain_move(before: Comparison, after: Comparison) -> str:
         reason = f"the fit predicts hidden answers {than} than class frequencies alone"
     else:
         figures = [f"{each.held_out_gain:+.4f} (standard error {each.held_out_error:.4f})" for each in (before, after)]
-        reason = f"the mean log score of hidden answers, compared with majority vote, went from {' to '.join(figures)}"
+        reason = f"the mean log score of hidden answers, compared with {after.rival}, went from {' to '.join(figures)}"
     return f"the verdict went from {before.verdict!r} to {after.verdict!r}: {reason}"
 
 
@@ -457,6 +474,46 @@ class ScaleCheck:
         if self.ordered:
             return f"hidden answers are predicted better with an order ({figures})"
         return f"hidden answers are not clearly predicted better with an order ({figures})"
+
+
+class WayScore(NamedTuple):
+    """How well hidden votes were predicted in one way of fusing soft votes."""
+
+    way: str  # the worker model, by name
+    score: Figure  # mean log probability of the most probable labels of hidden votes
+    told: Figure  # what a vote tells of the fused label, in nats
+
+
+@dataclass(frozen=True)
+class SoftCheck:
+    """By what a way of fusing soft votes was chosen; see `consilience.checks.soft_check`.
+
+    Attributes
+    ----------
+    way : str
+        The worker model that was chosen, by name.
+    scores : list of WayScore
+        How each way predicted hidden votes; none if there were too few votes.
+    """
+
+    way: str
+    scores: list[WayScore]
+
+    def __str__(self) -> str:
+        return f"soft votes are fused {NAMES_OF_WAYS[self.way]}: {self.describe()}"
+
+    def describe(self) -> str:
+        """Return in words what the way was chosen by."""
+        if not self.scores:
+            return "there are too few votes to compare ways"
+        best = max(self.scores, key=lambda each: each.score)
+        tried = ", ".join(f"{NAMES_OF_WAYS[each.way]} {each.score:.3f}" for each in self.scores)
+        figures = f"mean log score {tried}"
+        if best.way == self.way:
+            return f"hidden votes are predicted best this way ({figures})"
+        if best.told <= 0:
+            return f"beyond how frequent classes are, votes tell nothing that others confirm ({figures})"
+        return f"a vote tells only {best.told:.2f} nats of the fused label, too little for more ({figures})"
 
 
 @dataclass(frozen=True)

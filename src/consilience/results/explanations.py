@@ -461,11 +461,11 @@ def weigh_answers(case: Case) -> Floats:
     """Return the log evidence of each answer to the item for each class, (n_answers, K)."""
     r, learned = case.near, case.found.learned
     workers = describe_workers(case)
-    row, label = np.divmod(workers.encode(r)[case.answers], r.n_labels)
-    logs = np.maximum(learned.log_weights[row, label], LOG_IMPOSSIBLE)
-    if r.weight is None:
-        return logs if r.share is None else np.asarray(logs * r.share[case.answers, None])
     block = InMemory(r).lay_out(workers, anchored=False)[0]
+    if not len(block.weight) and not len(block.soft):
+        row = workers.encode(r)[case.answers]
+        logs = np.maximum(workers.weigh_rows(learned.log_weights)[row], LOG_IMPOSSIBLE)
+        return logs if r.share is None else np.asarray(logs * r.share[case.answers, None])
     mixed = workers.factors(as_used(np.maximum(learned.log_weights, LOG_IMPOSSIBLE)), True).log_answers(block)
     if case.found.takes_silence:
         mixed += find_replaced(case)
@@ -495,7 +495,10 @@ def find_replaced(case: Case) -> Floats:
 def list_evidence(case: Case) -> Iterator[tuple[tuple[str, str], Floats]]:
     """Yield what else speaks for the classes, beside the answers: kind and name, and the log evidence (K,)."""
     found, structure = case.found, case.found.learned.structure
-    yield ("prior", "class prior"), np.maximum(structure.log_prior(is_linked(case)), LOG_IMPOSSIBLE)
+    prior = structure.log_prior(is_linked(case))
+    if case.answers.stop > case.answers.start:
+        prior = prior + describe_workers(case).weigh_items(found.learned.log_weights)
+    yield ("prior", "class prior"), np.maximum(prior, LOG_IMPOSSIBLE)
     if found.takes_silence:
         yield from weigh_silence(case)
     if found.given.log_prior is not None:

@@ -44,7 +44,7 @@ from ..inference.sources import FEW, InMemory, OnDisk, Source
 from ..inference.structures import Statistics, Summary
 from ..inference.structures.independent import Independent
 from ..inference.workers.base import WorkerModel
-from ..inference.workers.confusion import voters
+from ..inference.workers.mean import voters
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..memory import release_unused
@@ -657,7 +657,8 @@ def learn_by_moments(
     going_on: GoingOn | None,  # noqa: ARG001
 ) -> Fusion:
     """Match moments, and judge the items by what they say of the workers."""
-    source = cast(InMemory, source)
+    near = cast(InMemory, source)
+    source = replace(near, responses=near.responses.hardened())  # moments are those of labels
     r = source.responses
     problem = recipe.pose_votes(source, links, engine)
     by_vote = maximise(problem, expect_from_votes(problem))

@@ -74,7 +74,7 @@ from ..specs import (
 from ..tasks import name_saved
 from ..tasks.base import TABLE, AnyTask
 from .answer_worth import UNCHECKED
-from .comparison import Comparison, GraphCheck, ScaleCheck
+from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
 from .interval_sums import Past
 from .intervals import Intervals
@@ -449,6 +449,7 @@ class Fusion:
     by_fuse: bool = False  # whether `fuse` made it, and compared it with majority vote
     comparison: Comparison | None = None
     graph_check: GraphCheck | None = None
+    soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
     scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
     limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
     # What checks of `fuse` found; None if they were not made, or for a result that was loaded.

@@ -47,7 +47,7 @@ from ..inference.recipes.independent import VoteRecipe, collect_votes
 from ..inference.sources import InMemory, count_once, number_groups
 from ..inference.structures import Statistics
 from ..inference.workers.base import make_pair
-from ..inference.workers.rows import Factors
+from ..inference.workers.rows import AnyFactors
 from ..kernels import Floats, freeze
 from .fitting import conclude, find_features
 from .fusion import Fusion, Given, Guidance, Labels, Later, find_known
@@ -60,7 +60,7 @@ class NewItems(NamedTuple):
     engine: Engine
     placed: list[Placed]
     graph: Graph | None
-    factors: Factors
+    factors: AnyFactors
 
 
 class Applied(NamedTuple):
@@ -87,6 +87,7 @@ class Applied(NamedTuple):
         workers = kind.of_others(r, class_of_label, len(classes), fusion.takes_silence, learned.said[label])
         check_prediction(recipe.model, workers)
         crowd = Distributions.known(learned.crowd)
+        r = kind.read_as_before(r, learned.further, worker)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
         factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.amount is not None)
@@ -273,6 +274,10 @@ def fit_next(
     r = recipe.prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
     source = InMemory(r, match_gold(open_paths(gold), r, r.classes))
     recipe.check_size(r, None)
+    r = before.learned.worker_model.read_as_before(
+        r, before.learned.further, lookup(names.workers, to_column(r.workers))
+    )
+    source = replace(source, responses=r)
     worker = lookup(r.workers, to_column(names.workers))
     copies = [worker[group].tolist() for group in before.copies]
     used = source.count_once(copies) if before.copies_count_once else source
@@ -383,4 +388,4 @@ def drop_tiny(counts: Floats, problem: Problem) -> Floats:
     """Return counts without those that the M-step would take for 0: their logarithm would be minus infinity."""
     from ..kernels.answers import SMALLEST
 
-    return counts if problem.weighted else np.where(counts < SMALLEST * problem.n_responses, 0.0, counts)
+    return counts if problem.weighted else np.where(np.abs(counts) < SMALLEST * problem.n_responses, 0.0, counts)

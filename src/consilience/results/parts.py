@@ -30,8 +30,8 @@ from ..inference.sources import InMemory, OnDisk, prepare_block
 from ..inference.steps import Steps
 from ..inference.structures import BlockwiseParameters
 from ..inference.workers.base import WorkerModel
-from ..inference.workers.confusion import voters
-from ..inference.workers.rows import Counted, Factors, LeftOut, vote
+from ..inference.workers.mean import voters
+from ..inference.workers.rows import AnyFactors, Counted, LeftOut, vote
 from ..kernels import Floats, Integers
 from ..storage.answers import Sample, StoredResponses, find_gold
 from ..storage.layout import StoredBlock
@@ -157,8 +157,8 @@ class Judge(NamedTuple):
     """All that makes labels and probabilities of a block."""
 
     workers: WorkerModel
-    factors: Factors
-    decoding: Factors | None  # None: the label of an item is the most probable class of what is reported
+    factors: AnyFactors
+    decoding: AnyFactors | None  # None: the label of an item is the most probable class of what is reported
     structure: BlockwiseParameters
     counted: Counted | None  # None: items are not left out of the counts that judge them
     unsaid: NDArray[np.int64]

@@ -20,6 +20,7 @@ from . import raters
 from .chance import BY_CHANCE
 from .fusion import Fusion, Guidance, Labels
 from .intervals import informativeness, informativeness_of_speech, judge_voters
+from .sureness import list_sureness
 
 FEW_ANSWERS = 10
 UNINFORMATIVE = 0.05
@@ -445,6 +446,8 @@ def judge_answers(found: Fusion) -> dict[str, Column]:
     )
     if learned.kind == "ordinal":
         columns |= describe_raters(found, columns)
+    if found.in_memory and found.given.answers is not None and found.given.answers.is_soft and found.checked:
+        columns |= list_sureness(found.given.answers, found.labels.posterior)
     return columns | learned.worker_model.further_columns(learned.further, names.labels, names.classes)
 
 

@@ -47,7 +47,8 @@ from ..structures import AnyStructure, Statistics, StructureParameters, Summary
 from ..structures.independent import Independent
 from ..workers import WORKERS
 from ..workers.base import Prior, WorkerModel
-from ..workers.confusion import ConfusionWorkers, smoothing_array, voters
+from ..workers.confusion import ConfusionWorkers, smoothing_array
+from ..workers.mean import voters
 from ..workers.types import Skills
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.

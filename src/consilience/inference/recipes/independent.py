@@ -37,7 +37,7 @@ from ..preconditions import (
 from ..sources import InMemory, Source
 from ..starts import find_starts
 from ..structures.independent import Independent, IndependentParameters
-from ..workers.confusion import voters
+from ..workers.mean import voters
 from ..workers.rows import vote
 from . import AnyCrowd, LatentRecipe, Plan, Recipe
 

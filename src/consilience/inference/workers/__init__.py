@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from .base import WorkerModel
 from .confusion import ConfusionWorkers
+from .halves import HalvesWorkers
+from .mean import MeanWorkers
 from .nominal import NominalWorkers
 from .one_coin import OneCoinWorkers
 from .ordinal import OrdinalWorkers
 from .sequential import SequentialWorkers
 from .tags import TagWorkers
+from .temperatures import TemperatureWorkers
 
 _KNOWN: tuple[type[WorkerModel], ...] = (
     ConfusionWorkers,
@@ -21,6 +24,9 @@ _KNOWN: tuple[type[WorkerModel], ...] = (
     OrdinalWorkers,
     NominalWorkers,
     TagWorkers,
+    HalvesWorkers,
+    TemperatureWorkers,
+    MeanWorkers,
 )
 
 # By the value of the `workers` parameter.

@@ -36,12 +36,12 @@ from ...answers.arrays import NO_VOTES, Crowd
 from ...answers.columns import Column, Values
 from ...answers.responses import Responses
 from ...answers.soft_votes import Probabilities
-from ...errors import ParameterError, Sentence
+from ...errors import ParameterError, Python, Sentence
 from ...kernels import Floats, Integers, freeze
 from ...memory import NUMBER
 from ...specs import ArraySpec
 from .. import Distributions
-from .rows import Counted, Factors
+from .rows import AnyFactors, Counted
 
 # The iterations in which a prior is learned.
 LEARNING = range(5, sys.maxsize, 3)
@@ -53,6 +53,9 @@ MOST_STEPS, LEAST_GAIN = 3, 1e-3
 # The longest step, and how often one is halved before it is given up.
 LONGEST, MOST_HALVINGS = 1.0, 6
 DIFFERENCE = 1e-3
+# So many steps of `consilience.inference.powers.POWERS` are about a factor of a half. Classifiers are trained on alike
+# data, and err alike: hidden answers, which have the same errors, call for a power about twice as large as is right.
+HALF = 5
 # For each label, and for each class, of an earlier fit its index.
 Axes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -145,6 +148,12 @@ class WorkerModel(ABC):
     name: ClassVar[str]
     #: Whether silence can be an answer.
     hears_silence: ClassVar[bool] = False
+    #: Whether answers must be soft votes.
+    needs_votes: ClassVar[bool] = False
+    #: After so many steps a fit has settled, whatever the objective says; None: it says so.
+    enough_steps: ClassVar[int | None] = None
+    #: By how many steps of `POWERS` the power that hidden answers call for is lowered.
+    caution: ClassVar[int] = 0
     #: What the logarithms that the E-step uses, and the arrays of `further_arrays`, must look like in a file.
     log_weights_spec: ClassVar[ArraySpec]
     further_specs: ClassVar[Mapping[str, ArraySpec]] = {}
@@ -157,6 +166,13 @@ class WorkerModel(ABC):
                 f"Workers of the kind {cls.name!r} cannot take silence for an answer.",
                 Sentence("Use {workers}.", workers="confusion"),
                 Sentence("Or read the answers with {abstain}.", abstain="ignore"),
+                keyword="workers",
+            )
+        if cls.needs_votes and not responses.is_soft:
+            raise ParameterError(
+                f"Workers of the kind {cls.name!r} give probabilities, and these answers are labels.",
+                Sentence("Use {workers}.", workers="confusion"),
+                Sentence("Or read probabilities with {read}.", read=Python("Responses.from_probabilities")),
                 keyword="workers",
             )
         silence = responses.silence_counts, responses.silence_weight
@@ -249,7 +265,7 @@ class WorkerModel(ABC):
         """
 
     @abstractmethod
-    def factors(self, found: Distributions, weighted: bool) -> Factors:
+    def factors(self, found: Distributions, weighted: bool) -> AnyFactors:
         """Return what each row contributes to the evidence."""
 
     @abstractmethod
@@ -300,11 +316,30 @@ class WorkerModel(ABC):
     def crowd(self, counts: Floats, mass: Floats, prior: Prior) -> Floats:
         """Return how the workers answer on the whole, (1, L, K): for one who was not there at the fit."""
 
+    def weigh_rows(self, log_weights: Floats) -> Floats:
+        """Return the log evidence of each row for each class, (n_rows, K)."""
+        # Silence is no row: it would be the last answer of each.
+        return np.asarray(log_weights[:, : self.n_labels].reshape(-1, self.n_classes))
+
+    def weigh_items(self, log_weights: Floats) -> Floats:  # noqa: ARG002
+        """Return the log evidence that every item with answers has, whatever they are, (K,)."""
+        return np.zeros(self.n_classes)
+
     # What only some models have: further arrays, and further columns of the report.
 
     @classmethod  # noqa: B027 (most have no further arrays)
     def check_saved(cls, log_weights: Floats, further: Mapping[str, Floats], n_columns: int | None) -> None:
         """Raise a `Fault` unless arrays of a file go together; `n_columns` are those of a structure that has some."""
+
+    @classmethod
+    def read_as_before(
+        cls,
+        responses: Responses,
+        further: Mapping[str, Floats],  # noqa: ARG003
+        worker: NDArray[np.int64],  # noqa: ARG003
+    ) -> Responses:
+        """Return other answers as those of a fit were read; `worker` is the index there of each worker, or -1."""
+        return responses
 
     def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:  # noqa: ARG002
         """Return arrays that a fitted model keeps beside its confusion matrices, by the names of its attributes."""

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from ...answers.arrays import Crowd
 from ...answers.responses import Responses
-from ...answers.soft_votes import Probabilities
 from ...arguments import to_floats
 from ...errors import plural
 from ...kernels import Floats, Integers, freeze
 from ...specs import LOG_WEIGHTS, ArraySpec
 from .. import Distributions, fit_distributions
 from .base import START, Axes, Prior, WorkerModel, improve_pair, make_pair
-from .rows import Counted, CountedRows, CountedSilence, Factors, make_factors
+from .rows import AnyFactors, Counted, CountedRows, CountedSilence, Factors, make_factors
 
 
 class ConfusionWorkers(WorkerModel):
@@ -87,7 +86,7 @@ class ConfusionWorkers(WorkerModel):
         """Return the matrices that expected counts call for."""
         return fit_distributions(self._all_counts(counts, mass), prior.smoothing, prior.estimation)
 
-    def factors(self, found: Distributions, weighted: bool) -> Factors:
+    def factors(self, found: Distributions, weighted: bool) -> AnyFactors:
         """Return what each row contributes to the evidence."""
         if not self.silent:
             return make_factors(found, weighted, self.label_shares, self.n_rows // self.n_workers)
@@ -204,21 +203,3 @@ def split_prior(workers: ConfusionWorkers, r: Crowd) -> tuple[Floats, Floats, Fl
     low, high, both = at(1.0, 2.0), at(1.0, 3.0), at(2.0, 3.0)
     off, diagonal = both - high, high - low
     return freeze(off), freeze(diagonal), freeze(low - off - 2.0 * diagonal)
-
-
-class SoftVoters(ConfusionWorkers):
-    """Workers whose vote is spread over the classes by its probabilities, so that vote shares are the mean of these."""
-
-    def read_votes(self, responses: Responses) -> Probabilities:
-        """Return what each answer gives to each class."""
-        return responses.class_votes()
-
-    def votes(self) -> NDArray[np.int64]:
-        """Return nothing: the probabilities are the votes."""
-        return np.empty(0, np.int64)
-
-
-def voters(r: Crowd) -> ConfusionWorkers:
-    """Return the workers of models that only need the votes: silence is no vote."""
-    kind = SoftVoters if isinstance(r, Responses) and r.soft is not None else ConfusionWorkers
-    return kind(r.n_workers, r.class_of_label, r.n_classes, said=r.label_shares())

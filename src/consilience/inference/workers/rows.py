@@ -49,6 +49,33 @@ NOTHING = freeze(np.empty(0))
 LEAST_SHARE = 1e-4
 
 
+class AnyFactors(Protocol):
+    """What a worker model makes of its estimates for the E-step: what gives evidence, and counts of answers."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows and classes."""
+
+    @property
+    def n_own(self) -> int:
+        """How many rows in turn are of one worker."""
+
+    def expect_log(self, counts: Floats, mass: Floats) -> float:
+        """Return the expected log probability of answers, from expected counts of rows and of classes."""
+
+    def weigh(self, block: Block) -> tuple[Floats, float]:
+        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
+
+    def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
+        """Return what is counted of a block, by posterior probability of each class."""
+
+    def count_each(self, block: Block, posterior: Floats) -> Floats:
+        """Return what each answer has contributed to the counts, (n_answers, K)."""
+
+    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:
+        """Return the log evidence of each answer that has a weight or is a soft vote, (n_answers, K)."""
+
+
 class Factors(NamedTuple):
     """What each row contributes to the evidence: exp(E[log probability]) of that kind of answer given each class.
 
@@ -60,6 +87,11 @@ class Factors(NamedTuple):
     in_logs: bool
     chance: Floats = NOTHING  # (L,): how often each label is said without care; rows are in the order of labels
     n_own: int = 1  # so many rows in turn are of one worker
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows and classes."""
+        return self.rows.shape
 
     def expect_log(self, counts: Floats, mass: Floats) -> float:
         """Return the expected log probability of answers.
@@ -222,7 +254,7 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
 class Counted(Protocol):
     """What a worker model has counted, ready to leave items out."""
 
-    def log_evidence(self, block: Block, posterior: Floats, factors: Factors) -> Floats:
+    def log_evidence(self, block: Block, posterior: Floats, factors: AnyFactors) -> Floats:
         """Return the log evidence (n_items, K) of a block whose items have these posteriors.
 
         `factors` are those by which the answers were counted.
@@ -237,7 +269,7 @@ class LeftOut(NamedTuple):
 
     counted: Counted
     posterior: Floats  # of all items, which went into the counts
-    factors: Factors  # by which answers were counted
+    factors: AnyFactors  # by which answers were counted
     use_gold: bool = True
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
@@ -246,19 +278,23 @@ class LeftOut(NamedTuple):
         An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
         """
         posterior = self.posterior[block.first_item : block.first_item + block.n_items]
-        logs = self.counted.log_evidence(block, posterior, self.factors)
-        if len(block.log_prior):
-            logs += block.log_prior
-            lost = ~np.isfinite(logs).any(axis=1)  # answers that allow no class which the prior allows are set aside
-            logs[lost] = block.log_prior[lost]
-        if self.use_gold and len(block.gold):
-            known = np.flatnonzero(block.gold >= 0)
-            kept = np.maximum(logs[known, block.gold[known]], -1e300)
-            logs[known] = -np.inf
-            logs[known, block.gold[known]] = kept
-        top = reduce(np.maximum, logs.T)  # faster than `max` where there are few classes
-        logs -= top[:, None]
-        return np.exp(logs, out=logs), float(top.sum())
+        return exponentiate(block, self.counted.log_evidence(block, posterior, self.factors), self.use_gold)
+
+
+def exponentiate(block: Block, logs: Floats, use_gold: bool = True) -> tuple[Floats, float]:
+    """Return evidence from the logarithms of what answers say, as `Factors.weigh` does; `logs` are overwritten."""
+    if len(block.log_prior):
+        logs += block.log_prior
+        lost = ~np.isfinite(logs).any(axis=1)  # answers that allow no class which the prior allows are set aside
+        logs[lost] = block.log_prior[lost]
+    if use_gold and len(block.gold):
+        known = np.flatnonzero(block.gold >= 0)
+        kept = np.maximum(logs[known, block.gold[known]], -1e300)
+        logs[known] = -np.inf
+        logs[known, block.gold[known]] = kept
+    top = reduce(np.maximum, logs.T)  # faster than `max` where there are few classes
+    logs -= top[:, None]
+    return np.exp(logs, out=logs), float(top.sum())
 
 
 class CountedRows(NamedTuple):
@@ -268,7 +304,7 @@ class CountedRows(NamedTuple):
     totals: Floats  # (n_rows / size, K): their sums
     size: int
 
-    def log_evidence(self, block: Block, posterior: Floats, factors: Factors) -> Floats:
+    def log_evidence(self, block: Block, posterior: Floats, factors: AnyFactors) -> Floats:
         """Return the log evidence of a block."""
         rows, totals = self.rows[block.rows], self.totals[block.rows // self.size]
         if not len(block.weight):
@@ -286,7 +322,7 @@ class CountedSilence(NamedTuple):
     totals: Floats  # (M, K), with those of silence
     weight: Floats | None = None  # (M,): how much the silence of each worker counts
 
-    def log_evidence(self, block: Block, posterior: Floats, factors: Factors) -> Floats:
+    def log_evidence(self, block: Block, posterior: Floats, factors: AnyFactors) -> Floats:
         """Return the log evidence of a block: silence of all, and answers in its place."""
         rows, silence = self.rows[block.rows], self.silence[block.rows // (len(self.rows) // len(self.silence))]
         # An answer and the silence in whose place it is have the same total, which the silence of all has taken.
@@ -304,7 +340,7 @@ class CountedSilence(NamedTuple):
                 evidence[:, k] += self._log_silence(posterior[:, k], np.array([worker]), k)
         return evidence
 
-    def _replace_silence(self, block: Block, posterior: Floats, factors: Factors, silence: Floats) -> Floats:
+    def _replace_silence(self, block: Block, posterior: Floats, factors: AnyFactors, silence: Floats) -> Floats:
         """Return the log evidence of answers with weights, each in the place of silence that was counted so often.
 
         What was not said with care was counted as silence, and is taken away from that.
@@ -334,7 +370,7 @@ class CountedCoins(NamedTuple):
     names: Floats  # (L, K): 1 where a label names a class
     can_err: Floats  # (K,): 1 where there are right and wrong answers
 
-    def log_evidence(self, block: Block, posterior: Floats, factors: Factors) -> Floats:
+    def log_evidence(self, block: Block, posterior: Floats, factors: AnyFactors) -> Floats:
         """Return the log evidence of a block."""
         n_labels, weighted = len(self.names), len(block.weight) > 0
         row = block.rows[block.codes]

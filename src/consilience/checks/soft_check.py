@@ -1,0 +1,128 @@
+r"""How soft votes are fused: by halves of confidence, with learned temperatures, or by the mean of the probabilities.
+
+Each way is fitted to nine tenths of the votes. To be comparable, all of them predict the same thing: the most probable
+label l of a vote of worker m that was hidden, from the posterior q of its item. Classes must keep their meaning: a fit
+that finds other classes, and predicts all labels well through a matrix of confusions, has not found the truth. So a
+worker is right with one probability :math:`a_m`, and errs evenly,
+
+.. math:: \log\Bigl(a_m q_l + \frac{(1 - a_m)(1 - q_l)}{K - 1}\Bigr)
+
+at the power of q, and with the :math:`a_m`, that suit each way best. The way with the largest score is ahead.
+
+It must also be worth something. With :math:`S = \operatorname{softmax}(b_m x)` what the hidden vote itself says, at
+the temperature :math:`b_m` that suits it best (see `consilience.inference.workers.temperatures`), a vote tells
+
+.. math:: \sum_k q_k \bigl(\log S_k - \log \bar q_k\bigr)
+
+of the label beyond the shares :math:`\bar q` of the classes. If that is less than nothing, workers agree on how
+frequent the classes are and on little else, and the mean is taken. If it is less than a part `TELLING` of log K, there
+is too little for matrices to learn from, and temperatures are taken, which are one number for each worker.
+
+Of many votes, those about some items are looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..answers.columns import Indices
+from ..answers.random_choices import hide_answers
+from ..answers.responses import Responses
+from ..engines.base import Engine
+from ..errors import quietly
+from ..inference.powers import POWERS, raise_to
+from ..inference.recipes.independent import IndependentRecipe
+from ..inference.sources import HIDDEN, InMemory
+from ..inference.workers.halves import HalvesWorkers
+from ..inference.workers.mean import MeanWorkers
+from ..inference.workers.temperatures import LEAST, MOST, TemperatureWorkers
+from ..kernels import Floats, Integers
+from ..results.comparison import LEAST_HIDDEN, TELLING, SoftCheck, WayScore
+from .scale_check import take_sample
+
+# The ways, the simplest one last.
+WAYS = (HalvesWorkers.name, TemperatureWorkers.name, MeanWorkers.name)
+# Votes that are looked at, and votes to hide in all, in folds of a tenth, if there are so many.
+MOST_VOTES, ENOUGH, MOST_FOLDS = 20_000, 2_000, 4
+# Steps by which accuracies, and temperatures, are found; votes that the mean accuracy is worth.
+STEPS, SHRINKAGE = 12, 5.0
+RIDGE = 1e-3
+
+
+def check_ways(recipe: IndependentRecipe, answers: Responses, engine: Engine) -> SoftCheck:
+    """Compare the ways; without enough votes that can be hidden, the mean is taken."""
+    r = take_sample(answers, recipe.seed, MOST_VOTES)
+    n_hidden = round(HIDDEN * r.n_responses)
+    if n_hidden * MOST_FOLDS < LEAST_HIDDEN or r.n_classes < 2:
+        return SoftCheck(MeanWorkers.name, [])
+    n_folds = int(np.clip(np.ceil(ENOUGH / n_hidden), 1, MOST_FOLDS))
+    hidden, posteriors = list[Indices](), {way: list[Floats]() for way in WAYS}
+    with quietly():
+        for which, _ in hide_answers(r, HIDDEN, recipe.seed, n_folds):
+            shown = r.keep(~which)
+            # Where nobody else voted there is nothing to predict by.
+            answer = np.flatnonzero(which)
+            answer = answer[np.diff(shown.offsets)[r.items_of(answer)] > 0]
+            hidden.append(answer)
+            for way in WAYS:
+                fitting = replace(recipe, workers=way)
+                problem, fit = fitting.fit_unguided(InMemory(shown), None, engine)
+                posteriors[way].append(fitting.conclude(problem, fit.parameters)[r.items_of(answer)])
+    answer = np.concatenate(hidden)
+    if len(answer) < LEAST_HIDDEN:
+        return SoftCheck(MeanWorkers.name, [])
+    scores = [score_way(way, r, answer, np.concatenate(posteriors[way])) for way in WAYS]
+    return SoftCheck(choose_way(scores, r.n_classes), scores)
+
+
+def choose_way(scores: list[WayScore], n_classes: int) -> str:
+    """Return the way that hidden votes call for."""
+    best = max(scores, key=lambda each: each.score)
+    if best.told <= 0:
+        return MeanWorkers.name
+    return TemperatureWorkers.name if best.told < TELLING * np.log(n_classes) else best.way
+
+
+def score_way(way: str, r: Responses, answer: Indices, posterior: Floats) -> WayScore:
+    """Return how well hidden votes are predicted by the posteriors (n, K) of their items, and what they tell of it."""
+    worker, label = r.worker[answer], r.class_of_label[r.label[answer]]
+    rows, named = np.arange(len(answer)), label >= 0
+    raised = [raise_to(posterior, power)[rows, label] for power in POWERS[::-2]]
+    score = max(predict_labels(each[named], worker[named], r.n_workers, r.n_classes) for each in raised)
+    votes = TemperatureWorkers.of(r, r.class_of_label, r.n_classes).read_votes(r)[answer].astype(np.float64)
+    return WayScore(way, score, measure_told(posterior, votes, worker, r.n_workers))
+
+
+def predict_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int) -> float:
+    """Return the mean log probability of labels, each with the probability that it is right, by accuracies that fit."""
+    n_votes, wrong = np.bincount(worker, minlength=n_workers), (1 - right) / (n_classes - 1)
+    accuracy = np.full(n_workers, right.mean())
+    for _ in range(STEPS):
+        a = accuracy[worker]
+        share = a * right / np.maximum(a * right + (1 - a) * wrong, 1e-300)
+        accuracy = (np.bincount(worker, share, n_workers) + SHRINKAGE * share.mean()) / (n_votes + SHRINKAGE)
+    a = np.clip(accuracy, 1e-3, 1 - 1e-3)[worker]
+    return float(np.log(a * right + (1 - a) * wrong).mean())
+
+
+def measure_told(posterior: Floats, votes: Floats, worker: Integers, n_workers: int) -> float:
+    """Return what a vote x (n, K) tells of labels with these posteriors, in nats, at the best temperatures."""
+    temperature = np.ones(n_workers)
+    for _ in range(STEPS):
+        alone = soften(temperature[worker, None] * votes)
+        mean = np.einsum("nk,nk->n", alone, votes)
+        slope = np.bincount(worker, np.einsum("nk,nk->n", posterior - alone, votes), n_workers)
+        spread = np.einsum("nk,nk->n", alone, (votes - mean[:, None]) ** 2)
+        temperature += 0.7 * slope / (np.bincount(worker, spread, n_workers) + RIDGE)
+        temperature = np.clip(temperature, LEAST, MOST)
+    alone = soften(temperature[worker, None] * votes)
+    shares = np.maximum(posterior.mean(axis=0), 1e-12)
+    return float(np.einsum("nk,nk->", posterior, np.log(np.maximum(alone, 1e-300)) - np.log(shares)) / len(posterior))
+
+
+def soften(logs: Floats) -> Floats:
+    """Return the softmax of each row."""
+    odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))

@@ -1,0 +1,344 @@
+r"""Workers with temperatures: what a soft vote is worth is learned, and the votes are pooled.
+
+With x_k = log p_k - mean_j log p_j, where probabilities below `FLOOR` count as that, worker m by itself says
+
+    S_m = softmax(b_m x + a_m)
+
+b_m is an inverse temperature: below 1 the worker is too sure, above 1 too cautious. It is sought such that S_m predicts
+what the votes of all others and the structure say together; the own vote is left out, or else b_m would run away. a_m
+is the worker's bias towards classes. It is sought such that the mean of S_m over all votes is rho, the mean of the
+probabilities of all workers: who says a class more often than others do must be surer of it to be believed. (A bias
+that predicts the others instead drifts: all workers together may come to prefer a class.) Each M-step is half a step.
+
+Classifiers know how frequent classes are, and a pool of their votes would count that once for each. The log evidence of
+a vote is therefore b_m x + a_m - c with c = log(rho) / 2, and c counts once in the pool of an item. Half, because
+without any of it the rarest class wins where votes tell little. The pool has shares of classes of its own, the mean of
+its softmax over items, and so has the structure: those of the pool are taken from the evidence. The class prior that is
+learned for independent items is then that of the pool, and their posterior is the softmax of the pool. Where another
+prior is given, or neighbours and features speak, they count relative to it.
+
+Confusion matrices are counted from the posteriors, by the most probable label of each vote. They are reported, and
+hidden answers are judged by them, but they have no say. There is no likelihood: the objective is the log normaliser of
+the pool, and only tells that the steps have settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...answers.arrays import Block, Crowd
+from ...answers.responses import Responses
+from ...answers.soft_votes import Probabilities
+from ...kernels import Floats, Integers, freeze, read_only
+from ...specs import FINITE, POSITIVE, ArraySpec
+from .. import Distributions, fit_distributions
+from .base import HALF, Axes, Prior
+from .confusion import ConfusionWorkers
+from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, own_shares
+
+# Probabilities below this count as this.
+FLOOR = 1e-2
+# Which part of a step is taken, the precision of the logarithm of temperatures, and their limits.
+DAMPING, RIDGE, LEAST, MOST = 0.5, 0.25, 0.02, 50.0
+# By so many votes of each worker, temperatures are known well enough.
+ENOUGH_VOTES = 2_000
+# At the start, the most probable class of a worker's median vote is ahead of the others by this, in nats.
+SURE = 2.0
+# Rows of a worker beside those of labels; see `consilience.kernels.pools`.
+TARGET, CURVATURE, SAID, POOLED, BEFORE, PULLS = 0, 1, 2, 3, 4, 5
+# Added to shares of classes before they are divided, or their logarithm is taken.
+LEAST_SHARE = 1e-2
+TINY_SHARE = 1e-6
+# So many standard errors of the share of a class among a worker's votes are due to chance.
+BY_CHANCE = 2.0
+# Which part of the logarithm of the shares counts once in a pool, and not with every vote.
+COMMON = 0.5
+# Temperatures up to so many times, and down to such a part of, 1 are about right.
+ABOUT_RIGHT = 1.6
+
+
+class Pool(NamedTuple):
+    """Votes as they count: what gives evidence, and counts of it."""
+
+    temperature: Floats  # (M,)
+    shift: Floats  # (M, K): a - c
+    common: Floats  # (K,): c, which counts once
+    pooled: Floats  # (K,): logarithm of the shares of classes in the pool
+    n_labels: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and classes."""
+        return len(self.temperature) * (self.n_labels + PULLS), len(self.common)
+
+    def expect_log(self, counts: Floats, mass: Floats) -> float:  # noqa: ARG002 (there is no likelihood)
+        """Return nothing for answers of earlier batches."""
+        return 0.0
+
+    @property
+    def n_own(self) -> int:
+        """How many rows in turn are of one worker."""
+        return self.n_labels + PULLS
+
+    def log_evidence(
+        self,
+        block: Block,
+        posterior: Floats | None = None,  # noqa: ARG002
+        factors: AnyFactors | None = None,  # noqa: ARG002
+    ) -> Floats:
+        """Return the log evidence (n_items, K); two numbers for all items hardly depend on any of them."""
+        return self.pool(block, self.common - self.pooled)
+
+    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:  # noqa: ARG002
+        """Return the log evidence of each vote, (n_answers, K)."""
+        temperature, shift = self._of_rows(block)
+        each = temperature[block.codes, None] * block.soft + shift[block.codes]
+        return np.asarray(each * block.share[:, None] if len(block.share) else each)
+
+    def count_each(self, block: Block, posterior: Floats) -> Floats:
+        """Return what each vote has contributed to the counts of labels, (n_answers, K)."""
+        return own_shares(block, posterior)
+
+    def pool(self, block: Block, base: Floats) -> Floats:
+        """Return the pool of each item, (n_items, K), with a base that counts once."""
+        from ...kernels.pools import pool_votes
+
+        logs = np.empty((block.n_items, len(base)))
+        votes = block.codes, block.offsets, block.share, block.soft
+        pool_votes(*votes, *self._of_rows(block), freeze(base), logs, block.width(len(base)))
+        return logs
+
+    def weigh(self, block: Block) -> tuple[Floats, float]:
+        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
+        return exponentiate(block, self.log_evidence(block))
+
+    def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
+        """Return expected counts of labels, and what votes say of their workers; of many votes, some say enough."""
+        from ...kernels.pools import count_pulls
+
+        workers, place = np.unique(self.find_workers(block), return_inverse=True)
+        pulls, scratch = np.zeros((len(workers), PULLS, len(self.common))), np.zeros((3, len(self.common)))
+        votes = block.codes, block.offsets, block.share, block.soft, *self._of_rows(block), freeze(self.common.copy())
+        given = freeze(place.astype(np.int64)), read_only(np.ascontiguousarray(posterior))
+        stride = max(1, block.total_size // (len(self.temperature) * ENOUGH_VOTES))
+        count_pulls(*votes, *given, stride, scratch, pulls, block.width(len(self.common)))
+        return add_pulls(count_answers(block, posterior), workers, pulls, self.n_labels)
+
+    def find_workers(self, block: Block) -> NDArray[np.int64]:
+        """Return the worker of each row of a block."""
+        return block.rows // self.n_own
+
+    def _of_rows(self, block: Block) -> tuple[Floats, Floats]:
+        worker = self.find_workers(block)
+        return freeze(self.temperature[worker]), freeze(self.shift[worker])
+
+
+def add_pulls(found: RowCounts, workers: NDArray[np.int64], pulls: Floats, n_labels: int) -> RowCounts:
+    """Return counts of rows with those, (n, PULLS, K), that say something of the votes of some workers."""
+    rows = (workers[:, None] * (n_labels + PULLS) + n_labels + np.arange(PULLS)).ravel()
+    every = np.concatenate([found.rows, rows])
+    order = np.argsort(every)
+    counts = np.concatenate([found.counts, pulls.reshape(len(rows), pulls.shape[2])])
+    return RowCounts(every[order], counts[order])
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureWorkers(ConfusionWorkers):
+    """One temperature and one bias per worker. A vote of m with label l is row m (L + `PULLS`) + l.
+
+    Parameters
+    ----------
+    shares : array (K,), optional
+        The mean of the probabilities of all workers.
+    start : array (M,), optional
+        The temperatures to start from, at which all workers are about equally sure; so it does not matter how sure they
+        are before.
+    """
+
+    shares: Floats | None = None
+    start: Floats | None = None
+
+    name: ClassVar[str] = "temperatures"
+    hears_silence: ClassVar[bool] = False
+    needs_votes: ClassVar[bool] = True
+    enough_steps: ClassVar[int | None] = 20  # votes that say little go on drifting, and labels hardly change
+    caution: ClassVar[int] = HALF
+    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("M 4 K", FINITE)
+    further_specs: ClassVar[Mapping[str, ArraySpec]] = {
+        "temperatures_": ArraySpec("M", POSITIVE),
+        "class_bias_": ArraySpec("M K", FINITE),
+        "_pulls": ArraySpec("M 5 K", FINITE),
+        "_shares": ArraySpec("K", POSITIVE),
+    }
+
+    @classmethod
+    def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+        """Return the model for the workers of these answers."""
+        made = super().of(responses, class_of_label, n_classes)
+        assert isinstance(responses, Responses)
+        assert responses.soft is not None
+        sure = np.clip(np.nan_to_num(responses.soft.medians, nan=1.0), 0.0, 1 - FLOOR).astype(np.float64)
+        lead = np.log(np.maximum(sure * (n_classes - 1), 1e-9)) - np.log1p(-sure)
+        start = np.clip(SURE / np.maximum(lead, 1e-6), LEAST, MOST)
+        return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / n_classes), start=freeze(start))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.n_workers * (self.n_labels + PULLS)
+
+    def encode(self, responses: Responses) -> Integers:
+        """Return the row of each answer."""
+        size = (np.int32 if self.n_rows < 2**31 else np.int64)(self.n_labels + PULLS)
+        return responses.worker * size + responses.label
+
+    def read_votes(self, responses: Responses) -> Probabilities:
+        """Return x of each vote."""
+        logs = np.log(np.maximum(responses.class_votes(), np.float32(FLOOR)))
+        logs -= logs.mean(axis=1, keepdims=True)
+        return logs
+
+    def votes(self) -> NDArray[np.int64]:
+        """Return which class each row votes for: the one its label names."""
+        return np.tile(np.append(self.class_of_label, [-1] * PULLS), self.n_workers)
+
+    def update(
+        self,
+        counts: Floats,
+        mass: Floats,  # noqa: ARG002
+        prior: Prior,
+        before: Distributions | None = None,  # noqa: ARG002
+    ) -> Distributions:
+        """Return temperatures and biases that suit the votes better, and the matrices of the most probable labels."""
+        plain = fit_distributions(self.plain_counts(counts), prior.smoothing, prior.estimation)
+        temperature, bias = self._step(counts, DAMPING)
+        return self._make(temperature, bias, counts, plain.mean)
+
+    def _step(self, counts: Floats, damping: float) -> tuple[Floats, Floats]:
+        """Return temperatures (M,) and biases (M, K) after a part of a step from those that counts were taken at."""
+        pulls = self._pulls(counts)
+        n_votes = pulls[:, SAID].sum(axis=1, keepdims=True)
+        start = np.ones(self.n_workers) if self.start is None else self.start
+        before = np.tile(start[:, None], self.n_classes)
+        np.divide(pulls[:, BEFORE], n_votes, out=before, where=n_votes > 0)
+        old = before.mean(axis=1)
+        target, curvature = pulls[:, TARGET].sum(axis=1), pulls[:, CURVATURE].sum(axis=1)
+        # The logarithm of a temperature has a normal density around that of the start, of deviation 2.
+        slope = target - curvature * old - RIDGE * np.log(old / start) / old
+        curvature = curvature + RIDGE / old**2
+        step = slope / curvature
+        said = np.divide(pulls[:, SAID], n_votes, out=np.tile(self._shares(), (self.n_workers, 1)), where=n_votes > 0)
+        lack = np.log(self._shares() + LEAST_SHARE) - np.log(said + LEAST_SHARE)
+        # What chance explains is no bias.
+        error = BY_CHANCE * np.sqrt((1 - said) / np.maximum(said * n_votes, 1.0))
+        lack = np.sign(lack) * np.maximum(np.abs(lack) - error, 0.0)
+        bias = before - old[:, None] + DAMPING * (lack - lack.mean(axis=1, keepdims=True))
+        return np.clip(old + damping * step, LEAST, MOST), bias
+
+    def _shares(self) -> Floats:
+        return np.full(self.n_classes, 1 / self.n_classes) if self.shares is None else self.shares
+
+    def _make(self, temperature: Floats, bias: Floats, counts: Floats | None, mean: Floats) -> Distributions:
+        """Return what the E-step takes, in logarithms (M, 4, K): b, a - c, c, and the shares of the pool."""
+        common = COMMON * np.log(self._shares())
+        logs = np.empty((self.n_workers, 4, self.n_classes))
+        logs[:, 0], logs[:, 1], logs[:, 2] = np.log(temperature)[:, None], bias - common, common
+        pooled = np.zeros(self.n_classes) if counts is None else self._pulls(counts)[:, POOLED].sum(axis=0)
+        pooled = pooled if pooled.any() else self._shares()
+        logs[:, 3] = np.log(np.maximum(pooled / pooled.sum(), TINY_SHARE))
+        return Distributions(freeze(np.exp(logs)), freeze(logs), mean, 0.0)
+
+    def factors(self, found: Distributions, weighted: bool) -> AnyFactors:  # noqa: ARG002
+        """Return the votes as they count."""
+        return self._pool(found)
+
+    def _pool(self, found: Distributions) -> Pool:
+        logs = found.log_weights
+        return Pool(np.exp(logs[:, 0, 0]), logs[:, 1].copy(), logs[0, 2].copy(), logs[0, 3].copy(), self.n_labels)
+
+    def given(self, confusion: Floats) -> Distributions:
+        """Return temperatures of 1, and no biases: known matrices have no say."""
+        mean = np.ascontiguousarray(confusion.transpose(0, 2, 1), dtype=np.float64)
+        return self._make(np.ones(self.n_workers), np.zeros((self.n_workers, self.n_classes)), None, mean)
+
+    def embed_counts(
+        self, counts: Floats, further: Mapping[str, Floats], worker: NDArray[np.int64], axes: Axes
+    ) -> Floats:
+        """Return the counts of rows from those of a fit to fewer workers, labels and classes."""
+        embedded = np.zeros((self.n_workers, self.n_labels + PULLS, self.n_classes))
+        embedded[np.ix_(worker, *axes)] = counts
+        embedded[np.ix_(worker, self.n_labels + np.arange(PULLS), axes[1])] = further["_pulls"]
+        return embedded.reshape(-1, self.n_classes)
+
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
+        """Return the votes as the counts let them count: as in the fit, once it has settled."""
+        return self._pool(self._make(*self._step(counts, 1.0), counts, np.empty(0)))
+
+    def plain_counts(self, counts: Floats) -> Floats:
+        """Return expected counts of answers as (M, L, K)."""
+        return np.ascontiguousarray(self._by_worker(counts)[:, : self.n_labels])
+
+    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:  # noqa: ARG002
+        """Return the confusion matrices of the most probable labels."""
+        return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
+
+    def adopt(
+        self,
+        known: Floats,
+        crowd: Floats,  # noqa: ARG002
+        worker: NDArray[np.int64],
+        label: NDArray[np.int64],  # noqa: ARG002
+    ) -> Floats:
+        """Return what a fit learned of these workers; the median of all for one who was not there."""
+        return np.ascontiguousarray(np.concatenate([known, np.median(known, axis=0, keepdims=True)])[worker])
+
+    def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
+        """Return temperatures and biases, and the sums by which they go on."""
+        logs = found.log_weights
+        return {
+            "temperatures_": np.exp(logs[:, 0, 0]),
+            "class_bias_": logs[:, 1] + logs[:, 2],
+            "_pulls": self._pulls(counts),
+            "_shares": self._shares(),
+        }
+
+    def weigh_items(self, log_weights: Floats) -> Floats:
+        """Return what counts once for every item with votes."""
+        return np.asarray(log_weights[0, 2] - log_weights[0, 3])
+
+    @classmethod
+    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:
+        """Return what the E-step takes, (M, 4, K)."""
+        n_workers, n_classes, n_labels = confusion.shape
+        workers = cls(n_workers, np.arange(n_labels), n_classes, shares=further["_shares"])
+        counts = np.zeros((n_workers, n_labels + PULLS, n_classes))
+        counts[:, n_labels:] = further["_pulls"]
+        found = workers._make(further["temperatures_"], further["class_bias_"], counts, confusion)
+        return found.weights
+
+    def _by_worker(self, counts: Floats) -> Floats:
+        return counts.reshape(self.n_workers, self.n_labels + PULLS, self.n_classes)
+
+    def _pulls(self, counts: Floats) -> Floats:
+        """Return what was counted beside labels, (M, PULLS, K)."""
+        return np.ascontiguousarray(self._by_worker(counts)[:, self.n_labels :])
+
+
+def describe_temperature(temperature: float) -> str:
+    """Return in words how sure a worker is, compared with what the others say.
+
+    >>> describe_temperature(0.4), describe_temperature(1.1), describe_temperature(3.0)
+    ('too sure, 2.5 times', 'about right', 'too cautious, 3 times')
+    """
+    if temperature <= 1 / MOST:
+        return "says nothing that others confirm"
+    if temperature < 1 / ABOUT_RIGHT:
+        return f"too sure, {1 / temperature:.2g} times"
+    if temperature <= ABOUT_RIGHT:
+        return "about right"
+    return f"too cautious, {temperature:.2g} times" + (" or more" if temperature >= MOST else "")

@@ -1,0 +1,325 @@
+"""Soft votes: halves of confidence, learned temperatures and the mean, against slow twins, and how `fuse` chooses."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import consilience as cs
+from consilience.answers.random_choices import hide_answers
+from consilience.checks.soft_check import TELLING, choose_way, measure_told, predict_labels
+from consilience.errors import InputError, ParameterError
+from consilience.inference.learned import as_used
+from consilience.inference.powers import POWERS, Calibration, lower
+from consilience.inference.sources import InMemory
+from consilience.inference.workers.temperatures import DAMPING, FLOOR, PULLS, TemperatureWorkers, describe_temperature
+from consilience.kernels.pools import count_pulls, pool_votes
+from consilience.results.comparison import WayScore
+
+CLASSES = ["ant", "bee", "cow"]
+WAYS = ["halves", "temperatures", "mean"]
+
+
+def draw(seed=0, n_items=300, sharpness=(0.2, 1.0, 1.0, 3.0, 5.0), skill=1.5, missing=0.1):
+    """Draw the truth, and probabilities [item, worker, class] whose logits are too large or too small by a factor."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(len(CLASSES), size=n_items)
+    seen = skill * np.eye(len(CLASSES))[truth][:, None] + rng.normal(size=(n_items, len(sharpness), len(CLASSES)))
+    P = special.softmax(skill * seen * np.array(sharpness)[:, None], axis=2)
+    P[rng.random(P.shape[:2]) < missing] = np.nan
+    return truth, P
+
+
+def read(P, first=0, last=None, **options):
+    names = [f"i{n}" for n in range(len(P))][first:last]
+    return cs.Responses.from_probabilities(P[first:last], classes=CLASSES, items=names, **options)
+
+
+def accuracy(model, truth):
+    return np.mean(model.posterior_.argmax(axis=1) == truth)
+
+
+TRUTH, P = draw()
+SOFT = read(P)
+MODELS = {way: cs.DawidSkene(workers=way).fit(SOFT) for way in WAYS}
+
+
+# ---------------------------------------------------------------------------------------------------------- the kernels
+
+
+def draw_block(seed, weighted):
+    rng = np.random.default_rng(seed)
+    offsets = np.array([0, 3, 3, 5, 9])
+    codes = rng.integers(4, size=9).astype(np.int32)
+    votes = rng.normal(size=(9, 3)).astype(np.float32)
+    weight = rng.random(9) + 0.1 if weighted else np.empty(0)
+    temperature, shift, base = rng.random(4) + 0.5, rng.normal(size=(4, 3)), rng.normal(size=3)
+    for array in (offsets, codes, votes, weight, temperature, shift, base):
+        array.flags.writeable = False
+    return offsets, codes, votes, weight, temperature, shift, base
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pools_equal_their_slow_twin(weighted):
+    offsets, codes, votes, weight, temperature, shift, base = draw_block(0, weighted)
+    out = np.empty((4, 3))
+    pool_votes(codes, offsets, weight, votes, temperature, shift, base, out, np.zeros(3, np.int8))
+    w = weight if weighted else np.ones(9)
+    each = w[:, None] * (temperature[codes][:, None] * votes + shift[codes])
+    for i in range(4):
+        own = each[offsets[i] : offsets[i + 1]]
+        np.testing.assert_allclose(out[i], base + own.sum(axis=0) if len(own) else 0.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pulls_equal_their_slow_twin(weighted):
+    offsets, codes, votes, weight, temperature, shift, base = draw_block(1, weighted)
+    posterior = np.random.default_rng(2).dirichlet(np.ones(3), 4)
+    worker, out = np.array([0, 0, 1, 1]), np.zeros((2, PULLS, 3))
+    for array in (posterior, worker):
+        array.flags.writeable = False
+    votes_of = codes, offsets, weight, votes, temperature, shift, base, worker, posterior
+    count_pulls(*votes_of, 1, np.zeros((3, 3)), out, np.zeros(3, np.int8))
+    expected, w = np.zeros_like(out), weight if weighted else np.ones(9)
+    for i in range(4):
+        own = np.arange(offsets[i], offsets[i + 1])
+        logs = temperature[codes[own]][:, None] * votes[own] + shift[codes[own]]
+        pool = special.softmax(base + (w[own][:, None] * logs).sum(axis=0))
+        for j, e in zip(own, logs, strict=True):
+            x, t, said = votes[j].astype(float), temperature[codes[j]], special.softmax(e + base)
+            others = posterior[i] / np.exp(w[j] * e)
+            others /= others.sum()
+            curvature = said * (x - said @ x) ** 2
+            rows = w[j] * ((others - said) * x + t * curvature), w[j] * curvature, w[j] * said
+            expected[worker[codes[j]]] += *rows, pool / len(own), w[j] * (t + shift[codes[j]] + base)
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
+
+
+def test_sums_of_pulls_lead_to_where_the_slope_vanishes():
+    """At the temperatures of the fit, each worker's votes predict the pool of the others."""
+    r = SOFT
+    workers = TemperatureWorkers.of(r, r.class_of_label, r.n_classes)
+    found = MODELS["temperatures"].fusion_.learned
+    votes, posterior = workers.read_votes(r).astype(float), MODELS["temperatures"].uncalibrated_posterior_
+    (block,) = InMemory(r).lay_out(workers)
+    own, item = workers.factors(as_used(found.log_weights), False).log_answers(block), r.item_of_answer()
+    said = special.softmax(own + found.log_weights[0, 2], axis=1)
+    others = posterior[item] / np.exp(own)
+    others /= others.sum(axis=1, keepdims=True)
+    slope = np.bincount(r.worker, ((others - said) * votes).sum(axis=1))
+    error = np.sqrt(np.bincount(r.worker, (((others - said) * votes).sum(axis=1)) ** 2))
+    assert (np.abs(slope) < error).all()
+
+
+# ----------------------------------------------------------------------------------------------------------- the models
+
+
+def test_labels_are_better_than_those_of_the_mean():
+    hard = cs.DawidSkene().fit(SOFT.hardened())
+    found = {way: accuracy(model, TRUTH) for way, model in MODELS.items()}
+    assert found["temperatures"] > found["mean"] + 0.01
+    assert found["temperatures"] > accuracy(hard, TRUTH)
+    assert found["halves"] > accuracy(hard, TRUTH)
+
+
+def test_the_mean_is_the_mean():
+    mean = np.nanmean(P, axis=1)
+    np.testing.assert_allclose(cs.MajorityVote().fit(SOFT).posterior_, mean, atol=1e-6)
+    np.testing.assert_allclose(MODELS["mean"].posterior_, mean, atol=5e-3)  # the class prior is smoothed
+    assert MODELS["mean"].power_ == 1
+
+
+def test_halves_are_confusion_workers_with_twice_the_labels():
+    """The same fit as that to symbols, which are labels in a table."""
+    sure = SOFT.soft.are_sure(SOFT.worker)
+    symbol = np.where(sure, SOFT.label, 3 + SOFT.label)
+    matrix = np.full(P.shape[:2], -1)
+    matrix[SOFT.item_of_answer(), SOFT.worker] = symbol
+    labels = [*CLASSES, *(f"{name}?" for name in CLASSES)]
+    start, plain = np.eye(3) * 0.4 + 0.2, {"smoothing": 0.5, "calibration": "none", "tol": 0, "max_iter": 60}
+    halves = cs.DawidSkene(workers="halves", start=start, **plain).fit(SOFT)
+    twin = cs.DawidSkene(start=np.concatenate([start, start], axis=1) / 2, **plain).fit(
+        cs.Responses.from_matrix(matrix, labels=labels, classes=CLASSES)
+    )
+    np.testing.assert_allclose(halves.posterior_, twin.posterior_, atol=1e-5)
+    np.testing.assert_allclose(halves.halves_confusion_, twin.confusion_, atol=1e-5)
+    np.testing.assert_allclose(halves.confusion_, twin.confusion_[:, :, :3] + twin.confusion_[:, :, 3:], atol=1e-5)
+
+
+def test_temperatures_undo_what_makes_workers_too_sure():
+    _, even = draw(missing=0.0, sharpness=(1.0,) * 5)
+    factors = np.array([0.25, 0.5, 1.0, 1.5, 2.0])
+    bent = special.softmax(factors[:, None] * np.log(np.maximum(even, FLOOR)), axis=2)
+    plain, other = (cs.DawidSkene(workers="temperatures").fit(read(each)) for each in (even, bent))
+    ratio = plain.temperatures_ / other.temperatures_
+    np.testing.assert_allclose(ratio / ratio[2], factors, rtol=0.3)
+    sure = [model.worker_report().to_pandas()["temperature"].to_numpy() for model in (plain, other)]
+    np.testing.assert_allclose(sure[0] / sure[1], factors, rtol=0.05)
+    assert np.mean(plain.labels_ == other.labels_) > 0.97
+
+
+def test_temperatures_in_words():
+    report = MODELS["temperatures"].worker_report().to_pandas()
+    assert report["sureness"].str.split(",").str[0].tolist() == [
+        "too cautious",
+        "about right",
+        "about right",
+        "too sure",
+        "too sure",
+    ]
+    assert describe_temperature(0.001) == "says nothing that others confirm"
+    assert describe_temperature(1e9).endswith("or more")
+
+
+def test_a_worker_who_prefers_a_class_is_believed_less_about_it():
+    truth, even = draw(missing=0.0, sharpness=(1.0,) * 5)
+    even[:, 4] *= [1, 1, 8]
+    even /= even.sum(axis=2, keepdims=True)
+    model = cs.DawidSkene(workers="temperatures").fit(read(even))
+    assert model.class_bias_[4, 2] < -0.3 < -0.15 < model.class_bias_[:4, 2].min()
+    assert accuracy(model, truth) > accuracy(cs.MajorityVote().fit(read(even)), truth)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_predictions_are_those_of_the_fit(way, tmp_path):
+    model = cs.DawidSkene(workers=way, calibration="none").fit(SOFT)
+    np.testing.assert_allclose(model.predict_proba(SOFT), model.posterior_, atol=1e-12)
+    loaded = cs.load(model.save(tmp_path / "model"))
+    assert np.array_equal(loaded.predict_proba(SOFT), model.predict_proba(SOFT))
+    # Halves are told apart as at the fit, also in a part that is surer than the whole.
+    sure = np.argsort(-np.nan_to_num(P).max(axis=2).mean(axis=1))[:50]
+    part = SOFT.about(np.sort(sure))
+    again = cs.Responses.from_probabilities(P[np.sort(sure)], classes=CLASSES, items=part.items)
+    np.testing.assert_allclose(model.predict_proba(again), model.posterior_[np.sort(sure)], atol=1e-6)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_compose_with_all_else(way):
+    gold = {f"i{n}": CLASSES[TRUTH[n]] for n in range(60)}
+    features = np.eye(3)[TRUTH] + np.random.default_rng(0).normal(size=(300, 3))
+    chain = np.sort(TRUTH)  # neighbours are alike
+    order = np.argsort(TRUTH, kind="stable")
+    model = cs.DawidSkene(workers=way)
+    assert accuracy(model.fresh().fit(SOFT, gold=gold), TRUTH) >= accuracy(MODELS[way], TRUTH)
+    if way != "mean":  # which is so unsure that whatever else is known of the items counts for more
+        assert accuracy(model.fresh().fit(SOFT, features=features), TRUTH) > accuracy(MODELS[way], TRUTH) - 0.02
+    inordered = cs.Responses.from_probabilities(P[order], classes=CLASSES, lengths=[300])
+    assert accuracy(cs.HiddenMarkov(workers=way).fit(inordered), chain) > accuracy(MODELS[way], TRUTH)
+    items = SOFT.items[order]
+    graph = cs.Graph.from_edges(items[1:], items[:-1], items=SOFT.items)
+    assert accuracy(cs.MarkovField(workers=way, coupling=1.0).fit(SOFT, graph=graph), TRUTH) > accuracy(
+        MODELS[way], TRUTH
+    )
+    explained = MODELS[way].explain("i3").to_frame().to_pandas()
+    assert len(explained) > 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_update_is_a_fit_to_all(way):
+    model = cs.DawidSkene(workers=way).fit(read(P, 0, 200))
+    model.update(read(P, 200))
+    assert model.responses_.n_items == 300
+    np.testing.assert_allclose(model.responses_.soft.probabilities, SOFT.soft.probabilities)
+    assert np.mean(model.labels_ == MODELS[way].labels_) > 0.97
+    other = P[:5].copy()
+    other[0, np.flatnonzero(~np.isnan(P[0, :, 0]))[0]] = [0.2, 0.3, 0.5]
+    with pytest.raises(InputError, match="answered item 'i0' before"):
+        model.update(cs.Responses.from_probabilities(other, classes=CLASSES, items=[f"i{n}" for n in range(5)]))
+    with pytest.raises(InputError, match="The answers of the fit are probabilities, and the new ones are labels"):
+        model.update({"item": ["i0"], "worker": [9], "label": ["ant"]})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_batches_go_on(way):
+    model = cs.DawidSkene(workers=way)
+    for first in range(0, 300, 100):
+        model.partial_fit(read(P, first, first + 100))
+    assert np.mean(model.labels_ == MODELS[way].labels_[200:]) > 0.93
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_threads_do_not_matter(way):
+    again = cs.DawidSkene(workers=way).fit(SOFT, engine=cs.engines.Threads(3))
+    assert np.array_equal(again.posterior_, MODELS[way].posterior_)
+
+
+def test_ways_need_soft_votes():
+    with pytest.raises(ParameterError, match=r"these answers are labels. Use workers='confusion'"):
+        cs.DawidSkene(workers="temperatures").fit(SOFT.hardened())
+
+
+def test_the_power_is_lowered():
+    found, weights = lower(Calibration(1.0, 100), np.log(np.full(len(POWERS), 1 / len(POWERS))), 5)
+    assert found.power == POWERS[-6] == pytest.approx(0.487, abs=1e-3)
+    assert np.exp(weights).sum() == pytest.approx(1)
+    assert "twice as much" in found.describe()
+    assert lower(Calibration(0.3), weights, 0)[0] == Calibration(0.3)
+
+
+# ----------------------------------------------------------------------------------------------------------- the choice
+
+
+def test_labels_are_predicted_by_accuracies():
+    rng = np.random.default_rng(0)
+    worker = np.repeat([0, 1], 4000)
+    said_right = rng.random(8000) < np.where(worker == 0, 0.9, 0.6)
+    # An item whose posterior is certain: the label is right if it has all of it.
+    score = predict_labels(said_right.astype(float), worker, 2, 3)
+    shares = [said_right[worker == m].mean() for m in (0, 1)]
+    expected = np.mean([p * np.log(p) + (1 - p) * np.log((1 - p) / 2) for p in shares])
+    assert score == pytest.approx(expected, abs=1e-3)
+
+
+def test_what_votes_tell():
+    rng = np.random.default_rng(0)
+    truth, worker = rng.integers(3, size=3000), np.zeros(3000, np.int64)
+    votes = 2 * np.eye(3)[truth] + rng.normal(size=(3000, 3))
+    said = special.softmax(2 * votes, axis=1)  # what such votes are worth
+    exact = np.mean(np.log(said[np.arange(3000), truth])) + np.log(3)
+    for scale in (0.1, 1.0, 5.0):
+        told = measure_told(np.eye(3)[truth], scale * (votes - votes.mean(axis=1, keepdims=True)), worker, 1)
+        assert told == pytest.approx(exact, abs=0.02)
+
+
+def test_the_rule():
+    def choose(*scores):
+        return choose_way([WayScore(*each) for each in scores], 4)
+
+    enough = TELLING * np.log(4) + 0.1
+    assert choose(("halves", -1.0, enough), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "halves"
+    assert choose(("halves", -1.0, 0.01), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "temperatures"
+    assert choose(("halves", -1.0, -0.01), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "mean"
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_fuse_chooses_and_says_so():
+    fused = cs.fuse(SOFT)
+    assert (fused.workers, fused.soft_check_.way) == ("temperatures", "temperatures")
+    assert str(fused.soft_check_).startswith(
+        "soft votes are fused with learned temperatures: hidden votes are predicted"
+    )
+    assert fused.comparison_.verdict == "better"
+    assert "better than the mean of the probabilities in predicting hidden answers" in str(fused.comparison_)
+    assert "majority vote" not in str(fused.comparison_)
+    assert cs.fuse(SOFT, workers="halves").soft_check_ is None
+    assert cs.fuse(read(P, 0, 8)).workers == "mean"  # too few to compare ways
+    rng = np.random.default_rng(0)
+    noise = rng.dirichlet([7, 2, 1], size=(400, 5))  # of workers who know how frequent classes are, and nothing else
+    lost = cs.fuse(cs.Responses.from_probabilities(noise, classes=CLASSES))
+    assert lost.workers == "mean"
+    assert lost.comparison_.verdict != "better"
+
+
+def test_cautious_workers_lose_nothing():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(4, size=600)
+    scores = 1.6 * np.eye(4)[truth][:, None] + rng.normal(size=(600, 4, 4))
+    fused = cs.fuse(cs.Responses.from_probabilities(special.softmax(0.05 * scores, axis=2)))
+    assert accuracy(fused, truth) >= np.mean(scores.mean(axis=1).argmax(axis=1) == truth) - 0.005
+    assert (fused.temperatures_ > 10).all()
+
+
+def test_hidden_votes_keep_their_probabilities():
+    hidden, _ = next(hide_answers(SOFT, 0.1, 0))
+    kept = SOFT.keep(~hidden)
+    np.testing.assert_array_equal(kept.soft.probabilities, SOFT.soft.probabilities[~hidden])
+    assert DAMPING < 1
