@@ -91,8 +91,8 @@ def test_rules_name_parameters_that_exist():
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
-        ("fuse answers.csv --label a --label b", "--label"),
-        ("fuse answers.csv --label=label --label label", "--label"),
+        ("fuse answers.csv --worker a --worker b", "--worker"),
+        ("fuse answers.csv --worker=who --worker who", "--worker"),
         ("fuse answers.csv -o a.csv --output b.csv", "--output"),
         ("fuse answers.csv --seed 1 --seed 2", "--seed"),
         ("update crowd.model answers.csv --save a --save b", "--save"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 import consilience as cs
+from command_line import run
 from consilience.models.questions import Questions
 from consilience.results.chance import find_chance, pool_chance
 
@@ -209,3 +211,58 @@ def test_damaged_files_are_refused(fused, tmp_path, damage):
             archive.writestr(name, content)
     with pytest.raises(cs.errors.StoreError, match="damaged"):
         cs.load(path)
+
+
+def test_one_report_has_a_section_for_each_question(fused, tmp_path):
+    hostile = Questions({"<script>alert(1)</script>": fused[NAMES[0]], NAMES[1]: fused[NAMES[1]]}, fused.shared_)
+    page = cs.report(hostile, tmp_path / "report.html").read_text()
+    assert page.count("<iframe") == 2
+    assert "<script>alert(1)" not in page
+    assert "Workers over all questions" in page
+    assert "accuracy(Answer.tone)" in page
+
+
+def test_the_command_line_fuses_several_questions(tmp_path):
+    table, _ = make_table()
+    table.to_csv(tmp_path / "batch.csv", index=False)
+    files = {name: tmp_path / name for name in ("labels.csv", "workers.csv", "all.model", "report.html")}
+    written = ["-o", files["labels.csv"], "--workers-report", files["workers.csv"], "--save", files["all.model"]]
+    done = run(
+        "fuse", tmp_path / "batch.csv", "--labels", "Answer.*", *written, "--report", files["report.html"], "--json"
+    )
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert list(told["questions"]) == NAMES
+    assert told["questions"]["Answer.spam"]["items"] == 60
+    assert pd.read_csv(files["labels.csv"]).columns.tolist() == ["item", "question", "label", "confidence"]
+    assert "chance" in pd.read_csv(files["workers.csv"])
+    assert files["report.html"].exists()
+    two = ["--label", NAMES[0], "--label", NAMES[1], "--wide", "-o", files["labels.csv"]]
+    shown = run("fuse", tmp_path / "batch.csv", *two)
+    assert shown.exit_code == 0, shown.output
+    assert "over all questions" in shown.output
+    assert len(pd.read_csv(files["labels.csv"])) == 60
+    more = pd.DataFrame({"HITId": [70], "WorkerId": ["zoe"], "Answer.spam": ["no"], "Answer.tone": ["warm"]})
+    more.to_csv(tmp_path / "more.csv", index=False)
+    updated = run("update", files["all.model"], tmp_path / "more.csv", "-o", files["labels.csv"], "--json")
+    assert updated.exit_code == 0, updated.output
+    assert len(pd.read_csv(files["labels.csv"])) == 122
+    again = run("report", files["all.model"], "-o", files["report.html"])
+    assert again.exit_code == 0, again.output
+    refused = run("next", files["all.model"], "-o", tmp_path / "items.csv")
+    assert refused.exit_code == 2
+    assert "holds several questions" in refused.output
+    nothing = run("fuse", tmp_path / "batch.csv", "--labels", "Reply.*")
+    assert nothing.exit_code == 2
+    assert "No column is called like 'Reply.*'" in nothing.output
+    on_disk = run("fuse", tmp_path / "batch.csv", "--labels", "Answer.*", "--memory", "2GB")
+    assert on_disk.exit_code == 2
+    assert "fused in memory" in on_disk.output
+
+
+def test_a_file_with_several_questions_is_fused_by_itself_on_the_command_line(tmp_path):
+    make_table()[0].to_csv(tmp_path / "batch.csv", index=False)
+    done = run("fuse", tmp_path / "batch.csv", "--json")
+    assert done.exit_code == 0, done.output
+    assert list(json.loads(done.stdout)["questions"]) == NAMES
+    assert "answers to 2 questions" in done.stderr

@@ -95,7 +95,10 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
         Columns:
           --item COL  Column of items, if not item, task, question, id or the like. Several with commas: prompt,pair.
           --worker COL  Column of workers, if not worker, annotator, judge or the like.
-          --label COL  Column of answers, if not label, answer, response or the like.
+          --label COL  Column of answers, if not label, answer, response or the like. Several are questions to the same
+              workers. May be given several times.
+          --labels PATTERN  Columns of answers to several questions, such as 'Answer.*'.
+          --wide  With several questions: one row per item in the table of labels.
           --sequence COL  Column of sequences, whose positions are the items.
           --position COL  Column of positions in a sequence.
           --weight COL  Column of weights in (0, 1]: how probably an answer was given with care.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import time
@@ -22,12 +23,12 @@ from ..answers.responses import Responses
 from ..api import Prepared, prepare
 from ..engines import EngineLike
 from ..engines.base import Engine, Threads
-from ..errors import ConsilienceError
+from ..errors import ConsilienceError, InputError
 from ..formats import Format, readable_formats
 from ..formats.arrays import read_features
 from ..formats.files import is_folder
 from ..formats.reading import open_file, scan_table
-from ..formats.sources import find_source
+from ..formats.sources import find_source, open_table
 from ..formats.targets import ResultWriters, choose_target
 from ..formats.writing import write_table
 from ..models.fitted import FittedModel
@@ -69,16 +70,45 @@ def fuse(columns: Mapping[str, str] | None, **arguments: object) -> None:
     started = time.perf_counter()
     named = dict(columns or {})
     gold_column = named.pop("gold", None)
+    said = cast(Sequence[str], arguments.get("label") or ())
+    arguments |= {"label": said[0] if len(said) == 1 else None, "questions": said if len(said) > 1 else ()}
     for role, name in named.items():
         if arguments.get(role) not in (None, name):
             raise click.UsageError(f"--{role} and --columns name different columns for the {role}. Name one.")
     options = Options(**arguments | named, gold_column=gold_column)
     on_disk = goes_to_disk(options)
+    questions = list_questions(options)
+    if not questions:
+        questions = fuse_one(options, on_disk, started)
+    if questions:
+        fuse_several(options, questions, on_disk, started)
+
+
+def fuse_several(options: Options, questions: Sequence[str], on_disk: bool, started: float) -> None:
+    """Fuse the answers to several questions."""
+    from .questions import fuse_all  # which few need
+
+    if on_disk:
+        raise click.UsageError(
+            "Several questions are fused in memory. Leave out --memory and --resume, or fuse one question at a time."
+        )
+    fuse_all(options, questions, open_engine(options), started)
+
+
+def fuse_one(options: Options, on_disk: bool, started: float) -> list[str]:
+    """Fuse the answers to one question; return the questions if there are several, and nothing else is done."""
     found = check_inputs(options, on_disk)
     target = check_files(options, found, on_disk)
     engine = open_engine(options)
     with Display(is_asked("quiet")) as display:
-        prepared = open_inputs(options, display, found, engine if on_disk else None)
+        try:
+            prepared = open_inputs(options, display, found, engine if on_disk else None)
+        except InputError as error:
+            named = {"label": options.label, "format": options.format}
+            questions = None if on_disk else api.find_questions(error, options.source, named)
+            if questions is None:
+                raise
+            return questions
         display.say("Fitting")
         model = fit(options, prepared, engine, display)
         labels, workers = None if on_disk else model.to_frame(), tabulate_workers(model)
@@ -90,6 +120,22 @@ def fuse(columns: Mapping[str, str] | None, **arguments: object) -> None:
         files = write_files(options, model, workers, kind, write_result)
     summary = replace(summary, files=files, seconds=round(time.perf_counter() - started, 3))
     tell(lambda: asdict(summary), lambda: print_summary(summary))
+    return []
+
+
+def list_questions(options: Options) -> list[str]:
+    """Return the columns of answers to several questions, if there are several."""
+    names = list(options.questions)
+    if options.labels is not None:
+        table = open_table(options.source, options.format)[0]
+        found = fnmatch.filter(map(str, table.names), options.labels)
+        if not found:
+            columns = ", ".join(map(repr, map(str, table.names)))
+            raise click.UsageError(f"No column is called like {options.labels!r}. There are {columns}.")
+        names += [name for name in found if name not in names]
+    if len(names) == 1:
+        options.label = names.pop()
+    return names
 
 
 def goes_to_disk(options: Options) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -29,6 +29,7 @@ from ..formats.sources import as_graph
 from ..formats.writing import write_table
 from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel, check_answers, read_like
+from ..models.questions import Questions, holds_questions
 from ..planning.forecast import MIN_GAIN, forecast_answers
 from ..planning.next_items import add_label, list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
@@ -76,11 +77,12 @@ def update(
 ) -> None:
     """Add the answers in a file to a saved model, and fuse all of them."""
     started = time.perf_counter()
-    if source is None and not gold and graph is None:
-        raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
-    if report is not None:
-        check_page(report)
-        check_content(content)
+    check_additions(source or graph, gold, report, content)
+    if holds_questions(model):
+        outputs = {"output": output, "save": save, "workers_report": workers_report, "report": report}
+        refused = {"--graph": graph, "--changes": changes, "--label-by": label_by, "--content": content}
+        update_questions(model, source, gold, duplicates, outputs, refused)
+        return
     with Display(is_asked("quiet")) as display:
         display.say("Loading")
         version = find_version(model)
@@ -126,6 +128,32 @@ def to_table(model: FittedModel, labels: pa.Table) -> object:
     """Return the table of labels as it is written."""
     task = model.fusion_.task
     return task.tabulate(model.fusion_, labels) if task.results == "sets" else labels
+
+
+def check_additions(added: str | None, gold: Sequence[str], report: str | None, content: str | None) -> None:
+    """Raise an error if there is nothing to add to a model, or a report on it cannot be written."""
+    if added is None and not gold:
+        raise click.UsageError("There is nothing to add. Give a file of new answers, --gold or --graph.")
+    if report is not None:
+        check_page(report)
+        check_content(content)
+
+
+def update_questions(
+    model: str,
+    source: str | None,
+    gold: Sequence[str],
+    duplicates: str,
+    outputs: Record,
+    refused: Mapping[str, str | None],
+) -> None:
+    """Add the answers in a file to saved questions; options that are for one question alone are refused."""
+    from .questions import update_all  # which few need
+
+    flags = [flag for flag, value in refused.items() if value is not None]
+    if flags:
+        raise click.UsageError(f"{', '.join(flags)} does not go with several questions. Leave it out.")
+    update_all(model, source, gold, duplicates, outputs)
 
 
 def find_version(path: str) -> tuple[int, ...] | None:
@@ -242,8 +270,18 @@ def predict(
     )
 
 
+def refuse_questions(path: str) -> None:
+    """Raise an error if a file holds several questions, for commands that take one."""
+    if holds_questions(path):
+        raise click.UsageError(
+            f"{path!r} holds several questions, and this command takes one. In Python, "
+            "consilience.load(path)[question].save(file) writes one of them."
+        )
+
+
 def load_fused(path: str) -> FittedModel:
-    """Return a saved model of labels, and not a ranking."""
+    """Return a saved model of labels, and neither a ranking nor several questions."""
+    refuse_questions(path)
     fitted = load(path)
     if isinstance(fitted, BradleyTerry):
         raise refuse_ranking(path)
@@ -306,13 +344,19 @@ def print_explanation(found: Explanation) -> None:
 
 def report(model: str, output: str, content: str | None, source_kind: str | None) -> None:
     """Write a report on a saved model."""
-    from ..reporting.page import write_page
+    from ..reporting.page import write_page, write_questions
     from ..reporting.subject import Command
 
     check_page(output)
     check_content(content)
     check_outputs([], [output], [model, content])
     told = load(model)
+    if isinstance(told, Questions):
+        if content is not None or source_kind is not None:
+            raise click.UsageError("--content and --source-kind are for one question. Leave them out.")
+        write_questions(told, output, os.path.basename(model))
+        tell(lambda: {"model": model, "file": output}, lambda: Screen().facts([("Report", fit_text(output, 60))]))
+        return
     if isinstance(told, BradleyTerry):
         if content is not None or source_kind is not None:
             raise click.UsageError("A ranking has no items to show. Leave out --content and --source-kind.")
@@ -353,6 +397,7 @@ def next_items(
 ) -> None:
     """List the items that a person should label next, or the questions that workers should be asked."""
     check_outputs([output], [], [model, asking["workers"], asking["asked"]])
+    refuse_questions(model)
     fitted = load(model)
     if isinstance(fitted, BradleyTerry):
         if at_random or questions or stop is not None:

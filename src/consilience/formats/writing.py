@@ -101,6 +101,16 @@ def replace_file(path: PathLike) -> Iterator[Path]:
 
 
 @contextmanager
+def replace_at_once() -> Iterator[None]:
+    """Let files that are written in the block, which are read again soon, not wait for those of a block around it."""
+    before = _waiting.set(None)
+    try:
+        yield
+    finally:
+        _waiting.reset(before)
+
+
+@contextmanager
 def replace_together() -> Iterator[list[Replacement]]:
     """Let all files that `replace_file` replaces in the block take their places at its end, or none if it fails.
 

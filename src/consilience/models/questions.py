@@ -30,7 +30,7 @@ from ..engines.base import Engine
 from ..errors import InputError, ParameterError, StoreError, listing
 from ..formats.reading import open_path
 from ..formats.sources import open_table
-from ..formats.writing import replace_file
+from ..formats.writing import replace_at_once, replace_file
 from ..inference.sharing import Together
 from ..inference.sources import InMemory, Source
 from ..kernels import Floats
@@ -186,9 +186,11 @@ class Questions(Mapping[str, FittedModel]):
         shared = None if self.shared_ is None else self.shared_._replace(trace=self.shared_.trace.tolist())._asdict()
         header = {"format": FORMAT, "version": VERSION, "questions": list(self), "shared": shared}
         with tempfile.TemporaryDirectory() as folder:
-            saved = [
-                each.save(Path(folder, str(n)), answers=answers, texts=texts) for n, each in enumerate(self.values())
-            ]
+            with replace_at_once():
+                saved = [
+                    each.save(Path(folder, str(number)), answers=answers, texts=texts)
+                    for number, each in enumerate(self.values())
+                ]
             with replace_file(target) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as archive:
                 with archive.open(HEADER, "w") as member:
                     member.write(json.dumps(header, indent=1).encode())
@@ -239,6 +241,15 @@ class Questions(Mapping[str, FittedModel]):
 def name_member(number: int) -> str:
     """Return what the file of a question is called in an archive."""
     return f"models/{number:04d}"
+
+
+def holds_questions(path: str) -> bool:
+    """Tell whether a file holds several questions."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()[:1] == [HEADER]
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions | None:

@@ -24,12 +24,14 @@ from ..errors import ParameterError, parameter_error, warn
 from ..formats.writing import replace_file
 from ..models.base import Model
 from ..models.bradley_terry import BradleyTerry
+from ..models.questions import Questions
 from ..results.findings import Finding
 from ..results.parts import view_sample
 from . import CHARTS, RANKING_CHARTS, RANKING_SECTIONS, SECTIONS, Section
 from .charts import Chart, Plain, draw_all
 from .converter import CONVERTER, find_converter, not_installed
 from .overview import Header, describe_all
+from .questions import join_pages
 from .ranking import describe_ranking
 from .subject import Command, Subject, find_content, show_by_task, spell
 
@@ -78,6 +80,8 @@ def report(
         if content is not None or source_kind is not None:
             raise ParameterError("A ranking has no items to show.", "Leave out content and source_kind.")
         return write_page(model, to_path("path", "report", path), title="Ranking")
+    if isinstance(model, Questions):
+        return write_questions(model, to_path("path", "report", path))
     if source_kind is not None:
         model = copy(model).name_source(source_kind)
     return write_page(model, to_path("path", "report", path), content)
@@ -155,6 +159,15 @@ def write_page(
         page = make_page(gather(model, content, folder, command), title)
     with replace_file(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
+    return Path(path)
+
+
+def write_questions(questions: Questions, path: str, title: str = "Fused labels") -> Path:
+    """Write one page on several questions, with the report on each."""
+    check_installed()
+    pages = {name: make_page(gather(model), name) for name, model in questions.items()}
+    with replace_file(path) as temporary:
+        temporary.write_text(join_pages(questions, pages, title), encoding="utf-8")
     return Path(path)
 
 

@@ -1,0 +1,181 @@
+"""`consilience fuse` for several questions, and what other commands do with a file of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
+import click
+import pyarrow as pa
+
+from .. import api
+from ..engines import EngineLike
+from ..formats.writing import write_table
+from ..models.questions import Questions
+from .command import Record, describe_findings, is_asked, tell
+from .files import check_outputs, check_page, write_together
+from .options import ROLES
+from .terminal import Column, Display, Screen, fit_text, format_number
+
+# Options that are for one question, or for answers of another kind.
+_OF_ONE = ("knn", "undecided_spans", "disagreements", "content", "background", "gold_column")
+_READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "items", "normalise", "order", "separator")
+# So many workers are shown.
+N_WORKERS = 5
+
+
+def fuse_all(options: SimpleNamespace, names: Sequence[str], engine: EngineLike, started: float) -> None:
+    """Fuse the answers to several questions in a file: read, fit, write, and only then print."""
+    flags = [f"--{name.replace('_', '-')}" for name in _OF_ONE if getattr(options, name, None)]
+    if flags:
+        raise click.UsageError(f"{', '.join(flags)} does not go with several questions. Leave it out.")
+    tables, others = [options.output, options.workers_report], [options.save, options.report]
+    check_outputs(tables, others, [options.source, *options.gold])
+    if options.report is not None:
+        check_page(options.report)
+    with Display(is_asked("quiet")) as display:
+        display.say(f"Reading {fit_text(options.source, 50)}")
+        found = fit(options, names, engine, display)
+        display.say("Writing")
+        files = write_files(options, found)
+    seconds = round(time.perf_counter() - started, 3)
+    tell(
+        lambda: describe(found, options.source, files, seconds),
+        lambda: print_questions(found, options.source, files),
+    )
+
+
+def fit(options: SimpleNamespace, names: Sequence[str], engine: EngineLike, display: Display) -> Questions:
+    """Return the questions, fused."""
+    columns = {name: getattr(options, name) for name in (*ROLES, *_READING, "format") if name != "label"}
+    columns = {name: value for name, value in columns.items() if value is not None}
+    if options.abstain != "ignore":
+        columns["abstain"] = options.abstain
+    settable = ("estimation", "prior", "calibration", "label_by", "max_iter", "seed")
+    given = {name: getattr(options, name) for name in settable}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    settings = options.features, options.item_prior, parameters, options.source_kind
+    fitting = api.Fitting(options.model, engine, display.show_iteration, *settings)
+    gold = False if options.ignore_gold else (list(options.gold) or None)
+    return api.fuse_questions(options.source, names, options.graph, gold, columns, options.block, fitting)
+
+
+def write_files(options: SimpleNamespace, found: Questions) -> dict[str, str]:
+    """Write the files asked for; return what is where."""
+    labels = partial(tabulate, found, options.wide, options.undecided)
+    return write_together(
+        {
+            "labels": (options.output, lambda path: write_table(labels(), path)),
+            "workers": (options.workers_report, lambda path: write_table(tabulate_workers(found), path)),
+            "model": (options.save, partial(found.save, answers=not options.no_answers)),
+        },
+        (options.report, lambda path: write_report(found, path, options.source)),
+    )
+
+
+def write_report(found: Questions, path: str, source: str) -> None:
+    """Write the report on all questions."""
+    from ..reporting.page import write_questions  # which loads templates
+
+    write_questions(found, path, os.path.basename(source.rstrip("/")))
+
+
+def in_arrow(found: Questions) -> Questions:
+    """Return the questions with tables of Arrow."""
+    shown = {name: each.fresh().adopt(replace(each.fusion_, backend="pyarrow")) for name, each in found.items()}
+    return Questions(shown, found.shared_)
+
+
+def tabulate(found: Questions, wide: bool, undecided: float | None) -> pa.Table:
+    """Return the labels of all questions."""
+    table: pa.Table = in_arrow(found).to_frame(wide=wide, undecided=undecided)
+    return table
+
+
+def tabulate_workers(found: Questions) -> pa.Table:
+    """Return the report on workers over all questions."""
+    table = in_arrow(found).worker_report()
+    return pa.table({name: table[name] for name in table.column_names})
+
+
+def describe(found: Questions, source: str, files: dict[str, str], seconds: float) -> Record:
+    """Return the figures of a fit to several questions, for --json."""
+    shared = found.shared_
+    return {
+        "source": source,
+        "questions": {name: describe_question(found, name) for name in found},
+        "sharing": None if shared is None else {"own": shared.own, "easiness": shared.easiness},
+        "explanation": found.explain_sharing(),
+        "workers": tabulate_workers(found).to_pylist(),
+        "files": files,
+        "seconds": seconds,
+    }
+
+
+def describe_question(found: Questions, name: str) -> Record:
+    """Return the figures of one question."""
+    model = found[name]
+    result = model.fusion_
+    compared = result.comparison
+    return {
+        "model": type(model).__name__,
+        "workers": len(result.names.workers),
+        "items": result.labelled.n_items,
+        "answers": int(result.n_answers.sum()),
+        "classes": result.names.classes.tolist(),
+        "mean_confidence": result.told_confidence,
+        "verdict": None if compared is None else compared.verdict,
+        "findings": describe_findings(result.findings or ()),
+    }
+
+
+def print_questions(found: Questions, source: str, files: dict[str, str]) -> None:
+    """Print what was found of each question, who needs a look, and what was written."""
+    screen = Screen()
+    screen.facts([("Questions", f"{len(found)} in {fit_text(source, 50)}")])
+    rows = []
+    for name in found:
+        each = describe_question(found, name)
+        sure = format_number(each["mean_confidence"])
+        rows.append([name, each["items"], each["answers"], sure, each["verdict"] or ""])
+    titles = ("question", "items", "answers", "confidence", "against the vote")
+    screen.table([Column(title, 24) for title in titles], rows)
+    screen.line()
+    screen.sentence(found.explain_sharing())
+    workers = sorted(tabulate_workers(found).to_pylist(), key=lambda row: -(row["chance"] or 0.0))[:N_WORKERS]
+    figures = [(row["worker"], row["answers"], row["accuracy"], row["chance"]) for row in workers]
+    shown = [[who, n, format_number(right), format_number(chance)] for who, n, right, chance in figures]
+    columns = [Column(title) for title in ("worker", "answers", "accuracy", "chance")]
+    screen.title("Who may answer without looking, over all questions")
+    screen.table(columns, shown)
+    screen.line()
+    if files:
+        screen.facts([(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
+
+
+def update_all(model: str, source: str | None, gold: Sequence[str], duplicates: str, files: Record) -> None:
+    """Add the answers in a file to saved questions, and fuse all of them."""
+    started = time.perf_counter()
+    check_outputs(
+        [files["output"], files["workers_report"]], [files["save"] or model, files["report"]], [source, *gold]
+    )
+    with Display(is_asked("quiet")) as display:
+        display.say("Loading")
+        found = api.load(model)
+        display.say("Fitting")
+        found.update(source, list(gold) or None, duplicates=duplicates)
+        display.say("Writing")
+        written = write_together(
+            {
+                "labels": (files["output"], lambda path: write_table(tabulate(found, False, None), path)),
+                "workers": (files["workers_report"], lambda path: write_table(tabulate_workers(found), path)),
+                "model": (files["save"] or model, found.save),
+            },
+            (files["report"], lambda path: write_report(found, path, model)),
+        )
+    seconds = round(time.perf_counter() - started, 3)
+    tell(lambda: describe(found, source or model, written, seconds), lambda: print_questions(found, model, written))
