@@ -287,6 +287,7 @@ def test_the_rule():
     enough = TELLING * np.log(4) + 0.1
     assert choose(("halves", -1.0, enough), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "halves"
     assert choose(("halves", -1.0, 0.01), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "temperatures"
+    assert choose(("halves", -1.0, 0.01), ("temperatures", -1.3, enough), ("mean", -1.2, 0.1)) == "mean"
     assert choose(("halves", -1.0, -0.01), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "mean"
 
 

@@ -16,7 +16,7 @@ the temperature :math:`b_m` that suits it best (see `consilience.inference.worke
 
 of the label beyond the shares :math:`\bar q` of the classes. If that is less than nothing, workers agree on how
 frequent the classes are and on little else, and the mean is taken. If it is less than a part `TELLING` of log K, there
-is too little for matrices to learn from, and temperatures are taken, which are one number for each worker.
+is too little for matrices to learn from, and only temperatures, a few numbers for each worker, and the mean are left.
 
 Of many votes, those about some items are looked at.
 """
@@ -82,7 +82,9 @@ def choose_way(scores: list[WayScore], n_classes: int) -> str:
     best = max(scores, key=lambda each: each.score)
     if best.told <= 0:
         return MeanWorkers.name
-    return TemperatureWorkers.name if best.told < TELLING * np.log(n_classes) else best.way
+    if best.told < TELLING * np.log(n_classes):
+        return max((each for each in scores if each.way != HalvesWorkers.name), key=lambda each: each.score).way
+    return best.way
 
 
 def score_way(way: str, r: Responses, answer: Indices, posterior: Floats) -> WayScore:

@@ -92,6 +92,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         *([("Left out", describe_left_out(**summary.left_out))] if summary.left_out is not None else []),
         *([("Classes", _list_classes(summary.classes))] if summary.tags is None else _describe_tags(summary.tags)),
         *_describe_scale(summary),
+        *([] if summary.soft is None else [("Soft votes", to_sentence(summary.soft))]),
         *(
             []
             if summary.outside_classes is None

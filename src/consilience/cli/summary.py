@@ -54,6 +54,7 @@ class Summary:
     source_kind: str
     classes: list[object]
     scale: Record | None
+    soft: str | None  # how soft votes were fused, and why
     outside_classes: Record | None
     spans: Record | None
     tags: Record | None
@@ -119,6 +120,7 @@ def summarise(
         source_kind=model.fusion_.source_kind,
         classes=model.classes_.tolist(),
         scale=_describe_scale(model),
+        soft=None if model.fusion_.soft_check is None else str(model.fusion_.soft_check),
         outside_classes=_count_outside(model, answers),
         spans=results if prepared.task.results == "spans" else None,
         tags=results if prepared.task.results == "sets" else None,

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..answers.columns import distinct_names, to_values
 from ..errors import plural
+from ..inference.workers.mean import MeanWorkers
 from ..results.sureness import find_reliability, list_sureness
 from .charts import Chart, Plain, Table, draw_curves
 from .subject import Subject, to_name
@@ -36,7 +37,8 @@ def describe_votes(subject: Subject) -> Plain | None:
 def draw_votes(subject: Subject) -> Chart | None:
     """Return how often each classifier is right, by the fit, against how sure it is."""
     r = subject.responses
-    if not r.is_soft or not subject.fusion.checked or r.n_classes < 2:
+    unsure = subject.fusion.learned.kind == MeanWorkers.name  # the mean is not calibrated, and nothing to compare with
+    if not r.is_soft or unsure or not subject.fusion.checked or r.n_classes < 2:
         return None
     shown = choose_shown(subject)
     names = distinct_names([to_name(subject.workers[m], 24) for m in shown])

@@ -15,6 +15,7 @@ from ..inference import Cells, sum_by
 from ..inference.guidance import ComparedOpinions
 from ..inference.recipes import VOTE_SMOOTHING
 from ..inference.sources import InMemory
+from ..inference.workers.mean import MeanWorkers
 from ..kernels import Floats
 from . import raters
 from .chance import BY_CHANCE
@@ -446,8 +447,9 @@ def judge_answers(found: Fusion) -> dict[str, Column]:
     )
     if learned.kind == "ordinal":
         columns |= describe_raters(found, columns)
-    if found.in_memory and found.given.answers is not None and found.given.answers.is_soft and found.checked:
-        columns |= list_sureness(found.given.answers, found.labels.posterior)
+    given = found.given.answers if found.in_memory and found.checked else None
+    if given is not None and given.is_soft and learned.kind != MeanWorkers.name:  # whose posterior is not calibrated
+        columns |= list_sureness(given, found.labels.posterior)
     return columns | learned.worker_model.further_columns(learned.further, names.labels, names.classes)
 
 
