@@ -50,7 +50,7 @@ def triples(r: cs.Responses) -> list[tuple]:
 
 
 def test_register():
-    assert tuple(list_names()) == FORMS  # which the command line lists
+    assert (*list_names(), "one-hot") == FORMS  # which the command line lists
     assert len({dialect.name for dialect in DIALECTS}) == len(DIALECTS)
     with pytest.raises(ParameterError, match=r"'format' parameter .* one of 'long', 'mturk'"):
         cs.Responses.from_frame({"item": [1]}, format="mtruk")
@@ -440,7 +440,7 @@ def test_answers_in_a_matrix_are_no_ids(matrix):
 
 
 def test_damaged_matrix(folder):
-    np.save("cube.npy", np.zeros((2, 2, 2)))
+    np.save("cube.npy", np.zeros((2, 2, 2, 2)))
     assert "must hold a matrix with items as rows" in refusal("cube.npy")
     np.save("objects.npy", np.array([[{}, []]], dtype=object), allow_pickle=True)
     assert "'objects.npy' cannot be read" in refusal("objects.npy")

@@ -50,6 +50,8 @@ def refused(*arguments) -> str:
 def triples(r: cs.Responses) -> list[tuple]:
     names = ("worker", "label") if r.sequences is None else ("position", "worker", "label")
     table = to_long(r).to_pydict()
+    if r.soft is not None:
+        table["label"] = [tuple(np.round(row, 6).tolist()) for row in r.soft.probabilities]
     key = "item" if r.sequences is None else "sequence"
     return sorted(zip(map(str, table[key]), *(map(str, table[name]) for name in names), strict=True))
 
@@ -91,10 +93,30 @@ def write_rows(path: str, *rows: str) -> str:
     return path
 
 
+def write_soft(name: str) -> str:
+    votes = np.random.default_rng(0).dirichlet([1, 1, 1], (4, 2))
+    if name == "soft-files":
+        Path("in").mkdir()
+        for m, worker in enumerate(("ann", "bob")):
+            np.save(f"in/{worker}.npy", votes[:, m])
+        return "in"
+    table = to_long(cs.Responses.from_probabilities(votes, classes=["x", "y", "z"], workers=["ann", "bob"]))
+    if name == "soft-long":
+        rows = [(row["item"], row["worker"], label, row[f"p({label})"]) for row in table.to_pylist() for label in "xyz"]
+        table = pa.table(dict(zip(("item", "worker", "label", "probability"), zip(*rows, strict=True), strict=True)))
+    if name == "soft-wide":
+        cells = {f"{who}_{what}": votes[:, m, k] for m, who in enumerate("ab") for k, what in enumerate("xyz")}
+        table = pa.table({"item": range(4)} | cells)
+    write_table(table, "in.csv")
+    return "in.csv"
+
+
 def write_form(name: str) -> str:
     if name == "matrix":
         np.save("in.npy", np.array([[0, 1, -1], [1, 1, 0], [0, 0, 0]]))
         return "in.npy"
+    if name.startswith("soft"):
+        return write_soft(name)
     if name == "wide":
         write_table(to_wide(cs.Responses.from_frame(ANSWERS)), "in.csv")
         return "in.csv"
@@ -116,6 +138,7 @@ EXAMPLES = (
     dict.fromkeys(("label-studio", "prodigy", "argilla", "doccano", "brat", "conll"), write_spans)
     | dict.fromkeys(("csv", "tsv", "jsonl", "parquet", "arrow"), write_plain)
     | dict.fromkeys(("long", "mturk", "toloka", "appen", "wide", "matrix"), write_form)
+    | dict.fromkeys(("soft", "soft-long", "soft-wide", "soft-files"), write_form)
     | {"masks": write_masks}
 )
 NAMES = [each.name for each in FORMATS] + [LONG, *(each.name for each in DIALECTS)]
@@ -130,7 +153,7 @@ def test_read_write_read(name):
     assert first.format in (name, "csv")
     if isinstance(first.opened, cs.Responses):
         to = name if name in LAYOUTS else None
-        target = f"out{Path(path).suffix}" if Path(path).suffix != ".npy" else "out.csv"
+        target = "out.csv" if Path(path).suffix in (".npy", "") else f"out{Path(path).suffix}"
     else:
         to, target = name, Path(path).with_stem("out").name
     done("convert", path, target, *(["--to", to] if to else []), *(["--from", to] if to in LAYOUTS else []), "-q")
@@ -585,7 +608,14 @@ def test_all_formats_are_listed():
     assert by_name["label-studio"]["read"] == ["spans", "answers", "tags"]
     assert by_name["brat"]["suffixes"] == [".ann", "folder"]
     assert (by_name["csv"]["recognised_by"], by_name["parquet"]["recognised_by"]) == ("name", "content")
-    assert {each["name"] for each in listed if not each["written"]} == {"mturk", "toloka", "appen", "matrix", "one-hot"}
+    only_read = {each["name"] for each in listed if not each["written"]}
+    assert only_read - {"soft", "soft-long", "soft-wide", "soft-files"} == {
+        "mturk",
+        "toloka",
+        "appen",
+        "matrix",
+        "one-hot",
+    }
     assert by_name["matrix"]["suffixes"] == [".npy"]
     assert tuple(LAYOUTS) == commands.LAYOUTS
     shown = done("formats").stdout

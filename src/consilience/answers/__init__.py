@@ -84,6 +84,10 @@ DIALECTS = (
     Dialect("toloka", "Toloka assignments", "platforms:TOLOKA"),
     Dialect("appen", "Appen full reports", "platforms:APPEN"),
     Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables:MATRIX", ".npy"),
+    Dialect("soft-files", "probabilities, one array or table per worker", "soft_tables:SOFT_FILES"),
+    Dialect("soft", "probabilities, one column per class", "soft_tables:SOFT"),
+    Dialect("soft-long", "probabilities, one row per label", "soft_tables:SOFT_LONG"),
+    Dialect("soft-wide", "probabilities, one column per worker and class", "soft_tables:SOFT_WIDE"),
     Dialect("wide", "one column per worker", "wide_tables:WIDE"),
 )
 
@@ -92,7 +96,7 @@ def list_names() -> list[str]:
     """Return the names of all forms of tables.
 
     >>> list_names()
-    ['long', 'mturk', 'toloka', 'appen', 'matrix', 'wide']
+    ['long', 'mturk', 'toloka', 'appen', 'matrix', 'soft-files', 'soft', 'soft-long', 'soft-wide', 'wide']
     """
     return [LONG, *(dialect.name for dialect in DIALECTS)]
 

@@ -90,7 +90,7 @@ def read_further(
         return no_answers(old).read_from(columns=columns), taken_back
     gold = columns_of_gold(table, old)
     policy = "error" if "weight" in columns else duplicates
-    options = TableOptions(duplicates=policy, normalise=old.normalised, gold=gold, format=LONG)
+    options = TableOptions(duplicates=policy, normalise=old.normalised, gold=gold, format=LONG, rescale=True)
     # What is to be said of the labels is said of all together.
     with quietly(), tell_duplicates("weight" in columns):
         return Responses.of(read_answers(table, names, options)), taken_back

@@ -21,6 +21,7 @@ from .composite import split_names
 from .gold import add_gold, find_gold, match_known
 from .items import Sequences, count_items, encode_items, key_of, read_keys, read_order
 from .slips import Source, find_sets, find_sign, warn_of_silence, warn_of_slips
+from .soft_votes import SoftRows, SoftVotes
 from .tables import WHOLE, Table, squeeze
 from .vocabulary import are_distinct, encode_in_order_of_appearance, encode_sorted, keep_values, narrow_codes
 
@@ -61,6 +62,7 @@ class TableOptions(NamedTuple):
     ignore: Sequence[str] | str = ()
     ordered: bool | None = None
     positions: ArrayLike | None = None
+    rescale: bool = False
 
 
 def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArrays:
@@ -77,8 +79,8 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
         The other parameters of `Responses.from_frame`.
     """
     check_policy(options.duplicates)
-    check_truth("normalise", "Responses", options.normalise)
-    check_truth("drop_missing", "Responses", options.drop_missing)
+    for name in ("normalise", "drop_missing", "rescale"):
+        check_truth(name, "Responses", getattr(options, name))
     origin, gold = table.origin, options.gold
     table, names = combine(table, names)
     table = translate(table, options.format, {**names, "gold": gold if isinstance(gold, str) else None}, options.ignore)
@@ -91,7 +93,8 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(columns['label'])}."
     _refuse_sets(table, columns["label"])
     said = table.values(columns["label"], *_suggest_tags(table, columns["label"]), drop, DROP_ROWS)
-    label, labels = encode_sorted(said)
+    votes = None if table.soft is None else _read_votes(table, table.soft, options)
+    label, labels = encode_sorted(said) if votes is None else (votes.find_codes(), votes.labels)
     spell = choose_spelling(labels, list_classes(options.classes).tolist()) if options.normalise else None
     if spell is not None:
         label, labels = merge_spellings(label, labels, spell, ordered=is_categorical(said))
@@ -101,8 +104,8 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     weight = read_weights(table, columns["weight"]) if "weight" in columns else None
     order = read_order(table, columns["order"]) if "order" in columns else None
     item, keys = _read_items(table, columns, options.items)
-
     release_unused()  # the memory of Arrow's hash tables: with millions of items that is most of what was used
+    soft = None if votes is None else _sort_votes(votes, item, keys, worker, len(workers))
     offsets, worker, label, weight, order = sort_rows(item, keys, worker, label, weight, order)
     known = None if known_labels is None else match_known(table, known_labels, item)
     if names["item"] is None:
@@ -119,6 +122,7 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
         backend=table.backend,
         normalised=options.normalise,
         order=order,
+        soft=soft,
         provenance=Provenance(columns, table.format, origin),
     )
     del label
@@ -141,6 +145,41 @@ def combine(table: Table, names: Names) -> tuple[Table, Names]:
     for role in WHOLE:
         table, given[role] = table.combine(role, given.get(role))
     return table, given
+
+
+def _read_votes(table: Table, soft: SoftRows, options: TableOptions) -> SoftRows:
+    """Return the soft votes of a table, if they sum to 1."""
+    from .soft_tables import check_votes
+
+    if options.normalise or options.duplicates == "mean":
+        name, value = ("normalise", True) if options.normalise else ("duplicates", "mean")
+        raise ParameterError(
+            Sentence(f"{{{name}}} does not go with probabilities.", **{name: value}), "Leave it out.", keyword=name
+        )
+    if not soft.named and options.classes is not None:
+        names = list_classes(options.classes)
+        if len(names) != len(soft.labels):
+            raise InputError(
+                f"{len(names):,} classes are named, and {table.name} has {len(soft.labels):,}.",
+                "Name them all, in the order of the last axis.",
+                keyword="classes",
+            )
+        soft = soft._replace(labels=names)
+    return soft._replace(votes=check_votes(table, soft, options.rescale))
+
+
+def _sort_votes(
+    soft: SoftRows, item: Integers, keys: Values | Sequences, worker: Codes, n_workers: int
+) -> SoftVotes | None:
+    """Return soft votes in the order that `sort_rows` gives to answers; None if they are plain answers."""
+    from ..kernels.columns import order_by
+
+    if soft.are_plain():
+        return None
+    if np.all(item[:-1] <= item[1:]):
+        return SoftVotes.of(soft.votes, worker, n_workers)
+    place, _ = order_by(item, count_items(keys))
+    return SoftVotes.of(soft.votes[place], worker[place], n_workers)
 
 
 def _refuse_sets(table: Table, label: str) -> None:
@@ -366,6 +405,8 @@ def _keep_one(answers: AnswerArrays, pair: Indices, policy: str) -> AnswerArrays
     kept = np.zeros(len(pair), bool)
     kept[chosen if step == 1 else len(pair) - 1 - chosen] = True
     answers = answers.keep(kept)
+    if answers.soft is not None:
+        return answers
     # A label that only occurred in answers that were dropped is a label nobody gave.
     said = np.bincount(answers.label, minlength=answers.n_labels) > 0
     label, labels = keep_values(answers.label, answers.labels, said)

@@ -89,6 +89,7 @@ class Responses(AnswerArrays):
         ignore: Sequence[str] | str = (),
         ordered: bool | None = None,
         positions: ArrayLike | None = None,
+        rescale: bool = False,
     ) -> Responses:
         """Read answers from a table, which usually has one row per answer.
 
@@ -144,11 +145,13 @@ class Responses(AnswerArrays):
             or a similar name. False: none. Two known labels of one item are an error.
         drop_missing : bool, default False
             Whether rows without an answer are left out, with a warning that counts them, instead of an error.
-        format : {"long", "mturk", "toloka", "appen", "wide", "matrix"}, optional
+        format : {"long", "mturk", "toloka", "appen", "wide", "matrix", "soft", "soft-long", "soft-wide"}, optional
             The form of the table: one row per answer ("long"); results of MTurk, Toloka or Appen, with the columns that
             these have; one row per item and one column per worker ("wide"); or the same of labelling functions, whose
-            entries -1 are no answers ("matrix"): row n is item n if no column says so. Default: recognised by the
-            columns where there is no doubt, else "long".
+            entries -1 are no answers ("matrix"): row n is item n if no column says so. Probabilities have one row per
+            item and worker, with a column p(<class>) or <class> for each class ("soft"); a row for each label too, with
+            a column probability ("soft-long"); or a column for each worker and class, such as forest_cat ("soft-wide").
+            Default: recognised by the columns where there is no doubt, else "long".
         order : str, optional
             Column that says when answers were given: numbers, or dates or times (text as ISO 8601 or MTurk writes them,
             or such as 11/13/2025 10:12:21 if some row tells which number is the month). With it `drift_report` tells
@@ -164,6 +167,8 @@ class Responses(AnswerArrays):
         positions : sequence of float, optional
             Where the ordered classes are on their scale, in the order of the classes, such as ``[0, 1, 5]``. Default:
             0, 1, 2, ...
+        rescale : bool, default False
+            Whether probabilities are divided by their sum, which must be 1 up to rounding to two decimals.
 
         Returns
         -------
@@ -198,7 +203,7 @@ class Responses(AnswerArrays):
             ordered,
             positions,
         )
-        return cls.of(read_answers(open_frame(frame), names, options))
+        return cls.of(read_answers(open_frame(frame), names, options._replace(rescale=rescale)))
 
     @classmethod
     def from_matrix(

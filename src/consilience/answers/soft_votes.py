@@ -10,15 +10,55 @@ answers are read, therefore stays with them: some of the answers are told apart 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import reduce
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Floats, Integers, Truths, freeze
-from .columns import Indices
+from .columns import Codes, Indices, Values
 
 Probabilities: TypeAlias = NDArray[np.float32]
+
+
+class SoftRows(NamedTuple):
+    """Soft votes in the rows of a table.
+
+    Attributes
+    ----------
+    labels : ndarray (L,)
+        What each column of the votes is about.
+    votes : float64 array (n_rows, L)
+        Probabilities as they were read; NaN where one is missing.
+    named : bool
+        Whether the labels have their names; else they are numbered, and may be named later.
+    lacks_rows : bool
+        Whether a label without a probability may have had no row.
+    codes : int32 array (n_rows,) or None
+        The label that each row gives most, if it is known already.
+    """
+
+    labels: Values
+    votes: Floats
+    named: bool = True
+    lacks_rows: bool = False
+    codes: Codes | None = None
+
+    def pick(self, rows: Indices) -> SoftRows:
+        """Return those of some rows."""
+        return self._replace(votes=self.votes[rows], codes=None if self.codes is None else self.codes[rows])
+
+    def find_codes(self) -> Codes:
+        """Return the label that each row gives most, by index: the first of several."""
+        if self.codes is not None:
+            return self.codes
+        votes = np.nan_to_num(self.votes, nan=-np.inf) if np.isnan(self.votes.sum()) else self.votes
+        return np.asarray(votes.argmax(axis=1), np.int32)
+
+    def are_plain(self) -> bool:
+        """Tell whether all rows are certain, as plain answers are."""
+        return bool(self.votes.max(initial=0.0) >= 1 and (reduce(np.maximum, self.votes.T) >= 1).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +84,7 @@ class SoftVotes:
     def of(cls, votes: Floats, worker: Integers, n_workers: int) -> SoftVotes:
         """Return the soft votes (n_answers, L) of workers, given by their indices."""
         probabilities = np.ascontiguousarray(votes, dtype=np.float32)
-        return cls(probabilities, find_medians(probabilities.max(axis=1, initial=0.0), worker, n_workers))
+        return cls(probabilities, find_medians(find_largest(probabilities), worker, n_workers))
 
     def pick(self, answers: Truths | Indices | slice) -> SoftVotes:
         """Return those of some answers."""
@@ -81,15 +121,26 @@ class SoftVotes:
         return np.asarray(self.probabilities.sum(axis=0, dtype=np.float64))
 
 
+def find_largest(probabilities: Probabilities) -> Probabilities:
+    """Return the largest of each row, 0 if there are none."""
+    if not probabilities.shape[1]:
+        return np.zeros(len(probabilities), np.float32)
+    return np.asarray(reduce(np.maximum, probabilities.T))  # faster than `max` where there are few classes
+
+
 def find_medians(confidence: Probabilities, worker: Integers, n_workers: int) -> Probabilities:
     """Return the median confidence of each worker, NaN without any: the lower one of two.
 
     >>> find_medians(np.array([0.5, 0.9, 0.6, 0.7], np.float32), np.array([0, 0, 0, 2]), 3)
     array([0.6, nan, 0.7], dtype=float32)
     """
+    from ..kernels.columns import order_by
+
     medians = np.full(n_workers, np.nan, np.float32)
-    order = np.lexsort((confidence, worker))
-    count = np.bincount(worker, minlength=n_workers)
-    heard = np.flatnonzero(count)
-    medians[heard] = confidence[order[(np.cumsum(count) - count + (count - 1) // 2)[heard]]]
+    sorted_by_worker = confidence[order_by(worker, n_workers)[0]]
+    ends = np.cumsum(np.bincount(worker, minlength=n_workers)).tolist()
+    for m, (first, last) in enumerate(zip([0, *ends], ends, strict=False)):
+        if last > first:
+            middle = (last - first - 1) // 2
+            medians[m] = np.partition(sorted_by_worker[first:last], middle)[middle]
     return medians

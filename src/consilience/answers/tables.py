@@ -12,6 +12,7 @@ from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, plural, shorten
 from .columns import Column, Indices, find_missing
 from .composite import join_columns, join_texts, name_parts
+from .soft_votes import SoftRows
 
 # What columns of a table of answers can be, and which names tell so.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
@@ -155,6 +156,8 @@ class Table:
         Columns that have their role already: none is proposed for another one.
     lists : callable
         Returns the lists that are in the cells of a column, None where a cell is missing; None for other columns.
+    soft : SoftRows or None
+        What each row gives to each label, where answers are soft votes.
     """
 
     names: Sequence[str]
@@ -171,6 +174,7 @@ class Table:
     ignored: Sequence[str] = ()
     taken: Sequence[str] = ()
     lists: Callable[[str], list[Any] | None] = hold_no_lists
+    soft: SoftRows | None = None
 
     def find(self, role: str, given: str | None = None) -> str | None:
         """Return the name of the column that plays `role`: the given one, or the first alias that exists.
@@ -269,6 +273,7 @@ class Table:
             n_rows=len(rows),
             locate=lambda row: self.locate(int(rows[row])),
             lists=lambda name: _take(self.lists(name), rows),
+            soft=None if self.soft is None else self.soft.pick(rows),
         )
 
     def add(self, columns: Mapping[str, Column]) -> Table:

@@ -49,6 +49,7 @@ PRINTING = f"""
 IGNORE = "--ignore COL  Where each worker has a column: one that holds no answers. May be given several times."
 SEPARATOR = "--separator SIGN  What stands between the tags in a cell, such as ';': answers are sets of tags."
 DROP_MISSING = "--drop-missing  Leave out rows without an answer."
+RESCALE = "--rescale  Divide probabilities by their sum, if that is 1 but for rounding."
 NORMALISE = "--normalise  Take labels that differ only in case, spaces or Unicode form as the same."
 REPORT = "--report FILE  Write a report here: one HTML page to look at and to send."
 SOURCE_KIND = "--source-kind [people|functions|models]  Who gives the answers; words go by that. Default: recognised."
@@ -114,6 +115,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
               in their order, or numbers. Default: as the column of labels says.
           --positions X,Y,...  Where the levels are on their scale, such as 0,1,5. Default: 0,1,2,...
           {DROP_MISSING}
+          {RESCALE}
           --duplicates [{"|".join(DUPLICATES)}]  What to do when a worker answered an item more than once.
               [default: error]
           --abstain [{"|".join(ABSTAIN)}]  What a worker's silence about an item means: nothing, or an answer, as of
@@ -513,6 +515,7 @@ def evaluate() -> None:
         Answers:
           {SEPARATOR}
           {DROP_MISSING}
+          {RESCALE}
         """,
         {
             "--from": {"name": "format", "type": FormatName()},

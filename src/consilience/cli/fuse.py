@@ -52,12 +52,12 @@ BYTES_PER_ANSWER = 100
 # Options, models and forms of tables that need all answers, or all labels, in memory.
 _IN_MEMORY = (
     *("items", "graph", "knn", "features", "item_prior", "background", "gold_column", "order"),
-    *("disagreements", "content", "abstain", "normalise", "ignore", "separator"),
+    *("disagreements", "content", "abstain", "normalise", "ignore", "separator", "rescale"),
 )
 # How answers are read, on disk and in memory.
 _READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "format")
 _MODELS_IN_MEMORY = ("moments", "markov-field")
-_DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": ()}
+_DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": (), "rescale": False}
 _FLAGS = {"gold_column": "--columns gold=..."}
 
 
@@ -248,7 +248,8 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     features = None if options.knn is None else read_features(options.knn)
     graph = options.graph if features is None else Graph.knn(features, options.k)
     columns |= {
-        name: getattr(options, name) for name in ("items", "abstain", "background", "normalise", "order", "separator")
+        name: getattr(options, name)
+        for name in ("items", "abstain", "background", "normalise", "order", "separator", "rescale")
     }
     if options.items is None and features is not None and found is None:
         columns["items"] = range(features.shape[0])  # every row of features is an item
@@ -259,7 +260,7 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     if options.ignore_gold or (gold and options.gold_column is None and found is None):
         columns["gold"] = False
     prepared = prepare(options.source, graph, gold, columns, gold_columns, options.block)
-    if options.ignore and prepared.layout not in ("wide", "matrix"):
+    if options.ignore and prepared.layout not in ("wide", "matrix", "soft", "soft-wide"):
         raise click.UsageError("--ignore is for tables in which each worker has a column. Leave it out.")
     return prepared
 

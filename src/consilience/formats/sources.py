@@ -44,6 +44,8 @@ from .brat import is_brat
 from .files import STANDARD_INPUT, PathLike, find_format, list_inputs
 from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
+from .soft_files import NAME as SOFT_FILES
+from .soft_files import open_votes
 
 Opened: TypeAlias = Responses | Spans | Masks | Tags
 
@@ -60,6 +62,7 @@ _DEFAULTS: dict[str, Any] = {
     "normalise": False,
     "drop_missing": False,
     "ignore": (),
+    "rescale": False,
 }
 
 
@@ -190,7 +193,7 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     **columns
         Names of columns and the other parameters of `Responses.from_frame`: item, worker, label, sequence, position,
         weight, classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, order, ignore,
-        ordered, positions.
+        ordered, positions, rescale.
         Here `items` may also be the path of a file, and `format` also the name of a file format (csv, tsv, jsonl,
         parquet, arrow) for a file whose suffix does not tell.
 
@@ -205,7 +208,8 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
 
     Results of MTurk, Toloka and Appen and tables with one column per worker are recognised by their columns; see
     `format` of `Responses.from_frame`. A .npy file is a matrix with one row per item and one column per worker, and -1
-    for no answer.
+    for no answer; of fractions with three axes, probabilities by item, worker and class. A folder may hold one .npy
+    array or table of probabilities for each worker, called by the worker ("soft-files").
 
     In CSV and TSV every column is text, except that whole numbers become integers; only the empty field is missing.
 
@@ -315,6 +319,9 @@ def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
     is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
     if not is_file_format:
         _check_form(format, "read_responses", readable_formats())
+    votes = None if is_file_format else open_votes(path, format)
+    if votes is not None:
+        return votes, SOFT_FILES
     if path.lower().endswith(MATRIX) and os.path.isfile(path):
         return open_matrix(path), format or "matrix"
     return open_file(path, format=format if is_file_format else None), None if is_file_format else format

@@ -42,7 +42,7 @@ from .writing import write_table
 
 LONG = "long"
 # In a table with one column per worker, all columns are used.
-_ALL_USED = ("wide", "matrix")
+_ALL_USED = ("wide", "matrix", "soft", "soft-long", "soft-wide", "soft-files")
 _TABLES = f"Give the name of a table: {' '.join(list_suffixes(writable_formats()))}."
 
 

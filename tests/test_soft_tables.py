@@ -1,0 +1,243 @@
+"""Tables and files of soft votes: all of them hold what `Responses.from_probabilities` is given."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import consilience as cs
+from command_line import run
+from consilience.answers.responses import to_long
+from consilience.errors import InputError, ParameterError
+from consilience.formats.soft_files import open_votes
+
+WORKERS, CLASSES = ["forest", "linear", "net"], ["cat", "dog", "fox"]
+ITEMS = [f"{n}.jpg" for n in range(12)]
+
+
+def draw(seed=0):
+    """Return P[item, worker, class], with some votes missing."""
+    rng = np.random.default_rng(seed)
+    votes = rng.dirichlet(np.ones(3), (12, 3))
+    votes[rng.random((12, 3)) < 0.2] = np.nan
+    votes[:, 0] = rng.dirichlet(np.ones(3), 12)  # every item has one
+    return votes
+
+
+P = draw()
+VOTES = cs.Responses.from_probabilities(P, classes=CLASSES, items=ITEMS, workers=WORKERS)
+
+
+def make_rows(named=True):
+    table = to_long(VOTES).to_pandas()
+    return table if named else table.rename(columns=lambda name: re.sub(r"p\((.*)\)", r"\1", name))
+
+
+def make_long():
+    return make_rows(False).melt(["item", "worker"], var_name="label", value_name="probability")
+
+
+def make_wide(sign="_", turned=False):
+    cells = {(who, what): P[:, m, k] for m, who in enumerate(WORKERS) for k, what in enumerate(CLASSES)}
+    return pd.DataFrame(
+        {"item": ITEMS} | {sign.join(key[::-1] if turned else key): each for key, each in cells.items()}
+    )
+
+
+def assert_same(found, given=VOTES, atol=1e-7, medians=True):
+    """Both hold the same votes, whatever the order of items and workers."""
+    assert found.labels.tolist() == given.labels.tolist()
+    columns = [f"p({each})" for each in given.labels]
+    tables = []
+    for r in (found, given):
+        table = to_long(r)
+        table = table if isinstance(table, pd.DataFrame) else table.to_pandas()
+        tables.append(table.astype({"item": str, "worker": str}).sort_values(["item", "worker"]))
+    for name in ("item", "worker"):
+        assert tables[0][name].tolist() == tables[1][name].tolist()
+    np.testing.assert_allclose(tables[0][columns], tables[1][columns], atol=atol)
+    if not medians:  # those of the first answers stay
+        return
+    order = np.argsort(found.workers.astype(str)), np.argsort(given.workers.astype(str))
+    np.testing.assert_allclose(found.soft.medians[order[0]], given.soft.medians[order[1]], atol=atol)
+    assert found.weight is None
+
+
+# ----------------------------------------------------------------------------------------------------------- recognised
+
+FORMS = {
+    "soft": [make_rows, lambda: make_rows(named=False), lambda: make_rows().sample(frac=1, random_state=1)],
+    "soft-long": [make_long, lambda: make_long().sample(frac=1, random_state=1)],
+    "soft-wide": [make_wide, lambda: make_wide(":"), lambda: make_wide("_", turned=True)],
+}
+
+
+@pytest.mark.parametrize(("form", "make"), [(form, make) for form, several in FORMS.items() for make in several])
+@pytest.mark.parametrize("way", ["pandas", "csv", "parquet"])
+def test_tables_are_recognised_by_their_content(form, make, way, tmp_path):
+    table = make()
+    if way != "pandas":
+        path = tmp_path / f"votes.{way}"
+        getattr(table, f"to_{way}")(path, index=False)
+        found = cs.read_responses(path)
+    else:
+        found = cs.Responses.from_frame(table)
+    assert found.format == form
+    assert_same(found)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_can_be_given(form):
+    assert_same(cs.Responses.from_frame(FORMS[form][0](), format=form))
+    assert_same(cs.Responses.from_frame(pl.from_pandas(FORMS[form][0]()), format=form))
+
+
+def test_sequences_of_soft_votes():
+    table = make_rows().assign(sequence="s", position=lambda t: t["item"].map(ITEMS.index)).drop(columns="item")
+    given = cs.Responses.from_probabilities(P, lengths=[12], classes=CLASSES, workers=WORKERS)
+    found = cs.Responses.from_frame(table)
+    assert found.sequences.offsets.tolist() == [0, 12]
+    assert np.array_equal(found.label, given.label)
+    np.testing.assert_allclose(found.soft.probabilities, given.soft.probabilities, atol=1e-7)
+
+
+def test_other_tables_stay_what_they_are():
+    hard = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
+    assert cs.Responses.from_frame(hard | {"probability": [0.9, 0.8, 0.7]}).soft is None  # of the answer, one row each
+    assert cs.Responses.from_frame(hard | {"x": [0.3, 0.4, 0.5], "y": [0.7, 0.6, 0.5]}).soft is None
+    rated = pd.DataFrame({"item": [1, 2, 3], "q_one": [3, 4, 5], "q_two": [3, 4, 4]})
+    assert cs.Responses.from_frame(rated, format="wide").soft is None
+    questions = {"item": [1, 1], "worker": ["a", "b"], "q1": [1, 3], "q2": [2, 4]}
+    with pytest.raises(InputError, match="no column for the label"):
+        cs.Responses.from_frame(questions)
+
+
+def test_certain_votes_are_plain_answers():
+    table = pd.DataFrame({"item": [1, 1], "worker": ["a", "b"], "p(x)": [1.0, 0.0], "p(y)": [0.0, 1.0]})
+    found = cs.Responses.from_frame(table)
+    assert found.soft is None
+    assert found.labels[found.label].tolist() == ["x", "y"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+
+
+def test_a_folder_with_a_file_for_each_worker(tmp_path):
+    for kind in ("arrays", "tables"):
+        (tmp_path / kind).mkdir()
+    for m, who in enumerate(WORKERS):
+        np.save(tmp_path / "arrays" / f"{who}.npy", P[:, m])
+        columns = {"item": ITEMS} | {f"p({what})": P[:, m, k] for k, what in enumerate(CLASSES)}
+        pd.DataFrame(columns).to_parquet(tmp_path / "tables" / f"{who}.parquet")
+    found = cs.read_responses(tmp_path / "tables")
+    assert found.format == "soft-files"
+    assert_same(found)
+    numbered = cs.Responses.from_probabilities(P, classes=CLASSES, workers=WORKERS)
+    assert_same(cs.read_responses(tmp_path / "arrays", classes=CLASSES), numbered)
+    assert_same(cs.read_responses(str(tmp_path / "arrays" / "*.npy"), classes=CLASSES), numbered)
+    assert cs.read_responses(tmp_path / "arrays").classes.tolist() == [0, 1, 2]
+    np.save(tmp_path / "all.npy", P)
+    found = cs.read_responses(tmp_path / "all.npy", classes=CLASSES)
+    assert_same(found, cs.Responses.from_probabilities(P, classes=CLASSES))
+    with pytest.raises(InputError, match=r"2 classes are named, and .* has 3"):
+        cs.read_responses(tmp_path / "all.npy", classes=["cat", "dog"])
+
+
+def test_arrays_that_do_not_go_together(tmp_path):
+    np.save(tmp_path / "a.npy", P[:, 0])
+    np.save(tmp_path / "b.npy", P[:, 0, :2])
+    with pytest.raises(InputError, match=r"a.npy' has 12 rows and 3 columns.*b.npy' 12 and 2.*the same classes"):
+        cs.read_responses(tmp_path)
+    np.save(tmp_path / "b.npy", np.zeros((12, 3), int))
+    assert open_votes(str(tmp_path), None) is None
+    with pytest.raises(InputError, match=r"must hold fractions.*b\.npy"):
+        cs.read_responses(tmp_path, format="soft-files")
+    np.save(tmp_path / "flat.npy", np.zeros(3))
+    with pytest.raises(InputError, match="by item, worker and class"):
+        cs.read_responses(tmp_path / "flat.npy", format="soft-files")
+
+
+def test_the_command_line_takes_them_all(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_rows().to_csv("votes.csv", index=False)
+    make_long().to_csv("long.csv", index=False)
+    make_wide().to_csv("wide.csv", index=False)
+    labels = []
+    for path in ("votes.csv", "long.csv", "wide.csv"):
+        result = run("fuse", path, "-o", "labels.csv", "--model", "majority", "-q")
+        assert result.exit_code == 0, result.stderr
+        labels.append(pd.read_csv("labels.csv").set_index("item")["label"].reindex(ITEMS).tolist())
+    assert labels[0] == labels[1] == labels[2]
+    listed = run("formats").stdout
+    assert all(form in listed for form in (*FORMS, "soft-files"))
+    make_rows().round(2).to_csv("rounded.csv", index=False)
+    assert "--rescale" in run("fuse", "rounded.csv", "-o", "labels.csv").stderr
+    assert run("fuse", "rounded.csv", "-o", "labels.csv", "--rescale", "-q").exit_code == 0
+    result = run("convert", "votes.csv", "out.csv")
+    assert result.exit_code == 0, result.stderr
+    assert_same(cs.read_responses("out.csv"))
+
+
+def test_further_votes_may_come_from_a_file(tmp_path):
+    table = make_rows()
+    model = cs.MajorityVote().fit(table[table["item"] != ITEMS[0]])
+    path = Path(tmp_path) / "more.csv"
+    table[table["item"] == ITEMS[0]].to_csv(path, index=False)
+    model.update(path)
+    assert model.to_frame().shape[0] == 12
+    assert_same(model.fusion_.answers, medians=False)
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda t: t.assign(**{"p(cat)": 8 * t["p(cat)"] - 4}),
+            "sums to.*logits or scores, take their",
+        ),
+        (lambda t: t.assign(**{"p(cat)": t["p(cat)"] / 2}), "at least 0 and sum to 1.*divide each vote by its sum"),
+        (lambda t: t.round(2), r"seem to be rounded: use rescale=True"),
+        (lambda t: t.assign(**{"p(cat)": t["p(cat)"].where(t["worker"] != "net")}), "no probability of 'cat' at row"),
+        (lambda t: t.assign(**{"p(cat)": "high"}), "hold something else: 'p.cat.'"),
+        (lambda t: t.drop(columns=["p(cat)", "p(dog)"]), "no column for the label"),
+        (lambda t: pd.concat([t, t[:1]]), "answered item .* more than once"),
+    ],
+)
+def test_votes_that_are_none(change, words):
+    with pytest.raises(InputError, match=words):
+        cs.Responses.from_frame(change(make_rows()))
+
+
+def test_labels_without_a_row():
+    table = make_long()
+    ruled_out = table[(table["label"] != "cat") | (table["probability"] > 1e-9)]
+    assert_same(cs.Responses.from_frame(ruled_out))
+    with pytest.raises(InputError, match="Give a row to each class that is not ruled out"):
+        cs.Responses.from_frame(table[table["label"] != "fox"])
+    with pytest.raises(InputError, match="two probabilities of 'cat' by one worker about one item"):
+        cs.Responses.from_frame(pd.concat([table, table[:1]]))
+    with pytest.raises(InputError, match="no column of probabilities"):
+        cs.Responses.from_frame(table.drop(columns="probability"), format="soft-long")
+
+
+def test_what_does_not_go_with_probabilities():
+    for options in ({"normalise": True}, {"duplicates": "mean"}):
+        with pytest.raises(ParameterError, match="does not go with probabilities"):
+            cs.Responses.from_frame(make_rows(), **options)
+    with pytest.raises(InputError, match="no column of its own for the weight"):
+        cs.Responses.from_frame(make_rows().assign(w=0.5), weight="w", format="soft")
+    with pytest.raises(InputError, match="with a sign between the two"):
+        cs.Responses.from_frame(make_rows().drop(columns="worker"), format="soft-wide")
+    twice = pd.concat([make_rows(), make_rows()[:1].assign(**{"p(cat)": 1.0, "p(dog)": 0.0, "p(fox)": 0.0})])
+    last = cs.Responses.from_frame(twice, duplicates="last")
+    assert last.n_responses == VOTES.n_responses
+    assert last.labels.tolist() == CLASSES
+    assert last.soft.probabilities[last.soft.probabilities.max(axis=1) == 1].tolist() == [[1, 0, 0]]
