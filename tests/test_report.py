@@ -634,13 +634,8 @@ def too_few():
     return {"item": [0, 0, 1, 1, 2, 2], "worker": list("ababab"), "label": list("xxyyxy")}
 
 
-def soft_votes():
-    shares = np.random.default_rng(1).dirichlet([3, 1], (80, 4))
-    return cs.Responses.from_probabilities(shares)
-
-
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", [one_answer_each, sets_of_tags, too_few, soft_votes])
+@pytest.mark.parametrize("make", [one_answer_each, sets_of_tags, too_few])
 def test_where_confidences_are_withheld_none_is_shown(make):
     model = cs.fuse(make())
     assert model.fusion_.told_confidence is None

@@ -102,11 +102,12 @@ def score(recipe: IndependentRecipe, shown: InMemory, r: Responses, answer: Indi
     return log_chance(posterior, matrices[r.worker[answer], r.label[answer]], Care.of(r, answer))
 
 
-def take_sample(crowd: Responses | StoredResponses, seed: int, most: int = MOST_ANSWERS) -> Responses:
+def take_sample(crowd: Responses | StoredResponses, seed: int, most: int | None = None) -> Responses:
     """Return answers about some items, as independent ones, by the workers who gave them.
 
     Items are told apart by hashes, so that positions of sequences are items like others.
     """
+    most = MOST_ANSWERS if most is None else most
     if isinstance(crowd, StoredResponses):
         owners = crowd.n_sequences if crowd.in_sequences else crowd.n_items
         crowd = draw_sample(crowd, seed, most * owners // crowd.n_responses).responses
