@@ -16,6 +16,7 @@ import oracles
 from consilience.inference.care import Care
 from consilience.inference.sources import InMemory
 from consilience.inference.workers import WORKERS
+from consilience.results import answer_worth
 
 ESTIMATIONS = ("em", "variational")
 
@@ -79,6 +80,33 @@ def test_posterior_and_likelihood_are_enumerations():
     posterior, log_likelihood = enumerate_care(r, model.confusion_, model.prior_)
     np.testing.assert_allclose(model.posterior_, posterior, atol=1e-12)
     assert model.score(r) == pytest.approx(log_likelihood / r.n_items, rel=1e-12)
+
+
+@pytest.mark.parametrize("sequences", [False, True])
+@pytest.mark.parametrize("estimation", ESTIMATIONS)
+def test_what_answers_with_weights_are_worth(estimation, sequences):
+    """Accuracy with care and the information left about it, one answer after the other."""
+    r = crowd(4, sequences=sequences)
+    model = cs.DawidSkene(estimation=estimation, **oracles.PLAIN).fit(r)
+    gamma, said, votes = np.exp(model.fusion_.learned.log_weights), r.label_shares(), oracles.densify(r)
+    sums = model.fusion_.judging.value.past.sums
+    measured, report = answer_worth.measure_answers(sums.chances), model.worker_report()
+    for m in range(r.n_workers):
+        care, right = [], []
+        for i in np.flatnonzero(votes[:, m].sum(axis=1)):
+            w, q = votes[i, m], model.posterior_[i]
+            careful = w[:, None] * gamma[m]  # (L, K)
+            f = careful.sum(axis=0) + max(1 - w.sum(), 0) * (w @ said) / w.sum()
+            care.append(np.sum(q * careful / f))
+            right.append(np.sum(np.diagonal(q * careful / f)))
+        care, right = np.array(care), np.array(right)
+        x, n = right.sum() / care.sum(), care.sum()
+        left = (np.sum((right - x * care) ** 2) / n + 0.25 / n) / (x * (1 - x) + 0.25 / n)
+        assert (measured.total[m], measured.accuracy[m]) == pytest.approx((n, x), rel=1e-9)
+        assert measured.left[m] == pytest.approx(left, rel=1e-4)
+        assert report["accuracy"].to_numpy()[m] == pytest.approx(x, abs=1e-3)
+    assert sums.votes[1] == 0 if not sequences else sums.votes[1] > 0
+    assert 0.5 < answer_worth.design_effect(sums.votes) < 1.5  # items of a sequence are independent here
 
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)

@@ -8,11 +8,18 @@ Let :math:`p_i` be the posterior probability that answer i of the worker is righ
 which is 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM map of x. Above and below the line,
 :math:`1 / 4 n` is added, for workers who hardly err.) So the n answers are worth :math:`n f / d` answers with a known
 truth; answers to items that nobody else answered (in sequences: in sequences that nobody else answered) are worth
-nothing, unless there is a graph or the label is known. With weights n is their sum: an answer of weight w is worth w
-answers. (The accuracy reported of a worker with small weights is too low, since x hardly depends on the answers of the
-worker, and an interval by their number would not contain the truth.) d is the design effect: 1 for independent items;
-for sequences, and where answers are spread over labels, the variance of sums over (worker, sequence) pairs, or (worker,
-item) pairs, relative to that of independent votes of the same weights, pooled over workers.
+nothing, unless there is a graph or the label is known. d is the design effect: 1 for independent items; for sequences
+the variance of sums over (worker, sequence) pairs, relative to that of independent votes, pooled over workers.
+
+**Weights.** A weight is the probability that an answer was given with care, and the reported accuracy is that of
+answers given with care. With :math:`c_i` the posterior probability of care, and :math:`r_i` that of care and of being
+right (both summed over the labels that an answer is spread over), it is :math:`x = \sum_i r_i / \sum_i c_i`. What the
+answers tell of it is :math:`\sum_i (r_i - x c_i)^2 / (x (1 - x))^2`; if care and truth were known, it would be
+:math:`n / x (1 - x)` with :math:`n = \sum_i c_i`. So
+
+.. math:: f = \frac{\sum_i (r_i - x c_i)^2}{n x (1 - x)}
+
+which is the same as above where all :math:`c_i` are 1. Near-copies that share one answer count by their share.
 
 **Streams.** If answers come in batches (see `consilience.results.new_answers`), they are worth less: the labels of
 earlier batches are not judged again. If the answers before a batch were worth v, and a share :math:`\rho` of all n
@@ -39,11 +46,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.arrays import Block
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Responses
 from ..answers.vocabulary import MANY
 from ..inference import ITEMS_AT_ONCE, sum_by
+from ..inference.learned import as_used
+from ..inference.sources import InMemory
+from ..inference.workers.base import WorkerModel
+from ..inference.workers.rows import AnyFactors, find_first_rows
 from ..kernels import Floats, freeze, read_only
 
 # Two-sided 95 %.
@@ -92,8 +104,69 @@ def is_share_checked(n_checked: float, n_all: float) -> bool:
     return n_checked > 0 and n_checked >= LEAST_CHECKED * n_all
 
 
+class Careful(NamedTuple):
+    """How probable it is that answers with weights were given with care, (n_answers,) each.
+
+    What is true of an answer that is spread over labels is in the first of its rows, and its other rows have zeros.
+    """
+
+    care: Floats
+    right: Floats  # with care, and right
+    amount: Floats  # how much each answer counts otherwise: as one of near-copies
+
+    @classmethod
+    def of_block(cls, block: Block, factors: AnyFactors, posterior: Floats, klass: NDArray[np.int64]) -> Careful:
+        """Return that of the answers of a block, from the posteriors of its items and what answers are judged by.
+
+        `klass` is the class that each answer names, -1 for none.
+        """
+        own, first = factors.count_each(block, posterior), find_first_rows(block, factors.n_own)
+        amount = block.share if len(block.share) else np.ones(len(own))
+        found = np.zeros((2, len(own)))
+        if len(first):
+            right = np.where(klass >= 0, own[np.arange(len(own)), klass], 0.0)
+            found[:, first] = np.add.reduceat(np.stack([own.sum(axis=1), right]) / amount, first, axis=1)
+        return cls(found[0], found[1], amount)
+
+    def sum_chances(self, worker: NDArray[np.int32] | NDArray[np.int64], accuracy: Floats) -> Floats:
+        r"""Return the sums over answers of each worker that the function `sum_chances` does, (3, M).
+
+        They are of c, of r and, since x is not yet known where sums over parts are taken, of
+
+        .. math:: (r - a c)^2 + 2 a r - a^2 c = r^2 + a (1 - c) (2 r - a c)
+
+        with a near x: `accuracy` (M,). Where c = 1 this is the square of r; else the error is of second order in a - x.
+        """
+        near = accuracy[worker]
+        squares = self.right**2 + near * (1 - self.care) * (2 * self.right - near * self.care)
+        return np.stack([sum_by(worker, self.amount * v, len(accuracy)) for v in (self.care, self.right, squares)])
+
+
+def find_careful(source: InMemory, workers: WorkerModel, log_weights: Floats, posterior: Floats) -> Careful | None:
+    """Return how probable it is that each answer was given with care; None if there are no weights.
+
+    `log_weights` are those of the last E-step, and `posterior` (N, K) is what it returned.
+    """
+    r = source.responses
+    if r.weight is None:
+        return None
+    factors, parts = workers.factors(as_used(log_weights), True), []
+    for block in source.lay_out(workers, anchored=False):
+        first, last = block.first_item, block.first_item + block.n_items
+        klass = r.class_of_label[r.label[r.offsets[first] : r.offsets[last]]]
+        parts.append(Careful.of_block(block, factors, posterior[first:last], klass))
+    return Careful(*map(np.concatenate, zip(*parts, strict=True))) if parts else None
+
+
+def find_accuracy(counts: Floats, class_of_label: NDArray[np.int64]) -> Floats:
+    """Return the share of right ones among expected counts of answers (M, L, K); 0 of workers without answers."""
+    named = np.flatnonzero(class_of_label >= 0)
+    right = counts[:, named, class_of_label[named]].sum(axis=1)
+    return np.asarray(right / np.maximum(counts.sum(axis=(1, 2)), 1e-300))
+
+
 class Measured(NamedTuple):
-    """Each worker's sum of weights, accuracy, variance of an answer and share of information left, (M,) each."""
+    """Each worker's number of answers, accuracy, variance of an answer and share of information left, (M,) each."""
 
     total: Floats
     accuracy: Floats
@@ -132,20 +205,33 @@ def add_worth(worth: Floats, new: Floats, total: Floats, left: Floats) -> Floats
     return np.where(new > 0, 1 / np.maximum(doubt, 1e-300), worth)
 
 
-def sum_judged(r: Responses, judged: NDArray[np.bool_]) -> Floats:
-    """Return each worker's weights of answers to items that are judged by something else, and of all, (2, M)."""
+def sum_judged(r: Responses, judged: NDArray[np.bool_], careful: Careful | None = None) -> Floats:
+    """Return each worker's number of answers to items that are judged by something else, and of all, (2, M).
+
+    Answers with weights count by the probability of care.
+    """
     sums = np.zeros((2, r.n_workers))
     for first in range(0, r.n_items, ITEMS_AT_ONCE):
         last = min(first + ITEMS_AT_ONCE, r.n_items)
         part = slice(r.offsets[first], r.offsets[last])
         counts = np.repeat(judged[first:last], np.diff(r.offsets[first : last + 1]))
-        worker, weight = r.worker[part], r.weights(part)
+        weight = r.weights(part) if careful is None else careful.amount[part] * careful.care[part]
+        worker = r.worker[part]
         sums += [sum_by(worker, each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
     return sums
 
 
-def sum_chances(r: Responses, posterior: Floats) -> Floats:
-    """Return each worker's sums of weights, and of weights times the chance to be right and its square, (3, M)."""
+def sum_chances(
+    r: Responses, posterior: Floats, careful: Careful | None = None, counts: Floats | None = None
+) -> Floats:
+    """Return each worker's number of answers, and sums of the chance to be right and of its square, (3, M).
+
+    Answers with weights are `careful`, and these sums those of `Careful.sum_chances`; `counts` (M, L, K) are the
+    expected counts of the fit.
+    """
+    if careful is not None:
+        assert counts is not None
+        return careful.sum_chances(r.worker, find_accuracy(counts, r.class_of_label))
     sums = np.zeros((3, r.n_workers))
     if r.n_responses >= MANY:
         from ..kernels import answers
@@ -173,18 +259,24 @@ def given_weights(r: Responses, answers: slice = slice(None)) -> Floats:
     return freeze(np.empty(0)) if r.amount is None else r.amount[answers]
 
 
-def sum_votes(r: Responses, posterior: Floats, chances_of_all: Floats) -> Floats:
+def sum_votes(r: Responses, posterior: Floats, chances_of_all: Floats, careful: Careful | None = None) -> Floats:
     """Return how much sums of votes over units vary, how much they would if votes were independent, and the units.
 
     A vote is all that a worker says about an item. Units are sequences, or items. Sums are of deviations from the
     worker's accuracy, which is that of `chances_of_all`: of these answers, and of others if there are any. Where each
     answer is a vote and a unit, nothing is to be summed.
     """
-    if r.amount is None and r.sequences is None:
+    if r.sequences is None and (r.amount is None or careful is not None):
         return np.zeros(3)
     total, accuracy, spread, _ = measure_answers(chances_of_all)
     item, weight = r.item_of_answer(), r.weights()
     unit = item if r.sequences is None else r.sequences.of_items()[item]
+    if careful is not None:
+        weight = careful.amount * careful.care
+        away = careful.amount * (careful.right - accuracy[r.worker] * careful.care)
+        squares = (sum_by(r.worker, each**2, r.n_workers) for each in (away, weight))
+        spread = next(squares) / np.maximum(next(squares), 1e-300)
+        return compare_votes(r.worker, item, unit, weight, away, spread, total)
     away = weight * (chances(r, posterior, item, slice(None)) - accuracy[r.worker])
     return compare_votes(r.worker, item, unit, weight, away, spread, total)
 

@@ -50,7 +50,7 @@ from ..kernels import Floats
 from ..memory import release_unused
 from ..storage.answers import Sample, StoredResponses, add_gold
 from ..tasks.base import TABLE, AnyTask
-from .answer_worth import are_checked, find_judged, is_share_checked, sum_chances
+from .answer_worth import are_checked, find_careful, find_judged, is_share_checked, sum_chances
 from .calibration import Found, calibrate, judge_fit, score_known
 from .chance import Apart, count_in_memory, count_on_disk, judge_chance
 from .fusion import Calibrated, Course, Fusion, Given, Guidance, Judgement, Labels, Later, count_known, find_known
@@ -336,7 +336,7 @@ def conclude(
         posed = pose_part(recipe, near, problem, best, engine)
     posterior = recipe.conclude(posed, best.parameters)
     opinion = None if guided is None else guided.opinion
-    estimates = gather_estimates(recipe, near, posed, best.parameters, best.statistics)
+    estimates = gather_estimates(recipe, near, posed, best.parameters, best.statistics, posterior)
     known = judge_known(recipe, source, problem, best, engine) if isinstance(source, OnDisk) else None
     earlier = None if past is None else past.evidence
     kept = None if going_on is None else going_on.calibrated
@@ -458,6 +458,7 @@ def judge_apart(apart: Later[Apart], workers: WorkerModel) -> dict[str, Later[An
 class Due(NamedTuple):
     """What is kept of an update for its intervals, which are worked out when somebody asks for them."""
 
+    workers: WorkerModel
     pseudo_counts: Floats  # (K,) or (1,): of a worker's answers about each class; see `WorkerModel`
     summary: Summary
     prior_is_known: bool
@@ -483,7 +484,8 @@ def judge_fitted(
     takes_long = going_on is not None or (isinstance(problem.workers, OrdinalWorkers) and past is None)
     if takes_long and problem.graph is None:
         pseudo_counts, is_known = fit.estimates.pseudo_counts, fit.estimates.prior_is_known
-        return Due(pseudo_counts, best.statistics.summary, is_known, recipe.find_raised(near.responses), levels)
+        raised = recipe.find_raised(near.responses)
+        return Due(problem.workers, pseudo_counts, best.statistics.summary, is_known, raised, levels)
     earlier, confidence = None if past is None else past.sums, fit.found.confidence._replace(levels=levels.value)
     intervals, sums = find_intervals(
         near.responses, fit.posterior, fit.codes, fit.estimates, confidence, earlier=earlier
@@ -501,13 +503,15 @@ def judge_later(due: Due, source: InMemory, learned: Learned, labels: Labels, ca
     """Work out intervals that take as long as the fit itself."""
     r, power = source.responses, calibrated.found.power
     prior, judged = learned.structure.mean, find_judged(r, source.gold, None)
-    estimates = Estimates(learned.confusion, learned.counts, prior, due.pseudo_counts, due.prior_is_known, judged)
+    assert labels.uncalibrated is not None
+    careful = find_careful(source, due.workers, learned.log_weights, labels.uncalibrated)
+    known = due.pseudo_counts, due.prior_is_known, judged, careful
+    estimates = Estimates(learned.confusion, learned.counts, prior, *known)
 
     def raised(other: float, run: slice) -> Floats:
         return raise_where(due.raised[run], labels.posterior[run], other / power)
 
     confidence = Confidence(np.array(calibrated.powers), raised, power, due.levels.value)
-    assert labels.uncalibrated is not None
     assert calibrated.evidence is not None
     intervals, sums = find_intervals(r, labels.uncalibrated, labels.codes, estimates, confidence)
     return Judgement(intervals, Past(due.summary, sums, calibrated.evidence))
@@ -517,9 +521,9 @@ def judge_shares_apart(recipe: LatentRecipe, near: InMemory, apart: Problem, fit
     """Return the interval of class shares, (2, K), by the answers alone."""
     r, learned = near.responses, fit.parameters
     posterior = recipe.conclude(apart, learned)
-    found = gather_estimates(recipe, near, apart, learned, fit.statistics)
+    found = gather_estimates(recipe, near, apart, learned, fit.statistics, posterior)
     right = right_matrix(found.confusion, r)
-    sums = sum_up(r, posterior, right, found, sum_chances(r, posterior))
+    sums = sum_up(r, posterior, right, found, sum_chances(r, posterior, found.careful, found.counts))
     return judge_shares(sums.moments, r.n_items, found, invert_scores(r, sums, right, found), r.n_items)
 
 
@@ -549,9 +553,14 @@ def describe_guidance(near: InMemory, guided: Guided, posterior: Floats, codes: 
 
 
 def gather_estimates(
-    recipe: Recipe, source: InMemory, problem: Problem, learned: Parameters, statistics: Statistics
+    recipe: Recipe,
+    source: InMemory,
+    problem: Problem,
+    learned: Parameters,
+    statistics: Statistics,
+    posterior: Floats,
 ) -> Estimates:
-    """Return what intervals are about."""
+    """Return what intervals are about; `posterior` (N, K) is that before calibration."""
     workers = problem.workers
     confusion = workers.plain_mean(learned.workers, statistics.counts, learned.prior)
     return Estimates(
@@ -561,6 +570,7 @@ def gather_estimates(
         workers.pseudo_counts(learned.prior),
         fixed_prior(recipe, source.responses) is not None,
         find_judged(source.responses, source.gold, problem.graph),
+        find_careful(source, workers, learned.workers.log_weights, posterior),
     )
 
 
@@ -669,7 +679,7 @@ def learn_by_moments(
     posterior = recipe.conclude(problem, learned)
     codes = recipe.label_items(posterior)
     confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
-    estimates = gather_estimates(recipe, source, problem, learned, statistics)
+    estimates = gather_estimates(recipe, source, problem, learned, statistics, posterior)
     intervals, _ = find_intervals(r, posterior, codes, estimates, confidence)
     known, checked = find_known(source.gold, codes), are_checked(r, count_known(source.gold), False)
     labels = Labels.of(r, codes, posterior, known=known, rule=recipe.rule, shown=checked)

@@ -54,7 +54,16 @@ from ..inference.powers import Evidence
 from ..inference.structures import Summary
 from ..kernels import Floats, freeze, read_only
 from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault, Sizes
-from .answer_worth import add_worth, few_units, find_worth, given_weights, measure_answers, sum_judged, sum_votes
+from .answer_worth import (
+    Careful,
+    add_worth,
+    few_units,
+    find_worth,
+    given_weights,
+    measure_answers,
+    sum_judged,
+    sum_votes,
+)
 
 # So many entries of matrices are worked on at a time.
 MOST_ENTRIES = 1 << 16
@@ -73,6 +82,7 @@ class Estimates(NamedTuple):
     pseudo_counts: Floats  # (K,) or (1,): of a worker's answers about each class; see `WorkerModel`
     prior_is_known: bool
     judged: NDArray[np.bool_]  # (N,): whether answers to an item are judged by others
+    careful: Careful | None = None  # of answers with weights
 
 
 class Sums(NamedTuple):
@@ -80,7 +90,7 @@ class Sums(NamedTuple):
 
     # As `sum_chances` returns.
     chances: Annotated[Floats, ArraySpec("3 M", COUNTS)]
-    # Weights of the answers that something else judges, and of all.
+    # Number of the answers that something else judges, and of all.
     judged: Annotated[Floats, ArraySpec("2 M", COUNTS)]
     # What the design effect is made of; see `sum_votes`.
     votes: Annotated[Floats, ArraySpec("3", COUNTS)]
@@ -132,16 +142,17 @@ def sum_up(
 
     `chances` are those of `sum_chances`.
     """
+    chances = np.maximum(chances, 0.0)  # with weights, what is nearly a square may be negative
     total = chances if earlier is None else chances + earlier.chances
     said = count_codes(r.label, r.n_labels) > 0
     meant = find_meant(r, said) if earlier is None else find_meant(r, said) | (earlier.meant > 0)
-    judged = sum_judged(r, found.judged)
+    judged = sum_judged(r, found.judged, found.careful)
     scores, lack = sum_scores(r, posterior, right, found, meant)
     sequences = 0 if r.sequences is None else int(scale * np.count_nonzero(np.diff(r.sequences.offsets)))
     own = Sums(
         chances,
         judged,
-        sum_votes(r, posterior, total),
+        sum_votes(r, posterior, total, found.careful),
         scale * scores,
         scale * lack,
         np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),

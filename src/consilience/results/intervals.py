@@ -169,7 +169,7 @@ def find_intervals(
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         right = right_matrix(found.confusion, r)
-        chances = sum_chances(r, posterior) if whole is None else whole.chances
+        chances = sum_chances(r, posterior, found.careful, found.counts) if whole is None else whole.chances
         sums = sum_up(r, posterior, right, found, chances, n_items / max(r.n_items, 1), earlier)
         shared = invert_scores(r, sums, right, found)
         answers = weigh_answers(sums, right, found, shared)
@@ -350,7 +350,7 @@ def judge_votes(sums: VoteSums, prior: Floats) -> tuple[Floats, Floats]:
 class Answers(NamedTuple):
     """What each worker's answers are worth, (M,) each."""
 
-    total: Floats  # sum of weights
+    total: Floats  # number of answers, with care
     accuracy: Floats  # as reported
     centre: Floats  # accuracy without the pull towards the crowd
     worth: Floats  # number of answers with a known truth that would tell as much

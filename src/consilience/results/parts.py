@@ -35,6 +35,7 @@ from ..inference.workers.rows import AnyFactors, Counted, LeftOut, vote
 from ..kernels import Floats, Integers
 from ..storage.answers import Sample, StoredResponses, find_gold
 from ..storage.layout import StoredBlock
+from .answer_worth import Careful, find_accuracy
 from .comparison import count_differing
 from .fusion import Fusion, Given, Labels, find_known
 from .intervals import VoteSums, choose
@@ -162,6 +163,7 @@ class Judge(NamedTuple):
     structure: BlockwiseParameters
     counted: Counted | None  # None: items are not left out of the counts that judge them
     unsaid: NDArray[np.int64]
+    accuracy: Floats  # (M,): of the answers of each worker, by expected counts
     power: float
     label_by: str
     rule: str
@@ -179,6 +181,7 @@ class Judge(NamedTuple):
             cast(BlockwiseParameters, learned.structure),
             counted if leaves_out else None,
             problem.find_unsaid(),
+            find_accuracy(problem.workers.plain_counts(best.statistics.counts), problem.workers.class_of_label),
             power,
             recipe.label_by,
             recipe.rule,
@@ -221,7 +224,7 @@ class Tally(NamedTuple):
     vote_confidence: float  # probability of what the vote falls on
     unanimous: NDArray[np.int64]  # (K,): items that at least two workers, and all who answered, give to the class
     kept: NDArray[np.int64]  # (K,): those of them whose label it is
-    chances: Floats  # (3, M): weights of answers, times the probability to be right, and times its square
+    chances: Floats  # (3, M): as `sum_chances` returns
     n_answers: NDArray[np.int64]  # (M,)
 
     @classmethod
@@ -260,6 +263,11 @@ def tally_block(stored: StoredBlock, judge: Judge, groups: Integers | None, unvo
     voted = shares[agreed].argmax(axis=1)
     weight = block.amount if len(block.amount) else np.ones(len(item))
     right = np.where(klass >= 0, posterior[item, klass], 0.0)
+    if len(block.weight):
+        careful = Careful.of_block(block, judge.factors, posterior, klass)
+        sums = careful.sum_chances(worker, judge.accuracy)
+    else:
+        sums = np.stack([sum_by(worker, each, n_workers) for each in (weight, weight * right, weight * right**2)])
     return Tally(
         float(reported[rows, labels].sum()),
         np.bincount(labels, minlength=n_classes),
@@ -268,7 +276,7 @@ def tally_block(stored: StoredBlock, judge: Judge, groups: Integers | None, unvo
         float(np.einsum("nk,nk->", chances, reported)),
         np.bincount(voted, minlength=n_classes),
         np.bincount(voted[labels[agreed] == voted], minlength=n_classes),
-        np.stack([sum_by(worker, each, n_workers) for each in (weight, weight * right, weight * right**2)]),
+        sums,
         count_votes(item, worker, n_workers),
     )
 
