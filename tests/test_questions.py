@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import zipfile
 
 import numpy as np
@@ -218,8 +220,23 @@ def test_one_report_has_a_section_for_each_question(fused, tmp_path):
     page = cs.report(hostile, tmp_path / "report.html").read_text()
     assert page.count("<iframe") == 2
     assert "<script>alert(1)" not in page
-    assert "Workers over all questions" in page
-    assert "accuracy(Answer.tone)" in page
+    outer = re.sub(r'srcdoc="[^"]*"', "", page)
+    assert outer.count("<style>") == outer.count("Content-Security-Policy") == 1
+    assert "<script" not in outer
+    # The documents within have the same policy: one that they inherit lets them do what they may.
+    (policy,) = set(re.findall(r'Content-Security-Policy" content="([^"]*)"', html.unescape(html.unescape(page))))
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert re.search(r"<h1>2 questions.*majority vote", outer)
+    first = re.search(r'<tr><th scope="row"><a href="#question-1"><bdi>Answer.tone</bdi></a></th>(.*?)</tr>', outer)
+    assert re.findall(r'<td class="n">(.*?)</td>', first[1])[:3] == ["3", "60", "240"]
+
+
+def test_workers_who_look_are_folded_away(tmp_path):
+    page = cs.report(fuse(make_table(n_workers=20)[0]), tmp_path / "report.html").read_text()
+    outer = re.sub(r'srcdoc="[^"]*"', "", page)
+    shown, folded = outer.split("8 more workers")
+    assert set(re.findall(r'<tr><th scope="row"><bdi>(w[012])</bdi>', shown)) == {"w0", "w1", "w2"}
+    assert len(re.findall(r'<tr><th scope="row"><bdi>w\d+</bdi>', folded)) == 8
 
 
 def test_the_command_line_fuses_several_questions(tmp_path):

@@ -31,7 +31,7 @@ from . import CHARTS, RANKING_CHARTS, RANKING_SECTIONS, SECTIONS, Section
 from .charts import Chart, Plain, draw_all
 from .converter import CONVERTER, find_converter, not_installed
 from .overview import Header, describe_all
-from .questions import join_pages
+from .questions import describe_questions
 from .ranking import describe_ranking
 from .subject import Command, Subject, find_content, show_by_task, spell
 
@@ -165,9 +165,11 @@ def write_page(
 def write_questions(questions: Questions, path: str, title: str = "Fused labels") -> Path:
     """Write one page on several questions, with the report on each."""
     check_installed()
-    pages = {name: make_page(gather(model), name) for name, model in questions.items()}
+    subjects = {name: gather(model) for name, model in questions.items()}
+    pages = {name: make_page(subject, name) for name, subject in subjects.items()}
+    view = describe_questions(questions, subjects, pages)
     with replace_file(path) as temporary:
-        temporary.write_text(join_pages(questions, pages, title), encoding="utf-8")
+        temporary.write_text(render(template="questions", title=spell(title), view=view), encoding="utf-8")
     return Path(path)
 
 
@@ -256,8 +258,11 @@ def import_templates() -> ModuleType:
         raise not_installed("jinja2") from error
 
 
-def render(pictures: Mapping[int, str | None] | None = None, **context: object) -> str:
-    """Return the page, filled with what its template names; `pictures` are those of the charts, by their identity."""
+def render(pictures: Mapping[int, str | None] | None = None, template: str = "page", **context: object) -> str:
+    """Return a page, filled with what its template names; `pictures` are those of the charts, by their identity.
+
+    All pages have the same policy: it also holds for the documents within a page.
+    """
     drawn = pictures or {}
     jinja2 = import_templates()
     environment = jinja2.Environment(
@@ -273,7 +278,8 @@ def render(pictures: Mapping[int, str | None] | None = None, **context: object) 
         f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    page: str = environment.get_template("page.html.jinja").render(**context, policy=policy, style=style, script=script)
+    filled = environment.get_template(f"{template}.html.jinja")
+    page: str = filled.render(**context, policy=policy, style=style, script=script)
     return page
 
 

@@ -2,60 +2,119 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from html import escape
+from typing import NamedTuple
+
+import numpy as np
 
 from ..answers.columns import Column, to_values
+from ..errors import plural
+from ..kernels import Floats
 from ..models.questions import Questions, report_workers
+from .overview import Verdict, judge
+from .subject import Subject, spell
 
-# So many workers are listed, those first who most probably answer without looking.
-N_WORKERS = 50
-_STYLE = """
-body { font-family: system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; line-height: 1.5 }
-table { border-collapse: collapse } th, td { text-align: left; padding: .25rem .75rem; border-bottom: 1px solid #8884 }
-iframe { width: 100%; height: 80vh; border: 1px solid #8888 } .wide { overflow-x: auto }
-@media (prefers-color-scheme: dark) { body { background: #111; color: #eee } a { color: #8bf } }
-"""
+# So many workers are shown, those first who most probably answer without looking; so many are in the page at all.
+N_SHOWN, N_WORKERS = 12, 500
+# Of labels that were not compared with majority vote.
+NOT_COMPARED = "not compared"
 
 
-def join_pages(questions: Questions, pages: Mapping[str, str], title: str) -> str:
-    """Return one page. The report on each question is a document of its own within it: none changes another."""
-    sections, contents = [], []
-    for number, (name, page) in enumerate(pages.items()):
-        contents.append(f'<li><a href="#question-{number}">{escape(name)}</a></li>')
-        sections.append(
-            f'<section id="question-{number}"><h2>{escape(name)}</h2>'
-            f'<iframe title="{escape(name)}" srcdoc="{escape(page)}"></iframe></section>'
-        )
-    view = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>{view}'
-    body = (
-        f"<h1>{escape(title)}</h1><p>{escape(questions.explain_sharing())}</p><nav><ul>{''.join(contents)}</ul></nav>"
-        f"<section><h2>Workers over all questions</h2>{tabulate_workers(questions)}</section>{''.join(sections)}"
-    )
-    return f'<!doctype html><html lang="en"><head>{head}</head><body><main>{body}</main></body></html>'
+class Question(NamedTuple):
+    """A question, and the report on it."""
+
+    name: str
+    n_classes: int
+    n_items: int
+    n_answers: int
+    confidence: float | None
+    verdict: Verdict
+    page: str  # a document of its own
 
 
-def tabulate_workers(questions: Questions) -> str:
-    """Return the table of workers, those first who most probably answer without looking."""
+class Row(NamedTuple):
+    """A worker over all questions."""
+
+    name: str
+    n_answers: int
+    accuracy: float | None
+    chance: float | None
+    remarks: str
+    accuracies: list[float | None]  # in each question
+
+
+class Overview(NamedTuple):
+    """What the page says of all questions.
+
+    Attributes
+    ----------
+    headline : str
+        How many questions compare how with majority vote.
+    sharing : str
+        Whether skills carry over.
+    questions : list of Question
+        The questions.
+    workers : list of Row
+        At most `N_WORKERS` of them, those first who most probably answer without looking.
+    n_workers : int
+        How many there are.
+    n_shown : int
+        How many are not folded away.
+    """
+
+    headline: str
+    sharing: str
+    questions: list[Question]
+    workers: list[Row]
+    n_workers: int
+    n_shown: int = N_SHOWN
+
+
+def describe_questions(questions: Questions, subjects: Mapping[str, Subject], pages: Mapping[str, str]) -> Overview:
+    """Return what the page says of all questions; `pages` are the reports on them."""
+    found = [describe_question(name, subjects[name], pages[name]) for name in questions]
+    rows = list_workers(questions)
+    return Overview(write_headline(found), questions.explain_sharing(), found, rows[:N_WORKERS], len(rows))
+
+
+def describe_question(name: str, subject: Subject, page: str) -> Question:
+    """Return what the page says of one question."""
+    n_answers, told = int(subject.fusion.n_answers.sum()), subject.fusion.told_confidence
+    return Question(spell(name), len(subject.classes), subject.n_labels, n_answers, told, judge(subject), page)
+
+
+def write_headline(questions: list[Question]) -> str:
+    """Return in a sentence how many questions compare how with majority vote.
+
+    >>> better, unknown = Verdict("", badge="Better than majority vote"), Verdict("")
+    >>> write_headline([Question("spam", 2, 60, 240, 0.9, better, ""), Question("tone", 3, 60, 240, 0.9, unknown, "")])
+    '2 questions: in predicting hidden answers, 1 better than majority vote, 1 not compared.'
+    >>> write_headline([Question("spam", 2, 60, 240, 0.9, better, "")] * 3)
+    '3 questions, all better than majority vote in predicting hidden answers.'
+    """
+    badges = [each.verdict.badge for each in questions]
+    counts = Counter(f"{badge[0].lower()}{badge[1:]}" if badge else NOT_COMPARED for badge in badges)
+    if len(counts) == 1:
+        (words,) = counts
+        where = "" if words == NOT_COMPARED else " in predicting hidden answers"
+        return f"{plural(len(questions), 'question')}, all {words.replace('no clear', 'without a clear')}{where}."
+    listed = ", ".join(f"{n} {words.replace('no clear', 'without a clear')}" for words, n in counts.items())
+    return f"{plural(len(questions), 'question')}: in predicting hidden answers, {listed}."
+
+
+def list_workers(questions: Questions) -> list[Row]:
+    """Return all workers, those first who most probably answer without looking."""
     columns = report_workers(questions)
-    rows = list(zip(*(list_cells(column) for column in columns.values()), strict=True))
-    chance = list(columns).index("chance")
-    rows.sort(key=lambda row: -row[chance] if isinstance(row[chance], float) else 0.0)
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
-    shown = "".join(f"<tr>{''.join(f'<td>{show(cell)}</td>' for cell in row)}</tr>" for row in rows[:N_WORKERS])
-    more = f"<p>The first {N_WORKERS} of {len(rows):,}.</p>" if len(rows) > N_WORKERS else ""
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{shown}</tbody></table>"
-    return f'<div class="wide" tabindex="0">{table}</div>{more}'
+    names, remarks = to_values(columns["worker"]).tolist(), to_values(columns["remarks"]).tolist()
+    n_answers, chance = to_values(columns["answers"]).tolist(), list_figures(columns["chance"])
+    accuracy = list_figures(columns["accuracy"])
+    each = list(zip(*(list_figures(columns[f"accuracy({name})"]) for name in questions), strict=True))
+    order = sorted(range(len(names)), key=lambda m: -(chance[m] or 0.0))
+    return [Row(spell(names[m]), n_answers[m], accuracy[m], chance[m], remarks[m], list(each[m])) for m in order]
 
 
-def list_cells(column: Column) -> list[object]:
-    """Return the entries of a column."""
-    return list(to_values(column).tolist())
-
-
-def show(cell: object) -> str:
-    """Return the text of a cell."""
-    if cell is None or cell != cell:
-        return ""
-    return f"{cell:.3f}" if isinstance(cell, float) else escape(str(cell))
+def list_figures(column: Column) -> list[float | None]:
+    """Return the numbers of a column; None for one that is not known."""
+    figures: Floats = np.asarray(to_values(column), np.float64)
+    return [None if np.isnan(each) else each for each in figures.tolist()]
