@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 
@@ -13,6 +17,7 @@ from sklearn.base import clone
 import consilience as cs
 from consilience.checks.ranking import RANKING_CHECKS
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
+from consilience.results.ranking import find_coin_tossers, remark_on_judges
 
 COLUMNS = [
     *("candidate", "score", "low", "high", "rank", "rank_low", "rank_high"),
@@ -137,6 +142,113 @@ def test_the_first_two_are_told_only_if_they_are_close():
     assert "first two" not in kinds(cs.rank(sure))
     finding = next(each for each in cs.rank(close).findings_ if each.kind == "first two")
     assert "cannot be told apart" in str(finding.problem)
+
+
+def draw(n, scores, d, bias=0.0, tie=0.3, seed=0):
+    """Verdicts of judges with these discriminations, as a table."""
+    rng = np.random.default_rng(seed)
+    left = rng.integers(0, len(scores), n)
+    right = (left + rng.integers(1, len(scores), n)) % len(scores)
+    judge = rng.integers(0, len(d), n)
+    z = np.array(d)[judge] * (np.array(scores)[left] - np.array(scores)[right]) + bias
+    odds = np.exp(z / 2), np.exp(-z / 2)
+    drawn = rng.random(n) * (odds[0] + odds[1] + tie)
+    said = np.where(drawn < odds[0], "left", np.where(drawn < odds[0] + odds[1], "right", "tie"))
+    names = {"left": left, "right": right}
+    table = {side: [f"m{code}" for code in codes] for side, codes in names.items()}
+    return table | {"worker": [f"j{code}" for code in judge], "winner": said.tolist()}
+
+
+SCORES = (1.5, 0.5, -0.5, -1.5)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_two_camps_are_not_told_who_is_right(seed, tmp_path):
+    table = draw(1000, SCORES, [1, 1, 1, -1, -1, -1], seed=seed)
+    with pytest.warns(cs.errors.DataWarning, match="two camps of 3 and 3"):
+        model = cs.rank(table)
+    assert kinds(model)[0] == "camps"
+    assert model.findings_[0].level == "bad"
+    assert "contrary" not in kinds(model)
+    assert set(model.judge_report()["remarks"].to_pylist()) == {"camp 1", "camp 2"}
+    assert len(set(model.next_comparisons(12)["worker"].to_pylist())) == 6
+    page = cs.report(model, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>Judges are in two camps" in page
+
+
+def test_a_contrarian_is_not_asked():
+    with pytest.warns(cs.errors.DataWarning, match="1 judge prefers the worse candidate: j5"):
+        model = cs.rank(draw(1500, SCORES, [1, 1, 1, 1, 1, -1]))
+    assert "j5" not in model.next_comparisons(30)["worker"].to_pylist()
+    assert set(model.next_comparisons(3, workers=["j5"])["worker"].to_pylist()) == {"j5"}
+
+
+def test_coin_tossers_are_found_though_they_are_the_most():
+    n_found = 0
+    for seed in range(3):
+        report = cs.rank(draw(2000, SCORES, [1, 0, 0, 0, 0, 0, 0], seed=seed)).judge_report().to_pylist()
+        found = {row["worker"] for row in report if "tosses coins" in row["remarks"]}
+        assert "j0" not in found
+        n_found += len(found)
+    assert n_found >= 15  # of 18
+
+
+def test_a_judge_of_few_verdicts_does_not_toss_coins_for_sure(model):
+    judges = model.found_.judges
+    strange = judges._replace(
+        discrimination=np.where(np.arange(15) == 3, -1.4, judges.discrimination),
+        discrimination_error=np.where(np.arange(15) == 3, 0.8, judges.discrimination_error),
+    )
+    assert not find_coin_tossers(strange)[3]
+    assert "perhaps contrary; too few verdicts" in remark_on_judges(replace(model.found_, judges=strange))[3]
+
+
+def test_nearly_always_is_not_always():
+    report = cs.rank(draw(1000, SCORES, [0] * 3, bias=5.0, tie=0.0)).judge_report()
+    assert all(0.95 < share < 1 for share in report["first"].to_pylist())
+    assert all("nearly always the first (99%)" in remark for remark in report["remarks"].to_pylist())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_verdicts_of_coins_agree_no_better_than_chance(seed):
+    coins = cs.rank(draw(800, (0,) * 6, [0] * 6, seed=seed))
+    assert "chance" in kinds(coins)
+    assert all(int(times) <= 10 for each in coins.findings_ for times in re.findall(r"(\S+) times", str(each.problem)))
+    assert "chance" not in kinds(
+        cs.rank(cs.simulate.comparisons(300, coin_tossers=0.5, bias=1.0, seed=seed).comparisons)
+    )
+
+
+def test_parts_have_no_overall_best(tmp_path):
+    table = {"left": list("aaabbbcccxx"), "right": list("bbbcccaaayy"), "winner": list("aaabbbaaaxx")}
+    with pytest.warns(cs.errors.DataWarning, match="Not in the largest part: x, y"):
+        model = cs.rank(table)
+    page = cs.report(model, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>No overall best: 2 parts. a leads part 1, and" in page
+    assert "The chart shows the largest part" in page
+    assert "of 2 parts; only pairs within a part count" in repr(cs.evaluate(model, list("axbyc")))
+    assert "only pairs within a part count" in repr(cs.evaluate(model, {("a", "b"): "a", ("x", "y"): "x"}))
+
+
+@pytest.mark.robust
+def test_the_same_bits_with_more_threads():
+    script = (
+        "import consilience as cs\n"
+        "found = cs.rank(cs.simulate.comparisons(20_000, n_candidates=110, seed=1).comparisons).found_\n"
+        "print(hash((found.score.tobytes(), found.covariance.tobytes(), found.judges.discrimination.tobytes())))"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": n, "PYTHONHASHSEED": "0"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for n in "12"
+    }
+    assert len(told) == 1
+    assert told != {""}
 
 
 def test_judges_who_get_worse_are_remarked():

@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import chdtrc
 
 from ..errors import ConvergenceWarning, Python, Sentence, join_names, plural
 from ..results.findings import Finding
-from ..results.ranking import WIDTH, Ranking, find_coin_tossers, find_contrarians
+from ..results.ranking import WIDTH, Ranking, find_camps, find_coin_tossers, find_contrarians
 
 # A crowd has a position bias worth telling if it moves an even pair by this much: 0.2 in log odds is 55 to 45 %.
 LEAST_CROWD_BIAS = 0.2
+# With so many times as many verdicts, or fewer, the first two may be told apart; beyond this it is not worth telling.
+MOST_TIMES = 10
+# Verdicts agree better than chance if so much agreement has a smaller chance than this among coins.
+LEAST_CHANCE = 0.05
 # Repeated rows are worth telling from this share on.
 LEAST_REPEATED = 0.01
 _NEXT = Sentence(
@@ -25,11 +30,11 @@ def find_parts(found: Ranking) -> Iterator[Finding]:
     if found.n_parts == 1:
         return
     sizes = np.bincount(found.part)
-    apart = found.candidates[found.part == 1].tolist()
+    apart = found.candidates[found.part > 0].tolist()
     yield Finding(
         f"The candidates are in {plural(found.n_parts, 'part')} that were never compared with each other "
         f"({join_names([f'{size:,}' for size in sizes.tolist()])} candidates). Scores and ranks hold within a part: "
-        f"nothing is known across parts. Apart from the largest part are, among others, {join_names(map(str, apart))}.",
+        f"nothing is known across parts. Not in the largest part: {join_names(map(str, apart))}.",
         ("Compare some candidates of each part with some of another one.",),
         level="bad",
     )
@@ -56,7 +61,10 @@ def find_no_better(found: Ranking) -> Iterator[Finding]:
         return
     ahead, error = found.lead(np.array([first]), np.array([second]))
     factor = (WIDTH * error[0] / max(float(ahead[0]), 1e-9)) ** 2
-    more = f" About {factor:.1f} times as many verdicts would tell, if their scores are right." if factor < 100 else ""
+    times = int(np.ceil(factor))
+    more = (
+        f" About {times} times as many verdicts would tell, if their scores are right." if times <= MOST_TIMES else ""
+    )
     names = [str(found.candidates[place]) for place in (first, second)]
     yield Finding(
         f"The first two, {names[0]} and {names[1]}, cannot be told apart: {names[0]} wins with probability "
@@ -94,21 +102,62 @@ def find_coins(found: Ranking) -> Iterator[Finding]:
     verb = "tosses" if tossers.sum() == 1 else "toss"
     yield Finding(
         f"{plural(int(tossers.sum()), 'judge')} {verb} coins: {names}. Their verdicts ({verdicts:.0%} of all) "
-        "hardly count.",
+        "hardly count for the order. Scores, Elo and win probabilities are those of an average judge, coin tossers "
+        "included: a good judge sees larger differences.",
         ("Ask others, or look at how these judges understood the question.",),
         category=None,
     )
 
 
+def find_two_camps(found: Ranking) -> Iterator[Finding]:
+    """Two groups of judges prefer opposite candidates, and nothing tells which is right."""
+    camps = find_camps(found)
+    if camps is not None:
+        first, second = int(camps.first.sum()), int(camps.second.sum())
+        yield Finding(
+            f"Judges are in two camps of {first:,} and {second:,} that prefer opposite candidates. The verdicts do not "
+            "tell which is right: the order may be the wrong way round.",
+            (
+                Sentence("Give some known verdicts with {gold}."),
+                "Check whether some judges were asked for the worse one, or have the two sides confused.",
+            ),
+            level="bad",
+        )
+
+
+def find_chance(found: Ranking) -> Iterator[Finding]:
+    r"""All verdicts together could be those of coins.
+
+    Without any differences, :math:`s^T V^{-1} s` is at most a chi-squared variable of as many degrees of freedom as
+    there are scores; discriminations, which adapt to chance, count as far as the verdicts have determined them.
+    """
+    numbers, judges = found.numbers, found.judges
+    if numbers.ties >= numbers.weight or find_camps(found) is not None:
+        return
+    same = found.part[:, None] == found.part[None, :]
+    covariance = found.covariance + float(np.diag(found.covariance).mean()) * same  # scores are centred in each part
+    total = float(np.sum(found.score * np.linalg.solve(covariance, found.score)))
+    adapted = np.maximum(1 - (judges.discrimination_error / found.spreads[1]) ** 2, 0.0)
+    free = len(found.score) - found.n_parts + float(adapted[judges.discrimination_error > 0].sum())
+    if chdtrc(free, total) > LEAST_CHANCE:
+        yield Finding(
+            f"These {plural(numbers.comparisons, 'verdict')} agree no better than chance: coins would give an order "
+            "that looks as good.",
+            ("Ask for more verdicts.", "Check the columns, and how judges understood the question."),
+            level="bad",
+            category=None,
+        )
+
+
 def find_contrary(found: Ranking) -> Iterator[Finding]:
     """Some judges prefer the worse candidate."""
     contrary = find_contrarians(found.judges)
-    if contrary.any():
+    if contrary.any() and find_camps(found) is None:
         names = join_names(map(str, found.workers[contrary].tolist()))
         verb = "prefers" if contrary.sum() == 1 else "prefer"
         yield Finding(
             f"{plural(int(contrary.sum()), 'judge')} {verb} the worse candidate: {names}. Their verdicts count the "
-            "other way round.",
+            "other way round; scores, Elo and win probabilities are smaller for them, as those of an average judge.",
             ("Check whether they were asked for the worse one, or have the two sides confused.",),
         )
 
@@ -155,6 +204,8 @@ RANKING_CHECKS: dict[str, Callable[[Ranking], Iterator[Finding]]] = {
     "parts": find_parts,
     "no order": find_no_order,
     "unsettled": find_unsettled,
+    "camps": find_two_camps,
+    "chance": find_chance,
     "contrary": find_contrary,
     "repeats": find_repeats,
     "coins": find_coins,
@@ -165,7 +216,7 @@ RANKING_CHECKS: dict[str, Callable[[Ranking], Iterator[Finding]]] = {
 
 
 # The section of the report that shows more.
-PLACES = {"contrary": "judges", "coins": "judges", "position": "judges", "first two": "wins"}
+PLACES = {"camps": "judges", "contrary": "judges", "coins": "judges", "position": "judges", "first two": "wins"}
 
 
 def list_ranking_findings(found: Ranking) -> list[Finding]:

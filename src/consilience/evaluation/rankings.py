@@ -37,7 +37,10 @@ class RankingEvaluation:
     accuracy : float or None
         The share of the known verdicts other than ties that are in the order of the ranking.
     log_loss : float or None
-        The mean of -log p of the known verdicts, ties included, for a judge with the mean discrimination.
+        The mean of -log p of the known verdicts, ties included, for an average judge.
+    n_parts : int
+        In how many parts, which were never compared with each other, these candidates are. With several, only pairs
+        within a part count.
     """
 
     n_candidates: int
@@ -46,13 +49,20 @@ class RankingEvaluation:
     n_verdicts: int = 0
     accuracy: float | None = None
     log_loss: float | None = None
+    n_parts: int = 1
 
     def __repr__(self) -> str:
         texts = [f"{name} {value:.3f}" for name, value in self._figures()]
-        return f"RankingEvaluation({plural(self.n_candidates, 'candidate')}: {', '.join(texts)})"
+        parts = f", of {self.n_parts:,} parts; only pairs within a part count" if self.n_parts > 1 else ""
+        return f"RankingEvaluation({plural(self.n_candidates, 'candidate')}{parts}: {', '.join(texts)})"
 
     def _repr_html_(self) -> str:
-        facts = [("Candidates", f"{self.n_candidates:,}"), *((name, f"{value:.3f}") for name, value in self._figures())]
+        parts = [("Parts", f"{self.n_parts:,}; only pairs within a part count")] if self.n_parts > 1 else []
+        facts = [
+            ("Candidates", f"{self.n_candidates:,}"),
+            *parts,
+            *((name, f"{value:.3f}") for name, value in self._figures()),
+        ]
         return frame_html(paragraph(type(self).__name__), html_facts(facts))
 
     def _figures(self) -> list[tuple[str, float]]:
@@ -114,7 +124,8 @@ def compare_orders(found: Ranking, candidates: Column, good: Floats) -> RankingE
     first, second = np.triu_indices(len(score), 1)
     same = (part[first] == part[second]) & (truth[first] != truth[second])
     agree = np.sign(score[first] - score[second]) * np.sign(truth[first] - truth[second])
-    return RankingEvaluation(int(both.sum()), float(agree[same].mean()) if same.any() else None)
+    within = float(agree[same].mean()) if same.any() else None
+    return RankingEvaluation(int(both.sum()), within, n_parts=len(np.unique(part)))
 
 
 def compare_verdicts(found: Ranking, known: object) -> RankingEvaluation:
@@ -130,6 +141,7 @@ def compare_verdicts(found: Ranking, known: object) -> RankingEvaluation:
     decided = verdict != TIE
     right = np.where(verdict == LEFT, ahead > 0, (verdict == RIGHT) & (ahead < 0))
     accuracy = float(np.average(right[decided], weights=weight[decided])) if decided.any() else None
-    n_candidates = len(np.unique(np.append(data.left, data.right)))
+    judged = np.unique(np.append(data.left, data.right))
+    n_parts = len(np.unique(found.part[judged]))
     loss = float(np.average(-np.log(chance), weights=weight))
-    return RankingEvaluation(n_candidates, None, None, len(verdict), accuracy, loss)
+    return RankingEvaluation(len(judged), None, None, len(verdict), accuracy, loss, n_parts)

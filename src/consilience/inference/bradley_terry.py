@@ -202,7 +202,8 @@ def find_loss(cells: Cells, at: Estimates, spreads: Spreads) -> tuple[float, Flo
     odds = find_odds(z, at.log_tie)
     n, lead = cells.n_verdicts, cells.n_left - cells.n_right
     by_z = (n * odds.lead - lead) / 2
-    loss = float(n @ odds.log_total - lead @ z / 2)
+    # No dot products: those of BLAS have other last bits with other numbers of threads.
+    loss = float(np.sum(n * odds.log_total - lead * z / 2))
     by_ahead = by_z * at.discrimination[cells.judge]
     by_score = sum_by(cells.left, by_ahead, cells.n_candidates)
     by_score -= sum_by(cells.right, by_ahead, cells.n_candidates)
@@ -218,12 +219,12 @@ def find_loss(cells: Cells, at: Estimates, spreads: Spreads) -> tuple[float, Flo
         (by_bias + at.bias / spreads.bias**2) * cells.learns_bias,
         by_effect + at.effect / spreads.effect**2,
     ]
-    loss += float(at.score @ at.score) / (2 * spreads.score**2) + float(at.bias @ at.bias) / (2 * spreads.bias**2)
+    loss += float(np.sum(at.score**2)) / (2 * spreads.score**2) + float(np.sum(at.bias**2)) / (2 * spreads.bias**2)
     loss += float(np.sum((at.discrimination[cells.learns_discrimination] - 1) ** 2)) / (2 * spreads.discrimination**2)
-    loss += float(at.effect @ at.effect) / (2 * spreads.effect**2)
+    loss += float(np.sum(at.effect**2)) / (2 * spreads.effect**2)
     if np.isfinite(at.log_tie):
         loss += at.log_tie**2 / (2 * TIE_SPREAD**2) - float(cells.n_tie.sum()) * at.log_tie
-        parts.append(np.array([n @ odds.tie - cells.n_tie.sum() + at.log_tie / TIE_SPREAD**2]))
+        parts.append(np.array([np.sum(n * odds.tie) - cells.n_tie.sum() + at.log_tie / TIE_SPREAD**2]))
     return loss, np.concatenate(parts)
 
 
@@ -302,7 +303,7 @@ def find_diagonal(cells: Cells, at: Estimates, spreads: Spreads) -> Floats:
         of_effect + spreads.effect**-2,
     ]
     if np.isfinite(at.log_tie):
-        parts.append(np.array([n @ (odds.tie * (1 - odds.tie)) + TIE_SPREAD**-2]))
+        parts.append(np.array([np.sum(n * odds.tie * (1 - odds.tie)) + TIE_SPREAD**-2]))
     return np.concatenate(parts)
 
 
@@ -366,7 +367,7 @@ def find_curvature(cells: Cells, at: Estimates, spreads: Spreads) -> Curvature:
     inner[:c, :c] = np.diag(pairs.sum(axis=1)) - pairs
     inner[:c, c] = sum_by(cells.left, by_both * d, c) - sum_by(cells.right, by_both * d, c)
     inner[c, :c] = inner[:c, c]
-    inner[c, c] = n @ (odds.tie * (1 - odds.tie))
+    inner[c, c] = np.sum(n * odds.tie * (1 - odds.tie))
     inner[np.arange(c + 1), np.arange(c + 1)] += inner_prior
     by_judge = [sum_by(cells.judge, by_both * ahead, m), sum_by(cells.judge, by_both, m)]
     cross = find_cross(cells, np.concatenate([by_z * d * ahead, by_z * d]), np.concatenate(by_judge))

@@ -35,6 +35,7 @@ from ..answers.vocabulary import lookup
 from ..errors import InputError, MissingDependencyError, first_line, parameter_error
 from ..kernels import Floats
 from ..specs import CLASS_CODES, FINITE, POSITIVE, ArraySpec, Fault, Sizes
+from .one_thread import one_thread
 
 # Classes for which an item is repeated: those that have this much of its posterior, and no more than so many.
 COVERED, MOST_CLASSES = 0.99, 3
@@ -211,18 +212,6 @@ def name_classes(classes: Values) -> NDArray[Any]:
     names = classes.tolist()
     plain = any(all(type(name) is kind for name in names) for kind in (str, int, bool))
     return np.array(names) if plain else np.arange(len(names))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep matrix products, and what else uses a pool of threads, to one thread."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:  # it comes with scikit-learn, and a classifier may be without
-        yield
-        return
-    with threadpool_limits(limits=1):
-        yield
 
 
 @contextmanager

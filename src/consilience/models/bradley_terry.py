@@ -64,8 +64,8 @@ class BradleyTerry(Estimator):
     ranking_ : table
         Candidates from the best to the worst: candidate; score with its 95 % interval (low, high); rank, rank_low and
         rank_high; comparisons, wins and ties; and the score on the Elo scale, elo, elo_low and elo_high. Scores have
-        mean 0, and are those of a judge with the mean discrimination. If some candidates were never compared with the
-        rest, the column part says so: scores and ranks hold within a part.
+        mean 0, and are those of an average judge: coin tossers and contrarians bring them nearer to 0. If some
+        candidates were never compared with the rest, the column part says so: scores and ranks hold within a part.
     candidates_, scores_ : ndarray
         Ids of the candidates, sorted, and their scores.
     findings_ : list of Finding
@@ -193,7 +193,8 @@ class BradleyTerry(Estimator):
     def win_probability(self, first: object, second: object) -> WinProbability:
         """Return the probability that one candidate beats another, with its 95 % interval.
 
-        It is that of a judge with the mean discrimination and no position bias, and a tie counts half.
+        It is that of an average judge without a position bias, and a tie counts half. The average is over all judges:
+        if some toss coins or prefer the worse candidate, probabilities are nearer to 1/2 than those of a good judge.
 
         Parameters
         ----------
@@ -260,7 +261,7 @@ class BradleyTerry(Estimator):
         n : int, default 50
             How many comparisons to list.
         workers : list, optional
-            Ids of the judges who can be asked. Default: all who do not toss coins.
+            Ids of the judges who can be asked. Default: all who neither toss coins nor prefer the worse one.
         """
         if not is_whole(n) or n < 1:
             raise parameter_error("n", "next_comparisons", "a whole number >= 1", n)

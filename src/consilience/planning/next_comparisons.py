@@ -13,7 +13,8 @@ the candidates at both ends, whose scores are the least certain.
 After each choice the covariance is what it will be after the answer,
 :math:`\Sigma - \frac{w}{1 + w V} \Sigma x x^T \Sigma` with :math:`w = d_m^2 \kappa` and :math:`x` the contrast of the
 pair, so that a list does not ask the same thing again and again. Each judge gets an equal share of the questions;
-judges who toss coins get none. Of parts that were never compared with each other the order is open.
+judges who toss coins or prefer the worse candidate get none. Of parts that were never compared with each other the
+order is open.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ..answers.vocabulary import lookup
 from ..errors import listing, parameter_error
 from ..inference.bradley_terry import find_odds
 from ..kernels import Floats, Integers
-from ..results.ranking import Ranking, find_coin_tossers
+from ..results.ranking import Ranking, find_camps, find_coin_tossers, find_contrarians
 
 # The most pairs that are considered: those that are nearest in the ranking.
 MOST_PAIRS = 50_000
@@ -77,9 +78,13 @@ def list_next_comparisons(found: Ranking, n: int, workers: object = None) -> dic
 
 
 def choose_judges(found: Ranking, workers: object) -> NDArray[np.int64]:
-    """Return whom to ask, by index: those named, else all who do not toss coins."""
+    """Return whom to ask, by index: those named, else all who neither toss coins nor prefer the worse candidate.
+
+    If there are two camps it is not known who does, and both are asked.
+    """
     if workers is None:
-        useful = np.flatnonzero(~find_coin_tossers(found.judges))
+        contrary = find_contrarians(found.judges) & (find_camps(found) is None)
+        useful = np.flatnonzero(~find_coin_tossers(found.judges) & ~contrary)
         return useful if len(useful) else np.arange(len(found.workers))
     named = to_column(list(workers) if isinstance(workers, (list, tuple, set, np.ndarray)) else [workers])
     place = lookup(found.workers, named)

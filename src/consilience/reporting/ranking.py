@@ -11,13 +11,15 @@ from ..errors import plural
 from ..models.bradley_terry import BradleyTerry
 from ..planning.next_comparisons import list_next_comparisons
 from ..results.findings import Finding
-from ..results.ranking import WIDTH, Ranking, find_close, find_coin_tossers, remark_on_judges
+from ..results.ranking import WIDTH, Ranking, find_camps, find_close, find_coin_tossers, remark_on_judges
 from .charts import Chart, Dot, Plain, Table, draw_dots, draw_heat, draw_scores
 from .overview import Figure, Header, Verdict, spell_notes
 from .subject import name_all, to_name
 
 # The most candidates, pairs of candidates and judges that charts and tables show.
 MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_NEXT = 40, 10, 60, 10
+# The most parts whose leaders are named.
+MOST_PARTS = 3
 # Longer names are cut in charts; the part in which they differ must not be.
 WIDEST = 14
 
@@ -43,18 +45,33 @@ def judge(found: Ranking) -> Verdict:
     order, names = found.order, name_all(found.candidates)
     if found.numbers.ties >= found.numbers.weight:
         return Verdict("All verdicts are ties, so there is no order.")
+    if find_camps(found) is not None:
+        return Verdict("Judges are in two camps, and the verdicts do not tell which is right.")
+    if found.n_parts > 1:
+        return Verdict(*describe_parts(found, names))
     in_first = order[found.part[order] == 0]
     best, second = int(in_first[0]), int(in_first[1])
     close = [place for place in in_first[1:].tolist() if not found.win(best, place).told_apart]
-    lead = []
-    if found.n_parts > 1:
-        lead.append("The candidates are in parts that were never compared. This is the largest of them.")
     win = found.win(best, second)
     odds = f"It beats {names[second]} with probability {float(win):.2f} ({win.low:.2f} to {win.high:.2f})."
     if not close:
-        return Verdict(f"{names[best]} is the best.", [odds, *lead])
+        return Verdict(f"{names[best]} is the best.", [odds])
     others = names[close[0]] if len(close) == 1 else f"{len(close)} others"
-    return Verdict(f"{names[best]} comes first, and cannot be told apart from {others}.", [odds, *lead])
+    return Verdict(f"{names[best]} comes first, and cannot be told apart from {others}.", [odds])
+
+
+def describe_parts(found: Ranking, names: Sequence[str]) -> tuple[str, list[str]]:
+    """Return that there is no best of all, and who leads each part; ones that cannot be told apart lead together."""
+    order, leaders = found.order, []
+    for part in range(min(found.n_parts, MOST_PARTS)):
+        first, *others = order[found.part[order] == part].tolist()
+        close = sum(not found.win(first, other).told_apart for other in others)
+        sure = f", and cannot be told apart from {plural(close, 'other')}" if close else ""
+        leaders.append(f"{names[first]} leads part {part + 1}{sure}.")
+    lead = ["Candidates of different parts were never compared, not even through others."]
+    if found.n_parts > MOST_PARTS:
+        lead.append(f"These are the {MOST_PARTS} largest parts.")
+    return f"No overall best: {plural(found.n_parts, 'part')}. {' '.join(leaders)}", lead
 
 
 def list_figures(found: Ranking) -> list[Figure]:
@@ -79,7 +96,10 @@ def describe_scores(model: BradleyTerry) -> Plain:
     """Return the ranking as a chart and a table."""
     found = model.found_
     names, tallies = name_all(found.candidates), found.tallies
-    words = ["A score of 1 more wins 73% of the verdicts that are no tie, of a judge with the mean discrimination."]
+    words = [
+        "A score of 1 more wins 73% of the verdicts that are no tie, of an average judge: coin tossers and contrarians "
+        "make scores smaller."
+    ]
     if len(names) > MOST_CANDIDATES:
         words.append(f"These are the first {MOST_CANDIDATES} of {len(names):,}.")
     rows = [
@@ -136,6 +156,8 @@ def describe_wins(model: BradleyTerry) -> Plain:
     """Return who beats whom."""
     words = ["The candidate of the row beats that of the column with this probability. A tie counts half."]
     n_largest = int(np.sum(model.found_.part == 0))
+    if model.found_.n_parts > 1:
+        words.append("The chart shows the largest part: nothing is known across parts.")
     if n_largest > MOST_IN_HEAT:
         words.append(f"These are the first {MOST_IN_HEAT} candidates.")
     names = name_all(model.found_.candidates)

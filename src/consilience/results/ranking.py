@@ -21,6 +21,7 @@ from ..answers.verdict_tables import LEFT, RIGHT, TIE
 from ..inference import sum_by
 from ..inference.bradley_terry import Cells, Estimates, Fit, find_curvature, find_odds, fit, invert
 from ..inference.em import Progress
+from ..inference.one_thread import one_thread
 from ..inference.score_covariance import Ranks, Scaled, find_ranks, scale_scores, square_items
 from ..inference.verdict_counts import choose_judged, count_verdicts, find_parts, join_codes, join_known, sample_items
 from ..kernels import Floats, Integers
@@ -228,7 +229,17 @@ def rank_comparisons(
     settings: Settings,
     callback: Callable[[Progress], object] | None = None,
 ) -> Ranking:
-    """Return the ranking that verdicts tell, and known ones."""
+    """Return the ranking that verdicts tell, and known ones; the same bits whatever the number of threads."""
+    with one_thread():
+        return _rank_comparisons(data, known, settings, callback)
+
+
+def _rank_comparisons(
+    data: Comparisons,
+    known: Comparisons | None,
+    settings: Settings,
+    callback: Callable[[Progress], object] | None,
+) -> Ranking:
     n_known = 0 if known is None else 1
     judged = choose_judged(
         data.n_workers, n_known, settings.discrimination, settings.position_bias and data.has_positions
@@ -420,21 +431,62 @@ def list_judges(found: Ranking) -> dict[str, Column]:
     return columns | {"remarks": to_column([remarks[place] for place in order.tolist()])}
 
 
-# A judge tosses coins if the interval of the discrimination ends below this, and holds 0.
+# A judge tosses coins if the interval of the discrimination holds 0 and is nearer to it than this; in a crowd with
+# better judges than the mean, than so many times what the best one has at least.
 MOST_COIN = 0.75
+# Judges are in two camps if the information of contrarians is more than this share of that of the others.
+LEAST_CAMP = 1 / 3
 # A side is preferred if the bias is at least so large, beyond doubt. It is always taken from this share on.
 LEAST_BIAS, ALWAYS, LEAST_VERDICTS = 0.4, 0.95, 10
 
 
+def bound_discrimination(judges: Judges) -> tuple[Floats, Floats, float]:
+    """Return the ends of the intervals of discriminations, and from where on none is that of a coin.
+
+    Where most judges toss coins, these pull down the mean, which is 1: so coins are compared with the best judge.
+    """
+    low, high = (judges.discrimination + side * WIDTH * judges.discrimination_error for side in (-1, 1))
+    return low, high, MOST_COIN * max(1.0, float(low.max(initial=0.0)))
+
+
 def find_coin_tossers(judges: Judges) -> NDArray[np.bool_]:
     """Tell whose verdicts have nothing to do with the scores."""
-    low, high = (judges.discrimination + side * WIDTH * judges.discrimination_error for side in (-1, 1))
-    return np.asarray((low <= 0) & (high >= 0) & (high < MOST_COIN) & (judges.discrimination_error > 0))
+    low, high, most = bound_discrimination(judges)
+    return np.asarray((low <= 0) & (high >= 0) & (high < most) & (low > -most) & (judges.discrimination_error > 0))
 
 
 def find_contrarians(judges: Judges) -> NDArray[np.bool_]:
     """Tell who prefers the worse one, beyond doubt."""
-    return np.asarray(judges.discrimination + WIDTH * judges.discrimination_error < 0)
+    return np.asarray(bound_discrimination(judges)[1] < 0)
+
+
+def find_perhaps_contrary(judges: Judges) -> NDArray[np.bool_]:
+    """Tell who may prefer the worse one, or toss coins, but has given too few verdicts to tell."""
+    low, high, most = bound_discrimination(judges)
+    return np.asarray((judges.discrimination < 0) & (high >= 0) & (high < most) & (low <= -most))
+
+
+class Camps(NamedTuple):
+    """Judges who contradict each other about as much as they agree, (M,) each; some are in neither camp."""
+
+    first: NDArray[np.bool_]
+    second: NDArray[np.bool_]
+
+
+def find_camps(found: Ranking) -> Camps | None:
+    """Return the two camps of judges if verdicts hardly tell which of them is right, None if they do.
+
+    The information of a judge is the number of verdicts times the squared discrimination. Scores and discriminations
+    with the opposite sign would fit almost as well, unless some verdicts are known.
+    """
+    judges = found.judges
+    second = find_contrarians(judges)
+    first = bound_discrimination(judges)[0] > 0
+    information = judges.comparisons * judges.discrimination**2
+    if found.numbers.known or not second.any():
+        return None
+    told = information[second].sum() > LEAST_CAMP * information[~second].sum()
+    return Camps(first, second) if told else None
 
 
 def find_worse(judges: Judges) -> NDArray[np.bool_]:
@@ -450,14 +502,24 @@ def remark_on_judges(found: Ranking) -> list[str]:
     sure = (np.abs(judges.bias) > WIDTH * judges.bias_error) & (np.abs(judges.bias) >= LEAST_BIAS)
     many = judges.comparisons >= LEAST_VERDICTS
     always = many & (judges.ties < 1) & found.numbers.has_positions
+    camps = find_camps(found)
+    of_camps = {"contrarian": find_contrarians(judges)}
+    if camps is not None:
+        of_camps = {"camp 1": camps.first, "camp 2": camps.second}
     remarks = {
         "tosses coins": find_coin_tossers(judges),
-        "contrarian": find_contrarians(judges),
-        "always the first": always & (judges.first >= ALWAYS),
-        "always the second": always & (judges.first <= 1 - ALWAYS),
+        **of_camps,
+        "perhaps contrary; too few verdicts": find_perhaps_contrary(judges),
+        "always the first": always & (judges.first == 1),
+        "always the second": always & (judges.first == 0),
+        "nearly always the first ({first:.0%})": always & (judges.first >= ALWAYS) & (judges.first < 1),
+        "nearly always the second ({second:.0%})": always & (judges.first <= 1 - ALWAYS) & (judges.first > 0),
         "prefers the first": sure & (judges.bias > 0) & ~(always & (judges.first >= ALWAYS)),
         "prefers the second": sure & (judges.bias < 0) & ~(always & (judges.first <= 1 - ALWAYS)),
         "nothing but ties": many & (judges.ties == 1),
         "worse towards the end": find_worse(judges),
     }
-    return ["; ".join(text for text, told in remarks.items() if told[place]) for place in range(len(found.workers))]
+    return [
+        "; ".join(text.format(first=first, second=1 - first) for text, told in remarks.items() if told[place])
+        for place, first in enumerate(judges.first.tolist())
+    ]
