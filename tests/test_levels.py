@@ -293,7 +293,8 @@ def test_words_say_that_labels_are_medians(crowd, tmp_path):
     chosen = run("fuse", tmp_path / "ratings.csv", "--ordered").stdout
     assert "median" not in chosen
     view = list_uncertain(gather(fused))
-    assert (view.n_behind > 0) == ("Labels are medians, so a runner-up can be ahead." in printed)
+    # The terminal shows fewer items than the page.
+    assert view.n_behind > 0 or "Labels are medians, so a runner-up can be ahead." not in printed
     assert "medians" in view.behind
 
 

@@ -49,10 +49,14 @@ from ..workers import WORKERS
 from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.mean import voters
+from ..workers.ordinal import OrdinalWorkers
 from ..workers.types import Skills
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
+# Items added to each level of a scale. The answers hardly tell a level from its neighbours: with less than one, a level
+# can lose all of its items to them, and the others seem surer than they are.
+ONE_OF_EACH = 1.0
 # How long the plain fit lasts by which copies are judged.
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 # Settings that say when a fit stops, or what is made of it, and not which way it goes.
@@ -262,7 +266,10 @@ class LatentRecipe(Recipe):
 
     def structure_parts(self, r: Crowd) -> tuple[int, Floats | None, float, str]:
         """Return what every structure is made of: number of classes, fixed prior if any, smoothing, estimation."""
-        return r.n_classes, fixed_prior(self, r), float(checked_smoothing(self, r).min()), self.estimation
+        smoothing = float(checked_smoothing(self, r).min())
+        if self.workers == OrdinalWorkers.name and isinstance(self.smoothing, str):
+            smoothing = max(smoothing, ONE_OF_EACH)
+        return r.n_classes, fixed_prior(self, r), smoothing, self.estimation
 
     def pose(self, source: Source, structure: AnyStructure, graph: Graph | None, engine: Engine) -> Problem:
         """Return what is to be fitted, its blocks placed."""
