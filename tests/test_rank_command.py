@@ -100,6 +100,13 @@ def test_warnings_name_options(folder):
     assert all("next_comparisons(n)" not in remedy for remedy in remedies)
 
 
+def test_lists_say_what_their_pairs_count_for(folder):
+    rows = [f"{judge},{model},{len(model) + judge}" for judge in range(3) for model in ("x", "yy", "zzz")]
+    with open("stars.csv", "w") as file:
+        file.write("\n".join(["judge,model,score", *rows]))
+    assert "6 verdicts: the pairs of a list of n candidates count as n - 1" in run("rank", "stars.csv").stdout
+
+
 def test_a_saved_ranking(folder):
     run("rank", "battles.csv", "--save", "arena.model")
     done = run("next", "arena.model", "-n", "3", "--json")

@@ -176,6 +176,14 @@ def test_two_camps_are_not_told_who_is_right(seed, tmp_path):
     assert "<h1>Judges are in two camps" in page
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_known_verdicts_tell_which_camp_is_right(seed):
+    table = draw(1000, SCORES, [1, 1, 1, -1, -1, -1], seed=seed)
+    with pytest.warns(cs.errors.DataWarning, match="3 judges prefer the worse candidate: j3, j4, j5"):
+        model = cs.rank(table, gold={("m0", "m3"): "m0", ("m0", "m2"): "m0", ("m1", "m3"): "m1"})
+    assert model.ranking_["candidate"].to_pylist() == ["m0", "m1", "m2", "m3"]
+
+
 def test_a_contrarian_is_not_asked():
     with pytest.warns(cs.errors.DataWarning, match="1 judge prefers the worse candidate: j5"):
         model = cs.rank(draw(1500, SCORES, [1, 1, 1, 1, 1, -1]))
@@ -361,6 +369,11 @@ def test_a_known_order_judges_a_ranking(arena, model):
     assert "Kendall" in repr(result)
     with pytest.raises(InputError, match="at least two"):
         cs.evaluate(model, ["x", "y"])
+
+
+def test_an_order_without_differences_is_no_order(model):
+    with pytest.raises(InputError, match="equally good"):
+        cs.evaluate(model, dict.fromkeys(model.candidates_.tolist(), 1.0))
 
 
 def test_known_verdicts_judge_a_ranking(model):

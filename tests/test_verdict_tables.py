@@ -247,3 +247,35 @@ def test_one_judge_is_told():
     model = cs.rank({"left": ["a", "b"], "right": ["b", "a"], "winner": ["a", "a"], "worker": ["u", "u"]})
     assert "one judge" in [finding.kind for finding in model.findings_]
     assert model.judge_report()["discrimination"].to_pylist() == [1.0]
+
+
+def test_candidates_called_1_and_2_are_not_taken_for_sides():
+    numbers = {"left": [1, 2, 2], "right": [2, 1, 1]}
+    with pytest.raises(InputError, match="stand for left and right"):
+        cs.rank(numbers | {"winner": [1, 1, 2]})
+    same = cs.Comparisons.from_frame({"left": [1, 1], "right": [2, 2], "winner": [1, 2]})  # both readings agree
+    assert same.verdict.tolist() == [LEFT, RIGHT]
+    assert read([2, 0, 1], left=[0, 0, 1], right=[2, 1, 2]).verdict.tolist() == [RIGHT, LEFT, LEFT]
+
+
+def test_minus_one_is_the_right_one():
+    assert read([1, -1, 0]).verdict.tolist() == [LEFT, RIGHT, TIE]
+    assert read(["1", "-1", "-1"]).verdict.tolist() == [LEFT, RIGHT, RIGHT]
+
+
+@pytest.mark.parametrize(
+    ("table", "given", "words"),
+    [
+        ({"model": ["a", "b"], "x": [1, 2]}, {"candidate": "model"}, "no column of scores or ranks.*score=.*rank="),
+        ({"model": ["a", "b"], "x": [1, 2]}, {}, "For a table of scores or ranks, name candidate="),
+        (
+            {"left": ["a"], "right": ["b"], "winner": ["a"], "judge": ["eve"]},
+            {"weight": "judge"},
+            "must hold numbers; the first that is none is 'eve' at row 0",
+        ),
+        ({"left": ["a"], "right": ["b"], "winner": ["a"]}, {"gold": {("a", "b", "c"): "a"}}, "left, right.*winner"),
+    ],
+)
+def test_errors_say_what_to_name(table, given, words):
+    with pytest.raises(ValueError, match=words):
+        cs.rank(table, **given)

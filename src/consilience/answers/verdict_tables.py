@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -27,7 +28,9 @@ _TIE = ("tie", "tied", "draw", "equal", "same", "both", "neither", "bothbad", "b
 WORDS = {**dict.fromkeys(_LEFT, LEFT), **dict.fromkeys(_RIGHT, RIGHT), **dict.fromkeys(_TIE, TIE)}
 # Where the share of points that the left one gets says who won.
 _POINTS = {"1": LEFT, "10": LEFT, "05": TIE, "0": RIGHT, "00": RIGHT}
-_SIGNS = {">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
+# Where 1 is for the left and -1 for the right one.
+_BALANCE = {"1": LEFT, "-1": RIGHT, "0": TIE}
+_SIGNS = {"-1": "-1", ">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
 # Winners are ids of candidates if so many of them are, and those that are not are wrong.
 MOSTLY = 0.9
 # More pairs than this are not made of scores.
@@ -46,7 +49,11 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
     found = {role: table.find(role, given) for role, given in roles.items()}
     missing = [role for role, name in found.items() if name is None]
     if len(missing) > 1:
-        raise table.no_columns(missing)
+        error = table.no_columns(missing)
+        if "left" in missing and "right" in missing:
+            hint = Sentence("For a table of scores or ranks, name {candidate} and {score} or {rank}.")
+            error = InputError(error.problem, *error.remedies, hint)
+        raise error
     taken = replace(table, taken=[name for name in found.values() if name is not None])
     columns = {role: taken.need(role, given, parameter=role) for role, given in roles.items()}
     columns |= find_others(table, names, list(columns.values()))
@@ -124,6 +131,8 @@ def read_verdicts(table: Table, name: str, left: Codes, right: Codes, candidates
     if is_neither.sum() <= (1 - MOSTLY) * np.sum(~is_tie):
         verdict = np.where(is_tie, TIE, np.where(by_id == left, LEFT, RIGHT)).astype(np.int8)
         wrong = np.flatnonzero(is_neither)
+        if not len(wrong) and {spell_word(each) for each in candidates.tolist()} == {"1", "2"}:
+            check_sides(table, name, words, said, verdict)
     else:
         codes = np.array(spell_verdicts(table, name, words, values.tolist()), np.int8)
         verdict = codes[said]
@@ -131,6 +140,18 @@ def read_verdicts(table: Table, name: str, left: Codes, right: Codes, candidates
     if len(wrong):
         raise no_verdict(table, name, wrong, values[said[wrong]], candidates[left[wrong]], candidates[right[wrong]])
     return np.asarray(verdict)
+
+
+def check_sides(table: Table, name: str, words: Sequence[str], said: Codes, verdict: NDArray[np.int8]) -> None:
+    """Raise an error if the two candidates are 1 and 2, which may as well mean the left and the right one."""
+    sides = np.array([{"1": LEFT, "2": RIGHT}.get(word, TIE) for word in words])[said]
+    if {"1", "2"} & set(words) and (sides != verdict).any():
+        raise InputError(
+            f"Column {name!r} of {table.name} holds 1 and 2, which may be candidates, or stand for left and right: the "
+            "two readings differ.",
+            "Write left, right and tie; or give candidates other names than 1 and 2.",
+            keyword="winner",
+        )
 
 
 def spell_word(value: object) -> str:
@@ -150,6 +171,8 @@ def spell_verdicts(table: Table, name: str, words: Sequence[str], values: Sequen
     known = set(words)
     if known <= _POINTS.keys() and "05" in known:
         return [_POINTS[word] for word in words]
+    if known <= _BALANCE.keys() and "-1" in known:
+        return [_BALANCE[word] for word in words]
     if known <= {"0", "1"} or known <= {"true", "false"}:
         raise InputError(
             f"Column {name!r} of {table.name} holds {listing(values)} only, which may be won and lost or won and tied.",
@@ -193,7 +216,23 @@ def read_numbers(table: Table, name: str) -> Floats:
             raise TypeError("these are times")
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"Column {name!r} of {table.name} must hold numbers: {error}.") from error
+        row = next((row for row, value in enumerate(values.tolist()) if not is_numeric(value)), 0)
+        raise InputError(
+            f"Column {name!r} of {table.name} must hold numbers; the first that is none is {shorten(values[row])} at "
+            f"{table.locate(row)}."
+        ) from error
+
+
+def is_numeric(value: object) -> bool:
+    """Tell whether a value is a number, or text that is one.
+
+    >>> is_numeric("1.5"), is_numeric("judge")
+    (True, False)
+    """
+    try:
+        return isinstance(value, (str, int, float)) and not math.isnan(float(value))
+    except (ValueError, OverflowError):
+        return False
 
 
 # ---------------------------------------------------------------------------------------------------- scores and ranks
@@ -236,7 +275,11 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
     candidate = table.need("candidate", names["candidate"], parameter="candidate")
     scale = find_scale(table, names)
     if scale is None:
-        raise table.no_columns(["score", "rank"])
+        listed = listing([str(each) for each in table.names], len(table.names))
+        raise InputError(
+            f"{table.name} has no column of scores or ranks that is known by its name. It has {listed}.",
+            Sentence("Name it with {score} (higher is better) or {rank} (lower is better)."),
+        )
     if names["weight"] is not None:
         raise ParameterError(Sentence("{weight} is for tables of verdicts, and not of scores or ranks."))
     columns = {"candidate": candidate, scale.role: scale.name}

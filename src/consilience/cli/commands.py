@@ -497,6 +497,9 @@ def evaluate() -> None:
     Probabilities are judged too, if LABELS has them, and spans, if the labels of sequences are IOB2 tags. Both may also
     be files of an annotation tool with spans, GOLD with known ones or those of one worker, LABELS written by `fuse -o`;
     or tables of spans, with columns document, start, end and label.
+
+    LABELS may also be a ranking, as `rank --save` wrote it. GOLD then has columns candidate and score or rank; or left,
+    right and winner.
     """
 
 

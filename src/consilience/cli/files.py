@@ -110,6 +110,7 @@ def print_known_ranking(evaluation: RankingEvaluation, labels: str, gold: str) -
     screen.facts(
         [
             ("Candidates", f"{evaluation.n_candidates:,}"),
+            *([("Parts", f"{evaluation.n_parts:,}; only pairs within a part count")] if evaluation.n_parts > 1 else []),
             *([("Known verdicts", f"{evaluation.n_verdicts:,}")] if evaluation.n_verdicts else []),
             *((name, f"{format_number(value)}{note}") for name, value, note in scores if value is not None),
         ],

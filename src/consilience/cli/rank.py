@@ -17,7 +17,7 @@ from ..formats.files import name_of
 from ..formats.writing import write_table
 from ..models.bradley_terry import BradleyTerry
 from ..planning.next_comparisons import list_next_comparisons
-from ..results.ranking import Ranking, list_judges, list_ranking
+from ..results.ranking import Ranking, describe_weight, list_judges, list_ranking
 from .command import Record, describe_findings, is_asked, tell
 from .commands import N_LISTED
 from .files import check_outputs, check_page, write_together
@@ -116,10 +116,12 @@ def print_ranking(model: BradleyTerry, options: Options, files: dict[str, str]) 
     numbers = found.numbers
     screen.title(f"Ranking of {fit_text(name_of(options.source), 60)}")
     by = f" by {plural(len(found.workers), 'judge')}" if numbers.has_workers else ""
+    weight = describe_weight(found)
     about = f" about {plural(numbers.items, 'item')}" if numbers.items else ""
     facts = [
         ("Columns", format_columns(found.columns)),
         ("Verdicts", f"{numbers.comparisons:,}{by}{about} on {plural(len(found.candidates), 'candidate')}"),
+        *([("Counted as", weight)] if weight else []),
         ("Ties", f"{numbers.ties / numbers.weight:.0%} of the verdicts"),
         *([("Known", plural(numbers.known, "verdict"))] if numbers.known else []),
     ]
@@ -158,7 +160,7 @@ def print_candidates(screen: Screen, found: Ranking) -> None:
             row["candidate"],
             f"{row['score']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})",
             f"{row['elo']:.0f}",
-            *(f"{row[name]:,.6g}" for name in ("comparisons", "wins", "ties")),
+            *(spell_count(row[name]) for name in ("comparisons", "wins", "ties")),
         ]
         for row in rows[:n_shown]
     ]
@@ -174,6 +176,15 @@ def spell_rank(row: Record) -> str:
     """
     low, high = row["rank_low"], row["rank_high"]
     return str(row["rank"]) if low == high else f"{row['rank']} ({low}-{high})"
+
+
+def spell_count(number: float) -> str:
+    """Return a number of verdicts, or of their weights.
+
+    >>> spell_count(5040), spell_count(411.429)
+    ('5,040', '411.4')
+    """
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.1f}"
 
 
 def print_judges(screen: Screen, found: Ranking) -> None:
@@ -194,7 +205,7 @@ def print_judges(screen: Screen, found: Ranking) -> None:
     lines: list[list[object] | None] = [
         [
             row["worker"],
-            f"{row['comparisons']:,.6g}",
+            spell_count(row["comparisons"]),
             f"{row['discrimination']:.2f}",
             f"{row['position_bias']:+.2f}",
             format_number(row["agreement"]),

@@ -118,6 +118,10 @@ def compare_orders(found: Ranking, candidates: Column, good: Floats) -> RankingE
             f"{listing(to_values(candidates).tolist())}."
         )
     score, truth, part = found.score[place[both]], good[both], found.part[place[both]]
+    if len(np.unique(truth)) == 1:
+        raise InputError("All candidates of the known order are equally good: there is no order to compare with.")
+    if len(np.unique(score)) == 1:
+        return RankingEvaluation(int(both.sum()))
     if len(np.unique(part)) == 1:
         tau, rho = float(kendalltau(score, truth)[0]), float(spearmanr(score, truth)[0])
         return RankingEvaluation(int(both.sum()), tau, rho)

@@ -518,10 +518,39 @@ class Fit(NamedTuple):
 
 
 def fit(cells: Cells, max_iter: int, tol: float, callback: Callable[[Progress], object] | None = None) -> Fit:
-    """Learn scores, judges and spreads, in turns. The callback is told of each round."""
-    at, spreads, n_iter = start(cells), Spreads(), 0
+    """Learn scores, judges and spreads, in turns. The callback is told of each round.
+
+    With contrary judges, the order and its reverse are both maxima. If some verdicts are known, the search is repeated
+    from the reverse, and the better maximum is taken.
+    """
+    found = fit_from(cells, start(cells), max_iter, tol, callback)
+    learned = cells.learns_discrimination
+    if learned.all() or not (found.at.discrimination[learned] < 0).any():
+        return found
+    other = fit_from(cells, reverse(cells, found.at), max_iter, tol, spreads=found.spreads)
+    losses = [find_loss(cells, each.at, found.spreads)[0] for each in (found, other)]
+    return other if losses[1] < losses[0] else found
+
+
+def reverse(cells: Cells, at: Estimates) -> Estimates:
+    """Return the reverse order, with judges for whom it is the better one; discriminations still have mean 1."""
+    discrimination = np.where(cells.learns_discrimination, 2 - at.discrimination, at.discrimination)
+    return at._replace(score=-at.score, discrimination=discrimination)
+
+
+def fit_from(
+    cells: Cells,
+    at: Estimates,
+    max_iter: int,
+    tol: float,
+    callback: Callable[[Progress], object] | None = None,
+    spreads: Spreads | None = None,
+) -> Fit:
+    """Learn scores, judges and spreads in turns, from somewhere on."""
+    n_iter, begun = 0, spreads is not None
+    spreads = Spreads() if spreads is None else spreads
     step = len(cells.judge) // MANY_CELLS
-    if step > 1:
+    if step > 1 and not begun:
         part = fit(cells.sample(step), max_iter, tol)
         at = part.at._replace(log_tie=part.at.log_tie if np.isfinite(part.at.log_tie) else at.log_tie)
         spreads, n_iter = part.spreads, part.n_iter

@@ -337,7 +337,11 @@ def check_candidates(data: Comparisons) -> None:
 
 def open_known(gold: object, candidates: Values) -> Comparisons:
     """Return known verdicts, on some of these candidates."""
-    if isinstance(gold, Mapping) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in gold):
+    pairs = [pair for pair in gold if isinstance(pair, tuple)] if isinstance(gold, Mapping) else []
+    if any(len(pair) != 2 for pair in pairs):
+        wrong = next(pair for pair in pairs if len(pair) != 2)
+        raise parameter_error("gold", "rank", "{(left, right): winner}", wrong)
+    if isinstance(gold, Mapping) and len(pairs) == len(gold):
         gold = {
             "left": [pair[0] for pair in gold],
             "right": [pair[1] for pair in gold],

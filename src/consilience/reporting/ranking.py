@@ -11,7 +11,15 @@ from ..errors import plural
 from ..models.bradley_terry import BradleyTerry
 from ..planning.next_comparisons import list_next_comparisons
 from ..results.findings import Finding
-from ..results.ranking import WIDTH, Ranking, find_camps, find_close, find_coin_tossers, remark_on_judges
+from ..results.ranking import (
+    WIDTH,
+    Ranking,
+    describe_weight,
+    find_camps,
+    find_close,
+    find_coin_tossers,
+    remark_on_judges,
+)
 from .charts import Chart, Dot, Plain, Table, draw_dots, draw_heat, draw_scores
 from .overview import Figure, Header, Verdict, spell_notes
 from .subject import name_all, to_name
@@ -100,6 +108,8 @@ def describe_scores(model: BradleyTerry) -> Plain:
         "A score of 1 more wins 73% of the verdicts that are no tie, of an average judge: coin tossers and contrarians "
         "make scores smaller."
     ]
+    if weight := describe_weight(found):
+        words.append(f"All verdicts count as {weight}.")
     if len(names) > MOST_CANDIDATES:
         words.append(f"These are the first {MOST_CANDIDATES} of {len(names):,}.")
     rows = [

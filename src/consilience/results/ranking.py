@@ -409,6 +409,18 @@ def list_ranking(found: Ranking) -> dict[str, Column]:
     return columns | {name: to_column(values[order]) for name, values in elo.items()}
 
 
+def describe_weight(found: Ranking) -> str:
+    """Return what all verdicts weigh, in words; "" if each counts as one.
+
+    Verdicts from scores or ranks are those without positions.
+    """
+    numbers = found.numbers
+    if math.isclose(numbers.weight, numbers.comparisons, rel_tol=1e-9):
+        return ""
+    why = "as weights say" if numbers.has_positions else "the pairs of a list of n candidates count as n - 1"
+    return f"{numbers.weight:,.0f} verdicts: {why}"
+
+
 def list_judges(found: Ranking) -> dict[str, Column]:
     """Return the columns of the report on judges, those with most verdicts first."""
     judges = found.judges
