@@ -88,7 +88,7 @@ def test_a_label_beside_the_scale_is_no_level() -> None:
         ({"ordered": False, "classes": LEVELS, "positions": RANKS}, "are those of classes in order"),
         ({"classes": LEVELS, "positions": [0, 1]}, "one position for each of the 3 classes"),
         ({"classes": LEVELS, "positions": [0, 1, 1]}, "must increase"),
-        ({"classes": LEVELS, "positions": [0, 1, float("nan")]}, "must increase"),
+        ({"classes": LEVELS, "positions": [0, 1, float("nan")]}, "must be finite"),
         ({"classes": LEVELS, "positions": ["a", "b", "c"]}, "must be numbers, one for each class"),
     ],
 )
@@ -276,3 +276,52 @@ def test_the_command_line_says_the_order(tmp_path: Path) -> None:
         assert cs.load(model).responses_.positions == positions
     assert "with --classes" in run("fuse", file, "--ordered").stderr
     assert "Leave --unordered out" in run(*given, "--unordered", "--positions", "0,1,2").stderr
+
+
+# ------------------------------------------------------------------------------------------------------------- slips
+
+
+def test_classes_that_are_numbers_are_told_by_their_value() -> None:
+    labels = ["1.0", "1.5", "2.0"]
+    r = cs.Responses.from_frame(table(labels), classes=["1", "1.5", "2", "2.5"], ordered=True)
+    assert r.classes.tolist() == ["1.0", "1.5", "2.0", "2.5"]
+    assert (r.class_of_label >= 0).all()
+    assert cs.Responses.from_frame(table(labels), classes=[1, 1.5, 2], ordered=True).classes.tolist() == labels
+
+
+def test_numbers_from_high_to_low_are_doubted() -> None:
+    with pytest.warns(DataWarning, match="are numbers from high to low, so 10 is the lowest level and 1 the highest"):
+        cs.Responses.from_frame(NUMBERS, classes=[10, 3, 2, 1], ordered=True)
+    cs.Responses.from_frame(NUMBERS, classes=[10, 3, 2, 1], positions=[0, 1, 2, 3])  # which says that it is meant
+
+
+def test_one_level_is_no_scale() -> None:
+    with pytest.raises(InputError, match="at least two levels"):
+        cs.Responses.from_frame(WORDS, classes=["low"], ordered=True)
+
+
+@pytest.mark.filterwarnings("ignore:There are too few answers")
+def test_a_number_beside_a_scale_of_numbers_is_found() -> None:
+    with pytest.warns(DataWarning, match=r"10 \(3 answers\) is a number but no level of the scale 1, 2, 3"):
+        fused = cs.fuse(NUMBERS, classes=[1, 2, 3], ordered=True)
+    assert "levels" in [each.kind for each in fused.findings_]
+
+
+def test_an_update_tells_of_new_levels() -> None:
+    fused = cs.DawidSkene(workers="ordinal").fit(cs.Responses.from_frame(NUMBERS, ordered=True))
+    more = {"item": [9], "worker": ["ann"], "label": [11]}
+    with pytest.warns(DataWarning, match="The new label 11 extends the scale: its levels are now 1, 2, 3, 10, 11"):
+        fused.update(more)
+
+
+def test_predictions_tell_numbers_by_their_value() -> None:
+    whole = NUMBERS | {"label": list(map(str, NUMBERS["label"]))}
+    fused = cs.DawidSkene(workers="ordinal").fit(cs.Responses.from_frame(whole, ordered=True))
+    new = {"item": [7, 7, 8], "worker": ["ann", "bob", "ann"], "label": ["3", "10", "1"]}
+    floats = new | {"label": ["3.0", "10.0", "1.0"]}
+    assert fused.predict(floats).tolist() == fused.predict(new).tolist()
+
+
+def test_positions_must_be_finite() -> None:
+    with pytest.raises(ParameterError, match="Positions must be finite"):
+        cs.Responses.from_frame(WORDS, classes=LEVELS, positions=[0, 1, float("inf")])

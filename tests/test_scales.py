@@ -192,3 +192,28 @@ def test_headline_of_ordered_classes():
 def test_classes_without_an_order_are_not_off_by_levels():
     crowd = cs.simulate.independent(60, n_workers=6, n_classes=3, answers_per_item=4, accuracy=0.8, seed=1)
     assert cs.DawidSkene().fit(crowd.responses).fusion_.intervals.levels is None
+
+
+LEVELS_OF_FIVE = {
+    "item": [1, 2, 3, 4],
+    "label": ["1", "3", "4", "2"],
+    **{f"p({k})": [0.6 if k == label else 0.1 for label in (1, 3, 4, 2)] for k in range(1, 6)},
+}
+
+
+@pytest.mark.parametrize("columns", [("item", "label"), tuple(LEVELS_OF_FIVE)])
+def test_known_labels_between_levels_are_the_nearest_in_an_evaluation(columns):
+    labels = {name: LEVELS_OF_FIVE[name] for name in columns}
+    with pytest.warns(cs.errors.DataWarning, match="3 known labels lie between levels"):
+        found = cs.evaluate(labels, {1: 1.5, 2: 3.25, 3: 3.75, 4: 4.0}, ordered=True)
+    assert found == cs.evaluate(labels, {1: 1, 2: 3, 3: 4, 4: 4}, ordered=True)
+    assert found.scale.absolute_error == 0.5
+
+
+def test_an_evaluation_tells_levels_by_their_value():
+    crowd = cs.simulate.ratings(60, n_raters=8, seed=1)
+    gold = dict(zip(crowd.responses.items.tolist(), crowd.truth.tolist(), strict=True))
+    fused = cs.fuse(crowd.responses)
+    floats = {item: str(float(level)) for item, level in gold.items()}
+    assert cs.evaluate(fused, floats) == cs.evaluate(fused, gold)
+    assert cs.evaluate(fused, floats, classes=["0.0", "1.0", "2.0", "3.0", "4.0"]) == cs.evaluate(fused, gold)

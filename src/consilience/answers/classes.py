@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, is_among, to_floats
-from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error
+from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, shorten, warn_of
 from ..kernels import Floats
 from .columns import Codes, Column, Indices, Values, find_present, is_text, objects, to_column, to_values
 from .frames import read_distinct
@@ -102,7 +102,28 @@ def choose_scale(
         return classes, None
     if (given is None or isinstance(given, (set, frozenset))) and not is_scale:
         classes = classes[_order_by_value(classes)]
+    elif given is not None:
+        _doubt_order(classes, placed=positions is not None)
     return classes, tuple(map(float, range(len(classes)))) if positions is None else _read_positions(positions, classes)
+
+
+def _doubt_order(classes: Values, placed: bool) -> None:
+    """Raise an error if one level was named, and warn of numbers that were named from high to low."""
+    if len(classes) < 2:
+        raise InputError(
+            f"A scale has at least two levels. Got {listing(classes.tolist())}.",
+            Sentence("Name all levels from low to high with {classes}."),
+            keyword="classes",
+        )
+    values = to_numbers(classes)
+    if values is not None and not placed and (np.diff(values) < 0).all():
+        first, last = (shorten(each) for each in classes[[0, -1]].tolist())
+        warn_of(
+            f"The classes {listing(classes.tolist())} are numbers from high to low, so {first} is the lowest level and "
+            f"{last} the highest.",
+            Sentence("If that is not meant, name them from low to high with {classes}."),
+            keyword="classes",
+        )
 
 
 def are_ranks(positions: tuple[float, ...]) -> bool:
@@ -145,7 +166,9 @@ def _read_positions(positions: ArrayLike, classes: Values) -> tuple[float, ...]:
             Sentence("Name all levels with {classes}, also those that nobody said."),
             keyword="positions",
         )
-    if not (np.isfinite(places).all() and (np.diff(places) > 0).all()):
+    if not np.isfinite(places).all():
+        raise ParameterError(f"Positions must be finite. Got {listing(places.tolist())}.", keyword="positions")
+    if not (np.diff(places) > 0).all():
         raise ParameterError(
             f"The positions of the classes {listing(classes.tolist())} must increase from each to the next. Got "
             f"{listing(places.tolist())}.",
@@ -190,6 +213,33 @@ def to_numbers(labels: Values) -> Floats | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return values if np.isfinite(values).all() else None
+
+
+def find_by_value(known: Values, labels: Values) -> Indices:
+    """Return where labels are among known ones, else where the same number is, written in another way; else -1.
+
+    >>> find_by_value(objects(["1.0", "2.0", "unsure"]), objects(["2", "unsure", "3"]))
+    array([ 1,  2, -1])
+    """
+    found = lookup(known, to_column(labels))
+    missing = np.flatnonzero(found < 0)
+    if not len(missing):
+        return found
+    place: dict[float, int] = {}
+    for at, each in enumerate(known.tolist()):
+        value = _to_number(each)
+        if value is not None:
+            place.setdefault(value, at)
+    for row, each in zip(missing.tolist(), labels[missing].tolist(), strict=True):
+        value = _to_number(each)
+        found[row] = -1 if value is None else place.get(value, -1)
+    return found
+
+
+def _to_number(label: object) -> float | None:
+    """Return a label as a number; None of truth values, and of what is no number."""
+    value = None if isinstance(label, (bool, np.bool_)) else to_numbers(objects([label]))
+    return None if value is None else float(value[0])
 
 
 def _choose_background(background: object, classes: Values, labels: Values, given: bool) -> Any:
@@ -264,7 +314,7 @@ def _read_classes(classes: ArrayLike | None, labels: Values, spell: Callable[[An
         values = to_values(to_column(list(dict.fromkeys(map(spell, values.tolist())))))
     if not len(values):
         raise InputError("classes must name at least one class.", keyword="classes")
-    found = lookup(labels, to_column(values))
+    exact, found = lookup(labels, to_column(values)), find_by_value(labels, values)
     if (found < 0).all():
         raise InputError(
             f"No worker ever said any of the classes {listing(values.tolist())}; they said {listing(labels.tolist())}.",
@@ -272,8 +322,17 @@ def _read_classes(classes: ArrayLike | None, labels: Values, spell: Callable[[An
             keyword="classes",
         )
     if labels.dtype != values.dtype and (found >= 0).all():
-        return np.asarray(labels[found])  # as the workers' labels are written: 1, not "1"
+        return _drop_repeats(labels[found].tolist())  # as the workers' labels are written: 1, not "1"
+    if (found != exact).any():
+        said = labels.tolist()
+        return _drop_repeats(
+            [said[at] if at >= 0 else str(each) for at, each in zip(found.tolist(), values.tolist(), strict=True)]
+        )
     return values
+
+
+def _drop_repeats(entries: list[Any]) -> Values:
+    return to_values(to_column(list(dict.fromkeys(entries))))
 
 
 def normalise_label(label: object) -> Any:

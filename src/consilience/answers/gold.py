@@ -141,7 +141,7 @@ def _match_one(gold: object, responses: AnswerArrays, classes: Values) -> Gold:
     item = responses.find_items(keys)
     _check_items(table.name, keys, known, item, responses)
     used = known & (item >= 0)
-    _tell_between(int((between & used).sum()))
+    tell_between(int((between & used).sum()))
     if keyed is None:
         _check_alike(table.name, item[used], responses)
     drawn = np.ones(len(labels), bool) if keyed is not None else _read_random(table, known)
@@ -193,7 +193,7 @@ def find_nearest(labels: Column, known: Truths, code: Indices, classes: Values) 
     return code
 
 
-def _tell_between(n_labels: int) -> None:
+def tell_between(n_labels: int) -> None:
     """Warn of known labels between the levels of a scale."""
     if n_labels:
         lie, count = ("lies", "counts") if n_labels == 1 else ("lie", "count")

@@ -505,7 +505,16 @@ def _are_same(first: Values, second: Values) -> bool:
 def _doubt_labels(joined: Responses, added: Values) -> None:
     """Warn of new labels that look like a slip, or are no classes."""
     warn_of_slips(joined, Source(unseen=bool(len(added))))
-    unknown = added[lookup(joined.classes, to_column(added)) < 0]
+    is_class = lookup(joined.classes, to_column(added)) >= 0
+    unknown = added[~is_class]
+    levels = added[np.isin(lookup(joined.classes, to_column(added)), (0, len(joined.classes) - 1))]  # the new ends
+    if len(levels) and joined.positions is not None:
+        extend = "extends" if len(levels) == 1 else "extend"
+        warn_of(
+            f"The new {'label' if len(levels) == 1 else 'labels'} {listing(levels.tolist())} {extend} the scale: its "
+            f"levels are now {listing(joined.classes.tolist())}.",
+            "If that is a slip, correct the answers, and update the earlier model with these.",
+        )
     if len(unknown):
         verb = "is no class" if len(unknown) == 1 else "are no classes"
         warn_of(

@@ -53,6 +53,7 @@ class Check(NamedTuple):
 CHECKS: dict[str, Check] = {
     "silence": Check(short_checks.find_silence, later=True),
     "classes": Check(short_checks.find_unsaid),
+    "levels": Check(scale_check.find_off_scale),
     "sets": Check(short_checks.find_set_classes),
     "columns": Check(short_checks.find_wrong_columns),
     "unchecked": Check(short_checks.find_unchecked),

@@ -21,12 +21,12 @@ import numpy as np
 
 from ..answers.arrays import Crowd
 from ..answers.classes import to_numbers
-from ..answers.columns import Indices
+from ..answers.columns import Indices, objects
 from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
 from ..answers.responses import Responses
 from ..answers.vocabulary import keep_values
 from ..engines.base import Engine
-from ..errors import Sentence, quietly
+from ..errors import Sentence, listing, plural, quietly
 from ..inference.care import Care
 from ..inference.hidden_fits import log_chance, mean_and_error
 from ..inference.recipes.independent import IndependentRecipe
@@ -121,6 +121,25 @@ def take_sample(crowd: Responses | StoredResponses, seed: int, most: int | None 
     worker, workers = keep_values(r.worker, r.workers, heard)
     soft = None if r.soft is None else replace(r.soft, medians=r.soft.medians[heard])
     return replace(r, worker=worker, workers=workers, soft=soft)
+
+
+def find_off_scale(subject: Subject) -> Iterator[Finding]:
+    """Numbers were said that are no level of a scale of numbers, all of whose levels were said."""
+    r = subject.sample.responses
+    if not r.is_ordered or to_numbers(r.classes) is None or (r.label_of_class < 0).any():
+        return
+    beside = r.class_of_label < 0
+    beside &= np.array([to_numbers(objects([each])) is not None for each in r.labels.tolist()], bool)
+    if beside.any():
+        names = r.labels[beside].tolist()
+        count = plural(int(beside[r.label].sum()), "answer")
+        verb = "is a number but no level" if len(names) == 1 else "are numbers but no levels"
+        yield Finding(
+            f"{listing(names)} ({count}) {verb} of the scale {listing(r.classes.tolist())}.",
+            (Sentence("Name all levels from low to high with {classes}."),),
+            "bad",
+            keyword="classes",
+        )
 
 
 def find_scale(subject: Subject) -> Iterator[Finding]:

@@ -228,9 +228,9 @@ def find_unsaid(subject: Subject) -> Iterator[Finding]:
         for found in difflib.get_close_matches(str(name).strip().lower(), texts, n=1)
     }
     n_lost = int((r.class_of_label[r.label] < 0).sum())
-    verb = "is no class" if len(left_out) == 1 else "are no classes"
+    are, verb = "is" if len(unsaid) == 1 else "are", "is no class" if len(left_out) == 1 else "are no classes"
     yield Finding(
-        f"Nobody said {listing(unsaid)}, which is among the classes, while {listing(left_out)} "
+        f"Nobody said {listing(unsaid)}, which {are} among the classes, while {listing(left_out)} "
         f"({plural(n_lost, 'answer')}) {verb}.",
         tuple(f"Did you mean {label!r} by {name!r}?" for name, label in list(close.items())[:3]),
         keyword="classes",

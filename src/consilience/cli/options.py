@@ -187,7 +187,7 @@ def read_numbers(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise ValueError(f"{text!r} is no list of numbers, such as 0.7,0.3.") from None
+        raise ValueError(f"{text!r} is no list of numbers, such as 0.3,0.7.") from None
 
 
 def read_accuracy(text: str) -> float | tuple[float, ...] | list[float]:

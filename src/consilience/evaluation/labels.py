@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.classes import choose_spelling, normalise_column, normalise_label
-from ..answers.columns import Column, Values, find_missing, is_text, spell_surrogates, to_values
+from ..answers.classes import choose_spelling, find_by_value, normalise_column, normalise_label, to_numbers
+from ..answers.columns import Column, Values, find_missing, is_text, objects, spell_surrogates, to_values
 from ..answers.frames import open_frame
-from ..answers.gold import KEY_REMEDY, find_label, open_gold
+from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, open_gold, tell_between
 from ..answers.items import read_positions
 from ..answers.tables import Table
 from ..answers.tagging import looks_iob2, looks_tagged
@@ -287,10 +287,11 @@ def evaluate(
         return evaluate_sets(labels, gold, separator)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
     given, known = _read_both(labels, gold, names)
-    pair = _pair(given, known, normalise)
+    ordered, classes = _read_scale(labels, ordered, classes)
+    pair = _pair(given, known, normalise, (classes or ()) if ordered else None)
     both = pair.row >= 0
     truth, guess = pair.truth[both], pair.guess[pair.row[both]]
-    levels = _find_levels(labels, pair, ordered, classes)
+    levels = _find_levels(pair, classes) if ordered else None
     judged = _judge(truth, pair.posterior, len(pair.classes))
     scores = class_f1(truth, guess)
     return Evaluation(
@@ -308,26 +309,28 @@ def evaluate(
     )
 
 
-def _find_levels(
-    labels: object, pair: _Paired, ordered: bool | None, classes: Sequence[object] | None
-) -> NDArray[np.float64] | None:
-    """Return the rank of each class of the pair on its scale; None if there is none."""
-    if isinstance(labels, FittedModel) and labels.fusion_.names.positions is not None and ordered is None:
-        ordered = True
-        classes = labels.fusion_.names.classes.tolist() if classes is None else classes
-    if not ordered:
-        return None
+def _read_scale(
+    labels: object, ordered: bool | None, classes: Sequence[object] | None
+) -> tuple[bool, Sequence[object] | None]:
+    """Return whether labels are levels, and which these are, if that is known: by default as the model has it."""
+    if isinstance(labels, FittedModel) and labels.fusion_.names.positions is not None and ordered is not False:
+        return True, labels.fusion_.names.classes.tolist() if classes is None else classes
+    return bool(ordered), classes
+
+
+def _find_levels(pair: _Paired, classes: Sequence[object] | None) -> NDArray[np.float64]:
+    """Return the rank of each class of the pair on its scale; numbers are told by their value."""
     if classes is not None:
-        levels = [str(each) for each in classes]
-        place = {name: rank for rank, name in enumerate(levels)}
-        unknown = [name for name in pair.names if str(name) not in place]
-        if unknown:
+        levels = objects([str(each) for each in classes])
+        place = find_by_value(levels, objects([str(each) for each in pair.names]))
+        if (place < 0).any():
+            unknown = [name for name, at in zip(pair.names, place.tolist(), strict=True) if at < 0]
             raise InputError(
-                f"Labels are not among the classes {listing(levels)}: {listing(unknown)}.",
+                f"Labels are not among the classes {listing(levels.tolist())}: {listing(unknown)}.",
                 Sentence("Name all levels from low to high with {classes}."),
                 keyword="classes",
             )
-        return np.array([place[str(name)] for name in pair.names], np.float64)
+        return place.astype(np.float64)
     if all(map(is_number, pair.names)):
         return np.unique([float(str(name)) for name in pair.names], return_inverse=True)[1].astype(np.float64)
     if pair.posterior is not None and pair.posterior.shape[1] == len(pair.classes):
@@ -391,8 +394,11 @@ def pick_labels(labelled: Labelled, owners: Column) -> tuple[dict[str, Column], 
     return join_tables(tables or [first]), Elsewhere(*map(sum, zip(*others, strict=True)))
 
 
-def _pair(given: _Labels, known: _Labels, normalise: bool) -> _Paired:
-    """Match labels with known ones, and put both into codes of the same classes."""
+def _pair(given: _Labels, known: _Labels, normalise: bool, scale: Sequence[object] | None) -> _Paired:
+    """Match labels with known ones, and put both into codes of the same classes.
+
+    `scale` holds the levels, none if they are not known; it is None for classes without an order.
+    """
     spell = choose_spelling(encode_in_order_of_appearance(given.label)[1]) if normalise else None
     if spell is not None:
         given, known = (each._replace(label=normalise_column(each.label, spell)) for each in (given, known))
@@ -401,6 +407,9 @@ def _pair(given: _Labels, known: _Labels, normalise: bool) -> _Paired:
     shown, posterior = _probabilities(given.table, given.rows[row[both]])
     if spell is not None:
         shown, posterior = _merge_classes(list(map(spell, shown)), posterior)
+    levels = None if scale is None else _list_levels(given, known, scale or shown, shown)
+    if levels is not None:
+        known = _place_between(known, levels, gold_row[both])
     written = [given.label, known.label, pa.array(shown, pa.string())]
     said, gold_said, named = compared = _to_one_type(written)
     classes = encode_in_order_of_appearance(pa.concat_arrays([named, said, gold_said]))[1]
@@ -410,6 +419,36 @@ def _pair(given: _Labels, known: _Labels, normalise: bool) -> _Paired:
     _doubt_names(strange, used, [*used, *shown], bool(is_named.any()))
     names = _name_classes(classes, list(zip(written, compared, strict=True)))
     return _Paired(classes, names, guess, row, gold_row, truth, posterior)
+
+
+def _place_between(known: _Labels, levels: Values, rows: NDArray[np.int64]) -> _Labels:
+    """Return known labels as levels of a scale of numbers: the nearest, as in a fit; `rows` are those that are used."""
+    everywhere = np.ones(len(known.label), bool)
+    exact = find_classes(known.label, everywhere, levels, normalised=False)
+    code = find_nearest(known.label, everywhere, exact, levels)
+    tell_between(int((code != exact)[rows].sum()))
+    texts = [str(each) for each in to_values(known.label).tolist()]
+    placed = [str(levels[at]) if at >= 0 else text for at, text in zip(code.tolist(), texts, strict=True)]
+    return known._replace(label=pa.array(list(map(spell_surrogates, placed)), pa.string()))
+
+
+def _list_levels(given: _Labels, known: _Labels, named: Sequence[object], shown: list[str]) -> Values | None:
+    """Return the levels, written as the labels are, if they are numbers: those named, else those of the labels.
+
+    Where no levels are named, whole numbers that are known are levels beside labels that are.
+    """
+    written = objects(list(dict.fromkeys([*map(str, to_values(given.label).tolist()), *shown])))
+    levels = objects(list(map(str, named))) if named else written
+    values, place = to_numbers(levels), find_by_value(written, levels)
+    if values is None:
+        return None
+    levels[place >= 0] = written[place[place >= 0]]
+    if named or (values != np.round(values)).any():
+        return levels
+    gold = [(str(each), to_numbers(objects([each]))) for each in dict.fromkeys(to_values(known.label).tolist())]
+    further = [text for text, value in gold if value is not None and value % 1 == 0]
+    added = objects(further)[find_by_value(levels, objects(further)) < 0]
+    return objects([*levels.tolist(), *added.tolist()])
 
 
 def _check_names(names: Mapping[str, str | None], *tables: Table) -> None:

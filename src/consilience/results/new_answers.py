@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.classes import find_by_value
 from ..answers.columns import to_column
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
@@ -209,7 +210,7 @@ def weigh_copies(fusion: Fusion, r: Responses, worker: NDArray[np.int64]) -> Res
 def find_labels(recipe: Recipe, fusion: Fusion, r: Responses) -> NDArray[np.int64]:
     """Return the index of each label at the fit."""
     names = fusion.names
-    label = lookup(names.labels, to_column(r.labels))
+    label = find_by_value(names.labels, r.labels)
     if (label < 0).any():
         raise InputError(
             f"The answers hold labels that did not occur at the fit: {listing(r.labels[label < 0].tolist())}. The "
