@@ -117,6 +117,25 @@ def toloka() -> dict[str, bytes]:
     return {"toloka.tsv": table(header, rows, "\t")}
 
 
+def questions() -> dict[str, bytes]:
+    """Return a batch of MTurk with three questions on each of 150 messages; four of sixteen workers never look."""
+    draws = Draws(81)
+    asked = {"spam": ["no", "yes"], "urgent": ["no", "yes"], "tone": ["angry", "friendly", "neutral"]}
+    skills = {f"B{n:02d}": draws.between(0.7, 0.95) if n < 12 else None for n in range(16)}
+    header = ["HITId", "AssignmentId", "WorkerId", "AssignmentStatus", *(f"Answer.{name}" for name in asked)]
+    rows = []
+    for item in range(150):
+        truth = {name: draws.pick(classes) for name, classes in asked.items()}
+        for worker in sorted(draws.pick_several(sorted(skills), 5)):
+            skill = skills[worker]
+            said = [
+                draws.pick(classes) if skill is None else draws.answer(truth[name], classes, skill)
+                for name, classes in asked.items()
+            ]
+            rows.append([f"3M{item:03d}", f"3Q{len(rows):04d}", worker, "Approved", *said])
+    return {"questions.csv": table(header, rows)}
+
+
 # Named entities
 
 
@@ -463,6 +482,7 @@ def make() -> dict[str, bytes]:
     for part in (
         known,
         mturk,
+        questions,
         toloka,
         label_studio,
         other_tools,

@@ -22,7 +22,7 @@ from examples.make import judge
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [
     *("tables", "spans", "labelling-functions", "judges", "rankings"),
-    *("ratings", "masks", "soft-votes", "other-packages"),
+    *("questions", "ratings", "masks", "soft-votes", "other-packages"),
 ]
 
 

@@ -18,7 +18,7 @@ from consilience.results.chance import find_chance, pool_chance
 
 NAMES = ["Answer.spam", "Answer.tone"]
 # Small crowds are hardly better than the vote.
-pytestmark = pytest.mark.filterwarnings("ignore:There is no clear difference:consilience.errors.ConsilienceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*There is no clear difference:consilience.errors.ConsilienceWarning")
 
 
 def make_table(seed=0, n_items=60, n_workers=12, per_item=4):
@@ -283,3 +283,48 @@ def test_a_file_with_several_questions_is_fused_by_itself_on_the_command_line(tm
     assert done.exit_code == 0, done.output
     assert list(json.loads(done.stdout)["questions"]) == NAMES
     assert "answers to 2 questions" in done.stderr
+
+
+def test_warnings_and_findings_name_the_question(tmp_path):
+    table, _ = make_table()
+    rng = np.random.default_rng(3)
+    table["Answer.noise {x}"] = rng.choice(["a", "b"], len(table))
+    table.to_csv(tmp_path / "batch.csv", index=False)
+    with pytest.warns(cs.errors.ConsilienceWarning, match=r"^Question 'Answer.noise \{x\}': "):
+        fuse(table, label=[NAMES[0], "Answer.noise {x}"])
+    done = run("fuse", tmp_path / "batch.csv", "--labels", "Answer.*", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    of_noise = [each for each in told["warnings"] if "Question 'Answer.noise {x}': " in each]
+    assert len(of_noise) == sum(each["warned"] for each in told["questions"]["Answer.noise {x}"]["findings"]) > 0
+    shown = run("fuse", tmp_path / "batch.csv", "--labels", "Answer.*")
+    assert "  - Answer.spam: " in shown.output
+    assert "  - Answer.noise {x}: " in shown.output
+
+
+def test_controls_of_label_studio_are_questions(tmp_path):
+    table, truths = make_table()
+
+    def choose(name, said):
+        return {"from_name": name, "to_name": "text", "type": "choices", "value": {"choices": [said]}}
+
+    tasks = [
+        {
+            "id": item,
+            "data": {"text": f"Message {item}"},
+            "annotations": [
+                {"completed_by": int(row["WorkerId"][1:]), "result": [choose(name, row[name]) for name in NAMES]}
+                for _, row in rows.iterrows()
+            ],
+        }
+        for item, rows in table.groupby("HITId")
+    ]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(tasks))
+    with pytest.warns(cs.errors.DataWarning, match=r"answers to 2 questions: 'Answer.spam', 'Answer.tone'"):
+        found = cs.fuse(path, calibration="none")
+    assert list(found) == NAMES
+    assert found["Answer.tone"].classes_.tolist() == ["cold", "rude", "warm"]
+    for name in NAMES:
+        assert found[name].responses_.n_responses == len(table)
+        assert np.mean(found[name].labels_ == truths[name]) > 0.85

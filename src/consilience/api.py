@@ -35,6 +35,7 @@ from .errors import (
     Python,
     Sentence,
     StoreError,
+    about,
     listing,
     parameter_error,
     quietly,
@@ -247,8 +248,9 @@ def fuse_questions(
             # Known labels beside the answers belong to one question, unless the form of the table tells whose.
             if gold is None and recognise(table, {**dict.fromkeys(ROLES), "label": name}) is None:
                 read["gold"] = False
-            prepared = prepare(keep_answered(table, name), graph, known.get(name), read, None, block)
-            posed.append(pose_question(name, prepared, fitting, working))
+            with about(name):
+                prepared = prepare(keep_answered(table, name), graph, known.get(name), read, None, block)
+                posed.append(pose_question(name, prepared, fitting, working))
         return fit_posed(posed, working, fitting.source_kind)
 
 

@@ -16,8 +16,10 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from string import Formatter
+from typing import Self
 
 # The most characters that a message has.
 LONGEST = 2000
@@ -26,6 +28,8 @@ MOST_NAMES = 10
 
 # Spells a parameter, with the value that is given for it or None; None where there is no such parameter.
 Spelling = Callable[[str, object], str | None]
+# What the warnings that are given are about; see `about`.
+_about: ContextVar[str | None] = ContextVar("about", default=None)
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,20 @@ class EngineError(ConsilienceError, RuntimeError):
 class ConsilienceWarning(Message, UserWarning):
     """Base of every warning this package gives."""
 
+    def said_of(self, question: str) -> Self:
+        """Return the warning with the question that it is about, which comes first.
+
+        >>> print(DataWarning("There are few answers.", "Collect more.").said_of("Answer.tone"))
+        Question 'Answer.tone': There are few answers. Collect more.
+        """
+        begin, problem = f"Question {question!r}: ", self.problem
+        if isinstance(problem, Sentence):
+            escaped = begin.replace("{", "{{").replace("}", "}}")
+            return type(self)(
+                Sentence(f"{escaped}{problem.text}", **problem.values), *self.remedies, keyword=self.keyword
+            )
+        return type(self)(f"{begin}{problem}", *self.remedies, keyword=self.keyword)
+
 
 class ConvergenceWarning(ConsilienceWarning):
     """The fit stopped before it settled."""
@@ -185,6 +203,8 @@ class DataWarning(ConsilienceWarning):
 
 def warn(warning: ConsilienceWarning) -> None:
     """Give a warning, which points at the line outside this package that led to it."""
+    question = _about.get()
+    warning = warning if question is None else warning.said_of(question)
     # The package calls itself through these two modules of Python.
     inside = (os.path.dirname(__file__) + os.sep, contextlib.__file__, functools.__file__)
     level, frame = 2, sys._getframe(1)
@@ -196,6 +216,16 @@ def warn(warning: ConsilienceWarning) -> None:
 def warn_of(problem: str | Sentence, *remedies: str | Sentence, keyword: str | None = None) -> None:
     """Warn of data that may not be what they seem; the parameters are those of `Message`."""
     warn(DataWarning(problem, *remedies, keyword=keyword))
+
+
+@contextlib.contextmanager
+def about(question: str) -> Iterator[None]:
+    """Let the warnings that are given meanwhile name the question that they are about."""
+    token = _about.set(question)
+    try:
+        yield
+    finally:
+        _about.reset(token)
 
 
 @contextlib.contextmanager

@@ -393,11 +393,15 @@ def tell(content: Callable[[], Record], show: Callable[[], None]) -> None:
         show()
 
 
-def describe_findings(findings: Iterable[Finding]) -> list[Record]:
-    """Return what checks found in the words of this command, and whether it was warned of."""
+def describe_findings(findings: Iterable[Finding], question: str | None = None) -> list[Record]:
+    """Return what checks found, of one of several questions, in the words of this command, and whether it was told."""
     context = click.get_current_context()
     spell, told = spell_options(context.command), context.meta[WARNINGS]
-    return [each.to_record(spell) | {"warned": _to_line(each.warning().say(spell)) in told} for each in findings]
+    records = []
+    for each in findings:
+        warning = each.warning() if question is None else each.warning().said_of(question)
+        records.append(each.to_record(spell) | {"warned": _to_line(warning.say(spell)) in told})
+    return records
 
 
 def print_json(content: Record) -> None:

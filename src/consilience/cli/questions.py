@@ -129,7 +129,7 @@ def describe_question(found: Questions, name: str) -> Record:
         "classes": result.names.classes.tolist(),
         "mean_confidence": result.told_confidence,
         "verdict": None if compared is None else compared.verdict,
-        "findings": describe_findings(result.findings or ()),
+        "findings": describe_findings(model.findings_, name),
     }
 
 
@@ -137,24 +137,40 @@ def print_questions(found: Questions, source: str, files: dict[str, str]) -> Non
     """Print what was found of each question, who needs a look, and what was written."""
     screen = Screen()
     screen.facts([("Questions", f"{len(found)} in {fit_text(source, 50)}")])
+    screen.line()
+    figures = {name: describe_question(found, name) for name in found}
     rows = []
-    for name in found:
-        each = describe_question(found, name)
-        sure = format_number(each["mean_confidence"])
-        rows.append([name, each["items"], each["answers"], sure, each["verdict"] or ""])
-    titles = ("question", "items", "answers", "confidence", "against the vote")
-    screen.table([Column(title, 24) for title in titles], rows)
+    for name, it in figures.items():
+        n_items, n_answers = f"{it['items']:,}", f"{it['answers']:,}"
+        sure = format_number(it["mean_confidence"])
+        rows.append([name, len(it["classes"]), n_items, n_answers, sure, it["verdict"] or ""])
+    columns = [Column(title, number=True) for title in ("classes", "items", "answers", "confidence")]
+    screen.table([Column("question", 24), *columns, Column("against the vote", 24)], rows)
     screen.line()
     screen.sentence(found.explain_sharing())
-    workers = sorted(tabulate_workers(found).to_pylist(), key=lambda row: -(row["chance"] or 0.0))[:N_WORKERS]
-    figures = [(row["worker"], row["answers"], row["accuracy"], row["chance"]) for row in workers]
-    shown = [[who, n, format_number(right), format_number(chance)] for who, n, right, chance in figures]
-    columns = [Column(title) for title in ("worker", "answers", "accuracy", "chance")]
-    screen.title("Who may answer without looking, over all questions")
-    screen.table(columns, shown)
+    screen.findings(
+        {**each, "problem": f"{fit_text(name, 24)}: {each['problem']}"}
+        for name, it in figures.items()
+        for each in it["findings"]
+    )
+    print_workers(screen, found)
     screen.line()
     if files:
         screen.facts([(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
+
+
+def print_workers(screen: Screen, found: Questions) -> None:
+    """Print who most probably answers without looking."""
+    rows = sorted(tabulate_workers(found).to_pylist(), key=lambda row: -(row["chance"] or 0.0))[:N_WORKERS]
+    columns = [Column("worker", 24), *(Column(title, number=True) for title in ("answers", "accuracy", "chance"))]
+    screen.title("Who may answer without looking, over all questions")
+    screen.table(
+        columns,
+        [
+            [row["worker"], f"{row['answers']:,}", format_number(row["accuracy"]), format_number(row["chance"])]
+            for row in rows
+        ],
+    )
 
 
 def update_all(model: str, source: str | None, gold: Sequence[str], duplicates: str, files: Record) -> None:

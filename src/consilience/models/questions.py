@@ -27,7 +27,7 @@ from ..arguments import check_truth, to_path
 from ..checks.register import judge
 from ..engines import open_engine
 from ..engines.base import Engine
-from ..errors import InputError, ParameterError, StoreError, listing
+from ..errors import InputError, ParameterError, StoreError, about, listing
 from ..formats.reading import open_path
 from ..formats.sources import open_table
 from ..formats.writing import replace_at_once, replace_file
@@ -311,7 +311,8 @@ def fit_posed(posed: Sequence[Posed], engine: Engine, source_kind: str | None) -
     fused = fit_questions(recipes, [each.source for each in posed], graphs, engine, asked)
     models = {}
     for each, recipe, found in zip(posed, fused.recipes, fused.found, strict=True):
-        checked = judge(recipe, replace(found, scale_check=each.scale), each.source, each.graph, engine)
+        with about(each.name):
+            checked = judge(recipe, replace(found, scale_check=each.scale), each.source, each.graph, engine)
         left_out = replace(checked.found, blocked=each.blocked, n_blocked=each.n_blocked)
         models[each.name] = each.model.set_params(**checked.changed).adopt(left_out)
     shared = None if fused.together is None else describe_sharing(fused.together, [posed[q].name for q in fused.shared])
