@@ -170,6 +170,8 @@ def test_two_camps_are_not_told_who_is_right(seed, tmp_path):
     assert kinds(model)[0] == "camps"
     assert model.findings_[0].level == "bad"
     assert "contrary" not in kinds(model)
+    first = model.ranking_.to_pylist()[0]
+    assert (first["rank"], first["rank_low"], first["rank_high"]) == (1, 1, 4)
     assert set(model.judge_report()["remarks"].to_pylist()) == {"camp 1", "camp 2"}
     assert len(set(model.next_comparisons(12)["worker"].to_pylist())) == 6
     page = cs.report(model, tmp_path / "page.html").read_text(encoding="utf-8")

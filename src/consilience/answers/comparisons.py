@@ -94,7 +94,8 @@ class Comparisons:
         left, right, winner : str, optional
             Column names. By default left and right, or model_a and model_b, and similar pairs; winner, label, verdict
             and similar names. A winner is the id of one of the two candidates, or a word for its place: left, right
-            and tie; A, B and tie; model_a, model_b, tie and "tie (bothbad)"; 1, 2 and 0; >, < and =.
+            and tie; A, B and tie; model_a, model_b, tie and "tie (bothbad)"; 1, 2 and 0; 1, -1 and 0;
+            >, < and =.
         worker, item : str, optional
             Columns of judges, and of what the candidates are compared on, such as prompts. By default they are found
             by the names that `Responses.from_frame` looks for. Both may be missing.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
@@ -231,7 +231,17 @@ def rank_comparisons(
 ) -> Ranking:
     """Return the ranking that verdicts tell, and known ones; the same bits whatever the number of threads."""
     with one_thread():
-        return _rank_comparisons(data, known, settings, callback)
+        return allow_reverse(_rank_comparisons(data, known, settings, callback))
+
+
+def allow_reverse(found: Ranking) -> Ranking:
+    """Return a ranking whose intervals of ranks hold the reverse order too, if judges are in two camps."""
+    if find_camps(found) is None:
+        return found
+    last = np.bincount(found.part)[found.part] + 1
+    low = np.minimum(found.rank_low, last - found.rank_high)
+    high = np.maximum(found.rank_high, last - found.rank_low)
+    return replace(found, rank_low=low, rank_high=high)
 
 
 def _rank_comparisons(
