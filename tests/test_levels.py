@@ -16,6 +16,7 @@ from command_line import run
 from consilience.errors import DataWarning, ParameterError
 from consilience.inference import sources
 from consilience.inference.levels import HIGH, LOW, MEDIAN, find_mean, find_quantile, name_levels, place_levels
+from consilience.reporting.charts import draw_biases
 from consilience.reporting.items import list_uncertain
 from consilience.reporting.page import gather
 from consilience.results import fitting
@@ -397,3 +398,12 @@ def test_scores_of_simulated_raters():
     assert errors[0] <= errors[1]
     assert np.sqrt(squares[0] / squares[1]) <= 0.9
     assert np.mean(inside) >= 0.9
+
+
+def test_a_remark_has_room_beside_a_wide_interval():
+    rows = [("ann", 0.1, -2.0, 2.2, "by chance"), ("bob", 0.0, -0.1, 0.1, "")]
+    domain = draw_biases("title", "alt", rows, [1.0, 1.0]).figure["hconcat"][0]["layer"][0]["encoding"]["x"]["scale"][
+        "domain"
+    ]
+    assert domain[0] == -domain[1]
+    assert domain[0] < -2 * 2.0  # more than half of the left side is free

@@ -70,6 +70,9 @@ def draw_names(seed, n_items=400, n_workers=40, n_classes=5, per_item=3):
         ([1, 2, 4], None),
         (list(range(12)), None),
         ([0.5, 1.5, 2.5], None),
+        (["0.5", "1.0", "1.5", "2.0"], [0, 1, 2, 3]),
+        ([0.1, 0.2, 0.3], [0, 1, 2]),
+        ([0.5, 1.0, 2.0], None),
         (["1", "2", "x"], None),
         (["nan", "1", "2"], None),
         (["1", "1.0", "2"], None),
@@ -235,3 +238,17 @@ def test_grades_of_relevance_are_a_scale_though_nobody_says_so():
     assert np.abs(median - truth).mean() <= 0.185
     assert cohen_kappa_score(label, truth, weights="quadratic") >= 0.92
     assert -np.log(posterior[np.arange(len(truth)), truth]).mean() <= 0.42
+
+
+def test_half_stars_are_taken_for_a_scale():
+    _, table = draw_ratings(0)
+    fused = cs.fuse(table.assign(label=table.label / 2 + 0.5))
+    assert fused.workers == "ordinal"
+    assert "The classes are numbers at equal steps" in str(fused.findings_[0])
+    assert "real crowds" not in fused.undecided(0.9).describe()  # of ratings there is no record
+
+
+def test_of_two_levels_nothing_is_said_but_how_many_are_right():
+    _, table = draw_ratings(0)
+    fused = cs.fuse(table.assign(label=(table.label > 1).astype(int)), ordered=True)
+    assert "level off" not in fused.comparison_.describe_expected()

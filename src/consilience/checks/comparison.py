@@ -238,7 +238,7 @@ def is_like_record(recipe: Recipe, found: Fusion, r: Responses, graph: Graph | N
 def list_levels(found: Fusion) -> dict[str, Any]:
     """Return what is expected of labels on a scale, each with both ends, by name; nothing for classes without one."""
     levels = found.intervals.levels
-    if levels is None:
+    if levels is None or len(found.names.classes) < 3:  # of two levels, each label is right or one off
         return {}
     names = [f"{name}{end}" for name in ("within_one", "absolute_error") for end in ("", "_low", "_high")]
     return dict(zip(names, levels.ravel().tolist(), strict=True))

@@ -46,16 +46,18 @@ TOL = 1e-4
 
 
 def order_levels(crowd: Crowd) -> Indices | None:
-    """Return the order of classes that look like the levels of a scale: consecutive whole numbers; None for others.
+    """Return the order of classes that look like the levels of a scale; None for others.
 
+    These are consecutive whole numbers, or numbers with a smaller step from each to the next, such as half stars.
     Where silence is an answer, they do not.
     """
     levels = to_numbers(crowd.classes)
     if levels is None or crowd.silence_counts or not FEWEST_LEVELS <= len(levels) <= MOST_LEVELS:
         return None
     order = np.argsort(levels, kind="stable")
-    whole = (levels == np.round(levels)).all()
-    return order if whole and (np.diff(levels[order]) == 1).all() else None
+    steps, is_whole = np.diff(levels[order]), bool((levels == np.round(levels)).all())
+    is_even = bool(0 < steps[0] < 1) and np.allclose(steps, steps[0], rtol=1e-6)
+    return order if (is_whole and (steps == 1).all()) or is_even else None
 
 
 def give_ranks(crowd: Responses | StoredResponses, order: Indices) -> Responses | StoredResponses:
@@ -143,11 +145,14 @@ def find_off_scale(subject: Subject) -> Iterator[Finding]:
 
 
 def find_scale(subject: Subject) -> Iterator[Finding]:
-    """Classes that are whole numbers were taken for a scale."""
+    """Classes that are numbers at equal steps were taken for a scale."""
     found = subject.fusion.scale_check
     if found is not None and found.ordered and subject.makes_sense:
+        values = to_numbers(subject.sample.responses.classes)
+        is_whole = values is None or bool((values == np.round(values)).all())
+        numbers = "whole numbers" if is_whole else "numbers at equal steps"
         yield Finding(
-            f"The classes are whole numbers, and were taken for levels of a scale: {found.describe()}.",
+            f"The classes are {numbers}, and were taken for levels of a scale: {found.describe()}.",
             (
                 Sentence("If they are only names, say so with {ordered}.", ordered=False),
                 Sentence("Or, of answers that were read before, with {workers}.", workers="confusion"),

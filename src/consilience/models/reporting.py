@@ -133,7 +133,9 @@ class Reporting(Model):
         wrong, and 20% were.
         """
         least = check_confidence(confidence, "confidence", "undecided")
-        return count_kept(self.fusion_.labelled, least, self.fusion_.n_calibrating)
+        found = self.fusion_
+        kept = count_kept(found.labelled, least, found.n_calibrating)
+        return kept._replace(ordered=found.names.positions is not None)
 
     def to_spans(self) -> Any:
         """Return a table with one row per fused span, for labels that are tags such as B-PER, I-PER and O.

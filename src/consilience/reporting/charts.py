@@ -378,7 +378,11 @@ def draw_shares_right(title: str, alt: str, rows: Sequence[Interval]) -> Chart:
 
 def draw_biases(title: str, alt: str, rows: Sequence[Interval], spreads: Sequence[float]) -> Chart:
     """Return the bias of each name with its interval, on a scale with 0 in the middle, and beside it its spread."""
-    reach = math.ceil(2 * max((max(-low, high) for _, _, low, high, _ in rows), default=1)) / 2
+    width = WIDTH - 160
+    # So wide that each remark has room beside its interval, on the side where there is more.
+    free = [max(0.3, 1 - 2 * (8 + 7 * len(remark)) / width) for *_, remark in rows]
+    needed = [min(-row[2], row[3]) / share for row, share in zip(rows, free, strict=True) if row[4]]
+    reach = math.ceil(2 * max([1e-9, *needed, *(max(-low, high) for _, _, low, high, _ in rows)])) / 2
     axis = {"tickCount": 5, "labelExpr": "datum.value ? format(datum.value, '+~f') : '0'"}
     biases = _draw_intervals(rows, (-reach, reach), axis, "Bias")
     values = [{"name": row[0], "spread": round(spread, 4)} for row, spread in zip(rows, spreads, strict=True)]
@@ -389,7 +393,7 @@ def draw_biases(title: str, alt: str, rows: Sequence[Interval], spreads: Sequenc
         "padding": biases.pop("padding"),
         "spacing": 16,
         "hconcat": [
-            {**biases, "width": WIDTH - 160},
+            {**biases, "width": width},
             {
                 "width": 90,
                 "height": biases["height"],

@@ -372,7 +372,8 @@ def describe_confidence(subject: Subject) -> Confidence | None:
     origin += [] if guidance is None else [guidance.findings.describe()]
     kept = list_kept(subject) if judge(subject).counts else None
     compared = subject.fusion.comparison
-    caveat = "" if kept is None or (compared is not None and compared.n_known) else SHARED_ERRORS
+    is_recorded = subject.fusion.names.positions is None and (compared is None or not compared.n_known)
+    caveat = SHARED_ERRORS if kept is not None and is_recorded else ""
     return Confidence(chart, kept, caveat, origin, draw_by_gold(subject))
 
 

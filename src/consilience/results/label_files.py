@@ -236,6 +236,8 @@ class Undecided(NamedTuple):
         How many of these are wrong, by their probabilities.
     n_gold : int or None
         How many known labels the probabilities were calibrated by; None if they are not calibrated.
+    ordered : bool
+        Whether labels are levels of a scale, of which there is no record.
     """
 
     confidence: float
@@ -243,6 +245,7 @@ class Undecided(NamedTuple):
     n_kept: int
     expected_errors: float
     n_gold: int | None
+    ordered: bool = False
 
     @property
     def n_open(self) -> int:
@@ -275,7 +278,7 @@ class Undecided(NamedTuple):
         """Say how far to believe the expectation."""
         if self.n_gold is None:
             return "These probabilities are not calibrated, so this can be far off."
-        return "" if self.n_gold else SHARED_ERRORS
+        return "" if self.n_gold or self.ordered else SHARED_ERRORS
 
 
 def check_confidence(value: object, name: str, owner: str) -> float:
