@@ -290,6 +290,8 @@ def test_charts_are_those_of_the_report(fused, drawing):
     uneven = cs.DawidSkene().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
     models |= dict.fromkeys(("answers_per_item", "answers_per_worker"), uneven)
     models["tags"] = cs.TagSets().fit(cs.simulate.tags(30, n_workers=5, n_tags=3, seed=1).tags)
+    votes = np.random.default_rng(1).dirichlet(np.ones(3), (40, 4))
+    models["votes"] = cs.DawidSkene(workers="temperatures").fit(cs.Responses.from_probabilities(votes))
     models["raters"] = cs.DawidSkene(workers="ordinal").fit(cs.simulate.ratings(40, n_raters=5, seed=1).responses)
     pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
     pages = {id(model): make_page(gather(model), "x") for model in (fused, *models.values())}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -83,8 +84,8 @@ def split_ids(ids: Values, names: str | None, taken: Iterable[str] = TAKEN) -> d
 
 
 def join_names(given: str | Sequence[str] | None) -> str | None:
-    """Return the name of one column as it is, and those of several as one."""
-    return given if given is None or isinstance(given, str) else join_texts(given)
+    """Return the name of one column as it is, whatever it is, and those of several, in a list or tuple, as one."""
+    return join_texts(given) if isinstance(given, (list, tuple)) else cast("str | None", given)
 
 
 def split_names(names: str | None) -> list[str] | None:

@@ -6,7 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, plural, shorten
@@ -253,7 +253,7 @@ class Table:
         """
         parts = name_parts(given, self.names)
         if parts is None:
-            return self, given if given is None or isinstance(given, str) else str(given)
+            return self, cast("str | None", given)
         for part in parts:
             if not is_among(part, self.names):
                 raise self.no_column(role, part, parameter=role)
