@@ -34,8 +34,8 @@ from .writing import replace_file, replace_together
 FOLDERS = ("readers", "images")
 # How much less the masks of an image must differ than those of a reader, and how many pairs and pixels are looked at.
 RATIO, MOST_PAIRS, MOST_PIXELS = 0.7, 60, 2**16
-# Pixels that are read to find out what folders stand for. It takes three seconds at most.
-MOST_READ = 2**27
+# Pixels that are read to find out what folders stand for. It takes two seconds at most.
+MOST_READ = 2**26
 
 Key: TypeAlias = tuple[str, str]  # folder and file, without suffix
 Pixels: TypeAlias = NDArray[Any]

@@ -236,10 +236,11 @@ def _read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, 
     from pyarrow import parquet
 
     with files.open_raw(path, "rb") as stream, parquet.ParquetFile(stream) as file:
-        names = file.schema_arrow.names
+        schema = file.schema_arrow  # which is made anew each time
+        names = schema.names
         chosen = files.choose_columns(path, names, wanted)
         # A small file may say in a few bytes that a value is repeated a million million times.
-        n_rows, row = file.metadata.num_rows, sum(_least_width(file.schema_arrow.field(name).type) for name in chosen)
+        n_rows, row = file.metadata.num_rows, sum(_least_width(schema.field(name).type) for name in chosen)
         require_memory(n_rows * row, f"{path!r} has {plural(n_rows, 'row')}", "Read it in several parts.")
         # The reader takes the name `a.b` for the column and for a field of a column `a`.
         return file.read(columns=chosen).select(chosen), names
