@@ -123,7 +123,7 @@ def write_form(header: str, line: str, sign: str = ",") -> Callable[[Size, Path]
 
     def write(size: Size, folder: Path) -> str:
         table = make_table(size)
-        more = [f"column {number}" for number in range(size.columns)]
+        more = [f"_column {number}" for number in range(size.columns)]
         rows = zip(table["item"], table["worker"], table["label"], strict=True)
         lines = [sign.join([line.format(*row), *more]) for row in rows]
         (folder / "a.csv").write_text("\n".join([sign.join([header, *more]), *lines]) + "\n")
@@ -147,6 +147,42 @@ def write_wide(size: Size, folder: Path) -> str:
 def write_matrix(size: Size, folder: Path) -> str:
     np.save(folder / "a.npy", make_matrix(size).astype(np.int16))
     return str(folder / "a.npy")
+
+
+def make_votes(size: Size) -> np.ndarray:
+    votes = 0.1 / size.classes + 0.9 * (make_matrix(size)[..., None] == np.arange(size.classes))
+    return votes / votes.sum(axis=2, keepdims=True)
+
+
+def write_soft(size: Size, folder: Path) -> str:
+    """Write a row for each vote, and a column for each class."""
+    votes = make_votes(size)
+    item, worker = (index.ravel() for index in np.indices(votes.shape[:2]))
+    cells = {f"p(class {k})": votes[..., k].ravel() for k in range(size.classes)}
+    write_table(pa.table({"item": item, "worker": worker} | cells), folder / "a.csv")
+    return str(folder / "a.csv")
+
+
+def write_soft_long(size: Size, folder: Path) -> str:
+    votes = make_votes(size)
+    names = ("item", "worker", "label", "probability")
+    columns = [*(index.ravel() for index in np.indices(votes.shape)), votes.ravel()]
+    write_table(pa.table(dict(zip(names, columns, strict=True))), folder / "a.csv")
+    return str(folder / "a.csv")
+
+
+def write_soft_wide(size: Size, folder: Path) -> str:
+    votes = make_votes(size)
+    cells = {f"w{m}_c{k}": votes[:, m, k] for m in range(size.workers) for k in range(size.classes)}
+    write_table(pa.table({"item": np.arange(size.items)} | cells), folder / "a.csv")
+    return str(folder / "a.csv")
+
+
+def write_soft_files(size: Size, folder: Path) -> str:
+    votes = make_votes(size)
+    for m in range(size.workers):
+        np.save(folder / f"worker {m}.npy", votes[:, m])
+    return str(folder)
 
 
 def write_marked(name: str) -> Callable[[Size, Path], str]:
@@ -218,7 +254,7 @@ SPANS = ("items", "workers", "classes", "positions")
 MTURK = "HITId,AssignmentId,WorkerId,AssignmentStatus,Input.url,Answer.category", "h{0},{0}{1},{1},Approved,{0},{2}"
 TOLOKA = "INPUT:image\tOUTPUT:result\tASSIGNMENT:worker_id\tASSIGNMENT:status", "{0}\t{2}\t{1}\tAPPROVED"
 APPEN = "_unit_id,_created_at,_worker_id,_trust,category", "{0},1,{1},1,{2}"
-FEW = Size(items=4, workers=3, positions=16)
+FEW, SOFT = Size(items=4, workers=3, positions=16), Size(items=100)
 
 # By their names: those of formats and of forms of tables, then what is done with answers. A name stands before a colon.
 SOURCES: dict[str, Source] = {
@@ -236,6 +272,10 @@ SOURCES: dict[str, Source] = {
     "mturk": Source(write_form(*MTURK), open_source, TABLE),
     "toloka": Source(write_form(*TOLOKA, "\t"), open_source, TABLE),
     "appen": Source(write_form(*APPEN), open_source, TABLE),
+    "soft": Source(write_soft, open_source, CROWD, SOFT),
+    "soft-long": Source(write_soft_long, open_source, CROWD, SOFT),
+    "soft-wide": Source(write_soft_wide, open_source, CROWD, SOFT),
+    "soft-files": Source(write_soft_files, open_source, CROWD, SOFT),
     "label-studio": Source(write_marked("label-studio"), open_source, SPANS, FEW),
     "prodigy": Source(write_marked("prodigy"), open_source, SPANS, FEW),
     "argilla": Source(write_marked("argilla"), open_source, SPANS, FEW),
@@ -244,7 +284,7 @@ SOURCES: dict[str, Source] = {
     "conll": Source(write_marked("conll"), open_source, SPANS, FEW),
     # Matrices of workers grow with the square of the classes; the guards of sizes hold these.
     "fit: fuse": Source(keep, fuse, ("items", "workers")),
-    "fit: sequences": Source(keep_sequences, fuse, ("items", "positions"), Size(items=10)),
+    "fit: sequences": Source(keep_sequences, fuse, ("items", "positions"), Size(items=4)),
     "output: csv": Source(keep, write_labels(".csv"), CROWD),
     "output: jsonl": Source(keep, write_labels(".jsonl"), CROWD),
     "output: parquet": Source(keep, write_labels(".parquet"), CROWD),
@@ -293,7 +333,10 @@ def find_leaps(source: Source, dimension: str, seconds: float) -> Iterator[str]:
     It ends when using the source takes so many seconds.
     """
     factor = 1
+    measure(source, source.start, False)  # which loads and compiles
     before = measure(source, source.start, True)
+    if before.refused:
+        yield f"{source.start}: {before.refused}"
     while before.seconds < seconds and not before.refused and factor < MOST_FACTOR:
         factor *= 2
         size = source.start.grow(dimension, factor)
