@@ -364,7 +364,7 @@ def _read_both(labels: object, gold: object, names: Mapping[str, str | None]) ->
         table = open_frame(frame, "the table of labels").prefer(names)
         paired |= table.has_sequences()
         known_table = open_gold(gold, paired).prefer(names)
-    names = {role: name if role not in table.preferred else table.preferred[role] for role, name in names.items()}
+    names = {role: table.preferred.get(role, name) for role, name in names.items()}
     _check_spans(paired, table, known_table)
     _check_names(names, table, known_table)
     _check_order(table, known_table)

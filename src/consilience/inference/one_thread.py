@@ -9,10 +9,7 @@ from contextlib import contextmanager
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Keep matrix products, and what else uses a pool of threads, to one thread."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:  # it comes with scikit-learn, which may be missing
-        yield
-        return
+    from threadpoolctl import threadpool_limits  # here, since few need it
+
     with threadpool_limits(limits=1):
         yield
