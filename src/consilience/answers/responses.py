@@ -102,8 +102,8 @@ class Responses(AnswerArrays):
             Column names. By default the first that exists of item/task/question/id, worker/annotator/judge/labeler,
             label/answer/response. Else similar names are looked for, such as task_id, image_id, rater, user_id,
             verdict, category or rating; several that would do are an error. An item may be several columns, such as
-            ``["prompt", "pair"]`` or "prompt,pair": its id is then their values joined by |, and tables of results have
-            the columns beside it.
+            ``["prompt", "pair"]`` or "prompt,pair": its id is then their values joined by ``|``, and tables of
+            results have the columns beside it.
         sequence, position : str, optional
             Columns that name the sequence an item belongs to and its place in it; they replace `item`. Found by these
             names where the table has no item column.

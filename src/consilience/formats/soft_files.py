@@ -22,7 +22,7 @@ from ..answers.frames import open_frame
 from ..answers.soft_tables import list_classes, stack, sum_to_one, with_votes
 from ..answers.soft_votes import SoftRows
 from ..answers.tables import Table
-from ..errors import InputError, listing
+from ..errors import InputError, listing, quietly
 from ..kernels import Floats
 from ..memory import NUMBER, require_memory
 from .arrays import NPY, read_arrays
@@ -148,7 +148,8 @@ def _open_tables(path: str, files: list[str], format: str | None) -> Table | Non
 def _holds_votes(path: str) -> bool:
     """Tell whether a file has a column of items, and others of numbers that sum to 1."""
     try:
-        table = open_file(path)
+        with quietly():  # what is to be said of it is said when all files are read
+            table = open_file(path)
     except InputError:
         return False
     if table.find("item") is None or any(table.find(role) is not None for role in ("worker", "label")):
