@@ -131,7 +131,7 @@ def test_update_reports_as_fuse_does(crowd, monkeypatch):
     arguments = ("fix.csv", "--duplicates", "last", "--workers-report", "w.csv", "--report", "r.html")
     done = run("update", "crowd.model", *arguments)
     assert done.exit_code == 0, done.stderr
-    assert "Workers  w.csv\n  Report   r.html\n  Model    crowd.model\n" in done.stdout
+    assert "Workers  w.csv\n  Model    crowd.model\n  Report   r.html\n" in done.stdout
     expected = cs.load("crowd.model").worker_report()
     assert sorted(pc.read_csv("w.csv")["worker"].to_pylist()) == expected["worker"].to_pylist()
     page = (crowd / "r.html").read_text()
