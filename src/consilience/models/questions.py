@@ -42,6 +42,8 @@ from .fitted import FittedModel, check_answers, join_gold, read_batch
 
 FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
 # Of a file that may come from anywhere: the largest header, and the most questions.
+# What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
+UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfile.BadZipFile)
 LARGEST_HEADER, MOST_QUESTIONS = 1 << 20, 10_000
 # What stands between the labels of a set of tags in a table that has labels of other questions too.
 SEPARATOR = ";"
@@ -248,7 +250,7 @@ def holds_questions(path: str) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()[:1] == [HEADER]
-    except (OSError, zipfile.BadZipFile):
+    except UNREADABLE:
         return False
 
 
@@ -256,7 +258,7 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
     """Return the questions in a file; None if it holds something else. `load` reads the file of a model."""
     try:
         archive = zipfile.ZipFile(path)
-    except (OSError, zipfile.BadZipFile):
+    except UNREADABLE:
         return None  # whoever reads a model says what is wrong
     with archive, tempfile.TemporaryDirectory() as folder:
         members = archive.infolist()
@@ -271,7 +273,7 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
                 models[name] = load(str(Path(folder, "model")))
             shared = header["shared"]
             return Questions(models, None if shared is None else read_shared(shared, list(models)))
-        except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        except (KeyError, TypeError, *UNREADABLE) as error:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"{path} is damaged, or was not written by this package.", "Save it again.") from error
