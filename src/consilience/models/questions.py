@@ -41,9 +41,9 @@ from ..results.worker_report import AS_IF_BY_CHANCE
 from .fitted import FittedModel, check_answers, join_gold, read_batch
 
 FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
-# Of a file that may come from anywhere: the largest header, and the most questions.
 # What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
 UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfile.BadZipFile)
+# Of a file that may come from anywhere: the largest header, and the most questions.
 LARGEST_HEADER, MOST_QUESTIONS = 1 << 20, 10_000
 # What stands between the labels of a set of tags in a table that has labels of other questions too.
 SEPARATOR = ";"
@@ -73,14 +73,19 @@ class Shared(NamedTuple):
                 f"Skills hardly carry over from one question to another: with probability {self.own:.2f} a worker has "
                 "one of their own. So the questions are fused nearly as if each were alone."
             )
+        if self.own > MOSTLY_SAME:
+            return (
+                f"Skills carry over in part from one question to another: with probability {1 - self.own:.2f} a worker "
+                "has the same in a question as in all. So each question says a little about the others."
+            )
         return (
             f"Skills carry over from one question to another: with probability {1 - self.own:.2f} a worker has the "
             "same in a question as in all. So what is known of a worker is known by all questions."
         )
 
 
-# From this probability on questions count as separate.
-MOSTLY_OWN = 0.8
+# From the first probability on questions count as separate, and up to the second as one.
+MOSTLY_OWN, MOSTLY_SAME = 0.8, 0.2
 
 
 class Posed(NamedTuple):
