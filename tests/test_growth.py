@@ -1,4 +1,4 @@
-"""Time and memory go by the size of the input: see `growth`. `make experiments` grows all sources, `make fuzz` further."""
+"""Time and memory go by the size of the input: see `growth`. `make experiments` grows all, `make fuzz` further."""
 
 from __future__ import annotations
 
