@@ -192,7 +192,7 @@ def test_gains_are_their_definition(answers):
     r = answers
     model = cs.DawidSkene().fit(r)
     vote = vote_on(r)
-    gain, error, informed_gain, informed_error = judge(r, vote, model.fusion_.calibrated.hidden)
+    gain, error, informed_gain, informed_error = judge(r, vote, model.fusion_.calibrated.hidden)[:4]
     by_vote, by_mean, item = [], [], []
     for fold in model.fusion_.calibrated.hidden:
         shares, chances = vote_without(r, vote, fold.answer)
@@ -207,6 +207,43 @@ def test_gains_are_their_definition(answers):
         sums = [sum(v - found for v, i in zip(values, item, strict=True) if i == n) for n in set(item)]
         n = len(sums)
         assert found_error == pytest.approx(np.sqrt(n / (n - 1) * np.sum(np.square(sums))) / len(values))
+
+
+@pytest.mark.parametrize(
+    ("label_gain", "verdict", "words"),
+    [
+        (0.03, "better", "better than the mean of the probabilities in predicting hidden answers"),
+        (0.01, "no different", "but they do not tell which labels are right where the two differ"),
+        (-0.03, "no different", "but they do not tell which labels are right where the two differ"),
+    ],
+)
+def test_labels_of_soft_votes_are_judged_on_their_own(label_gain, verdict, words):
+    comparison = dataclasses.replace(PLAIN, soft=True, label_gain=label_gain, label_error=0.01)
+    assert comparison.verdict == verdict
+    assert words in comparison.describe_test()
+
+
+def test_gains_of_labels_are_their_definition():
+    crowd = cs.simulate.independent(300, n_workers=6, n_classes=3, accuracy=(0.4, 0.8), seed=4)
+    rng = np.random.default_rng(0)
+    votes = rng.dirichlet(np.ones(3), (300, 6))
+    votes[np.arange(300), :, crowd.truth] += 0.4 * rng.random((300, 6))
+    votes /= votes.sum(axis=2, keepdims=True)
+    r = cs.Responses.from_probabilities(votes, classes=range(3))
+    model = cs.DawidSkene(workers="temperatures").fit(r)
+    gain, error = judge(r, vote_on(r), model.fusion_.calibrated.hidden)[4:]
+    gains = np.zeros(300)
+    n_hidden = 0
+    for fold in model.fusion_.calibrated.hidden:
+        left = votes.copy()
+        item, worker = r.item_of_answer()[fold.answer], r.worker[fold.answer]
+        left[item, worker] = np.nan
+        for n, m, fused in zip(item, worker, fold.top, strict=True):
+            said = votes[n, m].argmax()
+            gains[n] += float(said == fused) - float(said == np.nanmean(left[n], axis=0).argmax())
+        n_hidden += len(item)
+    assert gain == pytest.approx(gains.sum() / n_hidden)
+    assert error > 0
 
 
 def test_hidden_answers_of_calibration_are_those_of_the_verdict():
@@ -294,7 +331,7 @@ def test_the_verdict_depends_neither_on_the_order_of_rows_nor_on_types():
 
 def test_few_hidden_answers_test_nothing():
     r = cs.Responses.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
-    assert judge(r, vote_on(r), [Judged(np.arange(2), np.zeros(2), np.zeros(2))])[1] == math.inf
+    assert judge(r, vote_on(r), [Judged(np.arange(2), np.zeros(2), np.zeros(2), np.zeros(2, int))])[1] == math.inf
 
 
 def test_a_fold_is_judged_by_its_definition():

@@ -14,6 +14,12 @@ with posteriors q of the fit, and with vote shares instead, each with matrices c
 gain over the vote. The same is done with the mean of q over the hidden answers in place of q. It says nothing about
 single items: a fit that does not predict better has found nothing, however badly the vote does. Answers about one item
 (in one sequence) are right or wrong together, so standard errors are over items (sequences).
+
+**Soft votes** are compared with the mean of their probabilities, which is seldom as sure as it should be. So its labels
+may be as good although its probabilities are not, and labels are compared on their own: with y the label of the fit to
+the other votes, v that of their mean, and l the most probable label of the hidden vote, by the mean of
+
+.. math:: [l = y] - [l = v]
 """
 
 from __future__ import annotations
@@ -108,6 +114,8 @@ def compare_with_vote(
         held_out_error=gains[1],
         informed_gain=gains[2],
         informed_error=gains[3],
+        label_gain=gains[4],
+        label_error=gains[5],
         top_share=float(sums.labels.max() / n_items),
         vote_top_share=sums.n_top / n_items,
         kept_share=float(np.nan_to_num(share_kept(sums.unanimous, sums.kept), nan=1.0).min()),
@@ -125,7 +133,8 @@ def compare_with_vote(
     return comparison if sample.sequences is not None else comparison.judge_accuracy(), sums
 
 
-Compared = tuple[tuple[float, float, float], tuple[float, float, float, float], Differences]
+Gains = tuple[float, float, float, float, float, float]
+Compared = tuple[tuple[float, float, float], Gains, Differences]
 
 
 def compare_in_memory(recipe: Recipe, found: Fusion, source: InMemory, graph: Graph | None, engine: Engine) -> Compared:
@@ -359,13 +368,14 @@ def settle(recipe: Recipe, found: Fusion, coupling: bool = True) -> Recipe:
     return replace(recipe, **settled)
 
 
-def judge(r: Responses, vote: Vote, hidden: Sequence[Judged]) -> tuple[float, float, float, float]:
-    """Return the gains over the vote and over mean probabilities at hidden answers, each with its standard error."""
+def judge(r: Responses, vote: Vote, hidden: Sequence[Judged]) -> Gains:
+    """Return the gains over the vote, over mean probabilities, and by labels, each with its standard error."""
     if sum(len(fold.answer) for fold in hidden) < LEAST_HIDDEN:
         unknown = math.nan if r.silence_counts else math.inf
-        return 0.0, unknown, 0.0, unknown
+        return 0.0, unknown, 0.0, unknown, math.nan, math.nan
+    votes = [vote_without(r, vote, fold.answer) for fold in hidden]
     by_vote = np.concatenate(
-        [fold.score - log_chance(*vote_without(r, vote, fold.answer), Care.of(r, fold.answer)) for fold in hidden]
+        [fold.score - log_chance(*each, Care.of(r, fold.answer)) for fold, each in zip(hidden, votes, strict=True)]
     )
     by_mean = np.concatenate([fold.score - fold.base for fold in hidden])
     answer = np.concatenate([fold.answer for fold in hidden])
@@ -373,7 +383,13 @@ def judge(r: Responses, vote: Vote, hidden: Sequence[Judged]) -> tuple[float, fl
     sizes = np.bincount(unit)
     share = np.ones(len(answer)) if r.share is None else r.share[answer]
     totals = [np.bincount(unit, share * gains).astype(np.float64) for gains in (by_vote, by_mean)]
-    return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes)
+    by_label = math.nan, math.nan
+    if r.is_soft:
+        said = r.class_of_label[r.label[answer]]
+        fused, mean = np.concatenate([fold.top for fold in hidden]), np.concatenate([each[0] for each in votes])
+        right = (said == fused).astype(np.float64) - (said == mean.argmax(axis=1))
+        by_label = mean_and_error(np.bincount(unit, share * right), sizes)
+    return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes), *by_label
 
 
 def vote_without(r: Responses, vote: Vote, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:

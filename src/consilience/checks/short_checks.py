@@ -17,7 +17,7 @@ from ..answers.responses import Responses
 from ..answers.slips import CHANCE, doubt_silence, find_sets, find_sign
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
 from ..errors import ConsilienceWarning, Python, Sentence, join_names, listing, plural, shorten
-from ..results.comparison import KEPT, STANDARD_ERRORS, Comparison
+from ..results.comparison import KEPT, Comparison
 from ..results.findings import Finding, Words
 from ..results.source_kinds import KINDS
 from ..results.worker_report import MOSTLY_CALLS, Suspected, describe_answers
@@ -156,7 +156,8 @@ def find_no_gain(subject: Subject) -> Iterator[Finding]:
         describe_no_gain(compared, subject.fusion.model),
         remedies,
         "bad" if compared.verdict == "worse" else "care",
-        category=ConsilienceWarning,
+        # Better probabilities are no reason for a warning, even if labels are no better.
+        category=None if compared.predicts and compared.informed else ConsilienceWarning,
     )
 
 
@@ -167,10 +168,10 @@ def describe_no_gain(comparison: Comparison, model: str) -> str:
             f"{model} predicts hidden answers worse than {comparison.rival} does ({comparison.describe_gain()}). "
             f"{name_rival(comparison)} may be better."
         )
-    if comparison.held_out_gain > STANDARD_ERRORS * comparison.held_out_error:
+    if comparison.predicts:
         return (
             f"{model} predicts hidden answers better than {comparison.rival} does ({comparison.describe_gain()}), but "
-            "no better than class frequencies alone do. Nothing shows that its labels are better."
+            f"{comparison.describe_lack()}. Nothing shows that its labels are better."
         )
     return (
         f"There is no clear difference between {model} and {comparison.rival} in predicting hidden answers "

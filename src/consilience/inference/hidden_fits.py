@@ -91,7 +91,7 @@ class Fold(NamedTuple):
         raised = raise_to(self.posterior, power)
         alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
         scores = (log_chance(each, self.chances, self.care) for each in (raised, alike))
-        return Judged(self.answer, *scores)
+        return Judged(self.answer, *scores, self.posterior.argmax(axis=1))
 
 
 class Judged(NamedTuple):
@@ -105,11 +105,14 @@ class Judged(NamedTuple):
         By the posterior of the item of each.
     base : array (n,)
         By the mean posterior of all of them, which says nothing about single items.
+    top : int64 array (n,)
+        The most probable class of the item of each.
     """
 
     answer: NDArray[np.int64]
     score: Floats
     base: Floats
+    top: NDArray[np.int64]
 
 
 def log_chance(posterior: Floats, chances: Floats, care: Care) -> Floats:

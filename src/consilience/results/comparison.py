@@ -104,6 +104,9 @@ class Comparison:
         hidden, since silence is an answer.
     informed_gain, informed_error : float
         The same compared with mean probabilities, which say nothing about single items.
+    label_gain, label_error : float
+        Of soft votes, how much more often a hidden vote agrees with the label of the model than with that of the mean,
+        and its standard error; else nan.
     top_share, vote_top_share : float
         Share of the most frequent fused label, and the share of the same label by the vote.
     kept_share : float
@@ -113,8 +116,9 @@ class Comparison:
     Notes
     -----
     There is one rule. The model is *better* than the vote if it predicts hidden answers better than the vote by more
-    than two standard errors, is `informed`, has not `collapsed`, and gives other labels than the vote. It is *worse* if
-    `held_out_gain` is more than two standard errors below 0, and *no different* otherwise.
+    than two standard errors, is `informed`, has not `collapsed`, and gives other labels than the vote; of soft votes,
+    if `label_gain` is more than two standard errors above 0, too. It is *worse* if `held_out_gain` is more than two
+    standard errors below 0, and *no different* otherwise.
     """
 
     n_items: int
@@ -150,6 +154,8 @@ class Comparison:
     absolute_error_low: Figure = math.nan
     absolute_error_high: Figure = math.nan
     soft: bool = False
+    label_gain: Figure = math.nan
+    label_error: Figure = math.nan
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless it is about the items that there are."""
@@ -172,7 +178,12 @@ class Comparison:
             return "no different"
         if self.held_out_gain < 0:
             return "worse"
-        return "better" if self.informed and not self.collapsed else "no different"
+        return "better" if self.informed and not self.collapsed and not self.open_labels else "no different"
+
+    @property
+    def open_labels(self) -> bool:
+        """Whether it is open, of soft votes, which labels are right where those of the mean are others."""
+        return self.soft and not self.label_gain > STANDARD_ERRORS * self.label_error
 
     @property
     def rival(self) -> str:
@@ -340,13 +351,24 @@ class Comparison:
         gain = f" ({self.describe_gain()})" if figures else ""
         if self.verdict == "no different" and self.collapsed:
             return f"the classes seem to have collapsed, so the labels do not count as better than {self.rival}{gain}"
-        if self.verdict == "no different" and self.held_out_gain > STANDARD_ERRORS * self.held_out_error:
+        if self.verdict == "no different" and self.predicts:
             return (
-                f"no different from {self.rival}: hidden answers are predicted better{gain}, but no better than by "
-                "class frequencies alone"
+                f"no different from {self.rival}: hidden answers are predicted better{gain}, but {self.describe_lack()}"
             )
         words = {"better": "better than", "no different": "no clear difference from", "worse": "worse than"}
         return f"{words[self.verdict]} {self.rival} in predicting hidden answers{gain}"
+
+    @property
+    def predicts(self) -> bool:
+        """Whether hidden answers are predicted better than by the vote."""
+        least = LEAST_GAIN if self.soft else 0.0
+        return self.held_out_gain > max(least, STANDARD_ERRORS * self.held_out_error)
+
+    def describe_lack(self) -> str:
+        """Return in words why labels are not thought to be better although hidden answers are predicted better."""
+        if self.informed and self.open_labels:
+            return "they do not tell which labels are right where the two differ"
+        return "no better than by class frequencies alone"
 
     def describe_gain(self) -> str:
         """Return the gain at hidden answers with its standard error."""
