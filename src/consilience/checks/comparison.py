@@ -388,7 +388,7 @@ def judge(r: Responses, vote: Vote, hidden: Sequence[Judged]) -> Gains:
         said = r.class_of_label[r.label[answer]]
         fused, mean = np.concatenate([fold.top for fold in hidden]), np.concatenate([each[0] for each in votes])
         right = (said == fused).astype(np.float64) - (said == mean.argmax(axis=1))
-        by_label = mean_and_error(np.bincount(unit, share * right), sizes)
+        by_label = mean_and_error(np.bincount(unit, share * right).astype(np.float64), sizes)
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes), *by_label
 
 

@@ -91,7 +91,8 @@ class Fold(NamedTuple):
         raised = raise_to(self.posterior, power)
         alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
         scores = (log_chance(each, self.chances, self.care) for each in (raised, alike))
-        return Judged(self.answer, *scores, self.posterior.argmax(axis=1))
+        by_items, by_mean = scores
+        return Judged(self.answer, by_items, by_mean, self.posterior.argmax(axis=1))
 
 
 class Judged(NamedTuple):
