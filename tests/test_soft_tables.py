@@ -241,3 +241,19 @@ def test_what_does_not_go_with_probabilities():
     assert last.n_responses == VOTES.n_responses
     assert last.labels.tolist() == CLASSES
     assert last.soft.probabilities[last.soft.probabilities.max(axis=1) == 1].tolist() == [[1, 0, 0]]
+
+
+def test_the_summary_says_who_is_too_sure(tmp_path):
+    rng = np.random.default_rng(3)
+    truth = rng.integers(3, size=300)
+    scores = 2 * np.eye(3)[truth][:, None] + rng.normal(size=(300, 5, 3))
+    scores[:, 4] *= 5
+    votes = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
+    names = [f"p({name})" for name in CLASSES]
+    table = pd.DataFrame(votes.reshape(-1, 3), columns=names).assign(
+        item=np.repeat(np.arange(300), 5), worker=np.tile(list("abcde"), 300)
+    )
+    table.to_csv(tmp_path / "votes.csv", index=False)
+    said = run("fuse", tmp_path / "votes.csv", "-o", tmp_path / "labels.csv").stdout
+    (line,) = (line for line in said.splitlines() if line.strip().startswith("e "))
+    assert "too sure" in line

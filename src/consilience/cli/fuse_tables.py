@@ -11,6 +11,7 @@ from .. import formats as register
 from ..answers import DIALECTS
 from ..errors import join_names, plural, to_sentence
 from ..formats.files import name_of
+from ..inference.workers.temperatures import WELL_SURE
 from ..memory import format_bytes
 from ..results.comparison import describe_usual
 from ..results.fusion import describe_left_out
@@ -250,8 +251,9 @@ def _describe(worker: Record, width: int, with_interval: bool) -> list[object]:
 
 
 def _shorten_remarks(worker: Record) -> str:
-    """Return the remarks in few words."""
-    remarks: str = worker["remarks"]
+    """Return the remarks in few words, and how sure a classifier is if that is not right."""
+    sureness = worker.get("sureness")
+    remarks = "; ".join(each for each in (sureness, worker["remarks"]) if each and each != WELL_SURE)
     return (
         remarks.replace("accuracy falls from", "falls from")
         .replace("answers as if by", "as if by")

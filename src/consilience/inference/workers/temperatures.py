@@ -59,7 +59,7 @@ BY_CHANCE = 2.0
 # Which part of the logarithm of the shares counts once in a pool, and not with every vote.
 COMMON = 0.5
 # Temperatures up to so many times, and down to such a part of, 1 are about right.
-ABOUT_RIGHT = 1.6
+ABOUT_RIGHT, WELL_SURE = 1.6, "about right"
 
 
 class Pool(NamedTuple):
@@ -340,5 +340,5 @@ def describe_temperature(temperature: float) -> str:
     if temperature < 1 / ABOUT_RIGHT:
         return f"too sure, {1 / temperature:.2g} times"
     if temperature <= ABOUT_RIGHT:
-        return "about right"
+        return WELL_SURE
     return f"too cautious, {temperature:.2g} times" + (" or more" if temperature >= MOST else "")
