@@ -194,13 +194,14 @@ def _refuse(table: Table, names: Names, roles: Sequence[str]) -> None:
 # ----------------------------------------------------------------------------------- one row per item, worker and label
 
 
-def _find_probability(table: Table) -> str | None:
+def find_probability(table: Table) -> str | None:
+    """Return the column of probabilities, where each label has a row."""
     return next((name for name in table.names if str(name).lower() in PROBABILITY), None)
 
 
 def _recognise_long(table: Table, names: Names) -> bool:
     """Tell whether there is a column of probabilities, and several labels with different ones about one item."""
-    column = _find_probability(table)
+    column = find_probability(table)
     if (
         column is None
         or names.get("weight") is not None
@@ -226,7 +227,7 @@ def _find_pairs(table: Table, names: Names) -> Indices:
 
 def _translate_long(table: Table, names: Names) -> Table:
     _refuse(table, names, ("weight",))
-    column = _find_probability(table)
+    column = find_probability(table)
     if column is None:
         raise InputError(
             f"{table.name} has no column of probabilities (looked for {', '.join(PROBABILITY)}).",
@@ -291,6 +292,11 @@ def _find_grids(table: Table, names: Names, checked: bool = True) -> Iterator[Gr
                     yield grid
 
 
+def find_grid(table: Table, names: Names) -> Grid | None:
+    """Return the workers and classes that columns are called by, best such that votes sum to 1."""
+    return next(_find_grids(table, names), None) or next(_find_grids(table, names, checked=False), None)
+
+
 def _lay_out(cells: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Grid | None:
     """Return the grid of pairs of worker and class, if each worker has each class and there are several classes."""
     named = [(who, match.group(1) if (match := _NAMED.fullmatch(what)) else what) for who, what in pairs]
@@ -313,7 +319,7 @@ def _adds_up(table: Table, grid: Grid) -> bool:
 def _translate_wide(table: Table, names: Names) -> Table:
     _refuse(table, names, ("worker", "label", "weight", "sequence", "position", "order"))
     item = table.need("item", names.get("item"), parameter="item")
-    grid = next(_find_grids(table, names), None) or next(_find_grids(table, names, checked=False), None)
+    grid = find_grid(table, names)
     if grid is None:
         raise InputError(
             f"The columns of {table.name} are not those of workers and classes: {listing(_list_cells(table, names))}.",
@@ -321,12 +327,16 @@ def _translate_wide(table: Table, names: Names) -> Table:
             "column for each class.",
             Sentence("Leave columns that hold no probabilities out with {ignore}."),
         )
+    return with_votes(*melt(table, item, grid, choose(table, names, "gold")), "soft-wide")
+
+
+def melt(table: Table, item: str, grid: Grid, gold: str | None = None) -> tuple[Table, SoftRows]:
+    """Return a table with a row for each item and worker, and its soft votes."""
     keys, size = table.values(item, "Say which item each row is about."), len(grid.workers)
     parts = [need_numbers(table, [grid.columns[who, what] for what in grid.classes]) for who in grid.workers]
     votes = np.stack(parts, axis=1).reshape(-1, len(grid.classes))
     row = np.repeat(np.arange(table.n_rows), size)
     columns = {item: keys.take(row), "worker": to_column(np.tile(objects_of(grid.workers), table.n_rows))}
-    gold = choose(table, names, "gold")
     if gold is not None:
         columns[gold] = table.read(gold).take(row)
     melted = Table(
@@ -339,7 +349,7 @@ def _translate_wide(table: Table, names: Names) -> Table:
         {"item": item, "worker": "worker"} | ({} if gold is None else {"gold": gold}),
         items=to_column(encode_in_order_of_appearance(keys)[1]),
     )
-    return with_votes(melted, SoftRows(objects_of(grid.classes), votes), "soft-wide")
+    return melted, SoftRows(objects_of(grid.classes), votes)
 
 
 # --------------------------------------------------------------------------------------------------------------- checks
