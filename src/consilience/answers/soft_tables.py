@@ -42,6 +42,8 @@ PROBABILITY = ("probability", "probabilities", "prob", "proba")
 SEPARATORS = (":", "/", "|", "__", ".", "_", " ", "-")
 # Roles of columns that are no classes.
 _OTHERS = ("item", "worker", "sequence", "position", "weight", "order", "gold")
+# So many rows tell the form of a table.
+HEAD = 10_000
 _NAMED = re.compile(r"p\((.*)\)", re.DOTALL)
 _LABEL = Sentence("If they are no probabilities, name the column of answers with {label}.")
 
@@ -83,6 +85,11 @@ def stack(table: Table, columns: Sequence[str]) -> Floats | None:
             return None
         found.append(numbers)
     return np.stack(found, axis=1) if found else None
+
+
+def take_head(table: Table) -> Table:
+    """Return the first rows of a table, which tell its form."""
+    return table if table.n_rows <= HEAD else table.keep(np.arange(HEAD))
 
 
 def need_numbers(table: Table, columns: Sequence[str]) -> Floats:
@@ -211,7 +218,10 @@ def _recognise_long(table: Table, names: Names) -> bool:
         return False
     if not (is_there(table, names, "worker") and is_there(table, names, "label")):
         return False
-    return to_numbers(table.read(column)) is not None and int(_find_pairs(table, names).max()) + 1 < table.n_rows
+    if to_numbers(table.read(column)) is None:
+        return False
+    # Mostly a vote has its rows one after the other.
+    return any(int(_find_pairs(each, names).max()) + 1 < each.n_rows for each in (take_head(table), table))
 
 
 def _find_pairs(table: Table, names: Names) -> Indices:
@@ -237,18 +247,22 @@ def _translate_long(table: Table, names: Names) -> Table:
     codes, labels = encode_sorted(table.values(label, "Each probability is that of a label: fill it in."))
     (numbers,) = need_numbers(table, [column]).T
     pair = _find_pairs(table, names)
-    cell, count = np.unique(pair * len(labels) + codes, return_counts=True)
-    if (count > 1).any():
-        n, k = divmod(int(cell[count > 1][0]), len(labels))
+    n_pairs = int(pair.max()) + 1
+    require_memory(2 * NUMBER * n_pairs * len(labels), f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels")
+    cell = pair * len(labels) + codes
+    count = np.bincount(cell, minlength=n_pairs * len(labels))
+    if count.max() > 1:
+        n, k = divmod(int((count > 1).argmax()), len(labels))
         rows = np.flatnonzero((pair == n) & (codes == k))
         raise InputError(
             f"{table.name} has two probabilities of {labels.tolist()[k]!r} by one worker about one item: see "
             f"{table.locate(int(rows[0]))} and {table.locate(int(rows[1]))}.",
             "Leave one of them.",
         )
-    votes = np.zeros((int(pair.max()) + 1, len(labels)))
-    votes[pair, codes] = numbers
-    first = np.unique(pair, return_index=True)[1]
+    votes = np.zeros((n_pairs, len(labels)))
+    votes.ravel()[cell] = numbers
+    first = np.empty(n_pairs, np.int64)
+    first[pair[::-1]] = np.arange(len(pair))[::-1]  # the first of several stays
     return with_votes(table.keep(first), SoftRows(labels, votes, lacks_rows=True), "soft-long")
 
 
@@ -270,7 +284,7 @@ def _recognise_wide(table: Table, names: Names) -> bool:
     item = choose(table, names, "item")
     if not is_among(item, table.names) or len(table.names) < 5:
         return False
-    return any(len(grid.workers) > 1 for grid in _find_grids(table, names))
+    return any(len(grid.workers) > 1 for grid in _find_grids(take_head(table), names))
 
 
 def _list_cells(table: Table, names: Names) -> list[str]:
@@ -319,7 +333,7 @@ def _adds_up(table: Table, grid: Grid) -> bool:
 def _translate_wide(table: Table, names: Names) -> Table:
     _refuse(table, names, ("worker", "label", "weight", "sequence", "position", "order"))
     item = table.need("item", names.get("item"), parameter="item")
-    grid = find_grid(table, names)
+    grid = find_grid(take_head(table), names)
     if grid is None:
         raise InputError(
             f"The columns of {table.name} are not those of workers and classes: {listing(_list_cells(table, names))}.",

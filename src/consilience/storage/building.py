@@ -363,9 +363,7 @@ def split_stretch(
     for first, part in scan.read(stretch, read):
         table = _as_table(part, scan, stretch.file, first)
         row = np.arange(first, first + part.num_rows) + stretch.file * ROWS_PER_FILE
-        votes: dict[str, Floats] = {}
-        if form is not None:
-            table, row, votes = form.read(table, row)
+        table, row, votes = (table, row, dict[str, Floats]()) if form is None else form.read(table, row)
         dropped, met = dropping.find(table, columns)
         blocked |= met
         if len(dropped):
