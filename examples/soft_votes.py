@@ -19,8 +19,9 @@ order = np.random.default_rng(0).permutation(len(y))
 train, new = order[:40], order[40:]
 zoo = {"linear": LogisticRegression(), "bayes": GaussianNB(), "nearest": KNeighborsClassifier(7)}
 columns = [slice(0, 7), slice(6, 13), slice(0, 13, 2)]  # each classifier sees half of the columns
-fitted = [make_pipeline(StandardScaler(), each).fit(x[train, c], y[train]) for each, c in zip(zoo.values(), columns)]
-votes = np.stack([each.predict_proba(x[new, c]) for each, c in zip(fitted, columns)], axis=1)
+seen = dict(zip(zoo, columns, strict=True))
+fitted = {name: make_pipeline(StandardScaler(), zoo[name]).fit(x[train, c], y[train]) for name, c in seen.items()}
+votes = np.stack([fitted[name].predict_proba(x[new, c]) for name, c in seen.items()], axis=1)
 
 fused = cs.fuse(cs.Responses.from_probabilities(votes, classes=range(3), workers=list(zoo)))
 cs.report(fused, sys.argv[1] if len(sys.argv) > 1 else "report.html")
