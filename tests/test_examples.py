@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,12 @@ def annotations(name):
 def test_the_other_tools_hold_the_same_annotations(name):
     assert len(annotations(name)) == 22
     assert annotations(name) == annotations("doccano")
+
+
+def test_an_ensemble_goes_to_a_report(tmp_path):
+    pytest.importorskip("sklearn")
+    command = [sys.executable, str(HERE / "soft_votes.py"), str(tmp_path / "report.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("soft votes are fused")
+    assert float(done.stdout.split("right: ")[1]) > 0.9
+    assert (tmp_path / "report.html").stat().st_size > 10_000

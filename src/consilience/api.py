@@ -368,7 +368,7 @@ def settle_scale(
 
 def settle_way(answers: Responses | StoredResponses, chosen: FittedModel, engine: Engine) -> SoftCheck | None:
     """Return the way in which soft votes are fused by the model, if it has workers; see `soft_check`."""
-    if "workers" not in chosen.get_params() or not isinstance(answers, Responses):
+    if "workers" not in chosen.get_params():
         return None
     log.info("Comparing ways of fusing soft votes")
     check = check_ways(

@@ -123,9 +123,14 @@ class Crowd(ABC):
         return len(self.labels)
 
     @property
+    def medians(self) -> Probabilities | None:
+        """The median confidence of each worker, if answers are soft votes."""
+        return None
+
+    @property
     def is_soft(self) -> bool:
         """Whether answers are soft votes."""
-        return False
+        return self.medians is not None
 
     @property
     def silence_counts(self) -> bool:
@@ -236,9 +241,9 @@ class AnswerArrays(Crowd):
         return len(self.offsets) - 1
 
     @property
-    def is_soft(self) -> bool:
-        """Whether answers are soft votes."""
-        return self.soft is not None
+    def medians(self) -> Probabilities | None:
+        """The median confidence of each worker, if answers are soft votes."""
+        return None if self.soft is None else self.soft.medians
 
     @property
     def n_responses(self) -> int:

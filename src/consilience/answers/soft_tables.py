@@ -42,6 +42,8 @@ PROBABILITY = ("probability", "probabilities", "prob", "proba")
 SEPARATORS = (":", "/", "|", "__", ".", "_", " ", "-")
 # Roles of columns that are no classes.
 _OTHERS = ("item", "worker", "sequence", "position", "weight", "order", "gold")
+# So many rows tell the form of a table.
+HEAD = 10_000
 _NAMED = re.compile(r"p\((.*)\)", re.DOTALL)
 _LABEL = Sentence("If they are no probabilities, name the column of answers with {label}.")
 
@@ -83,6 +85,11 @@ def stack(table: Table, columns: Sequence[str]) -> Floats | None:
             return None
         found.append(numbers)
     return np.stack(found, axis=1) if found else None
+
+
+def take_head(table: Table) -> Table:
+    """Return the first rows of a table, which tell its form."""
+    return table if table.n_rows <= HEAD else table.keep(np.arange(HEAD))
 
 
 def need_numbers(table: Table, columns: Sequence[str]) -> Floats:
@@ -194,13 +201,14 @@ def _refuse(table: Table, names: Names, roles: Sequence[str]) -> None:
 # ----------------------------------------------------------------------------------- one row per item, worker and label
 
 
-def _find_probability(table: Table) -> str | None:
+def find_probability(table: Table) -> str | None:
+    """Return the column of probabilities, where each label has a row."""
     return next((name for name in table.names if str(name).lower() in PROBABILITY), None)
 
 
 def _recognise_long(table: Table, names: Names) -> bool:
     """Tell whether there is a column of probabilities, and several labels with different ones about one item."""
-    column = _find_probability(table)
+    column = find_probability(table)
     if (
         column is None
         or names.get("weight") is not None
@@ -210,7 +218,10 @@ def _recognise_long(table: Table, names: Names) -> bool:
         return False
     if not (is_there(table, names, "worker") and is_there(table, names, "label")):
         return False
-    return to_numbers(table.read(column)) is not None and int(_find_pairs(table, names).max()) + 1 < table.n_rows
+    if to_numbers(table.read(column)) is None:
+        return False
+    # Mostly a vote has its rows one after the other.
+    return any(int(_find_pairs(each, names).max()) + 1 < each.n_rows for each in (take_head(table), table))
 
 
 def _find_pairs(table: Table, names: Names) -> Indices:
@@ -226,7 +237,7 @@ def _find_pairs(table: Table, names: Names) -> Indices:
 
 def _translate_long(table: Table, names: Names) -> Table:
     _refuse(table, names, ("weight",))
-    column = _find_probability(table)
+    column = find_probability(table)
     if column is None:
         raise InputError(
             f"{table.name} has no column of probabilities (looked for {', '.join(PROBABILITY)}).",
@@ -236,18 +247,22 @@ def _translate_long(table: Table, names: Names) -> Table:
     codes, labels = encode_sorted(table.values(label, "Each probability is that of a label: fill it in."))
     (numbers,) = need_numbers(table, [column]).T
     pair = _find_pairs(table, names)
-    cell, count = np.unique(pair * len(labels) + codes, return_counts=True)
-    if (count > 1).any():
-        n, k = divmod(int(cell[count > 1][0]), len(labels))
+    n_pairs = int(pair.max()) + 1
+    require_memory(2 * NUMBER * n_pairs * len(labels), f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels")
+    cell = pair * len(labels) + codes
+    count = np.bincount(cell, minlength=n_pairs * len(labels))
+    if count.max() > 1:
+        n, k = divmod(int((count > 1).argmax()), len(labels))
         rows = np.flatnonzero((pair == n) & (codes == k))
         raise InputError(
             f"{table.name} has two probabilities of {labels.tolist()[k]!r} by one worker about one item: see "
             f"{table.locate(int(rows[0]))} and {table.locate(int(rows[1]))}.",
             "Leave one of them.",
         )
-    votes = np.zeros((int(pair.max()) + 1, len(labels)))
-    votes[pair, codes] = numbers
-    first = np.unique(pair, return_index=True)[1]
+    votes = np.zeros((n_pairs, len(labels)))
+    votes.ravel()[cell] = numbers
+    first = np.empty(n_pairs, np.int64)
+    first[pair[::-1]] = np.arange(len(pair))[::-1]  # the first of several stays
     return with_votes(table.keep(first), SoftRows(labels, votes, lacks_rows=True), "soft-long")
 
 
@@ -269,7 +284,7 @@ def _recognise_wide(table: Table, names: Names) -> bool:
     item = choose(table, names, "item")
     if not is_among(item, table.names) or len(table.names) < 5:
         return False
-    return any(len(grid.workers) > 1 for grid in _find_grids(table, names))
+    return any(len(grid.workers) > 1 for grid in _find_grids(take_head(table), names))
 
 
 def _list_cells(table: Table, names: Names) -> list[str]:
@@ -289,6 +304,11 @@ def _find_grids(table: Table, names: Names, checked: bool = True) -> Iterator[Gr
                 grid = _lay_out(cells, pairs)
                 if grid is not None and (not checked or _adds_up(table, grid)):
                     yield grid
+
+
+def find_grid(table: Table, names: Names) -> Grid | None:
+    """Return the workers and classes that columns are called by, best such that votes sum to 1."""
+    return next(_find_grids(table, names), None) or next(_find_grids(table, names, checked=False), None)
 
 
 def _lay_out(cells: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Grid | None:
@@ -313,7 +333,7 @@ def _adds_up(table: Table, grid: Grid) -> bool:
 def _translate_wide(table: Table, names: Names) -> Table:
     _refuse(table, names, ("worker", "label", "weight", "sequence", "position", "order"))
     item = table.need("item", names.get("item"), parameter="item")
-    grid = next(_find_grids(table, names), None) or next(_find_grids(table, names, checked=False), None)
+    grid = find_grid(take_head(table), names)
     if grid is None:
         raise InputError(
             f"The columns of {table.name} are not those of workers and classes: {listing(_list_cells(table, names))}.",
@@ -321,12 +341,16 @@ def _translate_wide(table: Table, names: Names) -> Table:
             "column for each class.",
             Sentence("Leave columns that hold no probabilities out with {ignore}."),
         )
+    return with_votes(*melt(table, item, grid, choose(table, names, "gold")), "soft-wide")
+
+
+def melt(table: Table, item: str, grid: Grid, gold: str | None = None) -> tuple[Table, SoftRows]:
+    """Return a table with a row for each item and worker, and its soft votes."""
     keys, size = table.values(item, "Say which item each row is about."), len(grid.workers)
     parts = [need_numbers(table, [grid.columns[who, what] for what in grid.classes]) for who in grid.workers]
     votes = np.stack(parts, axis=1).reshape(-1, len(grid.classes))
     row = np.repeat(np.arange(table.n_rows), size)
     columns = {item: keys.take(row), "worker": to_column(np.tile(objects_of(grid.workers), table.n_rows))}
-    gold = choose(table, names, "gold")
     if gold is not None:
         columns[gold] = table.read(gold).take(row)
     melted = Table(
@@ -339,7 +363,7 @@ def _translate_wide(table: Table, names: Names) -> Table:
         {"item": item, "worker": "worker"} | ({} if gold is None else {"gold": gold}),
         items=to_column(encode_in_order_of_appearance(keys)[1]),
     )
-    return with_votes(melted, SoftRows(objects_of(grid.classes), votes), "soft-wide")
+    return melted, SoftRows(objects_of(grid.classes), votes)
 
 
 # --------------------------------------------------------------------------------------------------------------- checks

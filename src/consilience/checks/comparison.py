@@ -47,6 +47,7 @@ from ..inference.powers import Calibration
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_tied
 from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
+from ..inference.workers.mean import MeanWorkers
 from ..kernels import Floats
 from ..memory import release_unused
 from ..metrics.agreement import krippendorff_interval
@@ -177,7 +178,8 @@ def compare_stored(
     vote = learn_votes(VoteRecipe(), InMemory(r), None, engine, None)
 
     def counts() -> Floats:  # of all answers
-        problem = latent.pose(source, latent.make_structure(source.crowd), None, engine)
+        voting = replace(latent, workers=MeanWorkers.name) if r.is_soft else latent
+        problem = voting.pose(source, voting.make_structure(source.crowd), None, engine)
         return problem.workers.plain_counts(expect_from_votes(problem).counts)
 
     gains = judge(r, Vote(vote.labels, Later(counts)), found.calibrated.hidden if found.calibrated else ())

@@ -110,12 +110,12 @@ def take_sample(crowd: Responses | StoredResponses, seed: int, most: int | None 
     Items are told apart by hashes, so that positions of sequences are items like others.
     """
     most = MOST_ANSWERS if most is None else most
+    n_items = most * crowd.n_items // crowd.n_responses
     if isinstance(crowd, StoredResponses):
-        owners = crowd.n_sequences if crowd.in_sequences else crowd.n_items
-        crowd = draw_sample(crowd, seed, most * owners // crowd.n_responses).responses
+        n_units = most * crowd.n_sequences // crowd.n_responses if crowd.in_sequences else n_items + 1
+        crowd = draw_sample(crowd, seed, n_units).responses
     hashes = hash_items(crowd.keys)
     r = replace(crowd, keys=hashes, provenance=crowd.provenance._replace(gold=None))
-    n_items = most * r.n_items // r.n_responses
     if n_items < r.n_items:
         numbers = draw_numbers(seed, hashes)
         r = r.about(np.flatnonzero(numbers <= np.partition(numbers, n_items)[n_items]))

@@ -40,6 +40,7 @@ from ..inference.workers.mean import MeanWorkers
 from ..inference.workers.temperatures import LEAST, MOST, TemperatureWorkers
 from ..kernels import Floats, Integers
 from ..results.comparison import LEAST_HIDDEN, TELLING, SoftCheck, WayScore
+from ..storage.answers import StoredResponses
 from .scale_check import take_sample
 
 # The ways, the simplest one last.
@@ -51,7 +52,7 @@ STEPS, SHRINKAGE = 12, 5.0
 RIDGE = 1e-3
 
 
-def check_ways(recipe: IndependentRecipe, answers: Responses, engine: Engine) -> SoftCheck:
+def check_ways(recipe: IndependentRecipe, answers: Responses | StoredResponses, engine: Engine) -> SoftCheck:
     """Compare the ways; without enough votes that can be hidden, the mean is taken."""
     r = take_sample(answers, recipe.seed, MOST_VOTES)
     n_hidden = round(HIDDEN * r.n_responses)

@@ -36,6 +36,7 @@ from ..models.latent import LatentModel
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_responses
+from ..storage.votes import FORMS
 from ..tasks.tag_tables import ONE_HOT
 from .command import TYPED, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
@@ -52,12 +53,12 @@ BYTES_PER_ANSWER = 100
 # Options, models and forms of tables that need all answers, or all labels, in memory.
 _IN_MEMORY = (
     *("items", "graph", "knn", "features", "item_prior", "background", "gold_column", "order"),
-    *("disagreements", "content", "abstain", "normalise", "ignore", "separator", "rescale"),
+    *("disagreements", "content", "abstain", "normalise", "ignore", "separator"),
 )
 # How answers are read, on disk and in memory.
-_READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "format")
+_READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "format", "rescale")
 _MODELS_IN_MEMORY = ("moments", "markov-field")
-_DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": (), "rescale": False}
+_DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": ()}
 _FLAGS = {"gold_column": "--columns gold=..."}
 
 
@@ -178,7 +179,7 @@ def refuse_on_disk(options: Options) -> None:
     ]
     if options.model in _MODELS_IN_MEMORY:
         flags.append(f"--model {options.model}")
-    if any(options.format == name for name in (*(each.name for each in DIALECTS), ONE_HOT)):
+    if options.format in {each.name for each in DIALECTS} - set(FORMS) | {ONE_HOT}:
         flags.append(f"--format {options.format}")
     if flags:
         limited, leave = options.memory is not None or options.resume, "it" if len(flags) == 1 else "them"
@@ -248,8 +249,7 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     features = None if options.knn is None else read_features(options.knn)
     graph = options.graph if features is None else Graph.knn(features, options.k)
     columns |= {
-        name: getattr(options, name)
-        for name in ("items", "abstain", "background", "normalise", "order", "separator", "rescale")
+        name: getattr(options, name) for name in ("items", "abstain", "background", "normalise", "order", "separator")
     }
     if options.items is None and features is not None and found is None:
         columns["items"] = range(features.shape[0])  # every row of features is an item

@@ -19,13 +19,14 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.arrays import Block, Crowd, cut_blocks, renumber
+from ..answers.arrays import NO_VOTES, Block, Crowd, cut_blocks, renumber
 from ..answers.columns import Values, to_column
 from ..answers.gold import Gold
 from ..answers.item_tables import Features, ItemPriors, add_priors
 from ..answers.items import Sequences
 from ..answers.random_choices import count_hidden, count_sampled, hash_ids
 from ..answers.responses import Responses
+from ..answers.soft_votes import SoftVotes
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine, Placed
 from ..kernels import Floats, Integers, freeze
@@ -268,10 +269,11 @@ def open_stored(block: StoredBlock, workers: WorkerModel, groups: Integers | Non
 def prepare_block(block: Block, workers: WorkerModel, groups: Integers | None) -> Block:
     """Return a block with the rows of another worker model, or with shares such that near-copies count once."""
     if groups is None and workers.name == ConfusionWorkers.name:
-        return block
+        return replace(block, soft=NO_VOTES) if len(block.soft) else block
     answers = recover_answers(block, workers)
     if groups is not None:
         block = replace(block, share=freeze(share_votes(answers, groups)))
+    block = replace(block, soft=freeze(workers.read_votes(answers)))
     if workers.name == ConfusionWorkers.name:
         return block
     rows, codes = renumber(workers.encode(answers), workers.n_rows)
@@ -287,15 +289,18 @@ def recover_answers(block: Block, workers: WorkerModel) -> Responses:
         if not len(block.sequences)
         else Sequences(np.arange(len(block.sequences) - 1), block.sequences, numbers)
     )
+    named, n_classes = workers.class_of_label, workers.n_classes
+    nothing = np.full(workers.n_workers if len(block.soft) else 0, np.nan, np.float32)
     return Responses(
         offsets=block.offsets.astype(np.int64, copy=False),
         worker=worker.astype(np.int32),
         label=label.astype(np.int32),
         weight=block.weight if len(block.weight) else None,
         workers=np.arange(workers.n_workers),
-        labels=np.arange(workers.n_labels),
-        classes=np.arange(workers.n_classes),
+        labels=np.where(named >= 0, named, n_classes + np.arange(workers.n_labels)),
+        classes=np.arange(n_classes),
         keys=keys,
+        soft=SoftVotes(block.soft, nothing) if len(block.soft) else None,
     )
 
 

@@ -30,7 +30,8 @@ from ..inference.sources import InMemory, OnDisk, prepare_block
 from ..inference.steps import Steps
 from ..inference.structures import BlockwiseParameters
 from ..inference.workers.base import WorkerModel
-from ..inference.workers.mean import voters
+from ..inference.workers.confusion import ConfusionWorkers
+from ..inference.workers.mean import MeanWorkers, voters
 from ..inference.workers.rows import AnyFactors, Counted, LeftOut, vote
 from ..kernels import Floats, Integers
 from ..storage.answers import Sample, StoredResponses, find_gold
@@ -251,7 +252,8 @@ def tally_block(stored: StoredBlock, judge: Judge, groups: Integers | None, unvo
     posterior, labels, reported = judge.judge(block)
     n_classes, rows, n_workers = posterior.shape[1], np.arange(block.n_items), workers.n_workers
     # The vote counts near-copies one by one.
-    shares = vote(raw, np.tile(workers.class_of_label, n_workers), unvoted)
+    voting = (MeanWorkers if len(raw.soft) else ConfusionWorkers)(n_workers, workers.class_of_label, n_classes)
+    shares = vote(prepare_block(raw, voting, None), voting.votes(), unvoted)
     tied = find_tied(shares)
     chances = tied / tied.sum(axis=1, keepdims=True)
     worker, label = np.divmod(raw.rows[raw.codes], workers.n_labels)
@@ -332,7 +334,7 @@ class VoteTally(NamedTuple):
 
 def find_shares(s: StoredResponses, engine: Engine) -> Floats:
     """Return each class's share of all votes, as near-copies count."""
-    if s.groups is None:
+    if s.groups is None or s.is_soft:
         return s.vote_shares()
     votes = engine.total(sum_votes, engine.place(s.grouped_blocks()), np.add, s.bare())
     return replace(s, votes=votes).vote_shares()
@@ -357,7 +359,7 @@ def tally_votes(stored: Sequence[StoredBlock], s: StoredResponses, unvoted: Floa
 def tally_vote(block: Block, s: StoredResponses, unvoted: Floats, label_by: str) -> VoteTally:
     """Take the sums over the items of a block."""
     shares = share_votes(block, s, unvoted)
-    worker = block.rows[block.codes] // s.n_labels
+    worker = block.rows[block.codes] // (voters(s).n_rows // s.n_workers)
     item = np.repeat(np.arange(block.n_items), np.diff(block.offsets))
     chosen = choose(shares, choose_labels(shares, label_by))
     sums = VoteSums.of(shares, chosen, unvoted, block.sequences if s.in_sequences else None)
@@ -366,7 +368,7 @@ def tally_vote(block: Block, s: StoredResponses, unvoted: Floats, label_by: str)
 
 def share_votes(block: Block, s: StoredResponses, unvoted: Floats) -> Floats:
     """Return the vote shares of the items of a block."""
-    return vote(block, np.tile(s.class_of_label, s.n_workers), unvoted)
+    return vote(block, voters(s).votes(), unvoted)
 
 
 def open_votes(block: StoredBlock, s: StoredResponses) -> Block:

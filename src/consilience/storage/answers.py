@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.arrays import Crowd, Provenance, keep_weights, to_shares
+from ..answers.arrays import NO_VOTES, Crowd, Provenance, keep_weights, to_shares
 from ..answers.blocked import NOBODY
 from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.gold import Gold, match_gold, open_gold
 from ..answers.items import Sequences
 from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..answers.responses import Responses
+from ..answers.soft_votes import Probabilities, SoftVotes
 from ..errors import StoreError, first_line
 from ..kernels import Floats
 from .building import HEADER, SCHEMA, read_values
@@ -34,11 +35,13 @@ from .layout import (
     SEQUENCE,
     ArrayFile,
     StoredBlock,
+    be_sure,
     list_blocks,
     measure_parts,
     name_arrays,
     name_items,
 )
+from .votes import read_medians
 
 # Sums over so many blocks, of about a million answers, are taken where they are opened.
 BLOCKS_PER_GROUP = 8
@@ -89,6 +92,9 @@ class StoredResponses(Crowd):
     gold: Mapping[int, tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]] | None = None
 
     positions: tuple[float, ...] | None = None  # of ordered classes
+    # Of soft votes: the median confidence of each worker, (M,), and the sum of the probabilities of each label, (L,).
+    medians: Probabilities | None = None
+    shares: Floats | None = None
 
     #: What `Responses` may have and these answers have not.
     backend = "pyarrow"
@@ -122,7 +128,7 @@ class StoredResponses(Crowd):
 
     def vote_shares(self) -> Floats:
         """Return each class's share of all votes."""
-        return self.share_votes(self.votes)
+        return self.share_votes(self.votes if self.shares is None else self.shares)
 
     def label_shares(self) -> Floats:
         """Return the share of each label in all answers, each counted by its weight, (L,)."""
@@ -143,7 +149,8 @@ class StoredResponses(Crowd):
 
     def blocks(self, number: int | None = None) -> list[StoredBlock]:
         """Return all blocks, in order, or those of one partition."""
-        blocks = list_blocks(self.folder, self.partitions, self.weighted, number)
+        n_soft = self.n_labels if self.is_soft else 0
+        blocks = list_blocks(self.folder, self.partitions, self.weighted, n_soft, number)
         return blocks if self.gold is None else [self._add_gold(block) for block in blocks]
 
     def grouped_blocks(self) -> list[list[StoredBlock]]:
@@ -196,7 +203,7 @@ class StoredResponses(Crowd):
         """
         parts = [self._pick_from(number, units[number]) for number in sorted(units)]
         answers, items = zip(*parts, strict=True)
-        worker, label, weight, sizes, lengths = (np.concatenate(column) for column in zip(*answers, strict=True))
+        worker, label, weight, sizes, lengths, soft = (np.concatenate(each) for each in zip(*answers, strict=True))
         ids = [to_column(pa.chunked_array(columns)) for columns in zip(*items, strict=True)]
         keys: Values | Sequences = to_values(ids[0])
         if self.in_sequences:
@@ -212,14 +219,15 @@ class StoredResponses(Crowd):
             classes=self.classes,
             keys=keys,
             positions=self.positions,
+            soft=None if self.medians is None else SoftVotes(soft, self.medians),
             provenance=Provenance(self.columns),
         )
 
     def _pick_from(self, number: int, units: NDArray[np.int64]) -> tuple[tuple[NDArray[np.generic], ...], list[Column]]:
         """Return arrays of some units of a partition, and what identifies their items.
 
-        The arrays are worker, label and weight of answers; how many answers each item has; and how many items each
-        sequence has.
+        The arrays are worker, label and weight of answers; how many answers each item has; how many items each
+        sequence has; and what soft votes give to each label.
         """
         file, bounds, offsets = self._open(number)
         items, lengths = self.items_of(number, units), np.empty(0, np.int64)
@@ -230,8 +238,11 @@ class StoredResponses(Crowd):
         block = np.searchsorted(bounds[:, ANSWER], answers, side="right") - 1
         row = file.read("rows")[bounds[block, ROW] + file.read("codes")[answers]]
         weight = file.read("weight")[answers] if "weight" in file else np.ones(len(answers))
+        soft: NDArray[np.float32] = NO_VOTES
+        if self.is_soft:
+            soft = file.read("soft")[answers] if "soft" in file else be_sure(row, self.n_labels)
         keys = [to_column(column.take(pa.array(items))) for column in self.keys(number).values()]
-        return (*np.divmod(row, self.n_labels), weight, sizes, lengths), keys
+        return (*np.divmod(row, self.n_labels), weight, sizes, lengths, soft), keys
 
     def _open(self, number: int) -> tuple[ArrayFile, NDArray[np.int64], NDArray[np.int64]]:
         """Open the arrays of a partition; return also where its blocks begin, and the offsets of its items."""
@@ -326,6 +337,8 @@ def open_store(
             columns=header["columns"],
             inputs=header["inputs"],
             blocked=np.array(header["blocked"], object),
+            medians=read_medians(folder, len(workers)) if header["soft"] else None,
+            shares=np.array(header["shares"], np.float64) if header["soft"] else None,
         )
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         if isinstance(error, StoreError):

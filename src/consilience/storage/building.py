@@ -30,13 +30,16 @@ from ..answers.columns import Column, Values, find_missing, is_text, to_column, 
 from ..answers.frames import open_arrow
 from ..answers.long_tables import DROP_ROWS, TableOptions, check_policy, find_columns, read_answers, read_weights
 from ..answers.responses import Responses
+from ..answers.soft_tables import PROBABILITY, with_votes
+from ..answers.soft_votes import SoftRows
 from ..answers.tables import Table
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import InputError, Sentence, StoreError, first_line, quietly
 from ..formats.files import is_remote, quote_path, read_integers
-from ..formats.reading import Scan, Stretch
+from ..formats.reading import Scan, Stretch, open_scan
 from ..formats.writing import sync
+from ..kernels import Floats
 from ..version import __version__
 from . import partitioning
 from .layout import claim_beside, measure_parts, name_arrays, name_items, write_columns, write_partition
@@ -50,10 +53,11 @@ from .partitioning import (
     read_piece,
     write_piece,
 )
+from .votes import SoftForm, find_form, write_medians
 
 log = logging.getLogger("consilience")
 
-SCHEMA = 6
+SCHEMA = 7
 # What a store says of itself. It is written last.
 HEADER = "store.json"
 # While a store is built, rows and partitions are in these folders. An engine may do some work twice. So whoever does it
@@ -62,6 +66,8 @@ ROWS, PARTS = "rows", "parts"
 # So many rows, or bytes of them, are held in memory at a time, by each thread.
 ROWS_PER_PIECE = 1 << 22
 BYTES_PER_PIECE = 1 << 28
+# So many rows tell whether files hold soft votes.
+HEAD = 10_000
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 # A row is known by the number of its file, times this, plus its number in the file.
 ROWS_PER_FILE = 1 << 40
@@ -77,7 +83,8 @@ class Dropping(NamedTuple):
 
     def find(self, table: Table, columns: Mapping[str, str]) -> tuple[NDArray[np.int64], set[int]]:
         """Return the rows of a table that are left out, and which of the workers have some."""
-        missing = find_missing(table.read(columns["label"])) if self.missing else np.empty(0, np.int64)
+        said = self.missing and columns["label"] in table.names
+        missing = find_missing(table.read(columns["label"])) if said else np.empty(0, np.int64)
         if not len(self.workers):
             return missing, set()
         who = lookup(self.workers, table.read(columns["worker"]))
@@ -96,7 +103,7 @@ def build_store(
     scan: Scan,
     fingerprint: object,
     names: Mapping[str, str | None],
-    duplicates: str,
+    options: TableOptions,
     dropping: Dropping,
     engine: Engine,
 ) -> None:
@@ -112,18 +119,22 @@ def build_store(
         What they were recognised by.
     names : mapping
         For each role that a column can play its name, None where it is not given.
-    duplicates
-        As in `Responses.from_frame`.
+    options : TableOptions
+        How tables are read: `duplicates`, `rescale` and `format`.
     dropping : Dropping
         Which rows are left out.
     engine : Engine
         Where to work.
     """
-    check_policy(duplicates)
-    columns = find_columns(_as_table(pa.table({name: pa.nulls(0) for name in scan.names}), scan), names)
+    check_policy(options.duplicates)
+    form, empty = None, pa.table({name: pa.nulls(0) for name in scan.names})
+    head = next(open_scan(scan.files[0], scan.format, None)[0], empty).slice(0, HEAD)
+    if head.num_rows:
+        form = find_form(_as_table(head, scan), names, options.format)
+    columns = find_columns(_as_table(empty, scan), names) if form is None else form.columns
     try:
         with claim_beside(folder, "building") as work:
-            write_store(work, scan, columns, duplicates, dropping, engine)
+            write_store(work, scan, columns, form, options, dropping, engine)
             if scan.fingerprint() != fingerprint:
                 raise InputError(f"While {scan.describe()} was read, it changed.", "Read it again once it is complete.")
             try:
@@ -145,26 +156,36 @@ def is_full(error: BaseException) -> bool:
 
 
 def write_store(
-    work: Path, scan: Scan, columns: dict[str, str], duplicates: str, dropping: Dropping, engine: Engine
+    work: Path,
+    scan: Scan,
+    columns: dict[str, str],
+    form: SoftForm | None,
+    options: TableOptions,
+    dropping: Dropping,
+    engine: Engine,
 ) -> None:
     """Write all files of a store to a folder."""
     (work / ROWS).mkdir()
-    rows = split_rows(work / ROWS, scan, columns, dropping, engine)
+    rows = split_rows(work / ROWS, scan, columns, form, dropping, engine)
     blocked = [str(name) for name in dropping.workers[sorted(rows.blocked)].tolist()]
     if not blocked:
         check_blocked(dropping.workers, blocked, rows.workers)
-    parts = make_partitions(work, scan, rows, duplicates, engine)
+    parts = make_partitions(work, scan, rows, options, engine)
     n_votes = np.sum([part.votes for part in parts], axis=0)
-    if (n_votes == 0).any():
+    if (n_votes == 0).any() and form is None:
         # A label that only occurred in answers that were dropped as duplicates is a label nobody gave.
         rows = rows.without(n_votes == 0)
-        parts = make_partitions(work, scan, rows, duplicates, engine)
+        parts = make_partitions(work, scan, rows, options, engine)
         n_votes = n_votes[n_votes > 0]
     for number, part in enumerate(parts):
         for name in (name_arrays, name_items) if part.sizes[3] else ():
             name(work / PARTS / part.folder, number).rename(name(work, number))
     for folder in (ROWS, PARTS):
         shutil.rmtree(work / folder, ignore_errors=True)
+    is_soft = any(part.soft for part in parts)
+    if is_soft:
+        filled = [number for number, part in enumerate(parts) if part.sizes[3]]
+        write_medians(work, filled, len(rows.workers), len(rows.labels), engine)
     write_values(work / "workers.arrow", rows.workers)
     write_values(work / "labels.arrow", rows.labels)
     header = {
@@ -174,27 +195,30 @@ def write_store(
         "ordered": rows.ordered,
         "weighted": any(part.weighted for part in parts),
         "votes": n_votes.tolist(),
+        "soft": is_soft,
+        "shares": np.sum([part.shares for part in parts], axis=0).tolist(),
         "blocked": blocked,
         "partitions": [part.sizes for part in parts],
         "files": measure_parts(work),
         "inputs": [os.path.abspath(path) for path in scan.files if not is_remote(path)],
     }
     (work / HEADER).write_text(json.dumps(header))
-    for path in (work / "workers.arrow", work / "labels.arrow", work / HEADER, work):
+    for path in (*sorted(work.glob("*.arrow")), work / HEADER, work):
         sync(path)
 
 
-def make_partitions(work: Path, scan: Scan, rows: Rows, duplicates: str, engine: Engine) -> list[Part]:
+def make_partitions(work: Path, scan: Scan, rows: Rows, options: TableOptions, engine: Engine) -> list[Part]:
     """Write the blocks of all partitions."""
     shutil.rmtree(work / PARTS, ignore_errors=True)
     (work / PARTS).mkdir(exist_ok=True)
-    return list(engine.map(make_partition, engine.place(range(rows.n_partitions)), str(work), scan, rows, duplicates))
+    return list(engine.map(make_partition, engine.place(range(rows.n_partitions)), str(work), scan, rows, options))
 
 
 class Rows(NamedTuple):
     """Rows that have been sorted by partition."""
 
     columns: dict[str, str]  # the column that plays each role
+    form: SoftForm | None  # that of soft votes
     n_partitions: int
     pieces: list[Piece]
     task: list[int]  # which task wrote each piece
@@ -220,12 +244,15 @@ class Part(NamedTuple):
     sizes: list[int]  # items, answers, sequences, blocks
     votes: NDArray[np.float64]  # sum of weights of each label
     weighted: bool
+    soft: bool
+    shares: NDArray[np.float64]  # sum of probabilities of each label
 
 
 def split_rows(
     work: Path,
     scan: Scan,
     columns: dict[str, str],
+    form: SoftForm | None,
     dropping: Dropping,
     engine: Engine,
     kinds: Mapping[str, pa.DataType] | None = None,
@@ -235,14 +262,14 @@ def split_rows(
     Partitions and codes depend on the type of a column. If it has several, in different files or parts of a file, all
     rows are read again, and `kinds` says which type holds them all.
     """
-    n_partitions, stretches = count_partitions(sum(scan.sizes)), scan.stretches(ROWS_PER_PIECE)
-    vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
+    n_partitions = count_partitions(sum(scan.sizes) * (1 if form is None else form.count_cells()))
+    stretches, vocabularies = scan.stretches(ROWS_PER_PIECE), begin_vocabularies(form)
     codes: dict[str, list[NDArray[np.int32]]] = {role: [] for role in vocabularies}
-    found: dict[str, set[pa.DataType]] = {role: set() for role in ROLES if role in columns and role != "weight"}
+    found: dict[str, set[pa.DataType]] = {role: set() for role in ROLES if is_kept(role, columns, form)}
     whole, n_rows = dict.fromkeys(found, scan.format.codec.all_text), 0
     pieces, task, blocked = list[Piece](), list[int](), set[int]()
     placed = engine.place(list(enumerate(stretches)))
-    shared = (str(work), scan, columns, dropping, n_partitions, kinds or {})
+    shared = (str(work), scan, columns, form, dropping, n_partitions, kinds or {})
     for number, split in enumerate(engine.map(split_stretch, placed, *shared)):
         for role, vocabulary in vocabularies.items():
             codes[role].append(vocabulary.merge(split.vocabularies[role]))
@@ -262,22 +289,37 @@ def split_rows(
     if any(len(types) > 1 for types in found.values()):
         for piece in pieces:
             (work / piece.name).unlink()
-        return split_rows(work, scan, columns, dropping, engine, common)
+        return split_rows(work, scan, columns, form, dropping, engine, common)
     workers, worker_index = vocabularies["worker"].settle(common["worker"], whole["worker"])
-    labels, label_index = vocabularies["label"].settle(common["label"], whole["label"])
+    if form is None or form.labels is None:
+        labels, label_index = vocabularies["label"].settle(common["label"], whole["label"])
+    else:
+        labels, label_index = form.labels, np.empty(0, np.int32)
     return Rows(
         columns=columns,
+        form=form,
         n_partitions=n_partitions,
         pieces=pieces,
         task=task,
         workers=workers,
         labels=labels,
         worker_index=[worker_index[own] for own in codes["worker"]],
-        label_index=[label_index[own] for own in codes["label"]],
+        label_index=[label_index[own] for own in codes.get("label", [])],
         whole=[is_whole for role, is_whole in whole.items() if role not in vocabularies],
-        ordered=vocabularies["label"].is_ordered,
+        ordered="label" in vocabularies and vocabularies["label"].is_ordered,
         blocked=blocked,
     )
+
+
+def begin_vocabularies(form: SoftForm | None) -> dict[str, GrowingVocabulary]:
+    """Return vocabularies of workers, and of labels if columns do not tell them."""
+    roles = ("worker", "label") if form is None or form.labels is None else ("worker",)
+    return {role: GrowingVocabulary() for role in roles}
+
+
+def is_kept(role: str, columns: Mapping[str, str], form: SoftForm | None) -> bool:
+    """Tell whether files have a column for a role, other than weights."""
+    return role in columns and role != "weight" and (role != "label" or role in begin_vocabularies(form))
 
 
 class Split(NamedTuple):
@@ -296,6 +338,7 @@ def split_stretch(
     work: str,
     scan: Scan,
     columns: dict[str, str],
+    form: SoftForm | None,
     dropping: Dropping,
     n_partitions: int,
     kinds: Mapping[str, pa.DataType],
@@ -306,7 +349,7 @@ def split_stretch(
     """
     number, stretch = numbered
     keys = [role for role in ("item", "sequence", "position") if role in columns]
-    vocabularies = {"worker": GrowingVocabulary(), "label": GrowingVocabulary()}
+    vocabularies = begin_vocabularies(form)
     found: dict[str, set[pa.DataType]] = {role: set() for role in (*keys, *vocabularies)}
     pieces, whole = list[Piece](), dict.fromkeys(found, scan.format.codec.all_text)
     waiting, n_waiting, n_bytes, n_rows, blocked = list[dict[str, Column]](), 0, 0, 0, set[int]()
@@ -316,16 +359,18 @@ def split_stretch(
         path = Path(work, f"rows-{number:05d}-{len(pieces):05d}-{secrets.token_hex(8)}.arrow")
         pieces.append(write_piece(path, joined["key 0"], joined, n_partitions))
 
-    for first, part in scan.read(stretch, list(columns.values())):
+    read = list(columns.values()) if form is None else form.list_columns()
+    for first, part in scan.read(stretch, read):
         table = _as_table(part, scan, stretch.file, first)
         row = np.arange(first, first + part.num_rows) + stretch.file * ROWS_PER_FILE
+        table, row, votes = (table, row, dict[str, Floats]()) if form is None else form.read(table, row)
         dropped, met = dropping.find(table, columns)
         blocked |= met
         if len(dropped):
             # As in memory, the values of a column have one type, which those of rows that are left out decide too.
             left_out, kept = table.keep(dropped), np.setdiff1d(np.arange(len(row)), dropped, assume_unique=True)
             whole = {role: whole[role] and is_whole(left_out.read(columns[role])) for role in whole}
-            table, row = table.keep(kept), row[kept]
+            table, row, votes = table.keep(kept), row[kept], {name: each[kept] for name, each in votes.items()}
         if not len(row):
             continue
         n_rows += len(row)
@@ -336,7 +381,7 @@ def split_stretch(
             types.add(plain_type(given[role].type))
         if any(len(types) > 1 for types in found.values()):
             continue
-        ready: dict[str, Column] = {"row": row}
+        ready: dict[str, Column] = {"row": row, **votes}
         ready |= {role: vocabulary.encode(given[role]) for role, vocabulary in vocabularies.items()}
         if "weight" in columns:
             ready["weight"] = read_weights(table, columns["weight"])
@@ -383,33 +428,36 @@ def _as_table(part: pa.Table, scan: Scan, file: int = 0, first: int = 0) -> Tabl
     return replace(table, locate=lambda row: scan.locate(file, first + row))
 
 
-def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates: str) -> Part:
+def make_partition(number: int, folder: str, scan: Scan, rows: Rows, options: TableOptions) -> Part:
     """Write the blocks of a partition."""
     work, tables = Path(folder), []
     for piece, task in zip(rows.pieces, rows.task, strict=True):
         table = read_piece(work / ROWS, piece, number)
         if table is None:
             continue
-        said = rows.label_index[task][table.column("label").to_numpy()]
         worker = rows.worker_index[task][table.column("worker").to_numpy()]
-        table = table.set_column(table.column_names.index("label"), "label", pa.array(said))
         table = table.set_column(table.column_names.index("worker"), "worker", pa.array(worker))
-        # A label that nobody gave is only in rows that are duplicates.
-        tables.append(table if (said >= 0).all() else table.filter(pa.array(said >= 0)))
+        if rows.label_index:
+            said = rows.label_index[task][table.column("label").to_numpy()]
+            table = table.set_column(table.column_names.index("label"), "label", pa.array(said))
+            # A label that nobody gave is only in rows that are duplicates.
+            table = table if (said >= 0).all() else table.filter(pa.array(said >= 0))
+        tables.append(table)
     if not sum(table.num_rows for table in tables):
-        return Part("", [0, 0, 0, 0], np.zeros(len(rows.labels)), False)
+        nothing = np.zeros(len(rows.labels))
+        return Part("", [0, 0, 0, 0], nothing, False, False, nothing)
     # Pieces are in the order of the input.
     table = pa.concat_tables(tables)
     origin = table.column("row").to_numpy()
-    columns: dict[str, Column] = {
-        "worker": as_categories(table.column("worker"), rows.workers),
-        "label": as_categories(table.column("label"), rows.labels),
-    }
+    columns: dict[str, Column] = {"worker": as_categories(table.column("worker"), rows.workers)}
+    if rows.label_index:
+        columns["label"] = as_categories(table.column("label"), rows.labels)
     for place, whole in enumerate(rows.whole):
         column = table.column(f"key {place}")
         columns[f"key {place}"] = to_column(pc.cast(column, pa.int64()) if whole else column)
     if "weight" in rows.columns:
         columns["weight"] = to_column(table.column("weight"))
+    votes = [table.column(name).to_numpy() for name in table.column_names if name.startswith("vote ")]
     del table, tables
 
     def locate(row: int) -> str:
@@ -420,16 +468,25 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, duplicates:
     names: dict[str, str | None] = dict.fromkeys(ROLES)
     names |= {role: f"key {i}" for i, role in enumerate(roles)}
     names |= {role: role for role in ("worker", "label", "weight") if role in columns}
+    form = None
+    if rows.form is not None and rows.label_index:
+        form, given = rows.form.name, given.add({PROBABILITY[0]: to_column(votes[0])})
+    elif rows.form is not None:
+        given, names["label"] = with_votes(given, SoftRows(rows.labels, np.stack(votes, axis=1)), rows.form.name), None
     with quietly():
-        answers = Responses.of(read_answers(given, names, TableOptions(duplicates=duplicates)))
+        answers = Responses.of(read_answers(given, names, options._replace(format=form)))
+    if answers.soft is not None:
+        index = lookup(rows.labels, to_column(answers.labels))
+        answers = replace(answers, soft=answers.soft.with_labels(index, len(rows.labels)))
     all_labels = lookup(rows.labels, to_column(answers.labels))[answers.label]
     all_workers = lookup(rows.workers, to_column(answers.workers))[answers.worker]
     codes = all_workers * len(rows.labels) + all_labels
     made = work / PARTS / secrets.token_hex(8)
     made.mkdir()
     sizes = write_partition(made, number, answers, codes, len(rows.workers) * len(rows.labels))
-    votes = np.bincount(all_labels, answers.weight, len(rows.labels)).astype(np.float64)
-    return Part(made.name, sizes, votes, answers.weight is not None)
+    n_said = np.bincount(all_labels, answers.weight, len(rows.labels)).astype(np.float64)
+    shares = n_said if answers.soft is None else answers.soft.shares()
+    return Part(made.name, sizes, n_said, answers.weight is not None, answers.soft is not None, shares)
 
 
 def as_categories(codes: pa.ChunkedArray, values: Values) -> pa.DictionaryArray:

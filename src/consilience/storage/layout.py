@@ -13,6 +13,7 @@ offsets     int32   of each block n_items + 1: item i owns offsets[i]:offsets[i 
 rows        int64   which of all rows these are: worker * n_labels + label
 weight      float64 of each answer, if there are weights
 sequences   int64   of each block n_sequences + 1, if there are sequences
+soft        float32 (n_answers, n_labels): probabilities, if answers are soft votes
 hashes      uint64  of the id of each item (sequence)
 =========== ======= ==============================================================
 
@@ -161,6 +162,8 @@ def write_partition(folder: Path, number: int, answers: Responses, codes: NDArra
     }
     if answers.weight is not None:
         arrays["weight"] = answers.weight
+    if answers.soft is not None:
+        arrays["soft"] = answers.soft.probabilities
     if sequences is not None:
         arrays["sequences"] = np.concatenate([block.sequences for block in blocks])
     write_arrays(name_arrays(folder, number), arrays)
@@ -205,6 +208,8 @@ class StoredBlock:
         Answers plus items of the store.
     weighted : bool
         Whether there are weights in the store, of this block or of another.
+    n_soft : int
+        How many labels soft votes give probabilities to; 0 if answers are labels.
     known : pair of arrays or None
         The items of the block whose label is known, ascending, and their classes; None if no label in the store is.
     """
@@ -215,6 +220,7 @@ class StoredBlock:
     first_item: int
     total_size: int
     weighted: bool
+    n_soft: int = 0
     known: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
 
     def open(self) -> Block:
@@ -238,7 +244,7 @@ class StoredBlock:
             log_prior=unknown,
             told=freeze(np.empty(0, np.bool_)),
             total_size=self.total_size,
-            soft=NO_VOTES,
+            soft=self._votes(read, answer, answer_end, row) if self.n_soft else NO_VOTES,
             anchor=unknown,
             share=freeze(np.empty(0)),
         )
@@ -254,9 +260,19 @@ class StoredBlock:
     def _weights(self, read: Callable[..., AnyArray], first: int, last: int) -> NDArray[np.float64]:
         return read("weight", first, last) if "weight" in self.file else freeze(np.ones(last - first))
 
+    def _votes(self, read: Callable[..., AnyArray], first: int, last: int, row: int) -> NDArray[np.float32]:
+        if "soft" in self.file:
+            return read("soft", first, last)
+        return be_sure(read("rows")[row + read("codes", first, last).astype(np.int64)], self.n_soft)
+
+
+def be_sure(row: NDArray[np.int64], n_labels: int) -> NDArray[np.float32]:
+    """Return the probabilities of answers that are certain, given by their rows: worker * n_labels + label."""
+    return freeze(np.eye(n_labels, dtype=np.float32)[row % n_labels])
+
 
 def list_blocks(
-    folder: Path, partitions: Sequence[Sequence[int]], weighted: bool, only: int | None = None
+    folder: Path, partitions: Sequence[Sequence[int]], weighted: bool, n_soft: int = 0, only: int | None = None
 ) -> list[StoredBlock]:
     """Return all blocks of a store, in order, or only those of one partition."""
     total_size = sum(sizes[0] + sizes[1] for sizes in partitions)
@@ -270,7 +286,8 @@ def list_blocks(
         if starts[-1] != n_items:
             raise StoreError(f"{file.path!r} is damaged.", "Delete the store, and build it again.")
         blocks += [
-            StoredBlock(number, file, place, first + starts[place], total_size, weighted) for place in range(n_blocks)
+            StoredBlock(number, file, place, first + starts[place], total_size, weighted, n_soft)
+            for place in range(n_blocks)
         ]
         first += n_items
     return blocks

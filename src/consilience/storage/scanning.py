@@ -15,6 +15,7 @@ from ..answers.blocked import check_blocked, read_blocked
 from ..answers.classes import choose_classes, choose_scale
 from ..answers.columns import Values
 from ..answers.composite import name_parts
+from ..answers.long_tables import TableOptions
 from ..answers.responses import Responses
 from ..answers.slips import warn_of_silence
 from ..answers.tables import WHOLE
@@ -26,6 +27,7 @@ from ..formats.reading import open_paths, scan_table
 from ..memory import available_memory
 from .answers import StoredResponses, open_store
 from .building import HEADER, ROLES, Dropping, build_store, find_key
+from .votes import FORMS
 
 # A thread that makes blocks of a partition takes about so much memory. With less than the least, none can.
 PER_THREAD = 1 << 30
@@ -52,6 +54,7 @@ def scan_responses(
     duplicates: str = "error",
     drop_missing: bool = False,
     format: str | None = None,
+    rescale: bool = False,
     engine: EngineLike = None,
     resume: bool = False,
     block: object = None,
@@ -73,7 +76,8 @@ def scan_responses(
         The folder in which stores are kept. Default: ``$CONSILIENCE_STORES``, or else ``consilience`` in the user's
         cache folder. With five answers per item, a store takes 6 to 9 bytes per answer. While it is being built, the
         rows are on the same disk once more.
-    item, worker, label, sequence, position, weight, classes, ordered, positions, duplicates, drop_missing, format
+    item, worker, label, sequence, position, weight, classes, ordered, positions, duplicates, drop_missing, format, \
+    rescale
         As for `read_responses`.
     engine : optional
         Who builds the store; see `consilience.engines`. The workers of a cluster must see the files, and the folder of
@@ -98,6 +102,7 @@ def scan_responses(
     StoredResponses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
     check_truth("drop_missing", "scan_responses", drop_missing)
+    check_truth("rescale", "scan_responses", rescale)
     check_truth("resume", "scan_responses", resume)
     limit = available_memory() if memory is None else parse_memory(memory)
     scan = scan_table(path, format)
@@ -105,6 +110,7 @@ def scan_responses(
     check_single(names, scan.names)
     fingerprint = scan.fingerprint()
     options: dict[str, object] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
+    options |= {"rescale": rescale, "form": format if format in FORMS else None}
     blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
     if len(blocked):
         options["block"] = sorted(map(str, blocked.tolist()))
@@ -123,7 +129,8 @@ def scan_responses(
         with open_engine(engine) as opened:
             if isinstance(opened, Threads):
                 opened = Threads(limit_threads(opened.n_threads, limit))
-            build_store(folder, scan, fingerprint, names, duplicates, Dropping(drop_missing, blocked), opened)
+            reading = TableOptions(duplicates=duplicates, rescale=rescale, format=format if format in FORMS else None)
+            build_store(folder, scan, fingerprint, names, reading, Dropping(drop_missing, blocked), opened)
 
     def choose(labels: Values, is_scale: bool) -> tuple[Values, tuple[float, ...] | None]:
         return choose_scale(ordered, positions, choose_classes(classes, labels)[0], classes, is_scale)

@@ -52,9 +52,8 @@ class HalvesWorkers(ConfusionWorkers):
     def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
         """Return the model for the workers of these answers."""
         made = super().of(responses, class_of_label, n_classes)
-        assert isinstance(responses, Responses)
-        assert responses.soft is not None
-        return replace(made, medians=responses.soft.medians.astype(np.float64))
+        assert responses.medians is not None
+        return replace(made, medians=responses.medians.astype(np.float64))
 
     @property
     def n_rows(self) -> int:
@@ -68,7 +67,8 @@ class HalvesWorkers(ConfusionWorkers):
     def encode(self, responses: Responses) -> Integers:
         """Return the row of each answer."""
         assert responses.soft is not None
-        unsure = ~responses.soft.are_sure(responses.worker)
+        soft = responses.soft if self.medians is None else responses.soft.judged_by(self.medians)
+        unsure = ~soft.are_sure(responses.worker)
         return (2 * responses.worker.astype(np.int64) + unsure) * self.n_labels + responses.label
 
     def votes(self) -> NDArray[np.int64]:

@@ -180,9 +180,8 @@ class TemperatureWorkers(ConfusionWorkers):
     def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
         """Return the model for the workers of these answers."""
         made = super().of(responses, class_of_label, n_classes)
-        assert isinstance(responses, Responses)
-        assert responses.soft is not None
-        sure = np.clip(np.nan_to_num(responses.soft.medians, nan=1.0), 0.0, 1 - FLOOR).astype(np.float64)
+        assert responses.medians is not None
+        sure = np.clip(np.nan_to_num(responses.medians, nan=1.0), 0.0, 1 - FLOOR).astype(np.float64)
         lead = np.log(np.maximum(sure * (n_classes - 1), 1e-9)) - np.log1p(-sure)
         start = np.clip(SURE / np.maximum(lead, 1e-6), LEAST, MOST)
         return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / n_classes), start=freeze(start))
