@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import click
 import pyarrow as pa
@@ -449,8 +449,8 @@ def choose_of_all(found: Questions, n: int, at_random: bool, ask: bool) -> Listi
     from .questions import in_arrow  # which few need
 
     shown = in_arrow(found)
-    table = shown.next_questions(n) if ask else shown.next_items(n, at_random=at_random)
-    table = pa.table({name: table[name] for name in table.column_names})
+    listed = cast(pa.Table, shown.next_questions(n) if ask else shown.next_items(n, at_random=at_random))
+    table = pa.table({name: listed[name] for name in listed.column_names})
     written = table.append_column("label", pa.nulls(table.num_rows, pa.string()))
     title, kind = ("Questions of {} to ask next", "questions") if ask else ("Items of {} to label next", "items")
     order = ("Order", "By gain, over all questions." if ask else _describe_order(table))

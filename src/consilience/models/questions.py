@@ -215,6 +215,7 @@ class Questions(Mapping[str, FittedModel]):
             least = None if undecided is None else check_confidence(undecided, "undecided", "write")
             write_tables(self._list_tables(engine, least), target)
             return
+        os.makedirs(target, exist_ok=True)
         for name, model in self.items():
             model.write(os.path.join(target, f"question={quote(name, safe='')}", ""), engine, undecided=undecided)
 
@@ -270,7 +271,7 @@ class Questions(Mapping[str, FittedModel]):
             raise InputError(f"There are no answers to {listing(self, len(self))}.", "Name columns as at the fit.")
         return read
 
-    def next_items(self, n: int = 50, *, at_random: bool = False) -> Any:
+    def next_items(self, n: int = 50, *, at_random: bool = False) -> object:
         """Return a table of what a person should label next: items, each with one question.
 
         Columns: those of `DawidSkene.next_items`, and question. Rows of all questions are ordered by entropy. Add a
@@ -283,7 +284,7 @@ class Questions(Mapping[str, FittedModel]):
         order = interleave(np.flatnonzero(~drawn).tolist(), np.flatnonzero(drawn).tolist(), pattern)[:n]
         return build_frame(to_columns(rows.take(pa.array(order, pa.int64()))), self.backend)
 
-    def next_questions(self, n: int = 50, workers: Sequence[object] | None = None) -> Any:
+    def next_questions(self, n: int = 50, workers: Sequence[object] | None = None) -> object:
         """Return a table of whom to ask what next: item, question, worker and gain, the largest gain first.
 
         Parameters

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from numpy.typing import ArrayLike
 
@@ -114,7 +114,7 @@ def scan_responses(
     how, found = how._replace(drop_missing=True), {}
     for name in questions:
         with about(name):
-            found[name] = how.scan(name, [each.get(name) for each in split])
+            found[name] = how.scan(name, (split[0].get(name), split[1].get(name), split[2].get(name)))
     return found
 
 
@@ -132,11 +132,11 @@ class Scanning(NamedTuple):
     resume: bool
     block: object
 
-    def scan(self, label: str | None, scale: Sequence[object]) -> StoredResponses:
+    def scan(self, label: str | None, scale: tuple[ArrayLike | None, bool | None, ArrayLike | None]) -> StoredResponses:
         """Return the answers in one column; `scale` are classes, whether they are ordered, and positions."""
         path, memory, store, names, duplicates, drop_missing, format, engine, resume, block = self
         names = {**names, "label": label}
-        classes, ordered, positions = cast(Any, scale)
+        classes, ordered, positions = scale
         limit = available_memory() if memory is None else parse_memory(memory)
         scan = scan_table(path, format)
         check_single(names, scan.names)
