@@ -156,7 +156,7 @@ def test_clear_errors():
         fuse(table, label=["Answer.spam", "Answer.tones"])
     with pytest.raises(cs.errors.ParameterError, match="a list of different ones"):
         fuse(table, label=["Answer.spam", "Answer.spam"])
-    with pytest.raises(cs.errors.ParameterError, match="from a table in memory"):
+    with pytest.raises(cs.errors.ParameterError, match="from a table, or are several stores"):
         cs.fuse(
             cs.Responses.from_frame(table, item="HITId", worker="WorkerId", label=NAMES[0], format="long"), label=NAMES
         )
@@ -266,15 +266,27 @@ def test_the_command_line_fuses_several_questions(tmp_path):
     assert len(pd.read_csv(files["labels.csv"])) == 122
     again = run("report", files["all.model"], "-o", files["report.html"])
     assert again.exit_code == 0, again.output
-    refused = run("next", files["all.model"], "-o", tmp_path / "items.csv")
-    assert refused.exit_code == 2
-    assert "holds several questions" in refused.output
+    listed = run("next", files["all.model"], "-n", "10", "-o", tmp_path / "items.csv")
+    assert listed.exit_code == 0, listed.output
+    items = pd.read_csv(tmp_path / "items.csv")
+    assert set(items["question"]) == set(NAMES)
+    assert len(items) == 10
+    asked = run("next", files["all.model"], "--questions", "-n", "5", "-o", tmp_path / "asked.csv")
+    assert asked.exit_code == 0, asked.output
+    gains = pd.read_csv(tmp_path / "asked.csv")
+    assert {"question", "worker"} <= set(gains)
+    assert gains["gain"].is_monotonic_decreasing
+    told = run("explain", files["all.model"], "3", "--json")
+    assert told.exit_code == 0, told.output
+    assert list(json.loads(told.stdout)["questions"]) == NAMES
+    assert run("explain", files["all.model"], "3").exit_code == 0
+    assert run("explain", files["all.model"], "nobody").exit_code == 2
+    done = run("predict", files["all.model"], tmp_path / "more.csv", "-o", tmp_path / "predicted.csv")
+    assert done.exit_code == 0, done.output
+    assert pd.read_csv(tmp_path / "predicted.csv")["question"].tolist() == NAMES
     nothing = run("fuse", tmp_path / "batch.csv", "--labels", "Reply.*")
     assert nothing.exit_code == 2
     assert "No column is called like 'Reply.*'" in nothing.output
-    on_disk = run("fuse", tmp_path / "batch.csv", "--labels", "Answer.*", "--memory", "2GB")
-    assert on_disk.exit_code == 2
-    assert "fused in memory" in on_disk.output
 
 
 def test_a_file_with_several_questions_is_fused_by_itself_on_the_command_line(tmp_path):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from .answers import recognise
 from .answers.arrays import Crowd
@@ -19,7 +19,7 @@ from .answers.responses import Responses
 from .answers.tables import ROLES, Table
 from .answers.tagging import looks_iob2
 from .answers.vocabulary import lookup
-from .arguments import check_seed, is_among, is_number, to_path
+from .arguments import check_questions, check_seed, is_among, is_number, split_by_question, to_path
 from .checks.comparison import settle
 from .checks.graph_check import GraphVerdict, settle_graph
 from .checks.register import judge
@@ -163,7 +163,7 @@ def fuse(
     columns = {name: value for name, value in keywords.items() if name in COLUMNS | TAG_COLUMNS}
     given = {name: value for name, value in keywords.items() if name in parameters}
     fitting = Fitting(model, engine, callback, features, item_prior, given, source_kind)
-    names = list_labels(columns)
+    names = list(source) if are_stored(source) else list_labels(columns)
     if names is None:
         try:
             prepared = prepare(source, graph, gold, columns, block=block)
@@ -190,14 +190,10 @@ class Fitting(NamedTuple):
 
 def list_labels(columns: dict[str, Any]) -> list[str] | None:
     """Return the questions that `label` names; None if it is one column, whose name is then there as text."""
-    label = columns.get("label")
-    if not isinstance(label, (list, tuple)):
-        return None
-    if len(set(label)) < len(label) or not label:
-        raise parameter_error("label", "fuse", "the name of a column, or a list of different ones", label)
-    if len(label) == 1:
-        columns["label"] = label[0]
-    return None if len(label) == 1 else [str(each) for each in label]
+    names = check_questions(columns.get("label"), "fuse")
+    if names is not None and len(names) == 1:
+        columns["label"] = names[0]
+    return None if names is None or len(names) == 1 else names
 
 
 def find_questions(error: InputError, source: Any, columns: Mapping[str, Any]) -> list[str] | None:
@@ -226,52 +222,79 @@ def fuse_questions(
     source: Any, names: Sequence[str], graph: Any, gold: Any, columns: Mapping[str, Any], block: Any, fitting: Fitting
 ) -> Questions:
     """Fuse the answers to several questions, each in a column of its own; see `fuse`."""
-    if isinstance(source, StoredResponses) or find_task(source) is not None:
+    known = split_gold(gold, names)
+    if are_stored(source):
+        prepares = prepare_stored(source, graph, known, columns, block)
+    else:
+        prepares = prepare_questions(source, names, graph, gold, known, columns, block)
+    posed = []
+    with open_engine(fitting.engine) as working:
+        for name in names:
+            with about(name):
+                posed.append(pose_question(name, next(prepares), fitting, working))
+        return fit_posed(posed, working, fitting.source_kind)
+
+
+def are_stored(source: object) -> TypeGuard[Mapping[str, StoredResponses]]:
+    """Tell whether a source is a mapping from questions to their answers on disk."""
+    return isinstance(source, Mapping) and bool(source) and all(map(is_stored, source.values()))
+
+
+def is_stored(source: object) -> bool:
+    """Tell whether answers are on disk."""
+    return isinstance(source, StoredResponses)
+
+
+def prepare_stored(
+    stores: Mapping[str, StoredResponses],
+    graph: object,
+    known: Mapping[str, object],
+    columns: Mapping[str, object],
+    block: object,
+) -> Iterator[Prepared]:
+    """Yield what was opened for each question whose answers are on disk. `ordered` may say that some are no scale."""
+    ordered = split_by_question("ordered", columns.get("ordered"), list(stores))
+    rest = {role: value for role, value in columns.items() if role not in ("ordered", "label")}
+    for name, answers in stores.items():
+        prepared = prepare(answers, graph, known.get(name), rest, None, block)
+        yield prepared._replace(may_be_scale=ordered.get(name) is None)
+
+
+def prepare_questions(
+    source: object,
+    names: Sequence[str],
+    graph: object,
+    gold: object,
+    known: Mapping[str, object],
+    columns: Mapping[str, object],
+    block: object,
+) -> Iterator[Prepared]:
+    """Yield what was opened for each question, which has a column of its own in a table."""
+    if is_stored(source) or find_task(source) is not None:
         raise ParameterError(
-            "Several questions are read from a table in memory.",
+            "Several questions are read from a table, or are several stores.",
             Sentence("Give the table, or a file, with {label}."),
+            "For answers on disk, give the list to scan_responses.",
             keyword="label",
         )
-    form = columns.get("format")
+    form = cast("str | None", columns.get("format"))
     if isinstance(source, (str, os.PathLike)):
         table, form = open_table(os.fspath(source), form)
     else:
         table = open_frame(source)
-    known = split_gold(gold, names)
     split = {role: split_by_question(role, columns[role], names) for role in SPLIT if role in columns}
-    posed = []
-    with open_engine(fitting.engine) as working:
-        for name in names:
-            read = {role: value for role, value in columns.items() if role not in SPLIT}
-            read |= {role: each[name] for role, each in split.items() if name in each}
-            read |= {"label": name, "format": form}
-            # Known labels beside the answers belong to one question, unless the form of the table tells whose.
-            if gold is None and recognise(table, {**dict.fromkeys(ROLES), "label": name}) is None:
-                read["gold"] = False
-            with about(name):
-                prepared = prepare(keep_answered(table, name), graph, known.get(name), read, None, block)
-                posed.append(pose_question(name, prepared, fitting, working))
-        return fit_posed(posed, working, fitting.source_kind)
+    for name in names:
+        read = {role: value for role, value in columns.items() if role not in SPLIT}
+        read |= {role: each[name] for role, each in split.items() if name in each}
+        read |= {"label": name, "format": form}
+        # Known labels beside the answers belong to one question, unless the form of the table tells whose.
+        if gold is None and recognise(table, {**dict.fromkeys(ROLES), "label": name}) is None:
+            read["gold"] = False
+        yield prepare(keep_answered(table, name), graph, known.get(name), read, None, block)
 
 
 # What may be given for each question.
 SPLIT = ("classes", "ordered", "positions", "separator")
-
-
-def split_by_question(parameter: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return the value of a parameter for each question: a mapping from questions, or one value for all of them."""
-    if not isinstance(value, Mapping):
-        return dict.fromkeys(names, value)
-    unknown = [str(name) for name in value if name not in names]
-    if unknown:
-        raise ParameterError(
-            Sentence(
-                f"{{{parameter}}} is given for {{unknown}}, and the questions are {{names}}.",
-                **{parameter: None, "unknown": Python(listing(unknown)), "names": Python(listing(names, len(names)))},
-            ),
-            keyword=parameter,
-        )
-    return dict(value)
 
 
 def keep_answered(table: Table, name: str) -> Table:

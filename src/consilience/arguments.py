@@ -7,12 +7,12 @@ for the type, and compares only then.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from .errors import parameter_error
+from .errors import ParameterError, Python, Sentence, listing, parameter_error
 from .kernels import Floats
 
 
@@ -94,3 +94,29 @@ def to_floats(values: Any) -> Floats:
         return np.asarray(np.ma.filled(array.astype(np.float64, copy=False), np.nan))
     except (TypeError, OverflowError, NotImplementedError) as error:
         raise ValueError(str(error)) from error
+
+
+def check_questions(label: object, owner: str) -> list[str] | None:
+    """Return the questions that a list of columns names; None if it is no list. Each is named once."""
+    if not isinstance(label, (list, tuple)):
+        return None
+    names = [str(each) for each in label]
+    if len(set(names)) < len(names) or not names:
+        raise parameter_error("label", owner, "the name of a column, or a list of different ones", label)
+    return names
+
+
+def split_by_question(parameter: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the value of a parameter for each question: a mapping from questions, or one value for all of them."""
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(names, value)
+    unknown = [str(name) for name in value if name not in names]
+    if unknown:
+        raise ParameterError(
+            Sentence(
+                f"{{{parameter}}} is given for {{unknown}}, and the questions are {{names}}.",
+                **{parameter: None, "unknown": Python(listing(unknown)), "names": Python(listing(names, len(names)))},
+            ),
+            keyword=parameter,
+        )
+    return dict(value)

@@ -35,6 +35,7 @@ from ..models.fitted import FittedModel
 from ..models.latent import LatentModel
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
+from ..storage.answers import StoredResponses
 from ..storage.scanning import scan_responses
 from ..storage.votes import FORMS
 from ..tasks.tag_tables import ONE_HOT
@@ -78,7 +79,7 @@ def fuse(columns: Mapping[str, str] | None, **arguments: object) -> None:
             raise click.UsageError(f"--{role} and --columns name different columns for the {role}. Name one.")
     options = Options(**arguments | named, gold_column=gold_column)
     on_disk = goes_to_disk(options)
-    questions = list_questions(options)
+    questions = list_questions(options, on_disk)
     if not questions:
         questions = fuse_one(options, on_disk, started)
     if questions:
@@ -90,10 +91,8 @@ def fuse_several(options: Options, questions: Sequence[str], on_disk: bool, star
     from .questions import fuse_all  # which few need
 
     if on_disk:
-        raise click.UsageError(
-            "Several questions are fused in memory. Leave out --memory and --resume, or fuse one question at a time."
-        )
-    fuse_all(options, questions, open_engine(options), started)
+        refuse_on_disk(options)
+    fuse_all(options, questions, open_engine(options), started, on_disk)
 
 
 def fuse_one(options: Options, on_disk: bool, started: float) -> list[str]:
@@ -124,14 +123,18 @@ def fuse_one(options: Options, on_disk: bool, started: float) -> list[str]:
     return []
 
 
-def list_questions(options: Options) -> list[str]:
+def list_questions(options: Options, on_disk: bool) -> list[str]:
     """Return the columns of answers to several questions, if there are several."""
     names = list(options.questions)
+    again = sorted({name for name in names if names.count(name) > 1})
+    if again:
+        raise click.UsageError(f"--label names {', '.join(map(repr, again))} more than once. Name each question once.")
     if options.labels is not None:
-        table = open_table(options.source, options.format)[0]
-        found = fnmatch.filter(map(str, table.names), options.labels)
+        of_table = scan_table if on_disk else lambda *given: open_table(*given)[0]
+        known = list(map(str, of_table(options.source, options.format).names))
+        found = fnmatch.filter(known, options.labels)
         if not found:
-            columns = ", ".join(map(repr, map(str, table.names)))
+            columns = ", ".join(map(repr, known))
             raise click.UsageError(f"No column is called like {options.labels!r}. There are {columns}.")
         names += [name for name in found if name not in names]
     if len(names) == 1:
@@ -243,7 +246,7 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     if storing is not None:
         display.say(f"Sorting {fit_text(options.source, 50)} on disk")
         settings = {"store": options.store, "engine": storing, "resume": options.resume, "block": options.block}
-        stored = scan_responses(options.source, options.memory, **settings, **columns)
+        stored = cast(StoredResponses, scan_responses(options.source, options.memory, **settings, **columns))
         return prepare(stored, None, gold, None, gold_columns)._replace(may_be_scale=options.ordered is None)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)

@@ -16,32 +16,41 @@ from .. import api
 from ..engines import EngineLike
 from ..formats.writing import write_table
 from ..models.questions import Questions
+from ..results.label_files import is_one_file
+from ..storage.scanning import scan_responses
 from .command import Record, describe_findings, is_asked, tell
-from .files import check_outputs, check_page, write_together
+from .files import check_folder, check_outputs, check_page, write_together
 from .options import ROLES
 from .terminal import Column, Display, Screen, fit_text, format_number
 
 # Options that are for one question, or for answers of another kind.
 _OF_ONE = ("knn", "undecided_spans", "disagreements", "content", "background", "gold_column")
 _READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "items", "normalise", "order", "separator")
+_ON_DISK = ("classes", "ordered", "positions", "duplicates", "drop_missing")
 # So many workers are shown.
 N_WORKERS = 5
 
 
-def fuse_all(options: SimpleNamespace, names: Sequence[str], engine: EngineLike, started: float) -> None:
+def fuse_all(
+    options: SimpleNamespace, names: Sequence[str], engine: EngineLike, started: float, on_disk: bool = False
+) -> None:
     """Fuse the answers to several questions in a file: read, fit, write, and only then print."""
     flags = [f"--{name.replace('_', '-')}" for name in _OF_ONE if getattr(options, name, None)]
     if flags:
         raise click.UsageError(f"{', '.join(flags)} does not go with several questions. Leave it out.")
+    if on_disk and options.wide:
+        raise click.UsageError("Labels of answers on disk are not written --wide. Leave it out.")
     tables, others = [options.output, options.workers_report], [options.save, options.report]
+    if on_disk and options.output is not None and not is_one_file(options.output):
+        check_folder(tables.pop(0), options.source)
     check_outputs(tables, others, [options.source, *options.gold])
     if options.report is not None:
         check_page(options.report)
     with Display(is_asked("quiet")) as display:
-        display.say(f"Reading {fit_text(options.source, 50)}")
-        found = fit(options, names, engine, display)
+        display.say(f"{'Sorting' if on_disk else 'Reading'} {fit_text(options.source, 50)}")
+        found = fit(options, names, engine, display, on_disk)
         display.say("Writing")
-        files = write_files(options, found)
+        files = write_files(options, found, engine if on_disk else None)
     seconds = round(time.perf_counter() - started, 3)
     tell(
         lambda: describe(found, options.source, files, seconds),
@@ -49,9 +58,12 @@ def fuse_all(options: SimpleNamespace, names: Sequence[str], engine: EngineLike,
     )
 
 
-def fit(options: SimpleNamespace, names: Sequence[str], engine: EngineLike, display: Display) -> Questions:
+def fit(
+    options: SimpleNamespace, names: Sequence[str], engine: EngineLike, display: Display, on_disk: bool
+) -> Questions:
     """Return the questions, fused."""
-    columns = {name: getattr(options, name) for name in (*ROLES, *_READING, "format") if name != "label"}
+    reading = _ON_DISK if on_disk else _READING
+    columns = {name: getattr(options, name) for name in (*ROLES, *reading, "format") if name != "label"}
     columns = {name: value for name, value in columns.items() if value is not None}
     if options.abstain != "ignore":
         columns["abstain"] = options.abstain
@@ -61,15 +73,26 @@ def fit(options: SimpleNamespace, names: Sequence[str], engine: EngineLike, disp
     settings = options.features, options.item_prior, parameters, options.source_kind
     fitting = api.Fitting(options.model, engine, display.show_iteration, *settings)
     gold = False if options.ignore_gold else (list(options.gold) or None)
-    return api.fuse_questions(options.source, names, options.graph, gold, columns, options.block, fitting)
+    if not on_disk:
+        return api.fuse_questions(options.source, names, options.graph, gold, columns, options.block, fitting)
+    columns |= {"store": options.store, "engine": engine, "resume": options.resume, "block": options.block}
+    stores = scan_responses(options.source, options.memory, label=names, **columns)
+    ordered = {name: value for name, value in columns.items() if name == "ordered"}
+    return api.fuse_questions(stores, names, None, gold, ordered, None, fitting)
 
 
-def write_files(options: SimpleNamespace, found: Questions) -> dict[str, str]:
-    """Write the files asked for; return what is where."""
-    labels = partial(tabulate, found, options.wide, options.undecided)
+def write_files(options: SimpleNamespace, found: Questions, storing: EngineLike) -> dict[str, str]:
+    """Write the files asked for, labels of answers on disk by an engine; return what is where."""
+
+    def write_labels(path: str) -> None:
+        if storing is None:
+            write_table(tabulate(found, options.wide, options.undecided), path)
+        else:
+            found.write(path, storing, undecided=options.undecided)
+
     return write_together(
         {
-            "labels": (options.output, lambda path: write_table(labels(), path)),
+            "labels": (options.output, write_labels),
             "workers": (options.workers_report, lambda path: write_table(tabulate_workers(found), path)),
             "model": (options.save, partial(found.save, answers=not options.no_answers)),
         },
@@ -195,3 +218,28 @@ def update_all(model: str, source: str | None, gold: Sequence[str], duplicates: 
         )
     seconds = round(time.perf_counter() - started, 3)
     tell(lambda: describe(found, source or model, written, seconds), lambda: print_questions(found, model, written))
+
+
+def predict_all(model: str, source: str, output: str | None) -> None:
+    """Label the items in a file by what saved questions know of the workers."""
+    found = in_arrow(api.load(model))
+    labels = found.predict(source, as_frame=True)
+    table = pa.table({name: labels[name] for name in labels.column_names})
+    if output is not None:
+        write_table(table, output)
+    asked = pa.compute.value_counts(table["question"]).to_pylist()
+    n_items = {each["values"]: each["counts"] for each in asked}
+    mean = float(pa.compute.mean(table["confidence"]).as_py() or "nan")
+
+    def show() -> None:
+        screen = Screen()
+        screen.title(f"Labels for {fit_text(source, 40)} by {fit_text(model, 40)}")
+        screen.facts(
+            [
+                *((name, f"{n:,} items") for name, n in n_items.items()),
+                ("Confidence", f"{format_number(mean)} on average"),
+                ("Labels", fit_text(output, 60) if output else "not written; give -o FILE to keep them"),
+            ]
+        )
+
+    tell(lambda: {"model": model, "items": n_items, "mean_confidence": mean, "file": output}, show)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import click
 import pyarrow as pa
@@ -150,10 +150,15 @@ def update_questions(
     """Add the answers in a file to saved questions; options that are for one question alone are refused."""
     from .questions import update_all  # which few need
 
+    refuse_flags(refused)
+    update_all(model, source, gold, duplicates, outputs)
+
+
+def refuse_flags(refused: Mapping[str, object]) -> None:
+    """Raise an error for options that are given and are for one question alone."""
     flags = [flag for flag, value in refused.items() if value is not None]
     if flags:
         raise click.UsageError(f"{', '.join(flags)} does not go with several questions. Leave it out.")
-    update_all(model, source, gold, duplicates, outputs)
 
 
 def find_version(path: str) -> tuple[int, ...] | None:
@@ -255,6 +260,12 @@ def predict(
 ) -> None:
     """Label the items in a file by what a saved model knows of the workers."""
     check_outputs([output], [], [model, source, graph, *gold])
+    if holds_questions(model):
+        from .questions import predict_all  # which few need
+
+        refuse_flags({"--gold": gold or None, "--label-by": label_by, "--graph": graph})
+        predict_all(model, source, output)
+        return
     fitted = load_to_label(model, label_by)
     responses = replace(read_like(fitted, source), backend="pyarrow")
     warn_of_known(fitted, responses)
@@ -328,15 +339,25 @@ def print_labels(responses: Responses, labels: pa.Table, model: str, source: str
 
 def explain(model: str, item: str, position: str | None) -> None:
     """Say why an item of a saved model has its label."""
-    found = load_fused(model).explain(item if position is None else (item, position))
+    key = item if position is None else (item, position)
+    if holds_questions(model):
+        every: Mapping[str, Explanation] = load(model).explain(key)
+
+        def show() -> None:
+            for name, each in every.items():
+                print_explanation(each, name)
+
+        tell(lambda: {"model": model, "questions": {name: each.to_record() for name, each in every.items()}}, show)
+        return
+    found = load_fused(model).explain(key)
     tell(lambda: {"model": model, **found.to_record()}, lambda: print_explanation(found))
 
 
-def print_explanation(found: Explanation) -> None:
+def print_explanation(found: Explanation, question: str = "") -> None:
     """Print what had a say, line by line."""
     screen = Screen()
     title, words, *lines = str(found).splitlines()
-    screen.title(title)
+    screen.title(f"{fit_text(question, 40)}: {title}" if question else title)
     screen.sentence(words)
     for line in lines:
         screen.line(line)
@@ -397,8 +418,14 @@ def next_items(
 ) -> None:
     """List the items that a person should label next, or the questions that workers should be asked."""
     check_outputs([output], [], [model, asking["workers"], asking["asked"]])
-    refuse_questions(model)
     fitted = load(model)
+    if isinstance(fitted, Questions):
+        refuse_flags({"--stop": stop, **{f"--{name.replace('_', '-')}": value for name, value in asking.items()}})
+        listed = choose_of_all(fitted, N_LISTED if n is None else n, at_random, questions)
+        if output is not None:
+            write_table(listed.written, output)
+        tell(lambda: {"model": model, **listed.figures, "file": output}, lambda: print_listing(listed, model, output))
+        return
     if isinstance(fitted, BradleyTerry):
         if at_random or questions or stop is not None:
             raise click.UsageError(
@@ -415,6 +442,20 @@ def next_items(
     if output is not None:
         write_table(listed.written, output)
     tell(lambda: {"model": model, **listed.figures, "file": output}, lambda: print_listing(listed, model, output))
+
+
+def choose_of_all(found: Questions, n: int, at_random: bool, ask: bool) -> Listing:
+    """List what a person should label, or whom to ask what, of several questions."""
+    from .questions import in_arrow  # which few need
+
+    shown = in_arrow(found)
+    listed = cast(pa.Table, shown.next_questions(n) if ask else shown.next_items(n, at_random=at_random))
+    table = pa.table({name: listed[name] for name in listed.column_names})
+    written = table.append_column("label", pa.nulls(table.num_rows, pa.string()))
+    title, kind = ("Questions of {} to ask next", "questions") if ask else ("Items of {} to label next", "items")
+    order = ("Order", "By gain, over all questions." if ask else _describe_order(table))
+    empty = "Nothing to ask" if ask else "Nothing to label", "no answer would tell more"
+    return Listing(table, written, {kind: table.to_pylist()}, title, "more", order, empty)
 
 
 def choose_items(fitted: FittedModel, n: int, at_random: bool) -> Listing:
@@ -513,7 +554,7 @@ def print_listing(listed: Listing, model: str, output: str | None) -> None:
     hidden = table.num_rows - n_shown
     more = f" ({hidden:,} {listed.more} with -o or --json)" if hidden > 0 else ""
     screen.title(f"{listed.title.format(fit_text(model, 40))}{more}")
-    keys = [name for name in ("item", "sequence", "position", "tag") if name in table.column_names]
+    keys = [name for name in ("item", "sequence", "position", "tag", "question") if name in table.column_names]
     shown = {name: of for name, of in _LISTED.items() if name in table.column_names}
     head = [Column(name, 20 + spare) for name in keys]
     for name, (heading, show) in shown.items():

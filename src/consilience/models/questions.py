@@ -10,7 +10,8 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from ..answers.frames import build_frame, is_table, open_frame
 from ..answers.graph import Graph
 from ..answers.joining import check_join_policy, join_responses
 from ..answers.previews import build_report, round_figures
+from ..answers.responses import Responses
 from ..answers.vocabulary import add_values, lookup
 from ..arguments import check_truth, to_path
 from ..checks.register import judge
@@ -30,15 +32,20 @@ from ..engines.base import Engine
 from ..errors import InputError, ParameterError, StoreError, about, listing
 from ..formats.reading import open_path
 from ..formats.sources import open_table
-from ..formats.writing import replace_at_once, replace_file
+from ..formats.writing import replace_at_once, replace_file, write_tables
 from ..inference.sharing import Together
 from ..inference.sources import InMemory, Source
 from ..kernels import Floats
 from ..results.chance import BY_CHANCE, pool_chance
 from ..results.comparison import ScaleCheck
+from ..results.explanations import Explanation
 from ..results.fitting import Asked, fit_questions
+from ..results.fusion import Labels
+from ..results.label_files import check_confidence, is_one_file, list_tables
+from ..results.parts import StoredLabels
 from ..results.worker_report import AS_IF_BY_CHANCE
-from .fitted import FittedModel, check_answers, join_gold, read_batch
+from .base import open_answers
+from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
 
 FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
 # What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
@@ -47,6 +54,8 @@ UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfil
 LARGEST_HEADER, MOST_QUESTIONS = 1 << 20, 10_000
 # What stands between the labels of a set of tags in a table that has labels of other questions too.
 SEPARATOR = ";"
+# What every table of labels says.
+SURE = ("label", "confidence")
 
 
 class Shared(NamedTuple):
@@ -98,6 +107,15 @@ class Posed(NamedTuple):
     scale: ScaleCheck | None = None
     blocked: Values | None = None
     n_blocked: tuple[int, int] | None = None
+
+
+class Explanations(dict[str, Explanation]):
+    """Why an item has its labels, by question; it prints as all of them."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{name}\n{each}" for name, each in self.items())
+
+    __repr__ = __str__
 
 
 class Questions(Mapping[str, FittedModel]):
@@ -180,6 +198,124 @@ class Questions(Mapping[str, FittedModel]):
         worker answers all questions without looking; remarks; and accuracy(<question>) for each question.
         """
         return build_report(round_figures(report_workers(self)), self.backend)
+
+    def write(self, path: str | os.PathLike[str], engine: object = None, *, undecided: float | None = None) -> None:
+        """Write the labels of all questions to files, those of answers on disk block by block.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder, in which each question has one of its own called question=<name>; or the name of one file, with a
+            row for each item and question, as `to_frame` returns.
+        engine, undecided
+            As for `DawidSkene.write`.
+        """
+        target = to_path("path", "write", path)
+        if is_one_file(target):
+            least = None if undecided is None else check_confidence(undecided, "undecided", "write")
+            write_tables(self._list_tables(engine, least), target)
+            return
+        os.makedirs(target, exist_ok=True)
+        for name, model in self.items():
+            model.write(os.path.join(target, f"question={quote(name, safe='')}", ""), engine, undecided=undecided)
+
+    def _list_tables(self, engine: object, undecided: float | None) -> Iterator[pa.Table]:
+        if all(isinstance(model.fusion_.labelled, Labels) for model in self.values()):
+            yield build_frame(lengthen({name: table_of(each, undecided) for name, each in self.items()}), "pyarrow")
+            return
+        classes = {tuple(model.fusion_.names.classes.tolist()) for model in self.values()}
+        kinds = {getattr(to_column(model.fusion_.names.classes), "type", None) for model in self.values()}
+        for name, model in self.items():
+            labels = cast("Labels | StoredLabels", model.fusion_.labelled)
+            for table in list_tables(labels, undecided, engine):
+                if len(kinds) > 1:
+                    place = table.column_names.index("label")
+                    table = table.set_column(place, "label", table.column("label").cast(pa.string()))
+                columns = lengthen({name: table})
+                kept = list(columns) if len(classes) == 1 else [*list_key_names(table), "question", *SURE]
+                yield build_frame({each: columns[each] for each in kept}, "pyarrow")
+
+    def predict(self, responses: object, *, as_frame: bool = False) -> Any:
+        """Return the labels of other items answered by the same workers, of each question that has answers.
+
+        Parameters
+        ----------
+        responses : table or path
+            Other answers, in columns of the same names. Questions that have no column there, or no answers, are left
+            out.
+        as_frame : bool, default False
+            Whether to return one table, as `to_frame` does.
+
+        Returns
+        -------
+        dict or table
+            From questions to arrays of labels.
+        """
+        check_truth("as_frame", "predict", as_frame)
+        read = self.read(responses)
+        if not as_frame:
+            return {name: self[name].predict(answers) for name, answers in read.items()}
+        shown = {name: replace(answers, backend="pyarrow") for name, answers in read.items()}
+        tables = {name: join_tags(self[name].predict(answers, as_frame=True)) for name, answers in shown.items()}
+        return build_frame(lengthen(tables), next(iter(read.values())).backend)
+
+    def predict_proba(self, responses: object) -> dict[str, Floats]:
+        """Return class probabilities of other items, for each question that has answers; see `predict`."""
+        return {name: self[name].predict_proba(answers) for name, answers in self.read(responses).items()}
+
+    def read(self, responses: object) -> dict[str, Responses]:
+        """Return other answers to each question that has some."""
+        found = {name: read_question(model, name, responses) for name, model in self.items()}
+        read = {name: answers for name, answers in found.items() if answers is not None}
+        if not read:
+            raise InputError(f"There are no answers to {listing(self, len(self))}.", "Name columns as at the fit.")
+        return read
+
+    def next_items(self, n: int = 50, *, at_random: bool = False) -> object:
+        """Return a table of what a person should label next: items, each with one question.
+
+        Columns: those of `DawidSkene.next_items`, and question. Rows of all questions are ordered by entropy. Add a
+        column label with what the person says, and give the table to `update` or `fuse` as `gold`.
+        """
+        tables = {name: plain_model(model).next_items(n, at_random=at_random) for name, model in self.items()}
+        rows = merge_rows(tables, "fused_label", "entropy")
+        drawn = rows.column("random").to_numpy().astype(bool)
+        pattern = next(iter(tables.values())).column("random").to_pylist()
+        order = interleave(np.flatnonzero(~drawn).tolist(), np.flatnonzero(drawn).tolist(), pattern)[:n]
+        return build_frame(to_columns(rows.take(pa.array(order, pa.int64()))), self.backend)
+
+    def next_questions(self, n: int = 50, workers: Sequence[object] | None = None) -> object:
+        """Return a table of whom to ask what next: item, question, worker and gain, the largest gain first.
+
+        Parameters
+        ----------
+        n, workers
+            As for `DawidSkene.next_questions`.
+        """
+        asked = {name: plain_model(model).next_questions(n, workers) for name, model in self.items()}
+        return build_frame(to_columns(merge_rows(asked, "worker", "gain").slice(0, n)), self.backend)
+
+    def explain(self, item: object) -> Explanations:
+        """Return why an item has its labels: an explanation for each question that has the item.
+
+        Parameters
+        ----------
+        item : id, or pair of sequence and position
+            The item. Of a question of tags, each tag has an explanation.
+        """
+        found, refused = Explanations(), None
+        for name, model in self.items():
+            tags = getattr(model.fusion_.task, "tags", None)
+            try:
+                if tags is None:
+                    found[name] = model.explain(item)
+                else:
+                    found |= {f"{name}: {tag}": model.explain((item, tag)) for tag in tags.tolist()}
+            except InputError as error:
+                refused = error
+        if refused is not None and not found:
+            raise refused
+        return found
 
     def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:
         """Write all questions to one file, without pickle; `consilience.load` reads it.
@@ -372,6 +508,19 @@ def is_plain(value: object) -> bool:
     )
 
 
+def read_question(model: FittedModel, name: str, source: object) -> Responses | None:
+    """Return other answers to a question; None if there are none."""
+    old = model.fusion_.given.answers
+    label = name if old is None else old.columns.get("label", name)
+    rows = answered_rows(source, label)
+    if label not in rows.names or not rows.n_rows:
+        return None
+    if old is None:
+        rows = open_answers(rows, **model.fusion_.task.reading(), label=label)
+        return model.read(rows).answers
+    return read_like(model, rows)
+
+
 def answered_rows(source: object, label: str) -> Any:
     """Return the rows of a table, or of the one at a path, in which a question has an answer."""
     if source is None:
@@ -385,8 +534,48 @@ def answered_rows(source: object, label: str) -> Any:
 
 def table_of(model: FittedModel, undecided: float | None) -> pa.Table:
     """Return the labels of a question as an Arrow table."""
-    shown = model.fresh().adopt(replace(model.fusion_, backend="pyarrow"))
-    table: pa.Table = shown.to_frame() if undecided is None else shown.to_frame(undecided=undecided)
+    shown = plain_model(model)
+    return join_tags(shown.to_frame() if undecided is None else shown.to_frame(undecided=undecided))
+
+
+def plain_model(model: FittedModel) -> FittedModel:
+    """Return a model whose tables are those of Arrow."""
+    return model.fresh().adopt(replace(model.fusion_, backend="pyarrow"))
+
+
+def to_columns(table: pa.Table) -> dict[str, Column]:
+    """Return the columns of a table."""
+    return {name: to_column(table.column(name)) for name in table.column_names}
+
+
+def merge_rows(tables: Mapping[str, pa.Table], first: str, by: str) -> pa.Table:
+    """Return the rows of all questions, with a column question before the `first` one, the largest of a column first.
+
+    Columns that are not in all tables are left out.
+    """
+    names = [name for table in tables.values() for name in table.column_names]
+    shared = [name for name in dict.fromkeys(names) if names.count(name) == len(tables)]
+    columns = {name: join([table[name] for table in tables.values()]) for name in shared}
+    asked = to_column([name for name, table in tables.items() for _ in range(table.num_rows)])
+    place = shared.index(first)
+    placed = columns | {"question": asked}
+    rows = pa.table({name: placed[name] for name in [*shared[:place], "question", *shared[place:]]})
+    order = np.argsort(-np.nan_to_num(rows.column(by).to_numpy().astype(np.float64)), kind="stable")
+    return rows.take(pa.array(order))
+
+
+def interleave(chosen: list[int], drawn: list[int], pattern: Sequence[bool]) -> list[int]:
+    """Return rows, of which those drawn at random stand where the pattern has them, and the rest in the end."""
+    found: list[int] = []
+    for is_drawn in pattern:
+        line = drawn if is_drawn and drawn else chosen or drawn
+        if line:
+            found.append(line.pop(0))
+    return [*found, *chosen, *drawn]
+
+
+def join_tags(table: pa.Table) -> pa.Table:
+    """Return a table of labels with sets of tags as text."""
     if "labels" in table.column_names:  # sets of tags
         joined = pc.binary_join(table.column("labels").cast(pa.list_(pa.string())), SEPARATOR)
         table = table.set_column(table.column_names.index("labels"), "label", joined)
@@ -482,8 +671,7 @@ def report_workers(questions: Mapping[str, FittedModel]) -> dict[str, Column]:
 
 def worker_columns(model: FittedModel) -> dict[str, Floats]:
     """Return figures of the workers of one question."""
-    shown = model.fresh().adopt(replace(model.fusion_, backend="pyarrow"))
-    report = shown.worker_report()
+    report = plain_model(model).worker_report()
     missing = pa.nulls(report.num_rows, pa.float64())
     names = "answers", "accuracy", "chance"
     found = {name: report[name] if name in report.column_names else missing for name in names}

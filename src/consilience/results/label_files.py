@@ -52,7 +52,7 @@ def write_labels(found: Fusion, path: str, engine: EngineLike, undecided: float 
     else:
         engine = None  # they are here
     if is_one_file(path):
-        write_tables(_tables(labels, undecided, engine), path)
+        write_tables(list_tables(labels, undecided, engine), path)
     else:
         write_folder(path, partial(_write_parts, labels, undecided, engine))
     if isinstance(labels, StoredLabels) and labels.steps is not None:
@@ -180,7 +180,8 @@ def check_apart(path: str, inputs: Iterable[str]) -> None:
             raise InputError(f"Writing to {path!r} would change the input {each!r}.", "Write to another place.")
 
 
-def _tables(labels: Labels | StoredLabels, undecided: float | None, engine: EngineLike) -> Iterator[pa.Table]:
+def list_tables(labels: Labels | StoredLabels, undecided: float | None, engine: EngineLike) -> Iterator[pa.Table]:
+    """Yield the labels of each part as a table."""
     with open_engine(engine) as opened:
         yield from opened.map(make_table, opened.place(labels.numbers()), labels.lean(), undecided)
 

@@ -35,7 +35,7 @@ from ..answers.soft_votes import SoftRows
 from ..answers.tables import Table
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine
-from ..errors import InputError, Sentence, StoreError, first_line, quietly
+from ..errors import InputError, Sentence, StoreError, first_line, quietly, shorten
 from ..formats.files import is_remote, quote_path, read_integers
 from ..formats.reading import Scan, Stretch, open_scan
 from ..formats.writing import sync
@@ -283,6 +283,12 @@ def split_rows(
         log.info("Sorting answers: %s rows", f"{n_rows:,}")
     if not n_rows and blocked:
         raise nobody_left()
+    if not n_rows and dropping.missing:
+        raise InputError(
+            f"Question {shorten(columns['label'])} has no answers: its column is empty throughout.",
+            Sentence("Leave it out of {label}."),
+            keyword="label",
+        )
     if not n_rows:
         raise InputError(f"{scan.describe()} has columns but no rows: there are no answers to fuse.")
     common = {role: find_common_type(types, columns[role]) for role, types in found.items()}

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple, cast
 
 from numpy.typing import ArrayLike
 
@@ -19,10 +20,10 @@ from ..answers.long_tables import TableOptions
 from ..answers.responses import Responses
 from ..answers.slips import warn_of_silence
 from ..answers.tables import WHOLE
-from ..arguments import check_truth, to_path
+from ..arguments import check_questions, check_truth, split_by_question, to_path
 from ..engines import EngineLike, open_engine
 from ..engines.base import Threads
-from ..errors import DataWarning, ParameterError, Sentence, listing, parameter_error, warn
+from ..errors import DataWarning, ParameterError, Sentence, about, listing, parameter_error, warn
 from ..formats.reading import open_paths, scan_table
 from ..memory import available_memory
 from .answers import StoredResponses, open_store
@@ -44,7 +45,7 @@ def scan_responses(
     store: str | os.PathLike[str] | None = None,
     item: str | None = None,
     worker: str | None = None,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     sequence: str | None = None,
     position: str | None = None,
     weight: str | None = None,
@@ -58,7 +59,7 @@ def scan_responses(
     engine: EngineLike = None,
     resume: bool = False,
     block: object = None,
-) -> StoredResponses:
+) -> StoredResponses | dict[str, StoredResponses]:
     r"""Read answers that may be larger than memory.
 
     The answers are sorted into blocks on disk, once: a store. If the same files were read before in the same way, the
@@ -91,7 +92,9 @@ def scan_responses(
 
     Returns
     -------
-    StoredResponses
+    StoredResponses or dict
+        If `label` lists several columns, a dict from each of these questions to its answers, which `consilience.fuse`
+        takes. Each question is a store of its own. `classes`, `ordered` and `positions` may then be mappings too.
 
     Examples
     --------
@@ -104,41 +107,76 @@ def scan_responses(
     check_truth("drop_missing", "scan_responses", drop_missing)
     check_truth("rescale", "scan_responses", rescale)
     check_truth("resume", "scan_responses", resume)
-    limit = available_memory() if memory is None else parse_memory(memory)
-    scan = scan_table(path, format)
-    names = dict(zip(ROLES, (item, worker, label, sequence, position, weight), strict=True))
-    check_single(names, scan.names)
-    fingerprint = scan.fingerprint()
-    options: dict[str, object] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
-    options |= {"rescale": rescale, "form": format if format in FORMS else None}
-    blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
-    if len(blocked):
-        options["block"] = sorted(map(str, blocked.tolist()))
-    unknown = [path for path, _, changed in fingerprint if changed is None]
-    if unknown:
-        warn(
-            DataWarning(
-                f"It cannot be seen whether {listing(unknown)} changes, so that a new store is built each time.",
-                "Keep a copy on disk, or where files have times.",
+    names = dict(zip(ROLES, (item, worker, None, sequence, position, weight), strict=True))
+    how = Scanning(path, memory, store, names, duplicates, drop_missing, rescale, format, engine, resume, block)
+    questions = check_questions(label, "scan_responses")
+    if questions is None:
+        return how.scan(cast("str | None", label), (classes, ordered, positions))
+    if len(questions) == 1:
+        return how.scan(questions[0], (classes, ordered, positions))
+    given = {"classes": classes, "ordered": ordered, "positions": positions}
+    split = [split_by_question(role, value, questions) for role, value in given.items()]
+    how, found = how._replace(drop_missing=True), {}
+    for name in questions:
+        with about(name):
+            found[name] = how.scan(name, (split[0].get(name), split[1].get(name), split[2].get(name)))
+    return found
+
+
+class Scanning(NamedTuple):
+    """How files are read into a store; see `scan_responses`."""
+
+    path: str | os.PathLike[str]
+    memory: str | int | None
+    store: str | os.PathLike[str] | None
+    names: Mapping[str, str | None]
+    duplicates: str
+    drop_missing: bool
+    rescale: bool
+    format: str | None
+    engine: EngineLike
+    resume: bool
+    block: object
+
+    def scan(self, label: str | None, scale: tuple[ArrayLike | None, bool | None, ArrayLike | None]) -> StoredResponses:
+        """Return the answers in one column; `scale` are classes, whether they are ordered, and positions."""
+        path, memory, store, names, duplicates, drop_missing, rescale, format, engine, resume, block = self
+        names = {**names, "label": label}
+        classes, ordered, positions = scale
+        limit = available_memory() if memory is None else parse_memory(memory)
+        scan = scan_table(path, format)
+        check_single(names, scan.names)
+        fingerprint = scan.fingerprint()
+        reading = TableOptions(duplicates=duplicates, rescale=rescale, format=format if format in FORMS else None)
+        options: dict[str, object] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
+        options |= {"rescale": rescale, "form": reading.format}
+        blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
+        if len(blocked):
+            options["block"] = sorted(map(str, blocked.tolist()))
+        unknown = [path for path, _, changed in fingerprint if changed is None]
+        if unknown:
+            warn(
+                DataWarning(
+                    f"It cannot be seen whether {listing(unknown)} changes, so that a new store is built each time.",
+                    "Keep a copy on disk, or where files have times.",
+                )
             )
-        )
-        options["run"] = secrets.token_hex(8)
-    folder = find_folder(store) / find_key(scan, fingerprint, options)
-    built = not (folder / HEADER).exists()
-    if built:
-        with open_engine(engine) as opened:
-            if isinstance(opened, Threads):
-                opened = Threads(limit_threads(opened.n_threads, limit))
-            reading = TableOptions(duplicates=duplicates, rescale=rescale, format=format if format in FORMS else None)
-            build_store(folder, scan, fingerprint, names, reading, Dropping(drop_missing, blocked), opened)
+            options["run"] = secrets.token_hex(8)
+        folder = find_folder(store) / find_key(scan, fingerprint, options)
+        built = not (folder / HEADER).exists()
+        if built:
+            with open_engine(engine) as opened:
+                if isinstance(opened, Threads):
+                    opened = Threads(limit_threads(opened.n_threads, limit))
+                build_store(folder, scan, fingerprint, names, reading, Dropping(drop_missing, blocked), opened)
 
-    def choose(labels: Values, is_scale: bool) -> tuple[Values, tuple[float, ...] | None]:
-        return choose_scale(ordered, positions, choose_classes(classes, labels)[0], classes, is_scale)
+        def choose(labels: Values, is_scale: bool) -> tuple[Values, tuple[float, ...] | None]:
+            return choose_scale(ordered, positions, choose_classes(classes, labels)[0], classes, is_scale)
 
-    answers = open_store(folder, choose)
-    check_blocked(blocked, answers.blocked.tolist(), answers.workers)
-    warn_of_silence(take_sample(answers), answers.n_items)
-    return replace(answers, built=built, resume=resume, blocked=blocked)
+        answers = open_store(folder, choose)
+        check_blocked(blocked, answers.blocked.tolist(), answers.workers)
+        warn_of_silence(take_sample(answers), answers.n_items)
+        return replace(answers, built=built, resume=resume, blocked=blocked)
 
 
 def check_single(names: Mapping[str, str | None], known: Sequence[str]) -> None:
