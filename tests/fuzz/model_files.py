@@ -18,6 +18,7 @@ import pyarrow as pa
 
 import consilience as cs
 from fuzz.harness import Nonsense
+from fuzz.kinds import demand_sound
 
 Members = dict[str, bytes]
 Damage = Callable[[np.random.Generator, Members], "Members | bytes"]
@@ -66,7 +67,25 @@ def saved_models() -> list[Saved]:
         found.append(Saved(unpack(known.read_bytes()), weighted, None))
         compared = cs.fuse(flat).save(Path(folder, "model"))
         found.append(Saved(unpack(compared.read_bytes()), flat, None))
+        for model, answers in fit_kinds():
+            found.append(Saved(unpack(model.save(Path(folder, "model")).read_bytes()), answers, None))
     return found
+
+
+def fit_kinds() -> list[tuple[Any, Any]]:
+    """Return models of ratings, tags, soft votes, several questions and comparisons, with answers if they take some."""
+    ratings = cs.simulate.ratings(12, n_workers=3, seed=1).responses
+    tags = cs.simulate.tags(10, n_workers=3, n_tags=3, seed=1).tags
+    soft = cs.Responses.from_probabilities(np.random.default_rng(2).dirichlet([1, 1, 1], size=(8, 3)))
+    table = {"item": [0, 0, 1, 1, 2, 2], "worker": list("ababab"), "tone": list("xyxxyy"), "stars": [1, 2, 3, 3, 2, 1]}
+    verdicts = cs.simulate.comparisons(40, n_candidates=4, n_judges=3, seed=1).comparisons
+    return [
+        (cs.DawidSkene(workers="ordinal").fit(ratings), ratings),
+        (cs.TagSets(topics=2, max_iter=10).fit(tags), tags),
+        *((cs.DawidSkene(workers=way, max_iter=10).fit(soft), soft) for way in ("temperatures", "halves", "mean")),
+        (cs.fuse(table, label=["tone", "stars"], max_iter=10), None),
+        (cs.rank(verdicts, n_draws=50), None),
+    ]
 
 
 def prepare() -> None:
@@ -88,6 +107,9 @@ def run(rng: np.random.Generator, folder: Path) -> str:
 
 def use(model: Any, answers: Any, graph: Any) -> None:
     """Ask a model for all that it can give; raise `Nonsense` for probabilities that are none."""
+    if answers is None:
+        demand_sound(model)
+        return
     for probabilities in (model.posterior_, model.predict_proba(answers, graph=graph)):
         if not (np.isfinite(probabilities).all() and np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)):
             raise Nonsense(f"probabilities {probabilities[:3].tolist()}")

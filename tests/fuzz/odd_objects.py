@@ -132,6 +132,9 @@ HUGE = {
     "length",
     "shape",
     "degree",
+    "n_draws",
+    "topics",
+    "n",
 }
 
 
