@@ -55,7 +55,9 @@ def test_hostile_text_is_inert(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table, arguments = make_hostile(kind)
     write_table(pa.table(table), "a.parquet")
-    done = run(arguments[0], "a.parquet", *arguments[1:], "-o", "out.parquet", "--report", "r.html", "--save", "m.model")
+    done = run(
+        arguments[0], "a.parquet", *arguments[1:], "-o", "out.parquet", "--report", "r.html", "--save", "m.model"
+    )
     assert done.exit_code == 0, done.stderr
     for text in (done.stdout, done.stderr):
         assert "\x1b[31mred" not in text
@@ -94,7 +96,7 @@ def probabilities(fused) -> np.ndarray:
     models = fused.values() if hasattr(fused, "explain_sharing") else [fused]
     parts = []
     for model in models:
-        keys = list(zip(*model.fusion_.labels.keys.values(), strict=True))
+        keys = list(zip(*(map(str, column) for column in model.fusion_.labels.keys.values()), strict=True))
         parts.append(model.posterior_[sorted(range(len(keys)), key=keys.__getitem__)])
     return np.concatenate([part.ravel() for part in parts])
 
@@ -118,7 +120,7 @@ def test_the_order_of_verdicts_does_not_matter():
     np.testing.assert_allclose(one.scores_, other.scores_, rtol=0, atol=1e-6)
 
 
-# ---------------------------------------------------------------------------------------------------- what fuzzers found
+# --------------------------------------------------------------------------------------------------- what fuzzers found
 
 
 def test_votes_that_are_all_certain_give_numbers():

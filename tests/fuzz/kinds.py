@@ -138,7 +138,10 @@ def draw_soft(rng: Rng) -> Drawn:
     keywords: dict[str, Any] = {"rescale": True} if rng.random() < 0.4 else {}
     if rng.random() < 0.5:
         keywords["format"] = way
-    options = (*(("--rescale",) if keywords.get("rescale") else ()), *(("--format", way) if "format" in keywords else ()))
+    options = (
+        *(("--rescale",) if keywords.get("rescale") else ()),
+        *(("--format", way) if "format" in keywords else ()),
+    )
     if way == "soft-wide":
         rows = sorted(set(items))
         cells = {f"{w}_{c}": draw_probabilities(rng, len(rows), 2)[:, 0].tolist() for w in WORKERS for c in classes}
@@ -221,7 +224,21 @@ def draw_tool(rng: Rng, folder: Path) -> tuple[str, dict[str, Any]]:
     return save(folder / "tool", suffix, data), {}
 
 
-ODD_VALUES: list[Any] = [None, [], [[]], {}, "red", [None], [1, "red"], ["red", "red"], 7, float("nan"), True, [{}], [""]]
+ODD_VALUES: list[Any] = [
+    None,
+    [],
+    [[]],
+    {},
+    "red",
+    [None],
+    [1, "red"],
+    ["red", "red"],
+    7,
+    float("nan"),
+    True,
+    [{}],
+    [""],
+]
 ODD_VALUES += [[text] for text in ODD_TEXTS[:40]]
 
 

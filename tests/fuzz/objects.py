@@ -269,7 +269,10 @@ def kind_call(rng: Rng, folder: Path) -> Call:
     soft = {"P": VOTES, "classes": ["x", "y"], "workers": list("uvw"), "rescale": True}
     return one_of(
         rng,
-        (cs.Responses.from_frame, {"frame": RATED, "ordered": True, "positions": [0, 1, 2, 5], "classes": [1, 2, 3, 4]}),
+        (
+            cs.Responses.from_frame,
+            {"frame": RATED, "ordered": True, "positions": [0, 1, 2, 5], "classes": [1, 2, 3, 4]},
+        ),
         (cs.fuse, {"source": RATED, "ordered": True, "label_by": "median", "gold": {0: 1}, "max_iter": 5} | columns),
         (cs.Tags.from_frame, {"frame": TAGGED, "separator": ";", "classes": ["red", "blue", "new"]} | columns),
         (cs.fuse, {"source": TAGGED, "separator": ";", "gold": {0: ["red"], 1: []}, "max_iter": 5} | columns),
