@@ -33,6 +33,7 @@ from consilience.errors import ConsilienceError
 from consilience.formats import find_by_name
 from consilience.formats.sources import open_source
 from consilience.formats.writing import write_table
+from consilience.models.bradley_terry import open_comparisons
 
 # Of two sizes, one twice the other: the largest factor between their costs, and the costs from which on it counts.
 MOST, LEAST_SECONDS, LEAST_BYTES = 3.0, 0.05, 16 << 20
@@ -56,6 +57,9 @@ class Size:
     columns: int = 2  # beside those that are read
     names: int = 1  # that some JSON objects have and others not
     depth: int = 1  # of what is nested in JSON
+    tags: int = 4  # that there are, of which each item has half
+    candidates: int = 8
+    questions: int = 2
 
     def grow(self, dimension: str, factor: int) -> Size:
         """Return the size with one dimension so many times as large."""
@@ -217,6 +221,32 @@ def write_masks(size: Size, folder: Path) -> str:
     return str(folder)
 
 
+def write_tags(size: Size, folder: Path) -> str:
+    """Write sets in cells: each has about half of the tags."""
+    table = make_table(replace(size, columns=0))
+    said = [";".join(f"tag {k}" for k in range(row // 3 % 2, size.tags, 2)) for row in range(len(table["label"]))]
+    write_table(pa.table(table | {"label": said}), folder / "a.csv")
+    return str(folder / "a.csv")
+
+
+def write_questions(size: Size, folder: Path) -> tuple[str, list[str]]:
+    table = make_table(replace(size, columns=0))
+    said = table.pop("label")
+    names = [f"question {number}" for number in range(size.questions)]
+    write_table(pa.table(table | dict.fromkeys(names, said)), folder / "a.csv")
+    return str(folder / "a.csv"), names
+
+
+def write_verdicts(size: Size, folder: Path) -> str:
+    """Write verdicts on pairs, each candidate with the next and the one after."""
+    row = np.arange(3 * size.items)
+    left, step = row % size.candidates, 1 + row // size.candidates % 2
+    columns = {"judge": row * 5 % size.workers, "left": left, "right": (left + step) % size.candidates}
+    columns["winner"] = np.where(row % 4 == 0, columns["right"], columns["left"])
+    write_table(pa.table(columns), folder / "a.csv")
+    return str(folder / "a.csv")
+
+
 def keep(size: Size, folder: Path) -> tuple[cs.Responses, Path]:
     return cs.Responses.from_frame(make_table(size)), folder
 
@@ -234,6 +264,30 @@ def fit(model: cs.Model) -> Callable[[object], object]:
 
 def fuse(given: object) -> object:
     return cs.fuse(given[0])
+
+
+def read_tags(given: object) -> object:
+    return cs.read_tags(given, separator=";")
+
+
+def fuse_tags(given: object) -> object:
+    return cs.fuse(given, separator=";", topics=1, max_iter=5, calibration="none")
+
+
+def fuse_questions(given: object) -> object:
+    return cs.fuse(given[0], label=given[1], max_iter=5, calibration="none")
+
+
+def fuse_soft(given: object) -> object:
+    return cs.DawidSkene(workers="temperatures", max_iter=5, calibration="none").fit(cs.read_responses(given))
+
+
+def read_verdicts(given: object) -> object:
+    return open_comparisons(given)
+
+
+def rank(given: object) -> object:
+    return cs.rank(given, n_draws=50, max_iter=20)
 
 
 def write_labels(suffix: str) -> Callable[[object], object]:
@@ -285,6 +339,13 @@ SOURCES: dict[str, Source] = {
     # Matrices of workers grow with the square of the classes; the guards of sizes hold these.
     "fit: fuse": Source(keep, fuse, ("items", "workers")),
     "fit: sequences": Source(keep_sequences, fuse, ("items", "positions"), Size(items=4)),
+    "fit: soft": Source(write_soft, fuse_soft, CROWD, SOFT),
+    "tags": Source(write_tags, read_tags, ("items", "workers", "tags")),
+    "fit: tags": Source(write_tags, fuse_tags, ("items", "tags"), Size(items=100)),
+    "fit: questions": Source(write_questions, fuse_questions, ("items", "questions"), Size(items=100)),
+    # Matrices of candidates grow with their square, and there are at most 5,000.
+    "comparisons": Source(write_verdicts, read_verdicts, ("items", "workers", "candidates")),
+    "fit: comparisons": Source(write_verdicts, rank, ("items", "workers", "candidates")),
     "output: csv": Source(keep, write_labels(".csv"), CROWD),
     "output: jsonl": Source(keep, write_labels(".jsonl"), CROWD),
     "output: parquet": Source(keep, write_labels(".parquet"), CROWD),

@@ -32,6 +32,7 @@ SURFACES = {
     "readers": "fuzz.readers",
     "objects": "fuzz.objects",
     "crowds": "fuzz.crowds",
+    "kinds": "fuzz.kinds",
 }
 LONGEST_MESSAGE = 2000
 # Memory that a case may take on top of what the process has: damaged files are small.

@@ -1,6 +1,6 @@
-"""Kills `consilience fuse` at random moments and looks at what is left of its files.
+"""Kills `consilience fuse`, `rank` or `update` at random moments and looks at what is left of its files.
 
-    python tests/fuzz/kills.py --kills 40 --signal SIGTERM --seed 0
+    python tests/fuzz/kills.py --kills 40 --signal SIGTERM --seed 0 --command rank
 
 Each of the three files must be whole: the old one (or none, if there was none) or the new one. After SIGTERM, SIGINT
 and SIGHUP all are old or all are new, and no temporary file is left. After SIGKILL some may be new and others old,
@@ -31,6 +31,13 @@ import consilience as cs
 from consilience.formats.writing import write_table
 
 OUTPUTS = ("labels.csv", "fit.model", "workers.parquet")
+# The options by which each command is asked for these, and one that changes what is in them.
+COMMANDS = {
+    "fuse": ("-o", "--save", "--workers-report"),
+    "rank": ("-o", "--save", "--judges-report"),
+    "update": ("-o", "--save", "--workers-report"),
+}
+OTHERS = {"fuse": ("--model", "majority"), "rank": ("--discrimination", "equal"), "update": ("--undecided", ".9")}
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 MAIN = "from consilience.cli.main import main; main()"
 TIMEOUT = 120
@@ -84,25 +91,38 @@ class Run:
 
 
 class Target:
-    """A folder with answers and the command to fuse them, whose new outputs are known beforehand."""
+    """A folder with answers and a command for them, whose new outputs are known beforehand."""
 
-    def __init__(self, folder: Path, n_items: int = 3000) -> None:
-        self.folder = folder
-        crowd = cs.simulate.independent(n_items, n_workers=8, n_classes=4, answers_per_item=5, seed=1)
-        r = crowd.responses
-        columns = {"item": r.items[r.item_of_answer()], "worker": r.workers[r.worker], "label": r.labels[r.label]}
+    def __init__(self, folder: Path, n_items: int = 3000, command: str = "fuse") -> None:
+        self.folder, self.command = folder, command
         self.answers = folder / "answers.parquet"
-        write_table(pa.table(columns), self.answers)
-        self.old = self._outputs("--model", "majority")
+        self.inputs = [str(self.answers)]
+        if command == "rank":
+            write_table(cs.simulate.comparisons(n_items, n_candidates=20, n_judges=12, seed=1).to_frame(), self.answers)
+        else:
+            self._write_answers(n_items)
+        self.old = self._outputs(*OTHERS[command])
         started = time.perf_counter()
         self.new = self._outputs()
         self.seconds = time.perf_counter() - started
         assert self._outputs() == self.new, "the outputs of two runs differ"
 
+    def _write_answers(self, n_items: int) -> None:
+        crowd = cs.simulate.independent(n_items, n_workers=8, n_classes=4, answers_per_item=5, seed=1)
+        r = crowd.responses
+        columns = {"item": r.items[r.item_of_answer()], "worker": r.workers[r.worker], "label": r.labels[r.label]}
+        table = pa.table(columns)
+        if self.command == "update":
+            model = str(self.folder / "before.model")
+            cs.fuse(table.slice(0, table.num_rows // 2)).save(model)
+            table = table.slice(table.num_rows // 2)
+            self.inputs.insert(0, model)
+        write_table(table, self.answers)
+
     def _start(self, place: Path, *options: str) -> subprocess.Popen[str]:
-        labels, model, workers = (str(place / name) for name in OUTPUTS)
-        outputs = ("-o", labels, "--save", model, "--workers-report", workers)
-        command = [sys.executable, "-c", MAIN, "fuse", str(self.answers), *outputs, "--quiet", *options]
+        names = zip(COMMANDS[self.command], OUTPUTS, strict=True)
+        outputs = [part for option, name in names for part in (option, str(place / name))]
+        command = [sys.executable, "-c", MAIN, self.command, *self.inputs, *outputs, "--quiet", *options]
         with children_hear_signals():
             return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -167,11 +187,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=40, help="signals of each kind")
     parser.add_argument("--signal", choices=SIGNALS, action="append", help="default: all of them")
+    parser.add_argument("--command", choices=COMMANDS, default="fuse")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     n_wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        target = Target(Path(folder))
+        target = Target(Path(folder), command=arguments.command)
         for name in arguments.signal or SIGNALS:
             counts, complaints = run_kills(target, arguments.kills, name, arguments.seed)
             print(f"{name}: {arguments.kills} kills, {len(complaints)} complaints")

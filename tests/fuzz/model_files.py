@@ -17,7 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 import consilience as cs
+from consilience.models.questions import HEADER
 from fuzz.harness import Nonsense
+from fuzz.kinds import demand_sound
 
 Members = dict[str, bytes]
 Damage = Callable[[np.random.Generator, Members], "Members | bytes"]
@@ -53,7 +55,7 @@ def saved_models() -> list[Saved]:
         (cs.MarkovField(inference="icm", coupling="paper", prior="uniform"), network.responses, network.graph),
         (cs.MarkovField(inference="belief_propagation", coupling=0.7), network.responses, network.graph),
     ]
-    found = []
+    found: list[Saved] = []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
         for model, answers, graph in crowds:
@@ -66,7 +68,25 @@ def saved_models() -> list[Saved]:
         found.append(Saved(unpack(known.read_bytes()), weighted, None))
         compared = cs.fuse(flat).save(Path(folder, "model"))
         found.append(Saved(unpack(compared.read_bytes()), flat, None))
+        for model, answers in fit_kinds():
+            found.append(Saved(unpack(model.save(Path(folder, "model")).read_bytes()), answers, None))
     return found
+
+
+def fit_kinds() -> list[tuple[Any, Any]]:
+    """Return models of ratings, tags, soft votes, several questions and comparisons, with answers if they take some."""
+    ratings = cs.simulate.ratings(12, n_raters=3, seed=1).responses
+    tags = cs.simulate.tags(10, n_workers=3, n_tags=3, per_item=2, seed=1).tags
+    soft = cs.Responses.from_probabilities(np.random.default_rng(2).dirichlet([1, 1, 1], size=(8, 3)))
+    table = {"item": [0, 0, 1, 1, 2, 2], "worker": list("ababab"), "tone": list("xyxxyy"), "stars": [1, 2, 3, 3, 2, 1]}
+    verdicts = cs.simulate.comparisons(40, n_candidates=4, n_judges=3, seed=1).comparisons
+    return [
+        (cs.DawidSkene(workers="ordinal").fit(ratings), ratings),
+        (cs.TagSets(topics=2, max_iter=10).fit(tags), tags),
+        *((cs.DawidSkene(workers=way, max_iter=10).fit(soft), soft) for way in ("temperatures", "halves", "mean")),
+        (cs.fuse(table, label=["tone", "stars"], max_iter=10), None),
+        (cs.rank(verdicts, n_draws=50), None),
+    ]
 
 
 def prepare() -> None:
@@ -79,24 +99,57 @@ def run(rng: np.random.Generator, folder: Path) -> str:
     models = saved_models()
     saved = models[rng.integers(len(models))]
     damage = DAMAGES[rng.integers(len(DAMAGES))]
-    damaged = damage(rng, dict(saved.members))
     path = folder / "damaged.model"
-    path.write_bytes(damaged if isinstance(damaged, bytes) else pack(damaged))
+    if HEADER in saved.members:
+        path.write_bytes(damage_questions(rng, damage, dict(saved.members)))
+    else:
+        path.write_bytes(to_file(damage(rng, dict(saved.members))))
     use(cs.load(path), saved.answers, saved.graph)
     return damage.__name__
 
 
+def to_file(damaged: Members | bytes) -> bytes:
+    return damaged if isinstance(damaged, bytes) else pack(damaged)
+
+
+def damage_questions(rng: np.random.Generator, damage: Damage, members: Members) -> bytes:
+    """Return a file of several questions of which the model of one, the header or the members are damaged."""
+    way = rng.integers(6)
+    if way == 0:
+        header = json.loads(members[HEADER])
+        change_entry(rng, header)
+        members[HEADER] = json.dumps(header).encode()
+    elif way == 1:
+        members[HEADER] = [b"", b"[" * 90_000, b"null", b"[]", b"\xff", b'{"questions": 3}'][rng.integers(6)]
+    elif way == 2:
+        others = [each.members for each in saved_models()]
+        members[pick(rng, members, "models/")] = pack(others[rng.integers(len(others))], zipfile.ZIP_STORED)
+    elif way == 3:
+        data = bytearray(pack(members, zipfile.ZIP_STORED))
+        for place in rng.integers(len(data), size=rng.integers(1, 10)):
+            data[place] = rng.integers(256)
+        return bytes(data)
+    else:
+        name = pick(rng, members, "models/")
+        members[name] = to_file(damage(rng, unpack(members[name])))
+    return pack(members, zipfile.ZIP_STORED)
+
+
 def use(model: Any, answers: Any, graph: Any) -> None:
     """Ask a model for all that it can give; raise `Nonsense` for probabilities that are none."""
+    if answers is None:
+        demand_sound(model)
+        return
     for probabilities in (model.posterior_, model.predict_proba(answers, graph=graph)):
         if not (np.isfinite(probabilities).all() and np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)):
             raise Nonsense(f"probabilities {probabilities[:3].tolist()}")
     model.predict(answers, graph=graph)
     if np.isnan(model.score(answers, graph=graph)):
         raise Nonsense("a score that is no number")
-    assert len(model.to_frame()) == len(model.labels_)
+    sets = isinstance(model, cs.TagSets)
+    assert sets or len(model.to_frame()) == len(model.labels_)
     assert len(model.worker_report()) == len(model.workers_)
-    r = model.fusion_.given.answers
+    r = None if sets else model.fusion_.given.answers
     if r is not None:
         assert r.n_items == len(model.labels_)
         links = model.fusion_.given.graph if isinstance(model, cs.MarkovField) else None
@@ -170,8 +223,8 @@ def swap_members(rng: np.random.Generator, members: Members) -> Members:
 
 def graft_member(rng: np.random.Generator, members: Members) -> Members:
     """Put a member of another model in the place of one of this."""
-    models = saved_models()
-    other = models[rng.integers(len(models))].members
+    others = [each.members for each in saved_models() if HEADER not in each.members]
+    other = others[rng.integers(len(others))]
     name = pick(rng, other)
     members[name] = other[name]
     return members
@@ -408,6 +461,13 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 def change_header(rng: np.random.Generator, members: Members) -> Members:
     header = json.loads(members["model.json"])
+    change_entry(rng, header)
+    members["model.json"] = json.dumps(header).encode()
+    return members
+
+
+def change_entry(rng: np.random.Generator, header: Any) -> None:
+    """Remove, add or change one entry of a header, at any depth."""
     paths = paths_of(header)[1:]
     *above, key = paths[rng.integers(len(paths))]
     part = header
@@ -420,8 +480,6 @@ def change_header(rng: np.random.Generator, members: Members) -> Members:
         part[("more", "callback", "__class__", "comparison")[rng.integers(4)]] = ODD[rng.integers(len(ODD))]
     else:
         part[key] = ODD[rng.integers(len(ODD))]
-    members["model.json"] = json.dumps(header).encode()
-    return members
 
 
 def nest_header(rng: np.random.Generator, members: Members) -> Members:

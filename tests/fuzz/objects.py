@@ -18,6 +18,7 @@ from scipy import sparse
 
 import consilience as cs
 from fuzz.crowds import demand, demand_distributions
+from fuzz.kinds import demand_sound
 from fuzz.odd_objects import draw_odd
 
 Rng = np.random.Generator
@@ -73,7 +74,7 @@ MODELS = ["MajorityVote", "DawidSkene", "MomentMatching", "HiddenMarkov", "Marko
 
 def draw_call(rng: Rng, folder: Path) -> Call:
     """Return a function or method and arguments with which it works, those that may be left out among them."""
-    draw = (read_call, graph_call, metric_call, simulate_call, fit_call, fit_call, model_call, other_call)
+    draw = (read_call, graph_call, metric_call, simulate_call, fit_call, fit_call, model_call, other_call, kind_call)
     return draw[rng.integers(len(draw))](rng, folder)
 
 
@@ -238,6 +239,65 @@ def other_call(rng: Rng, folder: Path) -> Call:
     )
 
 
+RATED = FLAT | {"label": [1 + i % 4 for i in range(18)]}
+TAGGED = FLAT | {"label": ["red;blue", "", "red"] * 6}
+ASKED = FLAT | {"stars": RATED["label"], "tags": TAGGED["label"]}
+VERDICTS = {"worker": list("uvw") * 4, "left": list("aabbcc") * 2, "right": list("bccaab") * 2}
+VERDICTS |= {"winner": list("aacaab") * 2, "item": [i // 2 for i in range(12)], "weight": [1.0] * 12}
+LISTS = FLAT | {"label": [["red"], [], ["red", "blue"]] * 6}
+
+
+@cache
+def fitted_kind(kind: str) -> Any:
+    """Return a fitted model of a kind of answers, by the name of the kind."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if kind == "comparisons":
+            return cs.rank(VERDICTS, n_draws=50)
+        if kind == "questions":
+            return cs.fuse(ASKED, label=["label", "stars"], max_iter=10)
+        return cs.fuse(TAGGED, separator=";", max_iter=10)
+
+
+def kind_call(rng: Rng, folder: Path) -> Call:
+    """Return a call about ratings, tags, several questions, soft votes or comparisons."""
+    ranking, questions, sets = map(fitted_kind, ("comparisons", "questions", "tags"))
+    roles = {role: role for role in VERDICTS}
+    columns = {"item": "item", "worker": "worker", "label": "label"}
+    several = {"label": ["label", "stars", "tags"], "ordered": {"stars": True}, "separator": {"tags": ";"}}
+    drawn = {"n_draws": 50, "max_iter": 20, "tol": 1e-3, "seed": 1, "discrimination": "learn", "position_bias": "none"}
+    soft = {"P": VOTES, "classes": ["x", "y"], "workers": list("uvw"), "rescale": True}
+    return one_of(
+        rng,
+        (
+            cs.Responses.from_frame,
+            {"frame": RATED, "ordered": True, "positions": [0, 1, 2, 5], "classes": [1, 2, 3, 4]},
+        ),
+        (cs.fuse, {"source": RATED, "ordered": True, "label_by": "median", "gold": {0: 1}, "max_iter": 5} | columns),
+        (cs.Tags.from_frame, {"frame": TAGGED, "separator": ";", "classes": ["red", "blue", "new"]} | columns),
+        (cs.fuse, {"source": TAGGED, "separator": ";", "gold": {0: ["red"], 1: []}, "max_iter": 5} | columns),
+        (cs.fuse, {"source": LISTS, "topics": 2, "max_iter": 5}),
+        (cs.fuse, {"source": ASKED, "gold": {"stars": {0: 1}}, "max_iter": 5} | several),
+        (cs.Responses.from_probabilities, soft),
+        (lambda **given: cs.fuse(cs.Responses.from_probabilities(**given), max_iter=5), soft),
+        (cs.Comparisons.from_frame, {"frame": VERDICTS} | roles),
+        (cs.rank, {"comparisons": VERDICTS, "gold": {("a", "b"): "a"}} | roles | drawn),
+        (ranking.win_probability, {"first": "a", "second": "b"}),
+        (ranking.next_comparisons, {"n": 3, "workers": ["u", "v"]}),
+        (cs.evaluate, {"labels": ranking, "gold": ["a", "b", "c"]}),
+        (cs.evaluate, {"labels": sets, "gold": {0: ["red"], 1: []}}),
+        (sets.explain, {"item": (0, "red")}),
+        (sets.next_items, {"n": 2}),
+        (questions.to_frame, {"wide": True, "undecided": 0.7}),
+        (questions.save, {"path": folder / "questions.model", "answers": True, "texts": True}),
+        (lambda **given: cs.load(questions.save(folder / "q.model")).update(**given), {"responses": more_answers()}),
+    )
+
+
+def more_answers() -> dict[str, Any]:
+    return {"item": [0, 1], "worker": ["z", "z"], "label": ["x", "y"], "stars": [1, 2]}
+
+
 def write_answers(folder: Path) -> Path:
     path = folder / "answers.csv"
     rows = zip(*FLAT.values(), strict=True)
@@ -252,6 +312,8 @@ def prepare() -> None:
     """Fit and compile: the first cases would take seconds."""
     for kind in MODELS:
         fitted(kind)
+    for kind in ("comparisons", "questions", "tags"):
+        fitted_kind(kind)
 
 
 def run(rng: Rng, folder: Path) -> str:
@@ -270,7 +332,13 @@ def check(result: Any) -> None:
     """Demand that a result is sound, and can be shown."""
     if isinstance(result, cs.Responses):
         result = cs.MajorityVote().fit(result)
-    if hasattr(result, "posterior_"):
+    if isinstance(result, cs.Tags):
+        result = cs.fuse(result, max_iter=5)
+    if isinstance(result, cs.Comparisons):
+        result = cs.rank(result, n_draws=50)
+    if isinstance(result, cs.BradleyTerry) or hasattr(result, "explain_sharing"):
+        demand_sound(result)
+    elif hasattr(result, "posterior_"):
         demand_distributions(result.posterior_, "posterior_")
         demand(set(result.labels_.tolist()) <= set(result.classes_.tolist()), "labels that are no classes")
         result.to_frame()

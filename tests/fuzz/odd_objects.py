@@ -132,6 +132,9 @@ HUGE = {
     "length",
     "shape",
     "degree",
+    "n_draws",
+    "topics",
+    "n",
 }
 
 
@@ -216,8 +219,8 @@ def change_table(rng: Rng, table: dict[Any, Any]) -> Any:
     """Return a table (or a dict of known labels) as one of another library, or with one column changed."""
     if not all(hasattr(column, "__len__") and not isinstance(column, str) for column in table.values()):
         return change_dict(rng, table)
-    if not table:
-        return table
+    if not table or len({len(column) for column in table.values()}) > 1:
+        return change_dict(rng, table)  # no columns, but what is said of each item or question
     name = list(table)[rng.integers(len(table))]
     if rng.random() < 0.5:
         changed = change_array(rng, table[name])

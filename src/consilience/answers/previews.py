@@ -119,9 +119,15 @@ def round_figures(columns: Mapping[str, Column]) -> dict[str, Column]:
     [0.912, None]
     """
     return {
-        name: pc.round(column, DIGITS) if isinstance(column, pa.Array) and pa.types.is_floating(column.type) else column
+        name: round_column(column) if isinstance(column, pa.Array) and pa.types.is_floating(column.type) else column
         for name, column in columns.items()
     }
+
+
+def round_column(column: pa.Array) -> pa.Array:
+    """Return a column of fractions, rounded. Numbers so large that they have none are left alone: Arrow overflows."""
+    large = pc.greater(pc.abs(column), 2.0**52)
+    return pc.if_else(large, column, pc.round(pc.if_else(large, pa.scalar(0.0, column.type), column), DIGITS))
 
 
 def to_text(table: pa.Table, most: int = MOST_ROWS) -> str:

@@ -411,7 +411,12 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
             for name, member in zip(header["questions"], members[1:], strict=True):
                 with archive.open(member) as source, open(Path(folder, "model"), "wb") as target:
                     shutil.copyfileobj(source, target)
-                models[name] = load(str(Path(folder, "model")))
+                model = load(str(Path(folder, "model")))
+                if not isinstance(model, FittedModel):  # a ranking, or questions once more
+                    raise ValueError("not as it is written")
+                models[name] = model
+            if len({tuple(key for key in each.fusion_.labels.keys if key != "tag") for each in models.values()}) > 1:
+                raise ValueError("questions about other items")
             shared = header["shared"]
             return Questions(models, None if shared is None else read_shared(shared, list(models)))
         except (KeyError, TypeError, *UNREADABLE) as error:

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from copy import copy
 from importlib import import_module
@@ -36,6 +37,8 @@ from .ranking import describe_ranking
 from .subject import Command, Subject, find_content, show_by_task, spell
 
 TEMPLATES = Path(__file__).parent / "templates"
+# Characters that control a terminal or an editor in which the page is looked at; a tab and ends of lines do not.
+CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def report(
@@ -271,6 +274,7 @@ def render(pictures: Mapping[int, str | None] | None = None, template: str = "pa
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=hide_controls,
     )
     environment.filters.update(percent=to_percent, sure=to_confidence, whole=to_whole, picture=lambda it: drawn[id(it)])
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
@@ -281,6 +285,11 @@ def render(pictures: Mapping[int, str | None] | None = None, template: str = "pa
     filled = environment.get_template(f"{template}.html.jinja")
     page: str = filled.render(**context, policy=policy, style=style, script=script)
     return page
+
+
+def hide_controls(value: object) -> object:
+    """Return what a template shows: plain text without control characters; markup is our own."""
+    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", value) if type(value) is str else value
 
 
 def digest(text: str) -> str:

@@ -46,6 +46,10 @@ WIDTH = 1.959963984540054
 ELO_MEAN, ELO_UNIT = 1000.0, 400 / math.log(10)
 
 
+# Variances in a file that are larger than this would overflow where they are added.
+LARGEST = 1e300
+
+
 class Settings(NamedTuple):
     """How a ranking is found; see `BradleyTerry`."""
 
@@ -169,6 +173,10 @@ class Ranking:
         """Raise a `Fault` unless parts are numbered, and variances are some."""
         if sizes["C"] < 2 or self.part.max() >= sizes["C"] or (np.diag(self.covariance) < 0).any():
             raise Fault("parts or variances of the candidates cannot be so")
+        if (self.rank_low > self.rank).any() or (self.rank > self.rank_high).any():
+            raise Fault("a rank is not in its interval")
+        if (np.abs(self.covariance) > LARGEST).any():
+            raise Fault("variances of the candidates are too large")
         if math.isnan(self.log_tie) or self.log_tie == math.inf:
             raise Fault("the weight of ties cannot be so")
 

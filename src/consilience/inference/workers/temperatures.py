@@ -234,7 +234,7 @@ class TemperatureWorkers(ConfusionWorkers):
         said = np.divide(pulls[:, SAID], n_votes, out=np.tile(self._shares(), (self.n_workers, 1)), where=n_votes > 0)
         lack = np.log(self._shares() + LEAST_SHARE) - np.log(said + LEAST_SHARE)
         # What chance explains is no bias.
-        error = BY_CHANCE * np.sqrt((1 - said) / np.maximum(said * n_votes, 1.0))
+        error = BY_CHANCE * np.sqrt(np.maximum(1 - said, 0.0) / np.maximum(said * n_votes, 1.0))
         lack = np.sign(lack) * np.maximum(np.abs(lack) - error, 0.0)
         bias = before - old[:, None] + DAMPING * (lack - lack.mean(axis=1, keepdims=True))
         return np.clip(old + damping * step, LEAST, MOST), bias
