@@ -283,7 +283,7 @@ def test_next_comparisons_are_those_that_tell_most(model):
     asked = table["worker"].to_pylist()
     assert not set(asked) & set(tossers)
     n_useful = len(model.found_.workers) - len(tossers)
-    assert max(asked.count(name) for name in asked) <= -(-30 // n_useful)
+    assert max(asked.count(name) for name in asked) <= -(-2 * 30 // n_useful)
     assert all(gain > 0 for gain in table["gain"].to_pylist())
     only = model.next_comparisons(4, workers=["j01"])
     assert only["worker"].to_pylist() == ["j01"] * 4
@@ -294,7 +294,7 @@ def test_next_comparisons_are_those_that_tell_most(model):
 
 
 def test_the_first_comparison_is_the_best_of_all(model):
-    """By brute force over all pairs and judges: what the lead gains, times the bits of which is ahead."""
+    """By brute force over all pairs and judges: what each pair's doubt falls by, summed over the pairs."""
     found, best = model.found_, (-1.0, None)
     from consilience.results.ranking import find_coin_tossers
 
@@ -310,9 +310,13 @@ def test_the_first_comparison_is_the_best_of_all(model):
                     information += d**2 * ((p[0] + p[1]) - (p[0] - p[1]) ** 2) / 8
                 x = np.eye(8)[a] - np.eye(8)[b]
                 variance = x @ found.covariance @ x
-                better = np.clip(norm.cdf(x @ found.score / np.sqrt(variance)), 1e-15, 1 - 1e-15)
-                bits = -better * np.log2(better) - (1 - better) * np.log2(1 - better)
-                gain = 0.5 * np.log1p(information * variance) * bits
+                gain = 0.0
+                for first in range(8):
+                    for second in range(first):
+                        y = np.eye(8)[first] - np.eye(8)[second]
+                        own = y @ found.covariance @ y
+                        falls = information * (y @ found.covariance @ x) ** 2 / (1 + information * variance)
+                        gain += 2 * norm.pdf(y @ found.score / np.sqrt(own)) ** 2 * falls / own
                 best = max(
                     best, (gain, frozenset((found.candidates[a], found.candidates[b]))), key=lambda each: each[0]
                 )
@@ -335,7 +339,7 @@ def test_chosen_comparisons_need_fewer_verdicts():
         return np.where(drawn < (1 - odds.tie + odds.lead) / 2, 0, np.where(drawn < 1 - odds.tie, 1, 2)).astype(np.int8)
 
     random, chosen = [], []
-    for seed in range(100, 110):
+    for seed in range(2000, 2020):
         arena = cs.simulate.comparisons(1000, seed=seed)
         data, rng = replace(arena.comparisons, item=None), np.random.default_rng(seed)
         random.append(kendalltau(cs.BradleyTerry(n_draws=1).fit(data).scores_, arena.scores)[0])
@@ -353,7 +357,7 @@ def test_chosen_comparisons_need_fewer_verdicts():
             asked = {name: np.append(asked[name], more[name]).astype(asked[name].dtype) for name in names}
         final = cs.BradleyTerry(n_draws=1).fit(replace(data, **asked))
         chosen.append(kendalltau(final.scores_, arena.scores)[0])
-    # Ten arenas tell tau up to about two hundredths.
+    # Twenty arenas tell the difference up to about two hundredths.
     assert np.mean(chosen) >= np.mean(random) - 0.02
 
 

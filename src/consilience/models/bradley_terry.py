@@ -252,9 +252,9 @@ class BradleyTerry(Estimator):
     def next_comparisons(self, n: int = 50, *, workers: object = None) -> Any:
         """Return a table of the comparisons to ask for next: those that are expected to tell most about the order.
 
-        Columns: left, right; worker, if judges are known; gain, the expected information in nats about which is better
-        by how much, times the bits by which it is open which is better. Each judge gets an equal share. Fit again after
-        each batch.
+        Columns: left, right; worker, if judges are known; gain, by how much the expected number of pairs in the wrong
+        order falls, in a ranking drawn from the posterior. No judge gets more than twice an equal share. Fit again
+        after each batch.
 
         Parameters
         ----------
