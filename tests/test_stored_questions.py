@@ -84,7 +84,7 @@ def test_clear_errors(tmp_path, file):
     table = pd.read_parquet(file)
     table["empty"] = pd.Series([None] * len(table), dtype="string")
     table.to_parquet(file)
-    with pytest.raises(InputError, match="Question 'empty' has no answers"):
+    with pytest.raises(InputError, match="Column 'empty' has no answers"):
         cs.scan_responses(file, store=tmp_path / "stores", label=[NAMES[0], "empty"], **ROLES)
     with pytest.raises(ParameterError, match="a list of different ones"):
         cs.scan_responses(file, store=tmp_path / "stores", label=[NAMES[0], NAMES[0]], **ROLES)

@@ -415,7 +415,8 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
                 if not isinstance(model, FittedModel):  # a ranking, or questions once more
                     raise ValueError("not as it is written")
                 models[name] = model
-            if len({tuple(key for key in each.fusion_.labels.keys if key != "tag") for each in models.values()}) > 1:
+            held = [each.fusion_.labelled for each in models.values()]  # those of answers on disk are not in the file
+            if len({tuple(key for key in each.keys if key != "tag") for each in held if isinstance(each, Labels)}) > 1:
                 raise ValueError("questions about other items")
             shared = header["shared"]
             return Questions(models, None if shared is None else read_shared(shared, list(models)))

@@ -14,7 +14,7 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -281,16 +281,8 @@ def split_rows(
         n_rows += split.n_rows
         blocked |= split.blocked
         log.info("Sorting answers: %s rows", f"{n_rows:,}")
-    if not n_rows and blocked:
-        raise nobody_left()
-    if not n_rows and dropping.missing:
-        raise InputError(
-            f"Question {shorten(columns['label'])} has no answers: its column is empty throughout.",
-            Sentence("Leave it out of {label}."),
-            keyword="label",
-        )
     if not n_rows:
-        raise InputError(f"{scan.describe()} has columns but no rows: there are no answers to fuse.")
+        raise no_rows(scan, columns, dropping, blocked)
     common = {role: find_common_type(types, columns[role]) for role, types in found.items()}
     if any(len(types) > 1 for types in found.values()):
         for piece in pieces:
@@ -315,6 +307,19 @@ def split_rows(
         ordered="label" in vocabularies and vocabularies["label"].is_ordered,
         blocked=blocked,
     )
+
+
+def no_rows(scan: Scan, columns: Mapping[str, str], dropping: Dropping, blocked: Collection[int]) -> InputError:
+    """Return the error for files without any answer that is kept."""
+    if blocked:
+        return nobody_left()
+    if dropping.missing:
+        return InputError(
+            f"Column {shorten(columns['label'])} has no answers: it is empty throughout.",
+            Sentence("Leave it out of {label}."),
+            keyword="label",
+        )
+    return InputError(f"{scan.describe()} has columns but no rows: there are no answers to fuse.")
 
 
 def begin_vocabularies(form: SoftForm | None) -> dict[str, GrowingVocabulary]:
