@@ -134,3 +134,26 @@ def test_the_command_fuses_votes_on_disk(tmp_path):
         result = run("fuse", path, "-o", tmp_path / "labels.csv", *store, *further)
         assert result.exit_code == 0, result.output
         assert "Soft votes" in result.output
+
+
+def test_how_sure_workers_are_is_told_on_disk_too(tmp_path):
+    path = write(make_votes("soft"), tmp_path / "votes.parquet")
+    on_disk = cs.fuse(cs.scan_responses(path, store=tmp_path / "stores"), workers="temperatures").worker_report()
+    in_memory = cs.fuse(path, workers="temperatures").worker_report()
+    # The sample has about half of the items, since partitions are small here.
+    np.testing.assert_allclose(on_disk["temperature"].to_numpy(), in_memory["temperature"].to_numpy(), rtol=0.1)
+    kinds = [[words.split(",")[0] for words in each["sureness"].to_pylist()] for each in (on_disk, in_memory)]
+    assert kinds[0] == kinds[1]
+    assert set(kinds[0]) == {"too cautious", "too sure"}
+
+
+def test_known_labels_and_threads(tmp_path):
+    path = write(make_votes("soft"), tmp_path / "votes.parquet")
+    s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
+    gold = dict(zip(r.items[:40].tolist(), cs.MajorityVote().fit(r).labels_[:40].tolist(), strict=True))
+    one = cs.DawidSkene(workers="temperatures").fit(s, gold=gold, engine=cs.engines.Threads(1))
+    near = cs.DawidSkene(workers="temperatures").fit(r, gold=gold)
+    np.testing.assert_allclose(one.temperatures_, near.temperatures_, rtol=1e-9)
+    assert one.power_ == pytest.approx(near.power_, rel=0.02)
+    two = cs.DawidSkene(workers="temperatures").fit(s, gold=gold, engine=cs.engines.Threads(2))
+    np.testing.assert_array_equal(one.temperatures_, two.temperatures_)

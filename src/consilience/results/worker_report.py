@@ -21,6 +21,7 @@ from . import raters
 from .chance import BY_CHANCE
 from .fusion import Fusion, Guidance, Labels
 from .intervals import informativeness, informativeness_of_speech, judge_voters
+from .parts import StoredLabels, view_sample
 from .sureness import list_sureness
 
 FEW_ANSWERS = 10
@@ -447,10 +448,18 @@ def judge_answers(found: Fusion) -> dict[str, Column]:
     )
     if learned.kind == "ordinal":
         columns |= describe_raters(found, columns)
-    given = found.given.answers if found.in_memory and found.checked else None
-    if given is not None and given.is_soft and learned.kind != MeanWorkers.name:  # whose posterior is not calibrated
-        columns |= list_sureness(given, found.labels.posterior)
+    if found.checked and learned.kind != MeanWorkers.name:  # whose posterior is not calibrated
+        columns |= judge_sureness(found)
     return columns | learned.worker_model.further_columns(learned.further, names.labels, names.classes)
+
+
+def judge_sureness(found: Fusion) -> dict[str, Column]:
+    """Return how sure workers are who give probabilities; on disk, by the items of the sample."""
+    labelled = found.labelled
+    if isinstance(labelled, StoredLabels) and labelled.sample is not None and labelled.sample.responses.is_soft:
+        found = view_sample(found)
+    given = found.given.answers if found.in_memory else None
+    return {} if given is None or not given.is_soft else list_sureness(given, found.labels.posterior)
 
 
 def describe_raters(found: Fusion, columns: Mapping[str, Column]) -> dict[str, Column]:
