@@ -324,3 +324,17 @@ def test_hidden_votes_keep_their_probabilities():
     kept = SOFT.keep(~hidden)
     np.testing.assert_array_equal(kept.soft.probabilities, SOFT.soft.probabilities[~hidden])
     assert DAMPING < 1
+
+
+def test_the_report_says_what_is_known_of_labels_and_of_probabilities(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=500)
+    scores = rng.normal(size=(500, 6, 3)) + 1.5 * np.eye(3)[truth][:, None, :]
+    votes = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
+    fused = cs.fuse(cs.Responses.from_probabilities(votes))
+    assert fused.comparison_.verdict == "no different"
+    assert fused.comparison_.predicts
+    cs.report(fused, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "they do not tell which labels are right where the two differ" in page
+    assert "in predicting hidden answers</span>" not in page

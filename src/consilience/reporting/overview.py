@@ -122,7 +122,9 @@ def judge_compared(subject: Subject, compared: Comparison, lead: list[str]) -> V
         return Verdict(headline, lead, f"Worse than {compared.rival}", "bad")
     headline = to_sentence(compared.describe_headline(f"{subject.n_labels:,} {subject.called}"))
     counts = isinstance(subject.model, LatentModel) and not compared.withheld
-    if not compared.tested or compared.n_differ == 0:
+    # Of soft votes, hidden answers can be predicted better although labels are not: one word would not be true of both.
+    apart = compared.predicts and not compared.better
+    if not compared.tested or compared.n_differ == 0 or apart:
         return Verdict(headline, [*lead, test], counts=counts)
     if compared.better:
         return Verdict(headline, lead, f"Better than {compared.rival}", "good", counts)
