@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -427,6 +428,32 @@ def test_damaged_files_are_refused(model, tmp_path, damage):
         if damage == "extra":
             target.writestr("arrays/more.npy", source.read("arrays/judges/bias.npy"))
     with pytest.raises(StoreError, match="damaged"):
+        cs.load(other)
+
+
+@pytest.mark.parametrize(
+    ("member", "place", "value", "said"),
+    [
+        ("rank_low", 0, 99, "a rank is not in its interval"),
+        ("rank_high", 0, 0, "a rank is not in its interval"),
+        ("covariance", (1, 1), 1e301, "variances of the candidates are too large"),
+        ("covariance", (0, 1), -1e301, "variances of the candidates are too large"),
+        ("covariance", (1, 1), -1.0, "parts or variances of the candidates cannot be so"),
+    ],
+)
+def test_ranks_and_variances_that_cannot_be_are_refused(model, tmp_path, member, place, value, said):
+    path, other = model.save(tmp_path / "arena.model"), tmp_path / "damaged.model"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
+        (found,) = (name for name in source.namelist() if name.endswith(f"/{member}.npy"))
+        for name in source.namelist():
+            content = source.read(name)
+            if name == found:
+                array = np.load(io.BytesIO(content))
+                array[place] = value
+                np.save(changed := io.BytesIO(), array)
+                content = changed.getvalue()
+            target.writestr(name, content)
+    with pytest.raises(StoreError, match=said):
         cs.load(other)
 
 

@@ -416,6 +416,7 @@ def test_odds_are_raised():
     p = np.array([0.0, 1e-300, 0.3, 0.5, 1.0])
     np.testing.assert_allclose(raise_odds(p, 0.5)[[0, 3, 4]], [0.0, 0.5, 1.0])
     assert raise_odds(p, 1.0) is p
+    assert raise_odds(p, 1e300).tolist() == [0.0, 0.0, 0.0, 0.5, 1.0]
 
 
 def test_simulated_projects_depend_on_the_seed_alone():

@@ -16,7 +16,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -37,6 +37,9 @@ SURFACES = {
 LONGEST_MESSAGE = 2000
 # Memory that a case may take on top of what the process has: damaged files are small.
 MOST_MEMORY = 1 << 30
+# Seconds from one report of progress to the next.
+BETWEEN = 10.0
+Tell = Callable[[str], None]
 
 
 class Nonsense(Exception):
@@ -61,9 +64,15 @@ class Tally:
         return f"{self.surface}: {self.outcomes.total():,} cases: {', '.join(parts)}"
 
 
-def run_cases(surface: str, cases: range, seed: int, seconds: float = 60.0, until: float = np.inf) -> Tally:
-    """Run numbered cases of a surface, each for at most so many seconds, until a time of `time.monotonic`."""
+def run_cases(
+    surface: str, cases: range, seed: int, seconds: float = 60.0, until: float = np.inf, tell: Tell | None = None
+) -> Tally:
+    """Run numbered cases of a surface, each for at most so many seconds, until a time of `time.monotonic`.
+
+    `tell` is called with every failure as soon as there is one, and with the tally so far from time to time.
+    """
     tally = Tally(surface)
+    told = time.monotonic()
     waiting = iter(cases)
     with tempfile.TemporaryDirectory() as folder:
         for number, outcome, words in _outcomes(surface, waiting, seed, Path(folder), seconds, until):
@@ -71,6 +80,11 @@ def run_cases(surface: str, cases: range, seed: int, seconds: float = 60.0, unti
             if outcome not in (RESULT, OWN_ERROR):
                 words = words.encode(errors="backslashreplace").decode()
                 tally.failures.append(f"{surface} --seed {seed} --only {number}: {outcome}: {words}")
+                if tell is not None:
+                    tell(tally.failures[-1])
+            if tell is not None and time.monotonic() > told + BETWEEN:
+                told = time.monotonic()
+                tell(f"so far, {tally}")
     return tally
 
 

@@ -156,7 +156,7 @@ def change_array(rng: Rng, value: Any) -> Any:
     """Return values in another form, or others of the same form."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        array = np.asarray(value.items if isinstance(value, cs.Graph) else value)
+        array = to_array(value.items if isinstance(value, cs.Graph) else value)
         flat = array.ravel().tolist()
         numeric = (
             array.astype(float) if array.dtype.kind in "biuf" else np.arange(float(array.size)).reshape(array.shape)
@@ -213,6 +213,16 @@ def change_array(rng: Rng, value: Any) -> Any:
         lambda: str(flat),
     ]
     return attempt(ways[rng.integers(len(ways))], array)
+
+
+def to_array(value: Any) -> np.ndarray:
+    """Return values as an array; lists of different lengths are objects."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        array = np.empty(len(value), dtype=object)
+        array[:] = list(value)
+        return array
 
 
 def change_table(rng: Rng, table: dict[Any, Any]) -> Any:

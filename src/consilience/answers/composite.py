@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import InputError, shorten
 from .columns import Column, Values, decode_categories, is_missing, to_column
 
 SIGN, ESCAPE = "|", "\\"
@@ -31,7 +32,18 @@ def join_texts(parts: Iterable[object]) -> str:
     >>> join_texts(["a|b", 7]), split_text(join_texts(["a|b", 7]))
     ('a\\|b|7', ['a|b', '7'])
     """
-    return SIGN.join(str(part).replace(ESCAPE, ESCAPE * 2).replace(SIGN, ESCAPE + SIGN) for part in parts)
+    return SIGN.join(to_text(part).replace(ESCAPE, ESCAPE * 2).replace(SIGN, ESCAPE + SIGN) for part in parts)
+
+
+def to_text(part: object) -> str:
+    """Return a part of an item, or the name of a column, as text."""
+    try:
+        return str(part)
+    except Exception as error:  # an object whose own code fails
+        raise InputError(
+            f"Items that several columns identify are named by text, and {shorten(part)} cannot be written as text.",
+            "Give text or numbers.",
+        ) from error
 
 
 def split_text(text: str) -> list[str]:
@@ -54,7 +66,7 @@ def join_columns(columns: Sequence[Column]) -> Column:
     texts = []
     for column in columns:
         if isinstance(column, np.ndarray):
-            column = pa.array([None if is_missing(entry) else str(entry) for entry in column], pa.large_string())
+            column = pa.array([None if is_missing(entry) else to_text(entry) for entry in column], pa.large_string())
         text = pc.cast(decode_categories(column), pa.large_string())
         text = pc.replace_substring(text, ESCAPE, ESCAPE * 2)
         texts.append(pc.replace_substring(text, SIGN, ESCAPE + SIGN))
@@ -103,7 +115,7 @@ def name_parts(given: object, known: Sequence[str]) -> list[str] | None:
     (['a', 'b'], ['a', 'b'], None)
     """
     if isinstance(given, (list, tuple)):
-        return [str(each) for each in given]
+        return [to_text(each) for each in given]
     if not isinstance(given, str) or given in known:
         return None
     commas = [each.strip() for each in given.split(",")]

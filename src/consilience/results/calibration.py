@@ -295,7 +295,8 @@ def raise_odds(probability: Floats, power: float) -> Floats:
     """
     if power == 1.0:
         return probability
-    yes, no = probability**power, (1 - probability) ** power
+    larger = np.maximum(probability, 1 - probability)  # so that a high power leaves one of them above 0
+    yes, no = (probability / larger) ** power, ((1 - probability) / larger) ** power
     return np.asarray(yes / (yes + no))
 
 
