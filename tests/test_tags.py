@@ -418,7 +418,6 @@ def test_commands_speak_of_sets(small, tmp_path):
     assert run("update", model, source, "-o", tmp_path / "u.csv").exit_code == 0
     assert run("predict", model, source, "-o", tmp_path / "p.csv").exit_code == 0
     assert (tmp_path / "p.csv").read_text().startswith("item,labels,confidence,p(a)")
-    assert "--separator" in run("fuse", source, "--separator", ";", "--memory", "1GB").output
     assert "use --separator ';'" in run("fuse", source).output
     assert "one-hot" in run("formats").output
     assert run("convert", source, tmp_path / "c.parquet", "--separator", ";").exit_code == 0

@@ -65,6 +65,7 @@ from .results.worker_report import count_answers
 from .storage.answers import StoredResponses
 from .tasks import find_task, need_task
 from .tasks.base import TABLE, AnyTask, Links, TableTask
+from .tasks.tag_task import TagsTask
 from .tasks.texts import FUSED
 
 log = logging.getLogger("consilience")
@@ -257,7 +258,7 @@ def prepare_stored(
     rest = {role: value for role, value in columns.items() if role not in ("ordered", "label")}
     for name, answers in stores.items():
         prepared = prepare(answers, graph, known.get(name), rest, None, block)
-        yield prepared._replace(may_be_scale=ordered.get(name) is None)
+        yield prepared._replace(may_be_scale=prepared.may_be_scale and ordered.get(name) is None)
 
 
 def prepare_questions(
@@ -546,7 +547,9 @@ def prepare(
             )
         warn_of_fused(source)
         known = None if gold is False else open_gold(gold, gold_columns)
-        return Prepared(source, source, None, known, blocked=source.blocked)
+        if isinstance(source.task, TagsTask) and known is not None:
+            known = source.task.spread_known(known, source.columns)
+        return Prepared(source, source, None, known, source.task, source.blocked, isinstance(source.task, TableTask))
     if gold is None and find_task(source) is None:
         columns = {"gold": None, **(columns or {})}
     opened = open_answers(source, **(columns or {}))

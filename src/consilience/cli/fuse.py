@@ -54,7 +54,7 @@ BYTES_PER_ANSWER = 100
 # Options, models and forms of tables that need all answers, or all labels, in memory.
 _IN_MEMORY = (
     *("items", "graph", "knn", "features", "item_prior", "background", "gold_column", "order"),
-    *("disagreements", "content", "abstain", "normalise", "ignore", "separator"),
+    *("disagreements", "content", "abstain", "normalise", "ignore"),
 )
 # How answers are read, on disk and in memory.
 _READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "format", "rescale")
@@ -246,8 +246,10 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     if storing is not None:
         display.say(f"Sorting {fit_text(options.source, 50)} on disk")
         settings = {"store": options.store, "engine": storing, "resume": options.resume, "block": options.block}
+        settings["separator"] = options.separator
         stored = cast(StoredResponses, scan_responses(options.source, options.memory, **settings, **columns))
-        return prepare(stored, None, gold, None, gold_columns)._replace(may_be_scale=options.ordered is None)
+        prepared = prepare(stored, None, gold, None, gold_columns)
+        return prepared._replace(may_be_scale=prepared.may_be_scale and options.ordered is None)
     display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
     graph = options.graph if features is None else Graph.knn(features, options.k)

@@ -26,7 +26,7 @@ from .terminal import Column, Display, Screen, fit_text, format_number
 # Options that are for one question, or for answers of another kind.
 _OF_ONE = ("knn", "undecided_spans", "disagreements", "content", "background", "gold_column")
 _READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "items", "normalise", "order", "separator")
-_ON_DISK = ("classes", "ordered", "positions", "duplicates", "drop_missing")
+_ON_DISK = ("classes", "ordered", "positions", "duplicates", "drop_missing", "separator")
 # So many workers are shown.
 N_WORKERS = 5
 

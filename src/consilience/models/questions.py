@@ -223,11 +223,14 @@ class Questions(Mapping[str, FittedModel]):
         if all(isinstance(model.fusion_.labelled, Labels) for model in self.values()):
             yield build_frame(lengthen({name: table_of(each, undecided) for name, each in self.items()}), "pyarrow")
             return
-        classes = {tuple(model.fusion_.names.classes.tolist()) for model in self.values()}
+        # Sets of tags have a column for each tag, and others one for each class.
+        results = [model.fusion_ for model in self.values()]
+        classes = {tuple(getattr(each.task, "tags", each.names.classes).tolist()) for each in results}
         kinds = {getattr(to_column(model.fusion_.names.classes), "type", None) for model in self.values()}
         for name, model in self.items():
             labels = cast("Labels | StoredLabels", model.fusion_.labelled)
-            for table in list_tables(labels, undecided, engine):
+            for table in list_tables(labels, model.fusion_.task, undecided, engine):
+                table = join_tags(table)
                 if len(kinds) > 1:
                     place = table.column_names.index("label")
                     table = table.set_column(place, "label", table.column("label").cast(pa.string()))

@@ -157,7 +157,7 @@ def open_stored(
         )
     refuse_disk(features=features, item_prior=item_prior)
     if s.n_responses < FEW:
-        return cast(InMemory, open_source(recipe, s.load(), gold))
+        return cast(InMemory, open_source(recipe, s.load(), gold, task=s.task))
     return OnDisk.of(add_gold(recipe.prepare(s), open_paths(gold)), cast(LatentRecipe, recipe).seed)
 
 
@@ -186,6 +186,8 @@ def fit_source(
 ) -> Fusion:
     """Return what a model finds in a source; the nodes of the graph are its items."""
     links, given, task, kind = None, Given(), cast(AnyTask, TABLE), "people"
+    if isinstance(source, OnDisk):
+        task = source.answers.task
     if isinstance(source, InMemory):
         task, kind = source.task, recognise_kind(source.responses, source.task)
         links = recipe.weigh_links(source.responses, graph)

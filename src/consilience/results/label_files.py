@@ -31,6 +31,7 @@ from ..formats import usual_suffixes, writable_formats
 from ..formats.writing import check_writable, hold_signals, sync, write_tables
 from ..kernels import Floats
 from ..storage.layout import claim_beside
+from ..tasks.base import TABLE, AnyTask
 from .fusion import Fusion, Labelled, Labels, NoLabels, leave_open
 from .parts import StoredLabels
 from .record import SHARED_ERRORS
@@ -52,9 +53,9 @@ def write_labels(found: Fusion, path: str, engine: EngineLike, undecided: float 
     else:
         engine = None  # they are here
     if is_one_file(path):
-        write_tables(list_tables(labels, undecided, engine), path)
+        write_tables(list_tables(labels, found.task, undecided, engine), path)
     else:
-        write_folder(path, partial(_write_parts, labels, undecided, engine))
+        write_folder(path, partial(_write_parts, labels, found.task, undecided, engine))
     if isinstance(labels, StoredLabels) and labels.steps is not None:
         labels.steps.clear()
 
@@ -180,17 +181,20 @@ def check_apart(path: str, inputs: Iterable[str]) -> None:
             raise InputError(f"Writing to {path!r} would change the input {each!r}.", "Write to another place.")
 
 
-def list_tables(labels: Labels | StoredLabels, undecided: float | None, engine: EngineLike) -> Iterator[pa.Table]:
+def list_tables(
+    labels: Labels | StoredLabels, task: AnyTask, undecided: float | None, engine: EngineLike
+) -> Iterator[pa.Table]:
     """Yield the labels of each part as a table."""
     with open_engine(engine) as opened:
-        yield from opened.map(make_table, opened.place(labels.numbers()), labels.lean(), undecided)
+        yield from opened.map(make_table, opened.place(labels.numbers()), labels.lean(), task, undecided)
 
 
 def _write_parts(
-    labels: Labels | StoredLabels, undecided: float | None, engine: EngineLike, folder: Path
+    labels: Labels | StoredLabels, task: AnyTask, undecided: float | None, engine: EngineLike, folder: Path
 ) -> dict[str, int]:
+    shared = labels.lean(), task, undecided, str(folder)
     with open_engine(engine) as opened:
-        return dict(opened.map(write_part, opened.place(labels.numbers()), labels.lean(), undecided, str(folder)))
+        return dict(opened.map(write_part, opened.place(labels.numbers()), *shared))
 
 
 def parquet() -> Any:
@@ -200,9 +204,11 @@ def parquet() -> Any:
     return parquet
 
 
-def write_part(number: int, labels: Labels | StoredLabels, undecided: float | None, folder: str) -> tuple[str, int]:
+def write_part(
+    number: int, labels: Labels | StoredLabels, task: AnyTask, undecided: float | None, folder: str
+) -> tuple[str, int]:
     """Write the labels of a part; return the name and the size of the file."""
-    return save_part(make_table(number, labels, undecided), Path(folder), number)
+    return save_part(make_table(number, labels, task, undecided), Path(folder), number)
 
 
 def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
@@ -217,9 +223,13 @@ def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
     return path.name, size
 
 
-def make_table(number: int, labels: Labels | StoredLabels, undecided: float | None = None) -> pa.Table:
+def make_table(
+    number: int, labels: Labels | StoredLabels, task: AnyTask = TABLE, undecided: float | None = None
+) -> pa.Table:
     """Return the labels of a part, with the columns of `to_frame`."""
-    return build_frame(list_undecided(labels.part(number), undecided), "pyarrow")
+    part = labels.part(number)
+    arranged = task.arrange(part, part.shown, undecided)
+    return task.mark(build_frame(list_undecided(part, undecided) if arranged is None else arranged, "pyarrow"))
 
 
 class Undecided(NamedTuple):

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +25,10 @@ from ..answers.items import Sequences
 from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..answers.responses import Responses
 from ..answers.soft_votes import Probabilities, SoftVotes
-from ..errors import StoreError, first_line
+from ..errors import StoreError, first_line, listing, plural
 from ..kernels import Floats
+from ..tasks.base import TABLE, AnyTask
+from ..tasks.tag_task import TagsTask
 from .building import HEADER, SCHEMA, read_values
 from .layout import (
     ANSWER,
@@ -41,6 +43,7 @@ from .layout import (
     name_arrays,
     name_items,
 )
+from .sets import TAGS
 from .votes import read_medians
 
 # Sums over so many blocks, of about a million answers, are taken where they are opened.
@@ -95,12 +98,20 @@ class StoredResponses(Crowd):
     # Of soft votes: the median confidence of each worker, (M,), and the sum of the probabilities of each label, (L,).
     medians: Probabilities | None = None
     shares: Floats | None = None
+    task: AnyTask = TABLE  # what the items are
 
     #: What `Responses` may have and these answers have not.
     backend = "pyarrow"
     background = None
     silence_weight = None
     normalised = False
+
+    def __repr__(self) -> str:
+        if not isinstance(self.task, TagsTask):
+            return super().__repr__()
+        n_items, n_sets = self.task.size(self)
+        sets = f"{plural(n_sets, 'set')} of {plural(n_items, 'item')} by {plural(self.n_workers, 'worker')}"
+        return f"StoredResponses({sets}, {plural(len(self.task.tags), 'tag')}: {listing(self.task.tags.tolist())})"
 
     @property
     def n_items(self) -> int:
@@ -324,6 +335,9 @@ def open_store(
             raise StoreError(f"The store {os.fspath(folder)!r} was made by another release.", "Delete it.")
         check_parts(folder, header["files"])
         classes, positions = choose(labels, bool(header["ordered"]))
+        separator, task = header.get("separator"), cast(AnyTask, TABLE)
+        if separator is not None:
+            task = TagsTask(read_values(folder / TAGS), separator, "cells", None, header["columns"]["label"])
         return StoredResponses(
             folder=folder,
             workers=workers,
@@ -339,6 +353,7 @@ def open_store(
             blocked=np.array(header["blocked"], object),
             medians=read_medians(folder, len(workers)) if header["soft"] else None,
             shares=np.array(header["shares"], np.float64) if header["soft"] else None,
+            task=task,
         )
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         if isinstance(error, StoreError):

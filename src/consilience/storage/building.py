@@ -14,10 +14,10 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,6 @@ from ..errors import InputError, Sentence, StoreError, first_line, quietly, shor
 from ..formats.files import is_remote, quote_path, read_integers
 from ..formats.reading import Scan, Stretch, open_scan
 from ..formats.writing import sync
-from ..kernels import Floats
 from ..version import __version__
 from . import partitioning
 from .layout import claim_beside, measure_parts, name_arrays, name_items, write_columns, write_partition
@@ -53,6 +52,7 @@ from .partitioning import (
     read_piece,
     write_piece,
 )
+from .sets import BITS, TAGS, Asked, SetForm, find_sets
 from .votes import SoftForm, find_form, write_medians
 
 log = logging.getLogger("consilience")
@@ -73,6 +73,10 @@ ROLES = ("item", "worker", "label", "sequence", "position", "weight")
 ROWS_PER_FILE = 1 << 40
 DROP = "A missing answer needs no row: drop it."
 FILL = "Every answer must say who gave it about what: fill it in or drop the row."
+
+
+# How rows of files become answers, where they are not answers themselves.
+Form: TypeAlias = SoftForm | SetForm
 
 
 class Dropping(NamedTuple):
@@ -106,6 +110,7 @@ def build_store(
     options: TableOptions,
     dropping: Dropping,
     engine: Engine,
+    sets: Asked | None = None,
 ) -> None:
     """Build a store in a folder that does not exist yet.
 
@@ -125,10 +130,16 @@ def build_store(
         Which rows are left out.
     engine : Engine
         Where to work.
+    sets : Asked, optional
+        How cells are read as sets of tags, if they are.
     """
-    check_policy(options.duplicates)
-    form, empty = None, pa.table({name: pa.nulls(0) for name in scan.names})
-    head = next(open_scan(scan.files[0], scan.format, None)[0], empty).slice(0, HEAD)
+    form: Form | None = None
+    empty = pa.table({name: pa.nulls(0) for name in scan.names})
+    head = empty if sets is not None else next(open_scan(scan.files[0], scan.format, None)[0], empty).slice(0, HEAD)
+    if sets is not None:
+        form = find_sets(scan, _as_table(empty, scan), names, sets, engine)
+    else:
+        check_policy(options.duplicates)
     if head.num_rows:
         form = find_form(_as_table(head, scan), names, options.format)
     columns = find_columns(_as_table(empty, scan), names) if form is None else form.columns
@@ -159,7 +170,7 @@ def write_store(
     work: Path,
     scan: Scan,
     columns: dict[str, str],
-    form: SoftForm | None,
+    form: Form | None,
     options: TableOptions,
     dropping: Dropping,
     engine: Engine,
@@ -188,10 +199,13 @@ def write_store(
         write_medians(work, filled, len(rows.workers), len(rows.labels), engine)
     write_values(work / "workers.arrow", rows.workers)
     write_values(work / "labels.arrow", rows.labels)
+    if isinstance(form, SetForm):
+        write_values(work / TAGS, form.tags)
     header = {
         "schema": SCHEMA,
         "columns": rows.columns,
-        "in_sequences": len(rows.whole) == 2,
+        "in_sequences": len(rows.whole) == 2 or isinstance(form, SetForm),
+        "separator": form.separator if isinstance(form, SetForm) else None,
         "ordered": rows.ordered,
         "weighted": any(part.weighted for part in parts),
         "votes": n_votes.tolist(),
@@ -218,7 +232,7 @@ class Rows(NamedTuple):
     """Rows that have been sorted by partition."""
 
     columns: dict[str, str]  # the column that plays each role
-    form: SoftForm | None  # that of soft votes
+    form: Form | None  # that of soft votes
     n_partitions: int
     pieces: list[Piece]
     task: list[int]  # which task wrote each piece
@@ -252,7 +266,7 @@ def split_rows(
     work: Path,
     scan: Scan,
     columns: dict[str, str],
-    form: SoftForm | None,
+    form: Form | None,
     dropping: Dropping,
     engine: Engine,
     kinds: Mapping[str, pa.DataType] | None = None,
@@ -282,7 +296,7 @@ def split_rows(
         blocked |= split.blocked
         log.info("Sorting answers: %s rows", f"{n_rows:,}")
     if not n_rows:
-        raise no_rows(scan, columns, dropping, blocked)
+        raise no_rows(scan, columns, dropping, bool(blocked))
     common = {role: find_common_type(types, columns[role]) for role, types in found.items()}
     if any(len(types) > 1 for types in found.values()):
         for piece in pieces:
@@ -309,8 +323,8 @@ def split_rows(
     )
 
 
-def no_rows(scan: Scan, columns: Mapping[str, str], dropping: Dropping, blocked: Collection[int]) -> InputError:
-    """Return the error for files without any answer that is kept."""
+def no_rows(scan: Scan, columns: Mapping[str, str], dropping: Dropping, blocked: bool) -> InputError:
+    """Return the error that no row is left; some may have been those of workers who are `blocked`."""
     if blocked:
         return nobody_left()
     if dropping.missing:
@@ -322,13 +336,13 @@ def no_rows(scan: Scan, columns: Mapping[str, str], dropping: Dropping, blocked:
     return InputError(f"{scan.describe()} has columns but no rows: there are no answers to fuse.")
 
 
-def begin_vocabularies(form: SoftForm | None) -> dict[str, GrowingVocabulary]:
+def begin_vocabularies(form: Form | None) -> dict[str, GrowingVocabulary]:
     """Return vocabularies of workers, and of labels if columns do not tell them."""
     roles = ("worker", "label") if form is None or form.labels is None else ("worker",)
     return {role: GrowingVocabulary() for role in roles}
 
 
-def is_kept(role: str, columns: Mapping[str, str], form: SoftForm | None) -> bool:
+def is_kept(role: str, columns: Mapping[str, str], form: Form | None) -> bool:
     """Tell whether files have a column for a role, other than weights."""
     return role in columns and role != "weight" and (role != "label" or role in begin_vocabularies(form))
 
@@ -349,7 +363,7 @@ def split_stretch(
     work: str,
     scan: Scan,
     columns: dict[str, str],
-    form: SoftForm | None,
+    form: Form | None,
     dropping: Dropping,
     n_partitions: int,
     kinds: Mapping[str, pa.DataType],
@@ -374,14 +388,14 @@ def split_stretch(
     for first, part in scan.read(stretch, read):
         table = _as_table(part, scan, stretch.file, first)
         row = np.arange(first, first + part.num_rows) + stretch.file * ROWS_PER_FILE
-        table, row, votes = (table, row, dict[str, Floats]()) if form is None else form.read(table, row)
+        table, row, votes = (table, row, dict[str, Column]()) if form is None else form.read(table, row)
         dropped, met = dropping.find(table, columns)
         blocked |= met
         if len(dropped):
             # As in memory, the values of a column have one type, which those of rows that are left out decide too.
             left_out, kept = table.keep(dropped), np.setdiff1d(np.arange(len(row)), dropped, assume_unique=True)
             whole = {role: whole[role] and is_whole(left_out.read(columns[role])) for role in whole}
-            table, row, votes = table.keep(kept), row[kept], {name: each[kept] for name, each in votes.items()}
+            table, row, votes = table.keep(kept), row[kept], {name: each.take(kept) for name, each in votes.items()}
         if not len(row):
             continue
         n_rows += len(row)
@@ -468,27 +482,18 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, options: Ta
         columns[f"key {place}"] = to_column(pc.cast(column, pa.int64()) if whole else column)
     if "weight" in rows.columns:
         columns["weight"] = to_column(table.column("weight"))
-    votes = [table.column(name).to_numpy() for name in table.column_names if name.startswith("vote ")]
-    del table, tables
 
     def locate(row: int) -> str:
         return scan.locate(*map(int, divmod(origin[row], ROWS_PER_FILE)))
 
     given = Table(list(columns), columns.__getitem__, len(origin), "pyarrow", scan.describe(), locate)
-    roles = ("item",) if len(rows.whole) == 1 else ("sequence", "position")
-    names: dict[str, str | None] = dict.fromkeys(ROLES)
-    names |= {role: f"key {i}" for i, role in enumerate(roles)}
-    names |= {role: role for role in ("worker", "label", "weight") if role in columns}
-    form = None
-    if rows.form is not None and rows.label_index:
-        form, given = rows.form.name, given.add({PROBABILITY[0]: to_column(votes[0])})
-    elif rows.form is not None:
-        given, names["label"] = with_votes(given, SoftRows(rows.labels, np.stack(votes, axis=1)), rows.form.name), None
-    with quietly():
-        answers = Responses.of(read_answers(given, names, options._replace(format=form)))
-    if answers.soft is not None:
-        index = lookup(rows.labels, to_column(answers.labels))
-        answers = replace(answers, soft=answers.soft.with_labels(index, len(rows.labels)))
+    if isinstance(rows.form, SetForm):
+        worker, said = table.column("worker").to_numpy(), rows.form.unpack(table.column(BITS))
+        answers = rows.form.assemble(given, worker.astype(np.int64), rows.workers, said, options.duplicates)
+    else:
+        votes = [table.column(name).to_numpy() for name in table.column_names if name.startswith("vote ")]
+        answers = read_partition(given, votes, rows.form, rows, options)
+    del table, tables
     all_labels = lookup(rows.labels, to_column(answers.labels))[answers.label]
     all_workers = lookup(rows.workers, to_column(answers.workers))[answers.worker]
     codes = all_workers * len(rows.labels) + all_labels
@@ -498,6 +503,27 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, options: Ta
     n_said = np.bincount(all_labels, answers.weight, len(rows.labels)).astype(np.float64)
     shares = n_said if answers.soft is None else answers.soft.shares()
     return Part(made.name, sizes, n_said, answers.weight is not None, answers.soft is not None, shares)
+
+
+def read_partition(
+    given: Table, votes: Sequence[NDArray[np.float64]], soft: SoftForm | None, rows: Rows, options: TableOptions
+) -> Responses:
+    """Return the answers in the rows of a partition, with the probabilities of soft votes in these columns."""
+    roles = ("item",) if len(rows.whole) == 1 else ("sequence", "position")
+    names: dict[str, str | None] = dict.fromkeys(ROLES)
+    names |= {role: f"key {i}" for i, role in enumerate(roles)}
+    names |= {role: role for role in ("worker", "label", "weight") if role in given.names}
+    form = None
+    if soft is not None and rows.label_index:
+        form, given = soft.name, given.add({PROBABILITY[0]: to_column(votes[0])})
+    elif soft is not None:
+        given, names["label"] = with_votes(given, SoftRows(rows.labels, np.stack(votes, axis=1)), soft.name), None
+    with quietly():
+        answers = Responses.of(read_answers(given, names, options._replace(format=form)))
+    if answers.soft is None:
+        return answers
+    index = lookup(rows.labels, to_column(answers.labels))
+    return replace(answers, soft=answers.soft.with_labels(index, len(rows.labels)))
 
 
 def as_categories(codes: pa.ChunkedArray, values: Values) -> pa.DictionaryArray:

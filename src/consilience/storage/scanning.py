@@ -16,6 +16,7 @@ from ..answers.blocked import check_blocked, read_blocked
 from ..answers.classes import choose_classes, choose_scale
 from ..answers.columns import Values
 from ..answers.composite import name_parts
+from ..answers.frames import read_distinct
 from ..answers.long_tables import TableOptions
 from ..answers.responses import Responses
 from ..answers.slips import warn_of_silence
@@ -26,8 +27,10 @@ from ..engines.base import Threads
 from ..errors import DataWarning, ParameterError, Sentence, about, listing, parameter_error, warn
 from ..formats.reading import open_paths, scan_table
 from ..memory import available_memory
+from ..tasks.tag_tables import check_duplicates, check_separator
 from .answers import StoredResponses, open_store
 from .building import HEADER, ROLES, Dropping, build_store, find_key
+from .sets import Asked
 from .votes import FORMS
 
 # A thread that makes blocks of a partition takes about so much memory. With less than the least, none can.
@@ -59,6 +62,7 @@ def scan_responses(
     engine: EngineLike = None,
     resume: bool = False,
     block: object = None,
+    separator: str | None = None,
 ) -> StoredResponses | dict[str, StoredResponses]:
     r"""Read answers that may be larger than memory.
 
@@ -89,6 +93,8 @@ def scan_responses(
     block : list, table or path, optional
         Workers whose answers are left out: their ids, or a table with a column worker. So are items and labels that
         nobody else has answered or said.
+    separator : str, optional
+        What stands between the tags in a cell: answers are sets of tags, as for `read_tags`.
 
     Returns
     -------
@@ -111,16 +117,39 @@ def scan_responses(
     how = Scanning(path, memory, store, names, duplicates, drop_missing, rescale, format, engine, resume, block)
     questions = check_questions(label, "scan_responses")
     if questions is None:
-        return how.scan(cast("str | None", label), (classes, ordered, positions))
+        return how.scan(cast("str | None", label), Scale(classes, ordered, positions, separator))
     if len(questions) == 1:
-        return how.scan(questions[0], (classes, ordered, positions))
-    given = {"classes": classes, "ordered": ordered, "positions": positions}
+        return how.scan(questions[0], Scale(classes, ordered, positions, separator))
+    given = {"classes": classes, "ordered": ordered, "positions": positions, "separator": separator}
     split = [split_by_question(role, value, questions) for role, value in given.items()]
     how, found = how._replace(drop_missing=True), {}
     for name in questions:
         with about(name):
-            found[name] = how.scan(name, (split[0].get(name), split[1].get(name), split[2].get(name)))
+            found[name] = how.scan(name, Scale(*(each.get(name) for each in split)))
     return found
+
+
+class Scale(NamedTuple):
+    """What the answers in one column are; see `scan_responses`."""
+
+    classes: ArrayLike | None
+    ordered: bool | None
+    positions: ArrayLike | None
+    separator: str | None
+
+    def find_sets(self, duplicates: object) -> Asked | None:
+        """Return how cells are read as sets of tags; None if they are not."""
+        check_separator(self.separator, "scan_responses")
+        if self.separator is None:
+            return None
+        check_duplicates(duplicates, "scan_responses")
+        if self.ordered or self.positions is not None:
+            raise ParameterError(
+                "Tags have no order.",
+                Sentence("Leave out {ordered} and {positions}.", ordered=True, positions=None),
+                keyword="ordered",
+            )
+        return Asked(self.separator, self.classes)
 
 
 class Scanning(NamedTuple):
@@ -138,11 +167,12 @@ class Scanning(NamedTuple):
     resume: bool
     block: object
 
-    def scan(self, label: str | None, scale: tuple[ArrayLike | None, bool | None, ArrayLike | None]) -> StoredResponses:
-        """Return the answers in one column; `scale` are classes, whether they are ordered, and positions."""
+    def scan(self, label: str | None, scale: Scale) -> StoredResponses:
+        """Return the answers in one column; `scale` says what they are."""
         path, memory, store, names, duplicates, drop_missing, rescale, format, engine, resume, block = self
         names = {**names, "label": label}
-        classes, ordered, positions = scale
+        classes, ordered, positions, _ = scale
+        sets = scale.find_sets(duplicates)
         limit = available_memory() if memory is None else parse_memory(memory)
         scan = scan_table(path, format)
         check_single(names, scan.names)
@@ -150,6 +180,9 @@ class Scanning(NamedTuple):
         reading = TableOptions(duplicates=duplicates, rescale=rescale, format=format if format in FORMS else None)
         options: dict[str, object] = {**names, "duplicates": duplicates, "drop_missing": drop_missing}
         options |= {"rescale": rescale, "form": reading.format}
+        if sets is not None:
+            named = None if classes is None else read_distinct(classes, "classes").tolist()
+            options, classes = options | {"separator": sets.separator, "tags": named}, None
         blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
         if len(blocked):
             options["block"] = sorted(map(str, blocked.tolist()))
@@ -168,14 +201,15 @@ class Scanning(NamedTuple):
             with open_engine(engine) as opened:
                 if isinstance(opened, Threads):
                     opened = Threads(limit_threads(opened.n_threads, limit))
-                build_store(folder, scan, fingerprint, names, reading, Dropping(drop_missing, blocked), opened)
+                build_store(folder, scan, fingerprint, names, reading, Dropping(drop_missing, blocked), opened, sets)
 
         def choose(labels: Values, is_scale: bool) -> tuple[Values, tuple[float, ...] | None]:
             return choose_scale(ordered, positions, choose_classes(classes, labels)[0], classes, is_scale)
 
         answers = open_store(folder, choose)
         check_blocked(blocked, answers.blocked.tolist(), answers.workers)
-        warn_of_silence(take_sample(answers), answers.n_items)
+        if sets is None:
+            warn_of_silence(take_sample(answers), answers.n_items)
         return replace(answers, built=built, resume=resume, blocked=blocked)
 
 

@@ -11,11 +11,12 @@ The simplest task is here too, that of tables: every item has an id and stands f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.arrays import Crowd
@@ -55,6 +56,13 @@ class Labels(Protocol):
         """The probability of each label."""
 
 
+class Labelled(Protocol):
+    """Fused labels, in memory or not; see `consilience.results.fusion.Labelled`."""
+
+    def parts(self) -> Iterator[Labels]:
+        """Yield the labels part by part."""
+
+
 class Fused(Protocol):
     """What a task needs of a result; see `consilience.results.fusion.Fusion`."""
 
@@ -69,6 +77,10 @@ class Fused(Protocol):
     @property
     def labels(self) -> Labels:
         """The fused labels."""
+
+    @property
+    def labelled(self) -> Labelled:
+        """The fused labels, in memory or not."""
 
     @property
     def span_confidence(self) -> Floats | None:
@@ -297,6 +309,10 @@ class Task(ABC, Generic[Brought]):
         Probabilities are missing unless `shown`, and labels whose confidence is below `undecided`.
         """
         return None
+
+    def mark(self, labels: pa.Table) -> pa.Table:
+        """Return the table of labels with what writers of files need to know of its columns."""
+        return labels
 
     def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """Return the columns of a table about single items, with keys that users know."""

@@ -7,6 +7,7 @@ set, which is an answer too: the worker saw the item, and gave it no tag.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ _YES, _NO = frozenset(["1", "true", "yes", "x", "1.0"]), frozenset(["0", "false"
 _USUAL, OFTEN = (";", "|", ","), 0.02
 # What a column of sets is often called.
 _NAMES = ("tags", "labels")
+SAY_WHICH = "Say which item a known set is of."
 _FILL = "Every set must say who gave it to what: fill it in or drop the row."
 
 
@@ -92,6 +94,20 @@ def check_separator(separator: object, owner: str = "Tags.from_frame") -> None:
         raise parameter_error("separator", owner, "text such as ';'", separator)
 
 
+def check_duplicates(policy: object, owner: str) -> None:
+    """Raise an error unless it is known what to do when a worker gave an item several sets."""
+    if not is_among(policy, DUPLICATES):
+        raise parameter_error("duplicates", owner, f"one of {', '.join(map(repr, DUPLICATES))}", policy)
+
+
+def need_tags(tags: Values, source: str) -> None:
+    """Raise an error if there are no tags."""
+    if not len(tags):
+        raise InputError(
+            f"All sets in {source} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
+        )
+
+
 def read_sets(table: Table, names: Mapping[str, Any], options: TagOptions) -> TagRows:
     """Read a table of sets; see `Tags.from_frame`.
 
@@ -106,17 +122,15 @@ def read_sets(table: Table, names: Mapping[str, Any], options: TagOptions) -> Ta
     """
     check_separator(options.separator)
     check_truth("drop_missing", "Tags.from_frame", options.drop_missing)
-    if not is_among(options.duplicates, DUPLICATES):
-        raise parameter_error(
-            "duplicates", "Tags.from_frame", f"one of {', '.join(map(repr, DUPLICATES))}", options.duplicates
-        )
+    check_duplicates(options.duplicates, "Tags.from_frame")
     table, columns, hot = _find_roles(table, names, options)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
     cells, form = _read_form(table, columns, hot, options.separator)
     if options.drop_missing:
         table, cells = _drop_empty(table, cells)
-    _check_form(table, columns, options.separator, form, cells)
+    if form in ("cells", "rows"):
+        check_signs(count_signs(cells), columns["label"], table.name, options.separator)
     named = None if options.items is None else read_keys(options.items, 1, columns)
     codes, keys = encode_items([table.values(columns["item"], _FILL)], named, table.name)
     owner = np.asarray(codes, np.int64)
@@ -124,11 +138,8 @@ def read_sets(table: Table, names: Mapping[str, Any], options: TagOptions) -> Ta
     known_name = find_gold(table, options.gold)
     known = [] if known_name is None else _read_known_cells(table, known_name, options.separator)
     tags = choose_tags([*cells, *(cell for cell in known if cell is not None)], options.classes, hot)
-    if not len(tags):
-        raise InputError(
-            f"All sets in {table.name} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
-        )
-    rows, item, worker = _settle(table, owner, who.astype(np.int64), options.duplicates, form)
+    need_tags(tags, table.name)
+    rows, item, worker = settle_sets(table, owner, who.astype(np.int64), options.duplicates, form)
     said = np.zeros((len(item), len(tags)), bool)
     kept = np.flatnonzero(rows >= 0)
     np.logical_or.at(said, rows[kept], encode_sets(cells, tags)[kept])
@@ -242,27 +253,48 @@ def split_cell(value: object, separator: str) -> list[str]:
     return list(dict.fromkeys(part for part in (part.strip() for part in str(value).split(separator)) if part))
 
 
-def _check_form(
-    table: Table, columns: Mapping[str, str], separator: str | None, form: str, cells: Sequence[Sequence[Any]]
-) -> None:
-    """Raise an error if the separator never occurs, but another one does; warn if no cell has two tags."""
-    if form not in ("cells", "rows") or any(len(cell) > 1 for cell in cells):
+class Signs(NamedTuple):
+    """Whether a cell holds several tags, how many tags there are, and how many of these hold each of the usual signs.
+
+    The latter are counted only as long as no cell holds several.
+    """
+
+    several: bool
+    n_tags: int
+    counts: Mapping[str, int]
+
+    def plus(self, other: Signs) -> Signs:
+        """Return the same of both."""
+        counts = {sign: self.counts[sign] + other.counts[sign] for sign in _USUAL}
+        return Signs(self.several or other.several, self.n_tags + other.n_tags, counts)
+
+
+def count_signs(cells: Sequence[Sequence[Any]], repeats: Iterable[int] | None = None) -> Signs:
+    """Return what usual signs tags in cells hold; `repeats` says how often each cell occurs."""
+    several = any(len(cell) > 1 for cell in cells)
+    often = repeat(1) if repeats is None else repeats
+    texts = [(tag, n) for cell, n in zip(cells, often, strict=False) for tag in cell if isinstance(tag, str)]
+    counts = {sign: 0 if several else sum(n for text, n in texts if sign in text) for sign in _USUAL}
+    return Signs(several, sum(n for _, n in texts), counts)
+
+
+def check_signs(signs: Signs, name: str, source: str, separator: str | None) -> None:
+    """Raise an error if the separator never occurs in a column, but another one does; warn if no cell has two tags."""
+    if signs.several:
         return
-    name = columns["label"]
-    texts = [tag for cell in cells for tag in cell if isinstance(tag, str)]
-    counts = {sign: sum(sign in text for text in texts) for sign in _USUAL if sign != separator}
+    counts = {sign: n for sign, n in signs.counts.items() if sign != separator}
     often = max(counts, key=lambda sign: counts[sign])
-    if counts[often] >= max(2 if separator is None else 1, OFTEN * len(texts)):
+    if counts[often] >= max(2 if separator is None else 1, OFTEN * signs.n_tags):
         said = "No cell" if separator is None else f"The separator {shorten(separator)} never occurs: no cell"
         raise InputError(
-            f"{said} in column {name!r} of {table.name} holds two tags, and {counts[often]:,} of {len(texts):,} hold "
+            f"{said} in column {name!r} of {source} holds two tags, and {counts[often]:,} of {signs.n_tags:,} hold "
             f"{often!r}.",
             Sentence("If that stands between tags, use {separator}.", separator=often),
             keyword="separator",
         )
-    if form == "cells":
+    if separator is not None:
         warn_of(
-            f"The separator {shorten(separator)} never occurs in column {name!r} of {table.name}.",
+            f"The separator {shorten(separator)} never occurs in column {name!r} of {source}.",
             Sentence("Check {separator}; answers that are one label each need none."),
         )
 
@@ -305,7 +337,9 @@ def encode_sets(cells: Sequence[Sequence[Any] | None], tags: Values) -> Truths:
     return said
 
 
-def _settle(table: Table, item: Indices, worker: Indices, policy: str, form: str) -> tuple[Indices, Indices, Indices]:
+def settle_sets(
+    table: Table, item: Indices, worker: Indices, policy: str, form: str
+) -> tuple[Indices, Indices, Indices]:
     """Return for each row the set that it belongs to, -1 if it is left out, and the item and worker of each set."""
     pair = item * (int(worker.max()) + 1) + worker
     codes, rows = np.unique(pair, return_inverse=True)
@@ -372,7 +406,7 @@ def read_known_sets(
     An empty cell is the empty set.
     """
     table, cells = open_known_sets(gold, separator, names)
-    place = lookup(items, table.values(table.need("item"), "Say which item a known set is of."))
+    place = lookup(items, table.values(table.need("item"), SAY_WHICH))
     if not len(place) or (place < 0).all():
         raise InputError(
             f"None of the items in {table.name} is one of those that were answered.",

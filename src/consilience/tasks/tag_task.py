@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..answers.arrays import Crowd
-from ..answers.columns import Column, Values, find_present, name_probabilities, to_column, to_values
+from ..answers.columns import Column, Values, find_present, name_probabilities, objects, to_column, to_values
 from ..answers.frames import is_table, open_frame
 from ..answers.gold import LEAVE_OUT
 from ..answers.responses import Responses
@@ -20,8 +20,8 @@ from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..kernels import Floats, Truths
 from ..specs import NOT_SAVED, ColumnSpec, Fault
 from .base import Fused, Labels, Posed, Task, Writers, list_given
-from .tag_tables import ONE_HOT, SIGN
-from .tags import SEPARATOR, YES, Tags, list_column
+from .tag_tables import ONE_HOT, SAY_WHICH, SIGN, encode_sets, open_known_sets
+from .tags import NO, SEPARATOR, YES, Tags, list_column
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class TagsTask(Task[Tags]):
         single: list[object] = []
         for each in list_given(gold):
             known = open_known(each, brought)
-            by_tag = read_known_tags(known, brought)
+            by_tag = read_known_tags(known, brought.tags)
             if by_tag is None:
                 brought = brought.with_gold(known)
             else:
@@ -124,9 +124,28 @@ class TagsTask(Task[Tags]):
         warn(DataWarning(f"Column {name} holds known sets of {known}. They are used as gold.", LEAVE_OUT))
         return brought.known_answers()
 
+    def spread_known(self, gold: object, names: Mapping[str, str]) -> list[object]:
+        """Return what known sets say of each tag of their items, for answers on disk; several may be given."""
+        every: list[object] = []
+        for each in list_given(gold):
+            by_tag = read_known_tags(each, self.tags)
+            if by_tag is None:
+                table, cells = open_known_sets(each, self.separator, names)
+                item = to_values(table.values(table.need("item"), SAY_WHICH))
+                said = encode_sets(cells, self.tags)
+                by_tag = {
+                    "sequence": np.repeat(item, len(self.tags)),
+                    "position": np.tile(np.arange(len(self.tags)), len(item)),
+                    "label": objects([NO, YES])[said.astype(np.int64).ravel()],
+                }
+            every.append(by_tag)
+        return every
+
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
         """Raise a `Fault` unless the items are all tags of one thing, then those of the next."""
-        if keys is None or "sequence" not in keys:
+        if keys is None:
+            return  # the answers are on disk
+        if "sequence" not in keys:
             raise Fault("it has tags, but no sets")
         position, n_tags = to_values(keys["position"]), len(self.tags)
         if not np.array_equal(position, np.tile(np.arange(n_tags), len(position) // max(n_tags, 1))):
@@ -139,21 +158,30 @@ class TagsTask(Task[Tags]):
 
     def count(self, fused: Fused, is_sure: bool) -> str:
         """Return in words how many sets there are, and how sure these are."""
-        found = find_sets(self, fused.labels)
-        sizes = found.said.sum(axis=1)
-        told = f"There are {plural(len(sizes), 'set')} with {sizes.mean():.1f} tags on average"
-        return f"{told}, and a mean confidence of {found.confidence.mean():.1%}." if is_sure else f"{told}."
+        n_sets, size, confidence = self.add_up(fused)
+        told = f"There are {plural(n_sets, 'set')} with {size:.1f} tags on average"
+        return f"{told}, and a mean confidence of {confidence:.1%}." if is_sure else f"{told}."
 
-    def summarise(self, brought: Tags, fused: Fused) -> dict[str, object]:
+    def summarise(self, brought: Tags | Crowd, fused: Fused) -> dict[str, object]:
         """Return how many sets workers gave, and how many tags the fused ones have, with their mean confidence."""
-        found = find_sets(self, fused.labels)
+        n_sets, size, confidence = self.add_up(fused)
         return {
-            "given": brought.n_sets,
+            "given": brought.n_sets if isinstance(brought, Tags) else self.size(brought)[1],
             "tags": self.tags.tolist(),
-            "fused": len(found.said),
-            "mean_size": float(found.said.sum(axis=1).mean()),
-            "mean_confidence": float(found.confidence.mean()),
+            "fused": n_sets,
+            "mean_size": size,
+            "mean_confidence": confidence,
         }
+
+    def add_up(self, fused: Fused) -> tuple[int, float, float]:
+        """Return how many fused sets there are, their mean size and their mean confidence, part by part."""
+        n_sets, size, confidence = 0, 0.0, 0.0
+        for labels in fused.labelled.parts():
+            found = find_sets(self, labels)
+            n_sets += len(found.said)
+            size += float(found.said.sum())
+            confidence += float(found.confidence.sum())
+        return n_sets, size / max(n_sets, 1), confidence / max(n_sets, 1)
 
     def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
         """Write the sets into a copy of the file that they were read from."""
@@ -185,8 +213,10 @@ class TagsTask(Task[Tags]):
 
     def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
         """Return the table of sets, which says what stands between tags where these are text."""
-        if not isinstance(labels, pa.Table):
-            return labels
+        return self.mark(labels) if isinstance(labels, pa.Table) else labels
+
+    def mark(self, labels: pa.Table) -> pa.Table:
+        """Return the table of sets, which says what stands between tags where these are text."""
         at = labels.column_names.index("labels")
         marked = labels.schema.field(at).with_metadata({SIGN: self.separator or SEPARATOR})
         return labels.set_column(at, marked, labels.column(at))
@@ -205,7 +235,7 @@ class TagsTask(Task[Tags]):
         return columns
 
 
-def read_known_tags(given: object, tags: Tags) -> dict[str, object] | None:
+def read_known_tags(given: object, tags: Values) -> dict[str, object] | None:
     """Return what a table with the columns item, tag and label (yes or no) tells; None for anything else.
 
     Rows without a label tell nothing.
@@ -217,7 +247,7 @@ def read_known_tags(given: object, tags: Tags) -> dict[str, object] | None:
     if not needed <= set(table.names):
         return None
     rows = table.keep(find_present(table.read("label")))
-    code = lookup(tags.tags, rows.read("tag"))
+    code = lookup(tags, rows.read("tag"))
     unknown = sorted({str(to_values(rows.read("tag"))[at]) for at in np.flatnonzero(code < 0).tolist()})
     if unknown:
         raise InputError(f"There are tags that nobody gave: {listing(unknown)}.", "Check how they are written.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -46,6 +46,7 @@ class SetsRecipe(LatentRecipe):
     structure_type = SetsParameters
     summary_type = SetsSummary
     takes_content = False
+    takes_disk = True
 
     topics: Any
 
@@ -78,8 +79,10 @@ class SetsRecipe(LatentRecipe):
         return r
 
     def make_structure(self, r: Crowd) -> Sets:
-        """Return the topics; a number that is to be learned stands at 1."""
-        return self.place_topics(share_yes(cast(Responses, r)), 1 if self.learns_coupling else int(self.topics))
+        """Return the topics; a number that is to be learned stands at 1. Tags on disk begin with one share."""
+        if not isinstance(r, Responses):
+            return self.place_topics(np.full((1, count_tags(r)), r.vote_shares()[1]), 1)
+        return self.place_topics(share_yes(r), 1 if self.learns_coupling else int(self.topics))
 
     def place_topics(self, fitting: Floats, n_topics: int) -> Sets:
         """Return a structure of so many topics, around what is known of the tags of some things, (n, T)."""
@@ -97,19 +100,28 @@ class SetsRecipe(LatentRecipe):
             n_topics, scores = int(cast(float, self.before.coupling)), self.before.coupling_scores
         elif self.learns_coupling and count_units(r) > 1 and count_tags(r) > 1:
             n_topics, scores = self.learn_topics(sample, engine)
-        problem = self.pose(source, self.place_topics(share_yes(r), 1), graph, engine)
+        one = self.place_topics(share_yes(r), 1)
+        problem = self.pose(source, one, graph, engine)
         if n_topics == 1:
             return Plan(problem, find_starts(self, problem, r), scores)
         alone = run_em(problem, find_starts(self, problem, r)[0][1], self.max_iter, ROUGH)
-        problem, start = self.add_topics(problem, alone, n_topics)
+        seen = problem if sample is source else self.pose(sample, one, graph, engine)
+        share = count_columns(problem) * len(cast(Sized, source.crowd.sequences)) / r.n_items
+        problem, start = self.add_topics(problem, alone, n_topics, seen, share)
         return Plan(problem, [("majority", start)], scores)
 
-    def add_topics(self, problem: Problem, fit: Fit, n_topics: int) -> tuple[Problem, Parameters]:
-        """Return the problem with so many topics, and where it starts: from a fit with one topic."""
-        fitting = problem.infer(fit.parameters)[0][:, 1].reshape(-1, count_columns(problem))
+    def add_topics(
+        self, problem: Problem, fit: Fit, n_topics: int, seen: Problem, share: float = 1.0
+    ) -> tuple[Problem, Parameters]:
+        """Return the problem with so many topics, and where it starts: from a fit with one topic.
+
+        Topics are looked for in what is `seen`: a sample, than which there are `share` times as many things in all.
+        """
+        fitting = seen.infer(fit.parameters)[0][:, 1].reshape(-1, count_columns(problem))
         sets = self.place_topics(fitting, n_topics)
         of_topic = find_topics(fitting, sets.centres)
-        summary = SetsSummary(0.0, fit.statistics.summary.mass, of_topic.sum(axis=0), of_topic.T @ fitting)
+        sums = share * of_topic.sum(axis=0), share * (of_topic.T @ fitting)
+        summary = SetsSummary(0.0, fit.statistics.summary.mass, *sums)
         posed = replace(problem, structure=sets)
         return posed, maximise(posed, Statistics(fit.statistics.counts, summary), fit.parameters.prior)
 
@@ -145,7 +157,7 @@ class SetsRecipe(LatentRecipe):
         for n_topics in TOPICS:
             problem, fit = alone, first
             if n_topics > 1:
-                problem, start = self.add_topics(alone, first, n_topics)
+                problem, start = self.add_topics(alone, first, n_topics, alone)
                 fit = run_em(problem, start, self.max_iter, ROUGH)
             yield problem.infer(fit.parameters)[0], problem.workers.plain_counts(fit.statistics.counts)
 

@@ -35,6 +35,8 @@ from ...answers.responses import Responses
 from ...errors import ParameterError, plural
 from ...kernels import Floats, Integers, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec, Fault
+from ...storage.answers import StoredResponses
+from ...tasks.tag_task import TagsTask
 from .. import Distributions, fit_distributions
 from .base import Axes, Prior, Types
 from .confusion import count_groups
@@ -278,6 +280,8 @@ def weigh_apart(prior: Prior) -> Prior:
 
 def count_tags(responses: Crowd) -> int:
     """Return how many tags each thing has of which the items are the tags."""
+    if isinstance(responses, StoredResponses) and isinstance(responses.task, TagsTask):
+        return len(responses.task.tags)
     found = responses.sequences
     if isinstance(found, Sequences) and len(found):
         n_tags = len(found.position) // len(found)
