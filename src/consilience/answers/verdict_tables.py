@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, ParameterError, Sentence, listing, plural, shorten
 from ..kernels import Floats, Integers
 from ..memory import release_unused
-from .columns import Codes, Values, to_column, to_values
+from .columns import Codes, Values, to_column
 from .items import read_order
 from .tables import Table, squeeze
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup
@@ -69,6 +69,13 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
     }
 
 
+def list_columns(table: Table, names: Mapping[str, str | None]) -> set[str]:
+    """Return the columns that may play a role in comparisons, by those that are given."""
+    given = {name for name in names.values() if name is not None and name in table.names}
+    roles = ("left", "right", "winner", "worker", "item", "candidate", "score", "rank")
+    return given | {name for role in roles if (name := table.find(role)) is not None}
+
+
 def find_others(table: Table, names: Mapping[str, str | None], taken: Sequence[str]) -> dict[str, str]:
     """Return the columns of judges and items, which may be missing, and others that are named."""
     found = {}
@@ -103,9 +110,10 @@ def read_judges(table: Table, columns: dict[str, str]) -> dict[str, Any]:
 
 def encode_pairs(table: Table, columns: Mapping[str, str]) -> tuple[Codes, Codes, Values]:
     """Return the two candidates of each row, and the ids of all; no candidate is compared with itself."""
-    sides = [table.values(columns[role], _FILL) for role in ("left", "right")]
-    codes, candidates = encode_sorted(join_columns(*sides))
-    left, right = codes[: table.n_rows], codes[table.n_rows :]
+    sides = [encode_in_order_of_appearance(table.values(columns[role], _FILL)) for role in ("left", "right")]
+    codes, candidates = encode_sorted(join_columns(*(to_column(values) for _, values in sides)))
+    split = len(sides[0][1])
+    left, right = codes[:split][sides[0][0]], codes[split:][sides[1][0]]
     same = np.flatnonzero(left == right)
     if len(same):
         row = int(same[0])
@@ -210,15 +218,16 @@ def read_multiples(table: Table, name: str) -> Floats:
 
 def read_numbers(table: Table, name: str) -> Floats:
     """Return a column of numbers, as numbers or as text."""
-    values = to_values(table.values(name, "Fill it in, or drop the row."))
+    codes, values = encode_in_order_of_appearance(table.values(name, "Fill it in, or drop the row."))
     try:
         if values.dtype.kind in "mM":
             raise TypeError("these are times")
-        return np.array(values, dtype=np.float64)
+        return np.array(values, dtype=np.float64)[codes]
     except (TypeError, ValueError, OverflowError) as error:
-        row = next((row for row, value in enumerate(values.tolist()) if not is_numeric(value)), 0)
+        place = next((place for place, value in enumerate(values.tolist()) if not is_numeric(value)), 0)
+        row = int(np.argmax(codes == place))
         raise InputError(
-            f"Column {name!r} of {table.name} must hold numbers; the first that is none is {shorten(values[row])} at "
+            f"Column {name!r} of {table.name} must hold numbers; the first that is none is {shorten(values[place])} at "
             f"{table.locate(row)}."
         ) from error
 
