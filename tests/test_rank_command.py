@@ -12,6 +12,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +133,26 @@ def test_a_saved_ranking_is_evaluated(arena, folder):
     shown = run("evaluate", "arena.model", "battles.csv").stdout
     assert "Known verdicts  600" in shown
     assert "Log loss" in shown
+
+
+def test_a_ranking_in_a_file_is_evaluated(arena, folder):
+    run("rank", "battles.csv", "--save", "arena.model", "-o", "ranking.csv")
+    truth = {"candidate": arena.comparisons.candidates.tolist(), "score": arena.scores.tolist()}
+    pa.csv.write_csv(pa.table(truth), "truth.csv")
+    model = cs.load("arena.model")
+    for known in ("truth.csv", "battles.csv"):
+        told = json.loads(run("evaluate", "ranking.csv", known, "--json").stdout)
+        wanted = cs.evaluate(model, known)
+        assert {name: told[name] for name in wanted.to_dict()} == {**wanted.to_dict(), "log_loss": None}
+    assert "Kendall's tau" in run("evaluate", "ranking.csv", "truth.csv").stdout
+    shown = run("evaluate", "ranking.csv", "battles.csv").stdout
+    assert "Accuracy" in shown
+    assert "Log loss" not in shown
+    best_first = sorted(truth["candidate"], key=dict(zip(*truth.values(), strict=True)).get, reverse=True)
+    assert cs.evaluate(model.ranking_, best_first) == cs.evaluate(model, best_first)
+    twice = {"candidate": ["a", "a"], "rank": [1, 2]}
+    with pytest.raises(InputError, match="several rows for 'a'"):
+        cs.evaluate(twice, ["a", "b"])
 
 
 # ------------------------------------------------------------------------------------------------------------- the page
