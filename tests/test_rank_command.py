@@ -13,6 +13,7 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import InputError
+from consilience.models.bradley_terry import open_comparisons
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +107,22 @@ def test_lists_say_what_their_pairs_count_for(folder):
     with open("stars.csv", "w") as file:
         file.write("\n".join(["judge,model,score", *rows]))
     assert "6 verdicts: the pairs of a list of n candidates count as n - 1" in run("rank", "stars.csv").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["model_a", "model_b", "tie (bothbad)"], "sides (left: model_a; right: model_b; tie: tie (bothbad))"),
+        (["1", "0", "0.5"], "sides (left: 1; right: 0; tie: 0.5)"),
+        (["x1", "y1", "tie"], "ids of candidates (tie: tie)"),
+    ],
+)
+def test_it_is_told_how_winners_were_read(folder, words, told):
+    with open("few.csv", "w") as file:
+        file.write("\n".join(["left,right,winner", *(f"x1,y1,{word}" for word in words * 4)]))
+    assert f"read as {told}" in run("rank", "few.csv").stdout
+    assert json.loads(run("rank", "few.csv", "--json").stdout)["winners"] == told
+    assert f"winners: {told})" in repr(open_comparisons("few.csv"))
 
 
 def test_a_saved_ranking(folder):

@@ -237,10 +237,10 @@ def evaluate(
     Parameters
     ----------
     labels : fitted model, table, path or Spans
-        Of a ranking (`BradleyTerry`, or a table or file of `ranking_`), `gold` is a list of candidates, the best first; {candidate: score}; a table with
-        candidate and score or rank; or known verdicts, as for `rank`. Of a table, one row per item: item (or sequence
-        and position), label, and if there are probabilities a column ``p(<class>)`` for each class. This is what
-        `to_frame` returns and `consilience fuse -o` writes.
+        Of a ranking (`BradleyTerry`, or a table or file of its `ranking_`), `gold` is a list of candidates, the best
+        first; {candidate: score}; a table with candidate and score or rank; or known verdicts, as for `rank`. Of a
+        table, one row per item: item (or sequence and position), label, and if there are probabilities a column
+        ``p(<class>)`` for each class. This is what `to_frame` returns and `consilience fuse -o` writes.
     gold : dict, Series, table, path or Spans
         Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
         The label may also be called gold or truth. Missing labels are not known. 7 and "7" are the same, both as an
