@@ -6,7 +6,7 @@ What is read is what `open_file` reads, to the bit, in less memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 
@@ -78,12 +78,12 @@ def read_codes(scan: Scan, columns: Collection[str]) -> Source:
     return Source(table, files, scan.names, scan.format.codec.find_lines, scan.format.name)
 
 
-def encode_text(column: pa.ChunkedArray, name: str, encoded: set[str]) -> Sequence[pa.Array]:
+def encode_text(column: pa.ChunkedArray, name: str, encoded: set[str]) -> list[pa.Array]:
     """Return a column in pieces: text as codes, and its name among the encoded ones; anything else as it is."""
     if not is_text(column.type):
-        return column.chunks
+        return list(column.chunks)
     encoded.add(name)
-    return pc.dictionary_encode(column).chunks
+    return list(pc.dictionary_encode(column).chunks)
 
 
 def sort_codes(column: pa.ChunkedArray, all_text: bool) -> pa.ChunkedArray:
@@ -97,9 +97,9 @@ def sort_codes(column: pa.ChunkedArray, all_text: bool) -> pa.ChunkedArray:
     >>> sort_codes(column, all_text=True).chunk(0).dictionary.to_pylist()
     [9, 10]
     """
-    if not pa.types.is_dictionary(column.type):
-        return column
     array = to_column(column)
+    if isinstance(array, np.ndarray) or not pa.types.is_dictionary(array.type):
+        return column
     values = read_integers(array.dictionary) if all_text and len(array.dictionary) else array.dictionary
     if 2 * len(values) > len(array):
         return pa.chunked_array([values.take(array.indices)])
