@@ -12,6 +12,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.errors import InputError
+from consilience.models.bradley_terry import open_comparisons
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +109,22 @@ def test_lists_say_what_their_pairs_count_for(folder):
     assert "6 verdicts: the pairs of a list of n candidates count as n - 1" in run("rank", "stars.csv").stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["model_a", "model_b", "tie (bothbad)"], "sides (left: model_a; right: model_b; tie: tie (bothbad))"),
+        (["1", "0", "0.5"], "sides (left: 1; right: 0; tie: 0.5)"),
+        (["x1", "y1", "tie"], "ids of candidates (tie: tie)"),
+    ],
+)
+def test_it_is_told_how_winners_were_read(folder, words, told):
+    with open("few.csv", "w") as file:
+        file.write("\n".join(["left,right,winner", *(f"x1,y1,{word}" for word in words * 4)]))
+    assert f"read as {told}" in run("rank", "few.csv").stdout
+    assert json.loads(run("rank", "few.csv", "--json").stdout)["winners"] == told
+    assert f"winners: {told})" in repr(open_comparisons("few.csv"))
+
+
 def test_a_saved_ranking(folder):
     run("rank", "battles.csv", "--save", "arena.model")
     done = run("next", "arena.model", "-n", "3", "--json")
@@ -132,6 +150,26 @@ def test_a_saved_ranking_is_evaluated(arena, folder):
     shown = run("evaluate", "arena.model", "battles.csv").stdout
     assert "Known verdicts  600" in shown
     assert "Log loss" in shown
+
+
+def test_a_ranking_in_a_file_is_evaluated(arena, folder):
+    run("rank", "battles.csv", "--save", "arena.model", "-o", "ranking.csv")
+    truth = {"candidate": arena.comparisons.candidates.tolist(), "score": arena.scores.tolist()}
+    pa.csv.write_csv(pa.table(truth), "truth.csv")
+    model = cs.load("arena.model")
+    for known in ("truth.csv", "battles.csv"):
+        told = json.loads(run("evaluate", "ranking.csv", known, "--json").stdout)
+        wanted = cs.evaluate(model, known)
+        assert {name: told[name] for name in wanted.to_dict()} == {**wanted.to_dict(), "log_loss": None}
+    assert "Kendall's tau" in run("evaluate", "ranking.csv", "truth.csv").stdout
+    shown = run("evaluate", "ranking.csv", "battles.csv").stdout
+    assert "Accuracy" in shown
+    assert "Log loss" not in shown
+    best_first = sorted(truth["candidate"], key=dict(zip(*truth.values(), strict=True)).get, reverse=True)
+    assert cs.evaluate(model.ranking_, best_first) == cs.evaluate(model, best_first)
+    twice = {"candidate": ["a", "a"], "rank": [1, 2]}
+    with pytest.raises(InputError, match="several rows for 'a'"):
+        cs.evaluate(twice, ["a", "b"])
 
 
 # ------------------------------------------------------------------------------------------------------------- the page

@@ -328,7 +328,7 @@ def test_the_first_comparison_is_the_best_of_all(model):
 
 @pytest.mark.robust
 def test_chosen_comparisons_need_fewer_verdicts():
-    """What random pairs reach with 1,000 verdicts is reached with 700 chosen ones, on average."""
+    """What random pairs reach with 1,000 verdicts is reached with 700 chosen ones, on average, up to 0.02 in tau."""
     from consilience.inference.bradley_terry import find_odds
 
     def ask(arena, rng, left, right, judge):
@@ -358,7 +358,7 @@ def test_chosen_comparisons_need_fewer_verdicts():
             asked = {name: np.append(asked[name], more[name]).astype(asked[name].dtype) for name in names}
         final = cs.BradleyTerry(n_draws=1).fit(replace(data, **asked))
         chosen.append(kendalltau(final.scores_, arena.scores)[0])
-    # Twenty arenas tell the difference up to about two hundredths.
+    # It holds for these twenty arenas, in 27 seconds.
     assert np.mean(chosen) >= np.mean(random) - 0.02
 
 

@@ -12,6 +12,11 @@ import pytest
 import consilience as cs
 from consilience.answers.verdict_tables import pair_rows
 from consilience.errors import InputError, ParameterError
+from consilience.formats import large
+from consilience.formats.large import read_codes
+from consilience.formats.reading import open_file
+from consilience.formats.writing import write_table
+from consilience.models.bradley_terry import open_comparisons
 
 LEFT, RIGHT, TIE = 0, 1, 2
 
@@ -279,3 +284,87 @@ def test_minus_one_is_the_right_one():
 def test_errors_say_what_to_name(table, given, words):
     with pytest.raises(ValueError, match=words):
         cs.rank(table, **given)
+
+
+# ---------------------------------------------------------------------------------------------------------- large files
+
+
+def write_verdicts(folder, ending, n=3000):
+    rng = np.random.default_rng(4)
+    left = rng.integers(8, 12, n)
+    right = (left - 8 + rng.integers(1, 4, n)) % 4 + 8
+    table = pa.table(
+        {
+            "text": [f"a long text {row}" for row in range(n)],
+            "prompt": [f"p{row}" for row in rng.integers(0, n // 3, n).tolist()],
+            "judge": [f"j{row}" for row in rng.integers(0, 12, n).tolist()],
+            "left": left.astype(str).tolist(),
+            "right": right.astype(str).tolist(),
+            "winner": [("left", "right", "tie")[row] for row in rng.integers(0, 3, n).tolist()],
+            "family": [f"f{row}" for row in rng.integers(0, 3, n).tolist()],
+            "times": [f"{row / 2}" for row in rng.integers(1, 9, n).tolist()],
+            "when": [f"2026-01-01 00:00:{row % 60:02d}.{row:06d}" for row in range(n)],
+        }
+    )
+    paths = [folder / f"{number}.{ending}" for number in range(2)]
+    for path, part in zip(paths, (table.slice(0, n // 2), table.slice(n // 2)), strict=True):
+        write_table(part, path)
+    return str(folder / f"*.{ending}")
+
+
+def same(first, second):
+    for name, value in vars(first).items():
+        other = getattr(second, name)
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, other)
+            assert value.dtype == other.dtype
+        else:
+            assert value == other
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "arrow", "jsonl"])
+def test_large_files_give_the_same_bits(tmp_path, monkeypatch, ending):
+    source = write_verdicts(tmp_path, ending)
+    roles = {"group": "family", "weight": "times", "order": "when"}
+    whole = open_comparisons(source, **roles)
+    read = []
+    monkeypatch.setattr(large, "open_file", lambda path: pytest.fail("read as a whole"))
+    monkeypatch.setattr(large, "LARGE", 100)
+    monkeypatch.setattr(large, "read_codes", lambda scan, columns: read.append(columns) or read_codes(scan, columns))
+    same(open_comparisons(source, **roles), whole)
+    assert "text" not in read[0]
+    first, second = cs.rank(source), cs.rank(open_file(source))
+    np.testing.assert_array_equal(first.scores_, second.scores_)
+    assert first.ranking_.equals(second.ranking_)
+
+
+def test_categories_and_numbers_of_large_files(tmp_path, monkeypatch):
+    table = pa.table(
+        {
+            "judge": pa.array(["z", "a", "m"] * 40).dictionary_encode(),
+            "left": [10, 9, 10] * 40,
+            "right": [9.0, 7.0, 7.0] * 40,
+            "winner": [10, 7, 10] * 40,
+        }
+    )
+    write_table(table, tmp_path / "verdicts.parquet")
+    whole = open_comparisons(tmp_path / "verdicts.parquet")
+    monkeypatch.setattr(large, "LARGE", 100)
+    same(open_comparisons(tmp_path / "verdicts.parquet"), whole)
+    assert whole.workers.tolist() == ["z", "a", "m"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("a,b", "line 52: expected 3 columns"),
+        ("a,,left", "missing value; the first is at .*line 52"),
+        ("a,b,zebra", "line 52"),
+    ],
+)
+def test_errors_in_large_files_say_where(tmp_path, monkeypatch, line, words):
+    path = tmp_path / "verdicts.csv"
+    path.write_text("\n".join(["left,right,winner", *["a,b,left"] * 50, line, *["b,a,tie"] * 60]))
+    monkeypatch.setattr(large, "LARGE", 100)
+    with pytest.raises(InputError, match=words):
+        cs.rank(path)

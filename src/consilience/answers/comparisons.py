@@ -46,12 +46,14 @@ class Comparisons:
         The column of the table that played each role.
     backend : str
         The frame library that the table came in.
+    winners : str
+        How winners were read: as ids of candidates, or as sides, with the words for these; "" if they were not read.
 
     Examples
     --------
     >>> import consilience as cs
     >>> cs.Comparisons.from_frame({"left": ["a", "b"], "right": ["b", "c"], "winner": ["left", "tie"]})
-    Comparisons(2 verdicts on 3 candidates by 1 judge)
+    Comparisons(2 verdicts on 3 candidates by 1 judge; winners: sides (left: left; tie: tie))
     """
 
     left: Codes
@@ -68,6 +70,7 @@ class Comparisons:
     has_positions: bool = True
     columns: Mapping[str, str] = field(default_factory=dict)
     backend: str = "pyarrow"
+    winners: str = ""
 
     @classmethod
     def from_frame(
@@ -159,4 +162,5 @@ class Comparisons:
         judges = f"{self.n_workers:,} judge{'' if self.n_workers == 1 else 's'}"
         items = f" on {self.n_items:,} item{'' if self.n_items == 1 else 's'}" if self.n_items else ""
         verdicts = f"{self.n_comparisons:,} verdict{'' if self.n_comparisons == 1 else 's'}"
-        return f"Comparisons({verdicts} on {self.n_candidates:,} candidates by {judges}{items})"
+        winners = f"; winners: {self.winners}" if self.winners else ""
+        return f"Comparisons({verdicts} on {self.n_candidates:,} candidates by {judges}{items}{winners})"

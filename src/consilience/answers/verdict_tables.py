@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, ParameterError, Sentence, listing, plural, shorten
 from ..kernels import Floats, Integers
 from ..memory import release_unused
-from .columns import Codes, Values, to_column, to_values
+from .columns import Codes, Values, to_column
 from .items import read_order
 from .tables import Table, squeeze
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup
@@ -58,15 +58,23 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
     columns = {role: taken.need(role, given, parameter=role) for role, given in roles.items()}
     columns |= find_others(table, names, list(columns.values()))
     left, right, candidates = encode_pairs(table, columns)
-    verdict = read_verdicts(table, columns["winner"], left, right, candidates)
+    verdict, winners = read_verdicts(table, columns["winner"], left, right, candidates)
     return {
         "left": left,
         "right": right,
         "verdict": verdict,
         "candidates": candidates,
+        "winners": winners,
         "weight": read_multiples(table, columns["weight"]) if "weight" in columns else None,
         **read_judges(table, columns),
     }
+
+
+def list_columns(table: Table, names: Mapping[str, str | None]) -> set[str]:
+    """Return the columns that may play a role in comparisons, by those that are given."""
+    given = {name for name in names.values() if name is not None and name in table.names}
+    roles = ("left", "right", "winner", "worker", "item", "candidate", "score", "rank")
+    return given | {name for role in roles if (name := table.find(role)) is not None}
 
 
 def find_others(table: Table, names: Mapping[str, str | None], taken: Sequence[str]) -> dict[str, str]:
@@ -103,9 +111,10 @@ def read_judges(table: Table, columns: dict[str, str]) -> dict[str, Any]:
 
 def encode_pairs(table: Table, columns: Mapping[str, str]) -> tuple[Codes, Codes, Values]:
     """Return the two candidates of each row, and the ids of all; no candidate is compared with itself."""
-    sides = [table.values(columns[role], _FILL) for role in ("left", "right")]
-    codes, candidates = encode_sorted(join_columns(*sides))
-    left, right = codes[: table.n_rows], codes[table.n_rows :]
+    sides = [encode_in_order_of_appearance(table.values(columns[role], _FILL)) for role in ("left", "right")]
+    codes, candidates = encode_sorted(join_columns(*(to_column(values) for _, values in sides)))
+    split = len(sides[0][1])
+    left, right = codes[:split][sides[0][0]], codes[split:][sides[1][0]]
     same = np.flatnonzero(left == right)
     if len(same):
         row = int(same[0])
@@ -120,26 +129,47 @@ def encode_pairs(table: Table, columns: Mapping[str, str]) -> tuple[Codes, Codes
 # ------------------------------------------------------------------------------------------------------------ verdicts
 
 
-def read_verdicts(table: Table, name: str, left: Codes, right: Codes, candidates: Values) -> NDArray[np.int8]:
-    """Return the verdict of each row: by the ids of candidates if all fit, else by words for the two sides."""
+def read_verdicts(
+    table: Table, name: str, left: Codes, right: Codes, candidates: Values
+) -> tuple[NDArray[np.int8], str]:
+    """Return the verdict of each row, by the ids of candidates if all fit, else by words for the two sides; and how."""
     column = table.values(name, "A comparison without a verdict needs no row: drop it.")
     said, values = encode_in_order_of_appearance(column)
-    by_id = lookup(candidates, to_column(values))[said]
+    place = lookup(candidates, to_column(values))
+    by_id = place[said]
     words = [spell_word(value) for value in values.tolist()]
     is_tie = np.array([WORDS.get(word) == TIE and word != "0" for word in words])[said] & (by_id < 0)
     is_neither = (by_id != left) & (by_id != right) & ~is_tie
     if is_neither.sum() <= (1 - MOSTLY) * np.sum(~is_tie):
         verdict = np.where(is_tie, TIE, np.where(by_id == left, LEFT, RIGHT)).astype(np.int8)
+        winners = describe_winners("ids of candidates", values.tolist(), np.where(place < 0, TIE, -1).tolist())
         wrong = np.flatnonzero(is_neither)
         if not len(wrong) and {spell_word(each) for each in candidates.tolist()} == {"1", "2"}:
             check_sides(table, name, words, said, verdict)
     else:
         codes = np.array(spell_verdicts(table, name, words, values.tolist()), np.int8)
         verdict = codes[said]
+        winners = describe_winners("sides", values.tolist(), codes.tolist())
         wrong = np.flatnonzero(verdict < 0)
     if len(wrong):
         raise no_verdict(table, name, wrong, values[said[wrong]], candidates[left[wrong]], candidates[right[wrong]])
-    return np.asarray(verdict)
+    return np.asarray(verdict), winners
+
+
+def describe_winners(how: str, values: Sequence[object], codes: Sequence[int]) -> str:
+    """Return in words how winners were read, with what stands for each verdict.
+
+    >>> describe_winners("sides", [1, -1, 0], [LEFT, RIGHT, TIE])
+    'sides (left: 1; right: -1; tie: 0)'
+    >>> describe_winners("ids of candidates", ["a", "b"], [-1, -1])
+    'ids of candidates'
+    """
+    said = {
+        word: [str(value) for value, code in zip(values, codes, strict=True) if code == place]
+        for place, word in enumerate(VERDICTS)
+    }
+    parts = [f"{word}: {', '.join(sorted(texts))}" for word, texts in said.items() if texts]
+    return f"{how} ({'; '.join(parts)})" if parts else how
 
 
 def check_sides(table: Table, name: str, words: Sequence[str], said: Codes, verdict: NDArray[np.int8]) -> None:
@@ -210,15 +240,16 @@ def read_multiples(table: Table, name: str) -> Floats:
 
 def read_numbers(table: Table, name: str) -> Floats:
     """Return a column of numbers, as numbers or as text."""
-    values = to_values(table.values(name, "Fill it in, or drop the row."))
+    codes, values = encode_in_order_of_appearance(table.values(name, "Fill it in, or drop the row."))
     try:
         if values.dtype.kind in "mM":
             raise TypeError("these are times")
-        return np.array(values, dtype=np.float64)
+        return np.array(values, dtype=np.float64)[codes]
     except (TypeError, ValueError, OverflowError) as error:
-        row = next((row for row, value in enumerate(values.tolist()) if not is_numeric(value)), 0)
+        place = next((place for place, value in enumerate(values.tolist()) if not is_numeric(value)), 0)
+        row = int(np.argmax(codes == place))
         raise InputError(
-            f"Column {name!r} of {table.name} must hold numbers; the first that is none is {shorten(values[row])} at "
+            f"Column {name!r} of {table.name} must hold numbers; the first that is none is {shorten(values[place])} at "
             f"{table.locate(row)}."
         ) from error
 
@@ -299,7 +330,8 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
         role: None if judges[role] is None else judges[role][first] for role in ("worker", "item", "group", "order")
     }
     sides = {"left": who[first], "right": who[second], "verdict": verdict.astype(np.int8), "candidates": candidates}
-    return {**judges, **rows, **sides, "weight": weight, "has_positions": False}
+    winners = "higher scores" if scale.role == "score" else "lower ranks"
+    return {**judges, **rows, **sides, "weight": weight, "has_positions": False, "winners": winners}
 
 
 def check_once(table: Table, who: Codes, judges: Mapping[str, Any], candidates: Values) -> None:

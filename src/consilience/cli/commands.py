@@ -498,8 +498,8 @@ def evaluate() -> None:
     be files of an annotation tool with spans, GOLD with known ones or those of one worker, LABELS written by `fuse -o`;
     or tables of spans, with columns document, start, end and label.
 
-    LABELS may also be a ranking, as `rank --save` wrote it. GOLD then has columns candidate and score or rank; or left,
-    right and winner.
+    LABELS may also be a ranking, as `rank -o` or `rank --save` wrote it. GOLD then has columns candidate and score or
+    rank; or left, right and winner.
     """
 
 

@@ -15,7 +15,7 @@ from ..api import rank as rank_candidates
 from ..errors import InputError, count_shown, plural
 from ..formats.files import name_of
 from ..formats.writing import write_table
-from ..models.bradley_terry import BradleyTerry
+from ..models.bradley_terry import BradleyTerry, open_comparisons
 from ..planning.next_comparisons import list_next_comparisons
 from ..results.ranking import Ranking, describe_weight, list_judges, list_ranking
 from .command import Record, describe_findings, is_asked, tell
@@ -48,7 +48,10 @@ def rank(**arguments: object) -> None:
         display.say(f"Ranking {fit_text(options.source, 50)}")
         columns = {role: getattr(options, role) for role in ROLES if getattr(options, role) is not None}
         given = {name: getattr(options, name) for name in PARAMETERS if getattr(options, name) is not None}
-        model = rank_candidates(options.source, gold=options.gold, callback=display.show_iteration, **columns, **given)
+        data = open_comparisons(options.source, **columns)
+        options.winners = data.winners
+        model = rank_candidates(data, gold=options.gold, callback=display.show_iteration, **given)
+        del data
         display.say("Writing")
         files = write_files(options, model)
     seconds = round(time.perf_counter() - started, 3)
@@ -97,6 +100,7 @@ def describe(model: BradleyTerry, options: Options, files: dict[str, str], secon
     return {
         "source": options.source,
         "columns": found.columns,
+        "winners": options.winners,
         "candidates": len(found.candidates),
         **found.numbers._asdict(),
         "judges": len(found.workers) if found.numbers.has_workers else 0,
@@ -120,6 +124,7 @@ def print_ranking(model: BradleyTerry, options: Options, files: dict[str, str]) 
     about = f" about {plural(numbers.items, 'item')}" if numbers.items else ""
     facts = [
         ("Columns", format_columns(found.columns)),
+        ("Winners", f"read as {fit_text(options.winners, 80)}"),
         ("Verdicts", f"{numbers.comparisons:,}{by}{about} on {plural(len(found.candidates), 'candidate')}"),
         *([("Counted as", weight)] if weight else []),
         ("Ties", f"{numbers.ties / numbers.weight:.0%} of the verdicts"),

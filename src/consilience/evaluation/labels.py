@@ -42,7 +42,7 @@ from ..results.parts import join_tables
 from ..tasks.span_tables import find_span_columns
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
-from .rankings import evaluate_ranking
+from .rankings import evaluate_ranking, find_ranking, of_model
 from .spans import evaluate_spans, open_both, show_scores
 from .tags import are_sets, evaluate_sets
 
@@ -237,10 +237,10 @@ def evaluate(
     Parameters
     ----------
     labels : fitted model, table, path or Spans
-        Of a ranking (`BradleyTerry`), `gold` is a list of candidates, the best first; {candidate: score}; a table with
-        candidate and score or rank; or known verdicts, as for `rank`. Of a table, one row per item: item (or sequence
-        and position), label, and if there are probabilities a column ``p(<class>)`` for each class. This is what
-        `to_frame` returns and `consilience fuse -o` writes.
+        Of a ranking (`BradleyTerry`, or a table or file of its `ranking_`), `gold` is a list of candidates, the best
+        first; {candidate: score}; a table with candidate and score or rank; or known verdicts, as for `rank`. Of a
+        table, one row per item: item (or sequence and position), label, and if there are probabilities a column
+        ``p(<class>)`` for each class. This is what `to_frame` returns and `consilience fuse -o` writes.
     gold : dict, Series, table, path or Spans
         Known labels: {item: label} or {(sequence, position): label}, or a table with the same key columns and label.
         The label may also be called gold or truth. Missing labels are not known. 7 and "7" are the same, both as an
@@ -278,11 +278,14 @@ def evaluate(
     """
     check_truth("normalise", "evaluate", normalise)
     if isinstance(labels, BradleyTerry):
-        return evaluate_ranking(labels, gold)
+        return evaluate_ranking(of_model(labels), gold)
     labels, gold = open_both(labels, gold)
     if isinstance(gold, Spans):
         return evaluate_spans(labels, gold)
     labels = open_path(labels)
+    ranked = find_ranking(labels)
+    if ranked is not None:
+        return evaluate_ranking(ranked, gold)
     if are_sets(labels, separator):
         return evaluate_sets(labels, gold, separator)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}

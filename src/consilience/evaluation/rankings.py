@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ..answers.columns import Column, to_column, to_values
-from ..answers.frames import open_frame
+from ..answers.columns import Column, Values, to_column, to_values
+from ..answers.frames import is_table, open_frame
 from ..answers.previews import frame_html, html_facts, paragraph
 from ..answers.tables import Table
 from ..answers.verdict_tables import LEFT, RIGHT, TIE, read_numbers
-from ..answers.vocabulary import lookup
+from ..answers.vocabulary import lookup, split_repeated
 from ..errors import InputError, listing, plural
 from ..formats.reading import open_path
 from ..inference.bradley_terry import find_odds
-from ..kernels import Floats
+from ..kernels import Floats, Integers
 from ..models.bradley_terry import BradleyTerry, open_known
-from ..results.ranking import Ranking
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class RankingEvaluation:
     accuracy : float or None
         The share of the known verdicts other than ties that are in the order of the ranking.
     log_loss : float or None
-        The mean of -log p of the known verdicts, ties included, for an average judge.
+        The mean of -log p of the known verdicts, ties included, for an average judge; None for a ranking in a table,
+        which does not tell how often there are ties.
     n_parts : int
         In how many parts, which were never compared with each other, these candidates are. With several, only pairs
         within a part count.
@@ -79,9 +80,42 @@ class RankingEvaluation:
         return dict(vars(self))
 
 
-def evaluate_ranking(model: BradleyTerry, known: object) -> RankingEvaluation:
-    """Compare a ranking with the known order of candidates, or with known verdicts; see `consilience.evaluate`."""
+class Ranked(NamedTuple):
+    """Candidates and their scores, as a model or a table has them. A table does not tell the weight of ties."""
+
+    candidates: Values
+    score: Floats
+    part: Integers
+    log_tie: float | None
+
+
+def of_model(model: BradleyTerry) -> Ranked:
+    """Return the ranking that a model has found."""
     found = model.found_
+    return Ranked(found.candidates, found.score, found.part, found.log_tie)
+
+
+def find_ranking(labels: object) -> Ranked | None:
+    """Return the ranking in a table with columns candidate and score or rank; None for tables of labels, and others."""
+    if not is_table(labels):
+        return None
+    ranking = open_frame(labels, "the ranking")
+    if any(ranking.find_usual(role) is not None for role in ("item", "label", "sequence")):
+        return None
+    if ranking.find("candidate") is None or (ranking.find("score") is None and ranking.find("rank") is None):
+        return None
+    candidates, score = read_order(ranking)
+    values, repeated = split_repeated(candidates)
+    if repeated:
+        raise InputError(
+            f"{ranking.name} has several rows for {listing(repeated)}.", "Give a ranking with one row per candidate."
+        )
+    part = read_numbers(ranking, "part") if "part" in ranking.names else np.zeros(len(score))
+    return Ranked(values, score, part.astype(np.int64), None)
+
+
+def evaluate_ranking(found: Ranked, known: object) -> RankingEvaluation:
+    """Compare a ranking with the known order of candidates, or with known verdicts; see `consilience.evaluate`."""
     verdicts = isinstance(known, Mapping) and bool(known) and all(type(pair) is tuple for pair in known)
     if isinstance(known, Mapping) and not verdicts and not any(hasattr(value, "__len__") for value in known.values()):
         return compare_orders(found, to_column(list(known)), np.array(list(known.values()), np.float64))
@@ -105,7 +139,7 @@ def read_order(table: Table) -> tuple[Column, Floats]:
     return table.values(candidate), good
 
 
-def compare_orders(found: Ranking, candidates: Column, good: Floats) -> RankingEvaluation:
+def compare_orders(found: Ranked, candidates: Column, good: Floats) -> RankingEvaluation:
     """Compare scores with known figures, of which higher ones are better."""
     from scipy.stats import kendalltau, spearmanr  # which take long to import
 
@@ -132,20 +166,22 @@ def compare_orders(found: Ranking, candidates: Column, good: Floats) -> RankingE
     return RankingEvaluation(int(both.sum()), within, n_parts=len(np.unique(part)))
 
 
-def compare_verdicts(found: Ranking, known: object) -> RankingEvaluation:
+def compare_verdicts(found: Ranked, known: object) -> RankingEvaluation:
     """Compare a ranking with known verdicts on its candidates."""
     data = open_known(known, found.candidates)
     same = found.part[data.left] == found.part[data.right]
     ahead, verdict = (found.score[data.left] - found.score[data.right])[same], data.verdict[same]
     if not len(verdict):
         raise InputError("All known verdicts are on candidates that were never compared, not even through others.")
-    odds, weight = find_odds(ahead, found.log_tie), data.weights[same]
-    chances = np.column_stack([(1 - odds.tie + odds.lead) / 2, (1 - odds.tie - odds.lead) / 2, odds.tie])
-    chance = np.maximum(chances[np.arange(len(verdict)), verdict], 1e-12)
+    weight, loss = data.weights[same], None
+    if found.log_tie is not None:
+        odds = find_odds(ahead, found.log_tie)
+        chances = np.column_stack([(1 - odds.tie + odds.lead) / 2, (1 - odds.tie - odds.lead) / 2, odds.tie])
+        chance = np.maximum(chances[np.arange(len(verdict)), verdict], 1e-12)
+        loss = float(np.average(-np.log(chance), weights=weight))
     decided = verdict != TIE
     right = np.where(verdict == LEFT, ahead > 0, (verdict == RIGHT) & (ahead < 0))
     accuracy = float(np.average(right[decided], weights=weight[decided])) if decided.any() else None
     judged = np.unique(np.append(data.left, data.right))
     n_parts = len(np.unique(found.part[judged]))
-    loss = float(np.average(-np.log(chance), weights=weight))
     return RankingEvaluation(len(judged), None, None, len(verdict), accuracy, loss, n_parts)

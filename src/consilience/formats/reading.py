@@ -123,7 +123,7 @@ def read_table(path: PathLike, columns: Collection[str] | None = None, format: s
     read = [_read_file(file, found, wanted) for file in paths]
     tables = [table for table, _ in read]
     names = read[0][1]
-    table = _concatenate(paths, tables)
+    table = concatenate(paths, tables)
     if not names or (table.num_columns and not table.num_rows):
         content = f"columns {listing(names)} and no rows" if names else "no columns"
         where = quote_path(paths[0]) if len(paths) == 1 else listing(paths)
@@ -239,7 +239,7 @@ def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tupl
     return table, names
 
 
-def _concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
+def concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
     """Return one table of all rows, with columns as in the first, each of one type."""
     names = tables[0].column_names
     for path, table in zip(paths, tables, strict=True):

@@ -14,11 +14,12 @@ from ..answers.columns import Values, to_column
 from ..answers.comparisons import Comparisons
 from ..answers.frames import build_frame
 from ..answers.previews import build_report, frame_html, paragraph, round_figures, to_html
+from ..answers.verdict_tables import list_columns
 from ..answers.vocabulary import lookup
 from ..arguments import check_seed, is_among, is_number, is_whole, to_path
 from ..checks.ranking import list_ranking_findings
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
-from ..formats.reading import open_path
+from ..formats.large import open_codes
 from ..inference.em import Progress
 from ..planning.next_comparisons import list_next_comparisons
 from ..results.findings import Finding
@@ -319,8 +320,10 @@ def check_settings(parameters: Mapping[str, Any]) -> Settings:
 
 def open_comparisons(source: object, **columns: Any) -> Comparisons:
     """Return comparisons in any form: as they are, or read from a table or the files at a path."""
+    if isinstance(source, (str, os.PathLike)):
+        source = open_codes(source, lambda table: list_columns(table, columns))
     if not isinstance(source, Comparisons):
-        return Comparisons.from_frame(open_path(source), **columns)
+        return Comparisons.from_frame(source, **columns)
     if columns:
         raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Comparisons: they are read already.")
     return source
