@@ -140,7 +140,7 @@ class Unshowable:
 
 @pytest.mark.parametrize("role", ["item", "sequence"])
 def test_names_that_are_no_text_are_refused(role):
-    with pytest.raises(InputError, match="<Unshowable> cannot be written as text. Give text or numbers"):
+    with pytest.raises(InputError, match="<Unshowable> cannot be written as text"):
         cs.fuse({"a": [1, 2], "worker": [1, 1], "label": [0, 1]}, **{role: ["a", Unshowable()]})
 
 
