@@ -81,9 +81,10 @@ def scan_responses(
         The folder in which stores are kept. Default: ``$CONSILIENCE_STORES``, or else ``consilience`` in the user's
         cache folder. With five answers per item, a store takes 6 to 9 bytes per answer. While it is being built, the
         rows are on the same disk once more.
-    item, worker, label, sequence, position, weight, classes, ordered, positions, duplicates, drop_missing, format, \
-    rescale
-        As for `read_responses`.
+    item, worker, label, sequence, position, weight, classes, ordered, positions, duplicates, drop_missing, format
+        As for `read_responses`. Several labels are several questions, each with a store of its own.
+    rescale : bool
+        Whether to divide each soft vote by its sum, as for `read_responses`.
     engine : optional
         Who builds the store; see `consilience.engines`. The workers of a cluster must see the files, and the folder of
         stores, under the same paths.
