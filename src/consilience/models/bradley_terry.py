@@ -62,7 +62,7 @@ class BradleyTerry(Estimator):
 
     Attributes
     ----------
-    ranking_ : table
+    ranking_ : Arrow table
         Candidates from the best to the worst: candidate; score with its 95 % interval (low, high); rank, rank_low and
         rank_high; comparisons, wins and ties; and the score on the Elo scale, elo, elo_low and elo_high. Scores have
         mean 0, and are those of an average judge: coin tossers and contrarians bring them nearer to 0. If some
@@ -153,7 +153,7 @@ class BradleyTerry(Estimator):
     @property
     def ranking_(self) -> Any:
         """The candidates from the best to the worst, with scores, ranks and intervals."""
-        return build_report(list_ranking(self.found_), self.found_.backend)
+        return build_report(list_ranking(self.found_), "pyarrow")
 
     @property
     def candidates_(self) -> Values:
