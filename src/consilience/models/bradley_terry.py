@@ -12,7 +12,7 @@ import numpy as np
 
 from ..answers.columns import Values, to_column
 from ..answers.comparisons import Comparisons
-from ..answers.frames import build_frame
+from ..answers.frames import build_frame, open_frame
 from ..answers.previews import build_report, frame_html, paragraph, round_figures, to_html
 from ..answers.verdict_tables import list_columns
 from ..answers.vocabulary import lookup
@@ -350,7 +350,8 @@ def open_known(gold: object, candidates: Values) -> Comparisons:
             "right": [pair[1] for pair in gold],
             "winner": list(gold.values()),
         }
-    known = open_comparisons(gold)
+    is_read = isinstance(gold, (str, os.PathLike, Comparisons))
+    known = open_comparisons(gold if is_read else open_frame(gold, "the table of known verdicts"))
     place = lookup(candidates, to_column(known.candidates))
     if (place < 0).any():
         strange = known.candidates[place < 0].tolist()
