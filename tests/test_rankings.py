@@ -194,6 +194,14 @@ def test_a_contrarian_is_not_asked():
     assert set(model.next_comparisons(3, workers=["j5"])["worker"].to_pylist()) == {"j5"}
 
 
+def test_coin_tossers_of_a_large_crowd_are_not_contrarians():
+    """Of 150 coin tossers, about four have a 95% interval below 0."""
+    model = cs.rank(cs.simulate.comparisons(60_000, n_judges=300, coin_tossers=0.5, seed=2).comparisons)
+    judges = model.found_.judges
+    assert (judges.discrimination + 1.96 * judges.discrimination_error < 0).sum() >= 2
+    assert "contrary" not in kinds(model)
+
+
 def test_coin_tossers_are_found_though_they_are_the_most():
     n_found = 0
     for seed in range(3):
