@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, ParameterError, Sentence, join_names, listing, plural, shorten
 from ..kernels import Floats, Integers
-from ..memory import release_unused
 from .columns import Codes, Values, to_column
 from .items import read_order
 from .tables import Table, squeeze
@@ -106,7 +105,6 @@ def read_judges(table: Table, columns: dict[str, str]) -> dict[str, Any]:
     if "group" in columns and columns["group"] != who:
         group, groups = encode_sorted(table.values(columns["group"], "Every judge needs a family: fill it in."))
     order = read_order(table, columns["order"]) if "order" in columns else None
-    release_unused()  # the memory of Arrow's hash tables
     judges = {"worker": worker, "workers": workers, "item": item, "group": group, "groups": groups}
     return {**judges, "order": order, "columns": columns, "backend": table.backend}
 

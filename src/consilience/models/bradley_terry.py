@@ -21,6 +21,7 @@ from ..checks.ranking import list_ranking_findings
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..formats.large import open_codes
 from ..inference.em import Progress
+from ..memory import release_unused
 from ..planning.next_comparisons import list_next_comparisons
 from ..results.findings import Finding
 from ..results.ranking import Ranking, Settings, WinProbability, find_close, list_judges, list_ranking, rank_comparisons
@@ -321,7 +322,9 @@ def check_settings(parameters: Mapping[str, Any]) -> Settings:
 def open_comparisons(source: object, **columns: Any) -> Comparisons:
     """Return comparisons in any form: as they are, or read from a table or the files at a path."""
     if isinstance(source, (str, os.PathLike)):
-        source = open_codes(source, lambda table: list_columns(table, columns))
+        data = Comparisons.from_frame(open_codes(source, lambda table: list_columns(table, columns)), **columns)
+        release_unused()  # the memory of the table and of hash tables, which is several times that of the codes
+        return data
     if not isinstance(source, Comparisons):
         return Comparisons.from_frame(source, **columns)
     if columns:
