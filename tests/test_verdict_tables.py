@@ -230,6 +230,10 @@ def test_bad_parameters_are_refused():
         cs.BradleyTerry(seed=-1).fit(table)
     with pytest.raises(InputError, match="candidates that were not compared: 'z'"):
         cs.rank(table, gold={("a", "z"): "a"})
+    with pytest.raises(InputError, match="the table of known verdicts has no columns"):
+        cs.rank(table, gold={"a": ["b"]})
+    with pytest.raises(InputError, match="`consilience rank`"):
+        cs.fuse({"judge": ["u"], "prompt": ["p"], "model_a": ["a"], "model_b": ["b"], "winner": ["a"]})
     with pytest.raises(ParameterError, match="Columns"):
         cs.rank(cs.Comparisons.from_frame(table), left="left")
 
@@ -262,6 +266,23 @@ def test_candidates_called_1_and_2_are_not_taken_for_sides():
     same = cs.Comparisons.from_frame({"left": [1, 1], "right": [2, 2], "winner": [1, 2]})  # both readings agree
     assert same.verdict.tolist() == [LEFT, RIGHT]
     assert read([2, 0, 1], left=[0, 0, 1], right=[2, 1, 2]).verdict.tolist() == [RIGHT, LEFT, LEFT]
+
+
+@pytest.mark.parametrize("tie", [0, -1, "tie"])
+def test_candidates_that_are_numbers_may_tie(tie):
+    """The winner of (2, 3) would be a side, and 1 as often as 2, if these were not ids."""
+    data = read([1, 2, tie, 1, 2], left=[2, 2, 1, 1, 3], right=[1, 3, 2, 3, 2])
+    assert data.verdict.tolist() == [RIGHT, LEFT, TIE, LEFT, RIGHT]
+    assert data.winners == f"ids of candidates (tie: {tie})"
+    with pytest.raises(InputError, match="the two readings differ"):  # each pair holds both: nothing tells
+        read([1, 2, tie], left=[2, 1, 2], right=[1, 2, 1])
+
+
+def test_candidates_called_0_and_1_are_not_taken_for_points():
+    with pytest.raises(InputError, match="holds 0, 1, which may be candidates"):
+        read([0, 1, 1], left=[0, 1, 0], right=[1, 0, 1])
+    assert read(["x", "0", "y"], left=["x", "y", "x"], right=["y", "x", "y"]).verdict.tolist() == [LEFT, TIE, RIGHT]
+    assert read([1, 2, 0], left=[1, 3, 2], right=[3, 1, 3]).verdict.tolist() == [LEFT, RIGHT, TIE]  # 2 is no id here
 
 
 def test_minus_one_is_the_right_one():
@@ -369,3 +390,10 @@ def test_errors_in_large_files_say_where(tmp_path, monkeypatch, line, words):
     monkeypatch.setattr(large, "LARGE", 100)
     with pytest.raises(InputError, match=words):
         cs.rank(path)
+
+
+def test_weights_beyond_counting_are_refused():
+    with pytest.raises(InputError, match=r"add up to 3e\+300, and at most 1e\+12 verdicts"):
+        cs.rank(
+            {"left": ["a", "b", "c"], "right": ["b", "c", "a"], "winner": ["a", "b", "c"], "n": [1e300] * 3}, weight="n"
+        )

@@ -90,6 +90,7 @@ _APART = ("left", "right", "winner", "group", "candidate", "score", "rank")
 _ALL_ALIASES = {alias for role, aliases in ALIASES.items() if role not in _APART for alias in aliases}
 # Longer names are compared by their beginning.
 LONGEST_NAME = 100
+_PAIRS = "Verdicts on pairs make a ranking: `consilience rank`, or consilience.rank in Python."
 _WIDE = Sentence("If each worker has a column of their own, use {format}.", format="wide")
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
@@ -321,6 +322,8 @@ class Table:
         remedies = [self._explain_names(tried) or remedy]
         if given is None and role == "worker" and parameter is not None:
             remedies.append(_WIDE)
+        if given is None and role == "label" and self.find("left") is not None and self.find("right") is not None:
+            remedies.append(_PAIRS)
         return InputError(f"{self.name} {wanted}. {self._list_names(tried)}.", *remedies, keyword=parameter)
 
     def no_columns(self, roles: Sequence[str]) -> InputError:

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, ParameterError, Sentence, listing, plural, shorten
+from ..errors import InputError, ParameterError, Sentence, join_names, listing, plural, shorten
 from ..kernels import Floats, Integers
-from ..memory import release_unused
 from .columns import Codes, Values, to_column
 from .items import read_order
 from .tables import Table, squeeze
@@ -35,6 +34,8 @@ _SIGNS = {"-1": "-1", ">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": 
 MOSTLY = 0.9
 # More pairs than this are not made of scores.
 MOST_PAIRS = 50_000_000
+# More verdicts than this, by their weights, cannot be told apart from certainty in double precision.
+MOST_VERDICTS = 1e12
 _FILL = "Every verdict must say which two were compared: fill it in or drop the row."
 _WRITE = "Write the candidate that won, or left, right and tie."
 
@@ -104,7 +105,6 @@ def read_judges(table: Table, columns: dict[str, str]) -> dict[str, Any]:
     if "group" in columns and columns["group"] != who:
         group, groups = encode_sorted(table.values(columns["group"], "Every judge needs a family: fill it in."))
     order = read_order(table, columns["order"]) if "order" in columns else None
-    release_unused()  # the memory of Arrow's hash tables
     judges = {"worker": worker, "workers": workers, "item": item, "group": group, "groups": groups}
     return {**judges, "order": order, "columns": columns, "backend": table.backend}
 
@@ -137,14 +137,17 @@ def read_verdicts(
     said, values = encode_in_order_of_appearance(column)
     place = lookup(candidates, to_column(values))
     by_id = place[said]
+    is_id = (by_id == left) | (by_id == right)
     words = [spell_word(value) for value in values.tolist()]
-    is_tie = np.array([WORDS.get(word) == TIE and word != "0" for word in words])[said] & (by_id < 0)
-    is_neither = (by_id != left) & (by_id != right) & ~is_tie
+    # Numbers are ties only beside ids: in a column without these they are sides.
+    ties = [bool(is_id.any()) if word in ("0", "-1") else WORDS.get(word) == TIE for word in words]
+    is_tie = np.array(ties)[said] & (by_id < 0)
+    is_neither = ~is_id & ~is_tie
     if is_neither.sum() <= (1 - MOSTLY) * np.sum(~is_tie):
         verdict = np.where(is_tie, TIE, np.where(by_id == left, LEFT, RIGHT)).astype(np.int8)
         winners = describe_winners("ids of candidates", values.tolist(), np.where(place < 0, TIE, -1).tolist())
         wrong = np.flatnonzero(is_neither)
-        if not len(wrong) and {spell_word(each) for each in candidates.tolist()} == {"1", "2"}:
+        if not (len(wrong) or tell_ids(by_id[is_id], left[is_id], right[is_id])):
             check_sides(table, name, words, said, verdict)
     else:
         codes = np.array(spell_verdicts(table, name, words, values.tolist()), np.int8)
@@ -172,14 +175,21 @@ def describe_winners(how: str, values: Sequence[object], codes: Sequence[int]) -
     return f"{how} ({'; '.join(parts)})" if parts else how
 
 
+def tell_ids(won: Codes, left: Codes, right: Codes) -> bool:
+    """Tell whether winners that are ids can be nothing else: another one would not have been among the two of a row."""
+    seen = np.unique(won)
+    return len(seen) > 2 or (len(seen) == 2 and not bool((np.isin(left, seen) & np.isin(right, seen)).all()))
+
+
 def check_sides(table: Table, name: str, words: Sequence[str], said: Codes, verdict: NDArray[np.int8]) -> None:
-    """Raise an error if the two candidates are 1 and 2, which may as well mean the left and the right one."""
-    sides = np.array([{"1": LEFT, "2": RIGHT}.get(word, TIE) for word in words])[said]
-    if {"1", "2"} & set(words) and (sides != verdict).any():
+    """Raise an error if ids of candidates are 0, 1 or 2, which may as well mean sides, and other ones."""
+    known = {word for word in words if word == "0" or WORDS.get(word) != TIE}
+    sides = {"1": LEFT, "2": RIGHT, "-1": RIGHT, "0": TIE if known & {"2", "-1"} else RIGHT}
+    if known and known <= sides.keys() and (np.array([sides.get(word, TIE) for word in words])[said] != verdict).any():
         raise InputError(
-            f"Column {name!r} of {table.name} holds 1 and 2, which may be candidates, or stand for left and right: the "
-            "two readings differ.",
-            "Write left, right and tie; or give candidates other names than 1 and 2.",
+            f"Column {name!r} of {table.name} holds {join_names(sorted(known))}, which may be candidates, or stand for "
+            "left and right: the two readings differ.",
+            "Write left, right and tie; or give candidates other names than 0, 1 and 2.",
             keyword="winner",
         )
 
@@ -233,6 +243,13 @@ def read_multiples(table: Table, name: str) -> Floats:
             f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} that cannot be so; the first is "
             f"{numbers[row]} at {table.locate(row)}.",
             "Weights are finite numbers above 0: drop verdicts that count for nothing.",
+            keyword="weight",
+        )
+    if numbers.sum() > MOST_VERDICTS:
+        raise InputError(
+            f"The weights in column {name!r} of {table.name} add up to {numbers.sum():.3g}, and at most "
+            f"{MOST_VERDICTS:.0e} verdicts can be counted.",
+            "A weight is how many verdicts a row stands for.",
             keyword="weight",
         )
     return numbers

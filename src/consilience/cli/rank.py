@@ -233,7 +233,7 @@ def list_next(model: BradleyTerry, name: str, n: int | None, output: str | None)
         screen.title(f"Comparisons to ask for, by {fit_text(name, 60)}")
         columns = [Column(each, 20 + screen.spare // 4, number=each == "gain") for each in table.column_names]
         rows: list[list[object] | None] = [
-            [format_number(value) if each == "gain" else value for each, value in row.items()]
+            [f"{value:.2g}" if each == "gain" else value for each, value in row.items()]
             for row in table.slice(0, n_shown).to_pylist()
         ]
         screen.table(columns, rows + ([None] if n_shown < table.num_rows else []))

@@ -5,6 +5,7 @@ What is read is what `open_file` reads, to the bit, in less memory.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -21,6 +22,8 @@ from ..errors import InputError, plural
 from ..memory import release_unused, require_memory
 from .files import STANDARD_INPUT, PathLike, name_of, read_integers
 from .reading import Scan, Source, Stretch, concatenate, open_file, scan_table
+
+log = logging.getLogger("consilience")
 
 # Files of fewer rows are read as a whole.
 LARGE = 200_000
@@ -58,11 +61,13 @@ def read_codes(scan: Scan, columns: Collection[str]) -> Source:
         n_rows = sum(scan.sizes)
         need = n_rows * CODE * len(columns)
         require_memory(need, f"{scan.describe()} has {plural(n_rows, 'row')}", "Read it in several parts.")
-    tables, encoded = [], set[str]()
+    tables, encoded, n_read = [], set[str](), 0
     for number in range(len(scan.files)):
         parts: dict[str, list[pa.Array]] = {name: [] for name in scan.names if name in columns}
         for _, part in scan.read(Stretch(number), columns):
             part.validate(full=True)
+            n_read += part.num_rows
+            log.info("Reading: %s rows", f"{n_read:,}")
             for name, chunks in parts.items() if part.num_rows else ():
                 chunks += encode_text(part.column(name), name, encoded)
         if not all(len({chunk.type for chunk in chunks}) == 1 for chunks in parts.values()):

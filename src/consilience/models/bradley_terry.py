@@ -12,7 +12,7 @@ import numpy as np
 
 from ..answers.columns import Values, to_column
 from ..answers.comparisons import Comparisons
-from ..answers.frames import build_frame
+from ..answers.frames import build_frame, open_frame
 from ..answers.previews import build_report, frame_html, paragraph, round_figures, to_html
 from ..answers.verdict_tables import list_columns
 from ..answers.vocabulary import lookup
@@ -21,6 +21,7 @@ from ..checks.ranking import list_ranking_findings
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..formats.large import open_codes
 from ..inference.em import Progress
+from ..memory import release_unused
 from ..planning.next_comparisons import list_next_comparisons
 from ..results.findings import Finding
 from ..results.ranking import Ranking, Settings, WinProbability, find_close, list_judges, list_ranking, rank_comparisons
@@ -321,7 +322,9 @@ def check_settings(parameters: Mapping[str, Any]) -> Settings:
 def open_comparisons(source: object, **columns: Any) -> Comparisons:
     """Return comparisons in any form: as they are, or read from a table or the files at a path."""
     if isinstance(source, (str, os.PathLike)):
-        source = open_codes(source, lambda table: list_columns(table, columns))
+        data = Comparisons.from_frame(open_codes(source, lambda table: list_columns(table, columns)), **columns)
+        release_unused()  # the memory of the table and of hash tables, which is several times that of the codes
+        return data
     if not isinstance(source, Comparisons):
         return Comparisons.from_frame(source, **columns)
     if columns:
@@ -350,7 +353,8 @@ def open_known(gold: object, candidates: Values) -> Comparisons:
             "right": [pair[1] for pair in gold],
             "winner": list(gold.values()),
         }
-    known = open_comparisons(gold)
+    is_read = isinstance(gold, (str, os.PathLike, Comparisons))
+    known = open_comparisons(gold if is_read else open_frame(gold, "the table of known verdicts"))
     place = lookup(candidates, to_column(known.candidates))
     if (place < 0).any():
         strange = known.candidates[place < 0].tolist()

@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ..answers.columns import Column, Values, to_column
 from ..answers.comparisons import Comparisons
@@ -22,7 +23,7 @@ from ..inference import sum_by
 from ..inference.bradley_terry import Cells, Estimates, Fit, find_curvature, find_odds, fit, invert
 from ..inference.em import Progress
 from ..inference.one_thread import one_thread
-from ..inference.score_covariance import Ranks, Scaled, find_ranks, scale_scores, square_items
+from ..inference.score_covariance import INTERVAL, Ranks, Scaled, find_ranks, scale_scores, square_items
 from ..inference.verdict_counts import choose_judged, count_verdicts, find_parts, join_codes, join_known, sample_items
 from ..kernels import Floats, Integers
 from ..specs import (
@@ -470,30 +471,50 @@ LEAST_CAMP = 1 / 3
 LEAST_BIAS, ALWAYS, LEAST_VERDICTS = 0.4, 0.95, 10
 
 
-def bound_discrimination(judges: Judges) -> tuple[Floats, Floats, float]:
-    """Return the ends of the intervals of discriminations, and from where on none is that of a coin.
+class Bounds(NamedTuple):
+    """Ends of the intervals of discriminations, and what they are compared with.
 
-    Where most judges toss coins, these pull down the mean, which is 1: so coins are compared with the best judge.
+    Attributes
+    ----------
+    low, high : ndarray of shape (M,)
+        Ends of the 95 % intervals.
+    highest : ndarray of shape (M,)
+        Upper ends of intervals so wide that the chance that any judge is above is 2.5 %. With a thousand coin tossers
+        `high` is below 0 for 25 of them.
+    coin : float
+        From where on none is that of a coin. Where most judges toss coins, these pull down the mean, which is 1: so
+        coins are compared with the best judge.
     """
-    low, high = (judges.discrimination + side * WIDTH * judges.discrimination_error for side in (-1, 1))
-    return low, high, MOST_COIN * max(1.0, float(low.max(initial=0.0)))
+
+    low: Floats
+    high: Floats
+    highest: Floats
+    coin: float
+
+
+def bound_discrimination(judges: Judges) -> Bounds:
+    """Return what discriminations are beyond doubt."""
+    widest = -float(ndtri((1 - INTERVAL[1]) / max(len(judges.bias), 1)))
+    low, high, highest = (judges.discrimination + z * judges.discrimination_error for z in (-WIDTH, WIDTH, widest))
+    return Bounds(low, high, highest, MOST_COIN * max(1.0, float(low.max(initial=0.0))))
 
 
 def find_coin_tossers(judges: Judges) -> NDArray[np.bool_]:
     """Tell whose verdicts have nothing to do with the scores."""
-    low, high, most = bound_discrimination(judges)
-    return np.asarray((low <= 0) & (high >= 0) & (high < most) & (low > -most) & (judges.discrimination_error > 0))
+    low, high, highest, coin = bound_discrimination(judges)
+    near = (high < coin) & (low > -coin) & (judges.discrimination_error > 0)
+    return np.asarray((low <= 0) & (highest >= 0) & near)
 
 
 def find_contrarians(judges: Judges) -> NDArray[np.bool_]:
     """Tell who prefers the worse one, beyond doubt."""
-    return np.asarray(bound_discrimination(judges)[1] < 0)
+    return np.asarray(bound_discrimination(judges).highest < 0)
 
 
 def find_perhaps_contrary(judges: Judges) -> NDArray[np.bool_]:
     """Tell who may prefer the worse one, or toss coins, but has given too few verdicts to tell."""
-    low, high, most = bound_discrimination(judges)
-    return np.asarray((judges.discrimination < 0) & (high >= 0) & (high < most) & (low <= -most))
+    low, high, highest, coin = bound_discrimination(judges)
+    return np.asarray((judges.discrimination < 0) & (highest >= 0) & (high < coin) & (low <= -coin))
 
 
 class Camps(NamedTuple):
@@ -511,7 +532,7 @@ def find_camps(found: Ranking) -> Camps | None:
     """
     judges = found.judges
     second = find_contrarians(judges)
-    first = bound_discrimination(judges)[0] > 0
+    first = bound_discrimination(judges).low > 0
     information = judges.comparisons * judges.discrimination**2
     if found.numbers.known or not second.any():
         return None
