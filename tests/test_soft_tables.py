@@ -207,7 +207,7 @@ def test_further_votes_may_come_from_a_file(tmp_path):
         (lambda t: t.round(2), r"seem to be rounded: use rescale=True"),
         (lambda t: t.assign(**{"p(cat)": t["p(cat)"].where(t["worker"] != "net")}), "no probability of 'cat' at row"),
         (lambda t: t.assign(**{"p(cat)": "high"}), "hold something else: 'p.cat.'"),
-        (lambda t: t.drop(columns=["p(cat)", "p(dog)"]), "no column for the label"),
+        (lambda t: t.drop(columns=["p(cat)", "p(dog)"]), "There must be one for each class"),
         (lambda t: pd.concat([t, t[:1]]), "answered item .* more than once"),
     ],
 )
