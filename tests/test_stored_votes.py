@@ -144,7 +144,7 @@ def test_how_sure_workers_are_is_told_on_disk_too(tmp_path):
     np.testing.assert_allclose(on_disk["temperature"].to_numpy(), in_memory["temperature"].to_numpy(), rtol=0.1)
     kinds = [[words.split(",")[0] for words in each["sureness"].to_pylist()] for each in (on_disk, in_memory)]
     assert kinds[0] == kinds[1]
-    assert set(kinds[0]) == {"too cautious", "too sure"}
+    assert set(kinds[0]) >= {"too cautious", "too sure"}
 
 
 def test_known_labels_and_threads(tmp_path):

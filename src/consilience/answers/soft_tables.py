@@ -226,14 +226,15 @@ def _recognise_long(table: Table, names: Names) -> bool:
         return False
     if not (is_there(table, names, "worker") and is_there(table, names, "label")):
         return False
-    numbers = to_numbers(table.read(column))
+    head = take_head(table)
+    numbers = to_numbers(head.read(column))
     if numbers is None:
         return False
     label = table.need("label", names.get("label"), parameter="label")
-    if are_shares(numbers) and len(encode_sorted(table.read(label))[1]) == 1:
+    if are_shares(numbers) and len(encode_in_order_of_appearance(head.read(label))[1]) == 1:
         return True  # which is an error, and says what it lacks
     # Mostly a vote has its rows one after the other.
-    return any(int(_find_pairs(each, names).max()) + 1 < each.n_rows for each in (take_head(table), table))
+    return any(int(_find_pairs(each, names).max()) + 1 < each.n_rows for each in (head, table))
 
 
 def _find_pairs(table: Table, names: Names) -> Indices:
@@ -367,7 +368,8 @@ def melt(table: Table, item: str, grid: Grid, gold: str | None = None) -> tuple[
     parts = [need_numbers(table, [grid.columns[who, what] for what in grid.classes]) for who in grid.workers]
     votes = np.stack(parts, axis=1).reshape(-1, len(grid.classes))
     row = np.repeat(np.arange(table.n_rows), size)
-    columns = {item: keys.take(row), "worker": to_column(np.tile(objects_of(grid.workers), table.n_rows))}
+    who = np.tile(np.arange(size, dtype=np.int32), table.n_rows)
+    columns = {item: keys.take(row), "worker": to_column(objects_of(grid.workers)).take(who)}
     if gold is not None:
         columns[gold] = table.read(gold).take(row)
     melted = Table(
