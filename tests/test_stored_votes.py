@@ -154,6 +154,6 @@ def test_known_labels_and_threads(tmp_path):
     one = cs.DawidSkene(workers="temperatures").fit(s, gold=gold, engine=cs.engines.Threads(1))
     near = cs.DawidSkene(workers="temperatures").fit(r, gold=gold)
     np.testing.assert_allclose(one.temperatures_, near.temperatures_, rtol=1e-9)
-    assert one.power_ == pytest.approx(near.power_, rel=0.02)
+    assert one.power_ == pytest.approx(near.power_, rel=0.05)  # of a sample
     two = cs.DawidSkene(workers="temperatures").fit(s, gold=gold, engine=cs.engines.Threads(2))
     np.testing.assert_array_equal(one.temperatures_, two.temperatures_)

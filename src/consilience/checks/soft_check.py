@@ -8,7 +8,7 @@ worker is right with one probability :math:`a_m`, and errs evenly,
 .. math:: \log\Bigl(a_m q_l + \frac{(1 - a_m)(1 - q_l)}{K - 1}\Bigr)
 
 at the power of q, and with the :math:`a_m`, that suit each way best. The way with the largest score is ahead. Halves of
-confidence, which learn most of each worker, must be ahead of the others by more than a standard error.
+confidence, which learn most of each worker, must be ahead of the others by more than chance.
 
 It must also be worth something. With :math:`S = \operatorname{softmax}(b_m x + a)` what the hidden vote itself says, at
 the temperature :math:`b_m` that suits it best (see `consilience.inference.workers.temperatures`), and with the bias of
@@ -40,7 +40,7 @@ from ..inference.workers.halves import HalvesWorkers
 from ..inference.workers.mean import MeanWorkers
 from ..inference.workers.temperatures import LEAST, MOST, TemperatureWorkers
 from ..kernels import Floats, Integers
-from ..results.comparison import LEAST_HIDDEN, TELLING, SoftCheck, WayScore
+from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, TELLING, SoftCheck, WayScore
 from ..storage.answers import StoredResponses
 from .scale_check import take_sample
 
@@ -88,7 +88,7 @@ def choose_way(scores: list[WayScore], logs: Floats, n_classes: int) -> str:
     order = np.argsort([-each.score for each in scores], kind="stable").tolist()
     if WAYS[order[0]] == HalvesWorkers.name:
         lead = logs[order[0]] - logs[order[1]]
-        order = order if lead.mean() > lead.std() / np.sqrt(len(lead)) else order[1:]
+        order = order if lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)) else order[1:]
     best = scores[order[0]]
     return best.way if best.told >= TELLING * np.log(n_classes) else MeanWorkers.name
 

@@ -101,9 +101,7 @@ def count_pulls(
             for k in range(n_classes):
                 scratch[0, k] /= alone
                 mean += scratch[0, k] * votes[j, k]
-            if others <= 0.0:
-                others = 1.0
-            m = worker[row]
+            others, m = others if others > 0.0 else 1.0, worker[row]
             for k in range(n_classes):
                 x, said = votes[j, k], scratch[0, k]
                 curvature = said * (x - mean) ** 2
