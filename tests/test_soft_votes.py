@@ -288,7 +288,7 @@ def test_what_votes_tell():
 
 
 def test_the_rule():
-    def choose(*scores, spread=0.1):
+    def choose(*scores, spread=0.05):
         noise = np.random.default_rng(0).normal(size=(3, 400)) * spread
         logs = noise - noise.mean(axis=1, keepdims=True) + np.array([[score] for _, score, _ in scores])
         return choose_way([WayScore(*each) for each in scores], logs, 4)
