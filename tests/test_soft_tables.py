@@ -12,6 +12,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.answers.blocked import drop_workers
 from consilience.answers.responses import to_long
 from consilience.errors import InputError, ParameterError
 from consilience.formats.soft_files import open_votes
@@ -207,7 +208,7 @@ def test_further_votes_may_come_from_a_file(tmp_path):
         (lambda t: t.round(2), r"seem to be rounded: use rescale=True"),
         (lambda t: t.assign(**{"p(cat)": t["p(cat)"].where(t["worker"] != "net")}), "no probability of 'cat' at row"),
         (lambda t: t.assign(**{"p(cat)": "high"}), "hold something else: 'p.cat.'"),
-        (lambda t: t.drop(columns=["p(cat)", "p(dog)"]), "no column for the label"),
+        (lambda t: t.drop(columns=["p(cat)", "p(dog)"]), "There must be one for each class"),
         (lambda t: pd.concat([t, t[:1]]), "answered item .* more than once"),
     ],
 )
@@ -257,3 +258,34 @@ def test_the_summary_says_who_is_too_sure(tmp_path):
     said = run("fuse", tmp_path / "votes.csv", "-o", tmp_path / "labels.csv").stdout
     (line,) = (line for line in said.splitlines() if line.strip().startswith("e "))
     assert "too sure" in line
+
+
+def test_percentages_are_rescaled():
+    table = make_rows()
+    cells = [name for name in table.columns if name.startswith("p(")]
+    percent = table.assign(**{name: 100 * table[name] for name in cells})
+    with pytest.raises(InputError, match="seem to be percentages: use rescale=True"):
+        cs.Responses.from_frame(percent)
+    read = cs.Responses.from_frame(percent, rescale=True)
+    np.testing.assert_allclose(read.soft.probabilities, cs.Responses.from_frame(table).soft.probabilities, atol=1e-6)
+
+
+def test_probabilities_of_one_class_alone():
+    shares = np.linspace(0, 1, 60)
+    wide = {"item": np.arange(30), "ann": shares[:30], "bob": shares[30:]}
+    with pytest.raises(InputError, match="fractions between 0 and 1 where labels should be"):
+        cs.Responses.from_frame(wide, format="wide")
+    long = {"item": np.repeat(np.arange(30), 2), "worker": ["ann", "bob"] * 30, "label": ["yes"] * 60}
+    with pytest.raises(InputError, match="probabilities of 'yes' alone"):
+        cs.Responses.from_frame(long | {"probability": shares})
+
+
+def test_workers_can_be_left_out():
+    r = cs.Responses.from_frame(make_rows())
+    left = drop_workers(r, np.array([0]))
+    np.testing.assert_array_equal(left.medians, r.medians[1:])
+    for workers in ("halves", "temperatures", "mean"):
+        model = cs.DawidSkene(workers=workers).fit(left)
+        assert len(model.labels_) == r.n_items
+        with pytest.raises(InputError, match="fit are probabilities, and the new ones are labels"):
+            model.predict(left.hardened())

@@ -64,12 +64,15 @@ class Dialect:
         Where its `Reader` is: "module:name", the module in this folder.
     suffix : str
         What files end in that always have this form; empty if there are none.
+    is_folder : bool
+        Whether workers have files of their own.
     """
 
     name: str
     title: str
     home: str
     suffix: str = ""
+    is_folder: bool = False
 
     @cached_property
     def reader(self) -> Reader:
@@ -84,7 +87,7 @@ DIALECTS = (
     Dialect("toloka", "Toloka assignments", "platforms:TOLOKA"),
     Dialect("appen", "Appen full reports", "platforms:APPEN"),
     Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables:MATRIX", ".npy"),
-    Dialect("soft-files", "probabilities, one array or table per worker", "soft_tables:SOFT_FILES"),
+    Dialect("soft-files", "probabilities, one array or table per worker", "soft_tables:SOFT_FILES", is_folder=True),
     Dialect("soft", "probabilities, one column per class", "soft_tables:SOFT"),
     Dialect("soft-long", "probabilities, one row per label", "soft_tables:SOFT_LONG"),
     Dialect("soft-wide", "probabilities, one column per worker and class", "soft_tables:SOFT_WIDE"),

@@ -579,7 +579,7 @@ def cut_blocks(
                 told=freeze(np.empty(0, np.bool_) if all_told else told[start:stop].copy()),
                 total_size=total_size,
                 anchor=unknown,
-                soft=freeze(soft[answers]) if len(soft) else NO_VOTES,
+                soft=freeze(soft[answers]) if soft.shape[1] else NO_VOTES,
                 share=nothing if responses.share is None else freeze(responses.share[answers]),
             )
         )

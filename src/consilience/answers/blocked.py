@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataWarning, InputError, listing, plural, warn
+from ..kernels import Truths
 from .columns import Column, Values, to_column, to_values
 from .frames import open_frame
 from .responses import Responses
 from .tables import Table
-from .vocabulary import encode_in_order_of_appearance, lookup
+from .vocabulary import encode_in_order_of_appearance, keep_values, lookup
 
 NOBODY: Values = np.empty(0, object)
 
@@ -87,7 +88,12 @@ def drop_workers(r: Responses, workers: NDArray[np.int64]) -> Responses:
     """Return the answers without some of the workers, which are given by index."""
     kept = np.ones(r.n_workers, bool)
     kept[workers] = False
-    number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-    left = r.keep(kept[r.worker])
+    return keep_workers(r.keep(kept[r.worker]), kept)
+
+
+def keep_workers(r: Responses, kept: Truths) -> Responses:
+    """Return the same answers with only the workers that are marked True, who gave all of them."""
+    worker, workers = keep_values(r.worker, r.workers, kept)
     weight = None if r.silence_weight is None else r.silence_weight[kept]
-    return replace(left, worker=number[left.worker], workers=r.workers[kept], silence_weight=weight)
+    soft = None if r.soft is None else replace(r.soft, medians=r.soft.medians[kept])
+    return replace(r, worker=worker, workers=workers, silence_weight=weight, soft=soft)

@@ -37,6 +37,7 @@ from ..errors import (
 from ..kernels import Floats, Truths
 from . import LONG, MATRIX, recognise, translate
 from .arrays import keep_weights
+from .blocked import keep_workers
 from .classes import extend_scale
 from .columns import Codes, Indices, Values, find_missing, objects, to_column, to_values
 from .items import Sequences, join_keys, key_of
@@ -378,6 +379,8 @@ def _list_touched(
 
 def _compare(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, Indices]:
     """Return the pairs of item and worker whose answer is the same in both, and those whose answer is another one."""
+    if there.votes.size:
+        return _compare_votes(there, coming, n_workers)
     pair = np.concatenate([there.pairs(n_workers), coming.pairs(n_workers)])
     is_later = np.repeat([False, True], [len(there.item), len(coming.item)])
     pairs = np.intersect1d(pair[~is_later], pair[is_later])
@@ -391,15 +394,14 @@ def _compare(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, 
     first = np.append(True, (rows[:, 1:] != rows[:, :-1]).any(axis=0))[: len(order)]
     balance = np.bincount(np.cumsum(first) - 1, np.where(is_later[shared[order]], 1, -1))
     other = np.unique(rows[0][first][balance != 0])
-    if there.votes.size:
-        other = np.union1d(other, _find_other_votes(there, coming, n_workers))
     return np.setdiff1d(pairs, other, assume_unique=True), other
 
 
-def _find_other_votes(there: Answers, coming: Answers, n_workers: int) -> Indices:
-    """Return the pairs of item and worker whose soft vote is there and comes again with other probabilities."""
+def _compare_votes(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, Indices]:
+    """Return the same of soft votes, by their probabilities: of two equal ones either may have given the label."""
     pairs, before, after = np.intersect1d(there.pairs(n_workers), coming.pairs(n_workers), return_indices=True)
-    return np.asarray(pairs[(there.votes[before] != coming.votes[after]).any(axis=1)])
+    differs = (there.votes[before] != coming.votes[after]).any(axis=1)
+    return np.asarray(pairs[~differs]), np.asarray(pairs[differs])
 
 
 def _lay_together(
@@ -472,9 +474,8 @@ def _drop_unheard(r: Responses, worker: Codes, label: Codes) -> Responses:
         return r
     if not said.any():
         raise InputError("No answer would be left.", "Fit a new model.")
-    (left, workers), (spoken, labels) = keep_values(r.worker, r.workers, heard), keep_values(r.label, r.labels, said)
-    soft = None if r.soft is None else replace(r.soft, medians=r.soft.medians[heard])
-    return replace(r, worker=left, label=spoken, workers=workers, labels=labels, soft=soft)
+    spoken, labels = keep_values(r.label, r.labels, said)
+    return replace(keep_workers(r, heard), label=spoken, labels=labels)
 
 
 def _join_classes(old: Responses, labels: Values) -> Values:

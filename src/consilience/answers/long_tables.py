@@ -422,8 +422,9 @@ def _duplicate_error(
     about = int(answers.items_of(np.array([first]))[0])
     rows = np.flatnonzero(item == about)[same - answers.offsets[about]]
     where = _say_where(table, int(rows[0]), int(rows[1]))
-    why, remedy = "", Sentence("Remove them, or settle them with {duplicates} (or last, or mean).", duplicates="first")
-    further = find_further_column(answers, item, table)
+    others = "last, or mean" if table.soft is None else "last"
+    why, remedy = "", Sentence(f"Remove them, or settle them with {{duplicates}} (or {others}).", duplicates="first")
+    further = find_further_column(answers, item, table) if table.soft is None else None
     if answers.weight is not None:
         heavy = answers.weight[same].sum() > 1 + WEIGHT_SLACK
         if heavy:

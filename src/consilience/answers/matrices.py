@@ -21,12 +21,9 @@ from .items import NAMED, Sequences, read_keys, read_positions
 from .slips import Source, warn_of_silence, warn_of_slips
 from .soft_votes import SoftVotes
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
+from .vote_sums import VOTE_SLACK, VoteSums, slack_of
 
 LONG_TABLE = "Where most entries are missing, give a table with one row per answer."
-# Probabilities of one vote may exceed 1 by rounding.
-VOTE_SLACK = 1e-3
-# What rounding to two decimals does to one probability at most.
-ROUNDING = 0.005
 # Sums along another axis are 1 so closely only if they are sums over classes.
 SUM_SLACK = 1e-5
 
@@ -112,7 +109,10 @@ def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> A
     except (TypeError, ValueError) as error:
         raise InputError(f"P must be an array of probabilities indexed by item, worker and class: {error}.") from error
     if votes.ndim != 3 or 0 in votes.shape:
-        raise InputError(f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.")
+        raise InputError(
+            f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.",
+            "Stack what classifiers give to all classes: numpy.stack([...], axis=1).",
+        )
     classes = None if options.classes is None else read_distinct(options.classes, "classes")
     _check_axes(votes, votes.shape[2] if classes is None else len(classes), rescale)
     votes = _check_votes(votes, rescale)
@@ -144,24 +144,21 @@ def _check_votes(votes: Floats, rescale: bool) -> Floats:
     """Return probabilities that sum to 1, and zeros for votes that are missing."""
     answered: Truths = np.logical_not(np.isnan(votes).any(axis=2))
     _warn_of_holes(votes, answered)
-    votes = np.where(answered[:, :, None], votes, 0.0)
-    total = votes.sum(axis=2)
     if not answered.any():
         raise InputError("P has no votes: every row holds a NaN.")
-    slack = ROUNDING * votes.shape[2] + VOTE_SLACK
-    most = slack if rescale else VOTE_SLACK
-    wrong = np.argwhere(answered & ((votes < 0).any(axis=2) | ~(np.abs(total - 1) <= most)))
-    if len(wrong):
-        i, m = wrong[0]
-        rounded = bool((votes >= 0).all() and (np.abs(total[answered] - 1) <= slack).all())
+    sums = VoteSums.of(votes[answered], rescale)
+    if sums.wrong.any():
+        first = int(sums.wrong.argmax())
+        (i, m), n_wrong = np.argwhere(answered)[first], int(sums.wrong.sum())
         raise InputError(
-            f"P[{i}, {m}] = {votes[i, m].tolist()} is not a vote: entries must be >= 0 and sum to 1, and these sum to "
-            f"{total[i, m]:.4g}. There {'is' if len(wrong) == 1 else 'are'} {plural(len(wrong), 'such row')}.",
-            *([Sentence("If they are rounded, use {rescale}.", rescale=True)] if rounded and not rescale else []),
-            *(["If these are logits, take their softmax."] if (votes < 0).any() else []),
-            "Divide each row by its sum, or set it to NaN if the worker did not vote.",
+            f"P[{i}, {m}] = {sums.votes[first].tolist()} is not a vote: entries must be >= 0 and sum to 1, and these "
+            f"sum to {sums.total[first]:.4g}. There {'is' if n_wrong == 1 else 'are'} {plural(n_wrong, 'such row')}.",
+            *sums.suggest("If the last axis lacks a class, add it."),
+            "Set a row to NaN if the worker did not vote.",
         )
-    return np.asarray(votes / np.where(answered, total, 1.0)[:, :, None])
+    checked = np.zeros_like(votes)
+    checked[answered] = sums.rescaled()
+    return checked
 
 
 def _check_axes(votes: Floats, n_classes: int, rescale: bool) -> None:
@@ -177,7 +174,7 @@ def _check_axes(votes: Floats, n_classes: int, rescale: bool) -> None:
             f"{n_classes:,} along axis {votes.shape.index(n_classes)}.",
             remedy,
         )
-    if _sums_to_one(votes, 2, VOTE_SLACK + ROUNDING * votes.shape[2] * rescale):
+    if _sums_to_one(votes, 2, slack_of(votes.shape[2]) if rescale else VOTE_SLACK):
         return
     for axis in (1, 0):
         if _sums_to_one(votes, axis, SUM_SLACK):

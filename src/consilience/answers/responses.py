@@ -168,7 +168,7 @@ class Responses(AnswerArrays):
             Where the ordered classes are on their scale, in the order of the classes, such as ``[0, 1, 5]``. Default:
             0, 1, 2, ...
         rescale : bool, default False
-            Whether probabilities are divided by their sum, which must be 1 up to rounding to two decimals.
+            Whether probabilities are divided by their sum, which must be 1, or 100 of percentages, up to rounding.
 
         Returns
         -------
@@ -293,8 +293,8 @@ class Responses(AnswerArrays):
         abstain, background
             As in `from_frame`: what a row of NaN means. A background that is not among the classes comes before them.
         rescale : bool, default False
-            Whether each row is divided by its sum. The sum must be 1 up to rounding to two decimals, which is 0.005 for
-            each class; any other is an error.
+            Whether each row is divided by its sum. The sum must be 1, or 100 of percentages, up to rounding to two
+            decimals, which is 0.005 for each class; any other is an error.
         ordered, positions
             As in `from_frame`.
 

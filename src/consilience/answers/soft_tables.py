@@ -29,10 +29,10 @@ from ..kernels import Floats
 from ..memory import NUMBER, require_memory
 from . import Names, Reader
 from .columns import Column, Indices, Values, is_text, to_column, to_values
-from .matrices import ROUNDING, VOTE_SLACK
 from .soft_votes import SoftRows
 from .tables import Table, key_roles
 from .vocabulary import encode_in_order_of_appearance, encode_sorted
+from .vote_sums import WHOLES, VoteSums, are_near
 
 # What the column of most probable labels is called.
 MOST_PROBABLE = "most probable label"
@@ -42,9 +42,12 @@ PROBABILITY = ("probability", "probabilities", "prob", "proba")
 SEPARATORS = (":", "/", "|", "__", ".", "_", " ", "-")
 # Roles of columns that are no classes.
 _OTHERS = ("item", "worker", "sequence", "position", "weight", "order", "gold")
+# So many different fractions are no labels.
+MOST_LABELS = 20
 # So many rows tell the form of a table.
 HEAD = 10_000
 _NAMED = re.compile(r"p\((.*)\)", re.DOTALL)
+_GIVE_ROWS = "Give a row to each class that is not ruled out."
 _LABEL = Sentence("If they are no probabilities, name the column of answers with {label}.")
 
 
@@ -63,14 +66,10 @@ def to_numbers(column: Column) -> Floats | None:
 
 
 def sum_to_one(votes: Floats) -> bool:
-    """Tell whether all rows of probabilities (n, L), but for those that are missing, sum to 1 up to rounding."""
+    """Tell whether all rows (n, L), but for those that are missing, sum to 1 or 100 %, up to rounding."""
     there = votes[~np.isnan(votes).all(axis=1)]
-    return bool(len(there) and (there >= 0).all() and np.all(np.abs(there.sum(axis=1) - 1) <= slack_of(votes.shape[1])))
-
-
-def slack_of(n_classes: int) -> float:
-    """Return by how much sums may differ from 1 if probabilities are rounded to two decimals."""
-    return ROUNDING * n_classes + VOTE_SLACK
+    total = there.sum(axis=1)
+    return bool(len(there) and (there >= 0).all() and any(are_near(total, each, votes.shape[1]) for each in WHOLES))
 
 
 def stack(table: Table, columns: Sequence[str]) -> Floats | None:
@@ -85,6 +84,12 @@ def stack(table: Table, columns: Sequence[str]) -> Floats | None:
             return None
         found.append(numbers)
     return np.stack(found, axis=1) if found else None
+
+
+def are_shares(numbers: Floats) -> bool:
+    """Tell whether numbers are between 0 and 1, and so many different ones that they can hardly be labels."""
+    there = numbers[~np.isnan(numbers)]
+    return bool(len(there) and there.min() >= 0 and there.max() <= 1 and len(np.unique(there)) > MOST_LABELS)
 
 
 def take_head(table: Table) -> Table:
@@ -141,13 +146,13 @@ def _recognise(table: Table, names: Names) -> bool:
     if not is_there(table, names, "worker"):
         return False
     columns = list_classes(table, names)
-    if len(columns) < 2:
-        return False
-    if are_named(columns):
+    if len(columns) > 1 and are_named(columns):
         return True
-    if table.find("label") is not None:
+    if not columns or table.find("label") is not None:
         return False
     votes = stack(table, list(columns))
+    if len(columns) == 1:  # which is an error, and says what it lacks
+        return votes is not None and are_shares(votes)
     # Whole numbers may be answers to several questions.
     return votes is not None and (sum_to_one(votes) or bool((np.nan_to_num(votes) % 1 != 0).any(axis=0).all()))
 
@@ -157,9 +162,12 @@ def _translate(table: Table, names: Names) -> Table:
         return replace(table, format=names.get("format") or table.format)
     _refuse(table, names, ("label", "weight"))
     columns = list_classes(table, names)
+    table.need("worker", names.get("worker"), parameter="worker")
     if len(columns) < 2:
         raise InputError(
-            f"{table.name} has {plural(len(columns), 'column')} that may be a class. There must be one for each class.",
+            f"{table.name} has {plural(len(columns), 'column')} that may hold the probabilities of a class"
+            f"{f': {listing(columns)}' if columns else ''}. There must be one for each class.",
+            "If there are two classes, add the other one: 1 minus the first.",
             Sentence("If each label has a row of its own, use {format}.", format="soft-long"),
             keyword="format",
         )
@@ -218,10 +226,15 @@ def _recognise_long(table: Table, names: Names) -> bool:
         return False
     if not (is_there(table, names, "worker") and is_there(table, names, "label")):
         return False
-    if to_numbers(table.read(column)) is None:
+    head = take_head(table)
+    numbers = to_numbers(head.read(column))
+    if numbers is None:
         return False
+    label = table.need("label", names.get("label"), parameter="label")
+    if are_shares(numbers) and len(encode_in_order_of_appearance(head.read(label))[1]) == 1:
+        return True  # which is an error, and says what it lacks
     # Mostly a vote has its rows one after the other.
-    return any(int(_find_pairs(each, names).max()) + 1 < each.n_rows for each in (take_head(table), table))
+    return any(int(_find_pairs(each, names).max()) + 1 < each.n_rows for each in (head, table))
 
 
 def _find_pairs(table: Table, names: Names) -> Indices:
@@ -245,6 +258,11 @@ def _translate_long(table: Table, names: Names) -> Table:
         )
     label = table.need("label", names.get("label"), parameter="label")
     codes, labels = encode_sorted(table.values(label, "Each probability is that of a label: fill it in."))
+    if len(labels) < 2:
+        raise InputError(
+            f"{table.name} has probabilities of {labels.tolist()[0]!r} alone.",
+            "Give a row to each class. If there are two, that of the other one is 1 minus the first.",
+        )
     (numbers,) = need_numbers(table, [column]).T
     pair = _find_pairs(table, names)
     n_pairs = int(pair.max()) + 1
@@ -350,7 +368,8 @@ def melt(table: Table, item: str, grid: Grid, gold: str | None = None) -> tuple[
     parts = [need_numbers(table, [grid.columns[who, what] for what in grid.classes]) for who in grid.workers]
     votes = np.stack(parts, axis=1).reshape(-1, len(grid.classes))
     row = np.repeat(np.arange(table.n_rows), size)
-    columns = {item: keys.take(row), "worker": to_column(np.tile(objects_of(grid.workers), table.n_rows))}
+    who = np.tile(np.arange(size, dtype=np.int32), table.n_rows)
+    columns = {item: keys.take(row), "worker": to_column(objects_of(grid.workers)).take(who)}
     if gold is not None:
         columns[gold] = table.read(gold).take(row)
     melted = Table(
@@ -371,38 +390,27 @@ def melt(table: Table, item: str, grid: Grid, gold: str | None = None) -> tuple[
 
 def check_votes(table: Table, rows: SoftRows, rescale: bool) -> Floats:
     """Return votes that sum to 1; raise an error for those that are no probabilities, with what may be the reason."""
-    votes, n_classes = rows.votes, rows.votes.shape[1]
-    total = votes @ np.ones(n_classes)  # faster than `sum` where there are few classes
-    holed = np.flatnonzero(np.isnan(total)) if np.isnan(votes.sum()) else np.empty(0, np.int64)
+    holed = np.flatnonzero(np.isnan(rows.votes).any(axis=1)) if np.isnan(rows.votes.sum()) else np.empty(0, np.int64)
     if len(holed):
-        lacking = rows.labels[np.isnan(votes[holed[0]])].tolist()
+        lacking = rows.labels[np.isnan(rows.votes[holed[0]])].tolist()
         raise InputError(
             f"{table.name} has no probability of {listing(lacking)} at {table.locate(int(holed[0]))}, and there are "
             f"others. There {'is' if len(holed) == 1 else 'are'} {plural(len(holed), 'such row')}.",
             "Give each class a probability, 0 if it is ruled out; leave all empty where there is no vote.",
         )
-    most = slack_of(n_classes)
-    negative = (votes < 0).any(axis=1) if votes.min() < 0 else np.zeros(1, bool)
-    wrong = np.flatnonzero(negative | ~(np.abs(total - 1) <= (most if rescale else VOTE_SLACK)))
+    sums = VoteSums.of(rows.votes, rescale)
+    wrong = np.flatnonzero(sums.wrong)
     if not len(wrong):
-        return np.asarray(votes / total[:, None])
+        return sums.rescaled()
     row = int(wrong[0])
-    rounded = bool((votes >= 0).all() and (np.abs(total - 1) <= most).all())
-    first = zip(rows.labels[:5].tolist(), votes[row, :5].tolist(), strict=True)
+    first = zip(rows.labels[:5].tolist(), sums.votes[row, :5].tolist(), strict=True)
     shown = ", ".join(f"{value:.4g} for {shorten(label)}" for label, value in first)
-    remedies: list[str | Sentence] = []
-    if rounded:
-        remedies.append(Sentence("They seem to be rounded: use {rescale}.", rescale=True))
-    elif (votes < 0).any() or (votes > 1).any():
-        remedies.append("If these are logits or scores, take their softmax first.")
-    elif (total < 1).all() and rows.lacks_rows:
-        remedies.append("Give a row to each class that is not ruled out.")
     raise InputError(
-        f"{table.name} holds {plural(len(wrong), 'vote')} that {'is' if len(wrong) == 1 else 'are'} no probabilities: "
-        f"they must be at least 0 and sum to 1. The first, at {table.locate(row)}, sums to {total[row]:.4g} ({shown}"
-        f"{', ...' if n_classes > 5 else ''}).",
-        *remedies,
-        *(("Or divide each vote by its sum.",) if rounded else ("Else divide each vote by its sum.", _LABEL)),
+        f"{table.name} holds {plural(len(wrong), 'vote')} whose numbers are no probabilities: they must be at least 0 "
+        f"and sum to 1. The first, at {table.locate(row)}, sums to {sums.total[row]:.4g} ({shown}"
+        f"{', ...' if len(rows.labels) > 5 else ''}).",
+        *sums.suggest(_GIVE_ROWS if rows.lacks_rows else "If a class is missing, add its column."),
+        *(() if sums.can_be_rescaled() else (_LABEL,)),
     )
 
 

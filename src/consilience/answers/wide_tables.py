@@ -33,6 +33,7 @@ from .columns import (
     to_column,
     to_values,
 )
+from .soft_tables import are_shares, to_numbers
 from .tables import Table
 from .vocabulary import are_distinct, encode_in_order_of_appearance, join_columns, lookup
 
@@ -290,6 +291,13 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[Codes, Column]:
     if not said:
         raise InputError(f"{table.name} has no answers: all cells of {listing(workers)} are empty.")
     _, distinct = encode_in_order_of_appearance(reduce(join_columns, said))
+    numbers = to_numbers(to_column(distinct))
+    if numbers is not None and are_shares(numbers):
+        raise InputError(
+            f"{table.name} has fractions between 0 and 1 where labels should be, such as {distinct.tolist()[0]}.",
+            "If they are the probabilities of one of two classes, give each worker a column for each class, such as "
+            "forest_yes and forest_no; the other one is 1 minus the first.",
+        )
     places = [lookup(distinct, each) for each in vocabularies]
     for w, place in enumerate(places):
         codes[:, w] = np.append(place, -1)[codes[:, w]]  # -1 is the last

@@ -20,11 +20,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..answers.arrays import Crowd
+from ..answers.blocked import keep_workers
 from ..answers.classes import to_numbers
 from ..answers.columns import Indices, objects
 from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
 from ..answers.responses import Responses
-from ..answers.vocabulary import keep_values
 from ..engines.base import Engine
 from ..errors import Sentence, listing, plural, quietly
 from ..inference.care import Care
@@ -119,10 +119,7 @@ def take_sample(crowd: Responses | StoredResponses, seed: int, most: int | None 
     if n_items < r.n_items:
         numbers = draw_numbers(seed, hashes)
         r = r.about(np.flatnonzero(numbers <= np.partition(numbers, n_items)[n_items]))
-    heard = np.bincount(r.worker, minlength=r.n_workers) > 0
-    worker, workers = keep_values(r.worker, r.workers, heard)
-    soft = None if r.soft is None else replace(r.soft, medians=r.soft.medians[heard])
-    return replace(r, worker=worker, workers=workers, soft=soft)
+    return keep_workers(r, np.bincount(r.worker, minlength=r.n_workers) > 0)
 
 
 def find_off_scale(subject: Subject) -> Iterator[Finding]:

@@ -7,16 +7,17 @@ worker is right with one probability :math:`a_m`, and errs evenly,
 
 .. math:: \log\Bigl(a_m q_l + \frac{(1 - a_m)(1 - q_l)}{K - 1}\Bigr)
 
-at the power of q, and with the :math:`a_m`, that suit each way best. The way with the largest score is ahead.
+at the power of q, and with the :math:`a_m`, that suit each way best. The way with the largest score is ahead. Halves of
+confidence, which learn most of each worker, must be ahead of the others by more than chance.
 
-It must also be worth something. With :math:`S = \operatorname{softmax}(b_m x)` what the hidden vote itself says, at
-the temperature :math:`b_m` that suits it best (see `consilience.inference.workers.temperatures`), a vote tells
+It must also be worth something. With :math:`S = \operatorname{softmax}(b_m x + a)` what the hidden vote itself says, at
+the temperature :math:`b_m` that suits it best (see `consilience.inference.workers.temperatures`), and with the bias of
+all votes with which the mean of S is that of q, a vote tells
 
 .. math:: \sum_k q_k \bigl(\log S_k - \log \bar q_k\bigr)
 
-of the label beyond the shares :math:`\bar q` of the classes. If that is less than nothing, workers agree on how
-frequent the classes are and on little else, and the mean is taken. If it is less than a part `TELLING` of log K, there
-is too little for matrices to learn from, and only temperatures, a few numbers for each worker, and the mean are left.
+of the label beyond the shares :math:`\bar q` of the classes. If that is less than a part `TELLING` of log K, workers
+agree on how frequent the classes are and on little else, and the mean is taken.
 
 Of many votes, those about some items are looked at.
 """
@@ -39,7 +40,7 @@ from ..inference.workers.halves import HalvesWorkers
 from ..inference.workers.mean import MeanWorkers
 from ..inference.workers.temperatures import LEAST, MOST, TemperatureWorkers
 from ..kernels import Floats, Integers
-from ..results.comparison import LEAST_HIDDEN, TELLING, SoftCheck, WayScore
+from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, TELLING, SoftCheck, WayScore
 from ..storage.answers import StoredResponses
 from .scale_check import take_sample
 
@@ -48,8 +49,8 @@ WAYS = (HalvesWorkers.name, TemperatureWorkers.name, MeanWorkers.name)
 # Votes that are looked at, and votes to hide in all, in folds of a tenth, if there are so many.
 MOST_VOTES, ENOUGH, MOST_FOLDS = 20_000, 2_000, 4
 # Steps by which accuracies, and temperatures, are found; votes that the mean accuracy is worth.
-STEPS, SHRINKAGE = 12, 5.0
-RIDGE = 1e-3
+STEPS, SHRINKAGE = 25, 5.0
+RIDGE, LEAST_SHARE = 1e-3, 1e-6
 
 
 def check_ways(recipe: IndependentRecipe, answers: Responses | StoredResponses, engine: Engine) -> SoftCheck:
@@ -74,32 +75,34 @@ def check_ways(recipe: IndependentRecipe, answers: Responses | StoredResponses, 
     answer = np.concatenate(hidden)
     if len(answer) < LEAST_HIDDEN:
         return SoftCheck(MeanWorkers.name, [])
-    scores = [score_way(way, r, answer, np.concatenate(posteriors[way])) for way in WAYS]
-    return SoftCheck(choose_way(scores, r.n_classes), scores)
+    found = {way: np.concatenate(each) for way, each in posteriors.items()}
+    logs = np.stack([predict_votes(r, answer, found[way]) for way in WAYS])
+    votes = TemperatureWorkers.of(r, r.class_of_label, r.n_classes).read_votes(r)[answer].astype(np.float64)
+    told = [measure_told(found[way], votes, r.worker[answer], r.n_workers) for way in WAYS]
+    scores = [WayScore(*each) for each in zip(WAYS, logs.mean(axis=1).tolist(), told, strict=True)]
+    return SoftCheck(choose_way(scores, logs, r.n_classes), scores)
 
 
-def choose_way(scores: list[WayScore], n_classes: int) -> str:
-    """Return the way that hidden votes call for."""
-    best = max(scores, key=lambda each: each.score)
-    if best.told <= 0:
-        return MeanWorkers.name
-    if best.told < TELLING * np.log(n_classes):
-        return max((each for each in scores if each.way != HalvesWorkers.name), key=lambda each: each.score).way
-    return best.way
+def choose_way(scores: list[WayScore], logs: Floats, n_classes: int) -> str:
+    """Return the way that hidden votes call for; `logs` (n_ways, n) is how each way predicts each of them."""
+    order = np.argsort([-each.score for each in scores], kind="stable").tolist()
+    if WAYS[order[0]] == HalvesWorkers.name:
+        lead = logs[order[0]] - logs[order[1]]
+        order = order if lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)) else order[1:]
+    best = scores[order[0]]
+    return best.way if best.told >= TELLING * np.log(n_classes) else MeanWorkers.name
 
 
-def score_way(way: str, r: Responses, answer: Indices, posterior: Floats) -> WayScore:
-    """Return how well hidden votes are predicted by the posteriors (n, K) of their items, and what they tell of it."""
+def predict_votes(r: Responses, answer: Indices, posterior: Floats) -> Floats:
+    """Return how well the labels of hidden votes are predicted by the posteriors (n, K) of their items, one by one."""
     worker, label = r.worker[answer], r.class_of_label[r.label[answer]]
     rows, named = np.arange(len(answer)), label >= 0
-    raised = [raise_to(posterior, power)[rows, label] for power in POWERS[::-2]]
-    score = max(predict_labels(each[named], worker[named], r.n_workers, r.n_classes) for each in raised)
-    votes = TemperatureWorkers.of(r, r.class_of_label, r.n_classes).read_votes(r)[answer].astype(np.float64)
-    return WayScore(way, score, measure_told(posterior, votes, worker, r.n_workers))
+    raised = [raise_to(posterior, power)[rows, label][named] for power in POWERS[::-2]]
+    return max((predict_labels(each, worker[named], r.n_workers, r.n_classes) for each in raised), key=np.mean)
 
 
-def predict_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int) -> float:
-    """Return the mean log probability of labels, each with the probability that it is right, by accuracies that fit."""
+def predict_labels(right: Floats, worker: Integers, n_workers: int, n_classes: int) -> Floats:
+    """Return the log probability of labels, each with the probability that it is right, by accuracies that fit."""
     n_votes, wrong = np.bincount(worker, minlength=n_workers), (1 - right) / (n_classes - 1)
     accuracy = np.full(n_workers, right.mean())
     for _ in range(STEPS):
@@ -107,21 +110,22 @@ def predict_labels(right: Floats, worker: Integers, n_workers: int, n_classes: i
         share = a * right / np.maximum(a * right + (1 - a) * wrong, 1e-300)
         accuracy = (np.bincount(worker, share, n_workers) + SHRINKAGE * share.mean()) / (n_votes + SHRINKAGE)
     a = np.clip(accuracy, 1e-3, 1 - 1e-3)[worker]
-    return float(np.log(a * right + (1 - a) * wrong).mean())
+    return np.asarray(np.log(a * right + (1 - a) * wrong))
 
 
 def measure_told(posterior: Floats, votes: Floats, worker: Integers, n_workers: int) -> float:
     """Return what a vote x (n, K) tells of labels with these posteriors, in nats, at the best temperatures."""
-    temperature = np.ones(n_workers)
+    shares = posterior.mean(axis=0) + LEAST_SHARE
+    temperature, bias = np.ones(n_workers), np.log(shares)
     for _ in range(STEPS):
-        alone = soften(temperature[worker, None] * votes)
+        alone = soften(temperature[worker, None] * votes + bias)
+        bias += 0.7 * (np.log(shares) - np.log(alone.mean(axis=0) + LEAST_SHARE))
         mean = np.einsum("nk,nk->n", alone, votes)
         slope = np.bincount(worker, np.einsum("nk,nk->n", posterior - alone, votes), n_workers)
         spread = np.einsum("nk,nk->n", alone, (votes - mean[:, None]) ** 2)
         temperature += 0.7 * slope / (np.bincount(worker, spread, n_workers) + RIDGE)
         temperature = np.clip(temperature, LEAST, MOST)
-    alone = soften(temperature[worker, None] * votes)
-    shares = np.maximum(posterior.mean(axis=0), 1e-12)
+    alone = soften(temperature[worker, None] * votes + bias)
     return float(np.einsum("nk,nk->", posterior, np.log(np.maximum(alone, 1e-300)) - np.log(shares)) / len(posterior))
 
 

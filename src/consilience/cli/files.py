@@ -15,7 +15,7 @@ from typing import Any
 from zipfile import ZipFile, is_zipfile
 
 from .. import formats as register
-from ..answers import DIALECTS, LONG
+from ..answers import DIALECTS, LONG, Dialect
 from ..answers.responses import LAYOUTS
 from ..api import load
 from ..errors import InputError, count_shown, join_names
@@ -226,19 +226,19 @@ def formats() -> None:
 
 def describe_formats() -> list[Record]:
     """Return what the registers say of all formats of files, and of all forms of tables."""
-    forms = [(LONG, "one row per answer", ""), *((each.name, each.title, each.suffix) for each in DIALECTS)]
-    forms += [(ONE_HOT, "one row per answer, one column per tag", "")]
+    forms = [Dialect(LONG, "one row per answer", ""), *DIALECTS]
+    forms += [Dialect(ONE_HOT, "one row per answer, one column per tag", "")]
     tables = [
         {
-            "name": name,
-            "title": title,
-            "read": {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(name, ["answers"]),
-            "written": name in LAYOUTS,
-            "suffixes": [suffix] if suffix else [],
-            "recognised_by": "name" if suffix else "columns",
+            "name": each.name,
+            "title": each.title,
+            "read": {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(each.name, ["answers"]),
+            "written": each.name in LAYOUTS,
+            "suffixes": ["folder", ".npy"] if each.is_folder else [each.suffix] if each.suffix else [],
+            "recognised_by": "content" if each.is_folder else "name" if each.suffix else "columns",
             "form_of_table": True,
         }
-        for name, title, suffix in forms
+        for each in forms
     ]
     return [_describe_format(each) for each in register.FORMATS] + tables
 

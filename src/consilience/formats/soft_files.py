@@ -39,8 +39,16 @@ def open_votes(path: str, format: str | None) -> Table | None:
     """
     if format not in (None, NAME):
         return None
+    if os.path.isfile(path) and not path.lower().endswith(NPY):
+        if format is None:
+            return None
+        raise InputError(
+            f"{path!r} is one table, and {NAME!r} is for a folder with one file for each worker.",
+            "Leave out the format.",
+            keyword="format",
+        )
     if os.path.isfile(path):
-        return _open_stack(path, format) if path.lower().endswith(NPY) else None
+        return _open_stack(path, format)
     try:
         files = list_inputs(path)
     except InputError:

@@ -61,10 +61,11 @@ def count_pulls(
     out: Floats,
     width: Width,
 ) -> None:
-    """Add to out[worker[codes[j]]] (5, K) what each vote j, about every item of so many, says of its worker.
+    """Add to out[worker[codes[j]]] (6, K) what each vote j, about every item of so many, says of its worker.
 
     With s = a - c as `shift` and c as `prior`, the rows are: slope plus curvature times t; the curvature; S; a share of
-    the softmax of the item's pool, the same for each of its votes; and t + a. `scratch` is (3, K).
+    the softmax of the item's pool, the same for each of its votes; t + a; and the first with q in place of T. `scratch`
+    is (3, K).
     """
     n_classes = len(width)
     for i in range(0, offsets.size - 1, stride):
@@ -100,9 +101,7 @@ def count_pulls(
             for k in range(n_classes):
                 scratch[0, k] /= alone
                 mean += scratch[0, k] * votes[j, k]
-            if others <= 0.0:
-                others = 1.0
-            m = worker[row]
+            others, m = others if others > 0.0 else 1.0, worker[row]
             for k in range(n_classes):
                 x, said = votes[j, k], scratch[0, k]
                 curvature = said * (x - mean) ** 2
@@ -111,3 +110,4 @@ def count_pulls(
                 out[m, 2, k] += w * said
                 out[m, 3, k] += scratch[2, k] / (total * (last - first))
                 out[m, 4, k] += w * (t + shift[row, k] + prior[k])
+                out[m, 5, k] += w * ((posterior[i, k] - said) * x + t * curvature)

@@ -49,7 +49,7 @@ SECTIONS: dict[str, Section] = {
     "workers": Section("Workers", "Workers", workers.describe_workers, "See the workers"),
     "votes": Section("Probabilities of the classifiers", "Classifiers", soft_votes.describe_votes),
     "confidence": Section("Confidence", "Confidence", overview.describe_confidence),
-    "vote": Section("Compared with majority vote", "Majority vote", items.compare_labels),
+    "vote": Section("Compared with the plain vote", "Plain vote", items.compare_labels),
     "answers": Section("Answers", "Answers", overview.describe_answers, "See the answers"),
     "sequences": Section("Sequences", "Sequences", sequences.describe_sequences),
     "network": Section("Network", "Network", sequences.describe_network, "See the network"),

@@ -178,11 +178,15 @@ def describe_difference(subject: Subject, n_fewer: int) -> str:
 
     `Comparison.n_differ` has a part of the ties, since majority vote draws lots there.
     """
-    compared = subject.fusion.comparison
+    compared, soft = subject.fusion.comparison, subject.responses.is_soft
     n_differ = n_fewer if compared is None else max(compared.n_differ, n_fewer)
     if not n_differ:
-        return "Every fused label has most votes, or as many as another one."
-    differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from majority vote"
+        most = "is that of the mean of the probabilities" if soft else "has most votes, or as many as another one"
+        return f"Every fused label {most}."
+    rival = "the mean of the probabilities" if soft else "majority vote"
+    differ = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from {rival}"
+    if soft:
+        return f"{differ}."
     tied = "votes are tied" if subject.is_voted.all() else "votes are tied, or there are none"
     if not n_fewer:
         return f"{differ}: {tied}."
@@ -206,7 +210,8 @@ def compare_labels(subject: Subject) -> Difference | None:
     ]
     if len(order) > N_FLOWS:
         flows.append((plural(len(order) - N_FLOWS, "other kind"), f"{counts[order[N_FLOWS:]].sum():,}"))
-    table = Table("Labels that were changed against the majority", flows, ("Vote → fused label", "Items"))
+    against, rival = ("mean", "Mean") if subject.responses.is_soft else ("majority", "Vote")
+    table = Table(f"Labels that were changed against the {against}", flows, (f"{rival} → fused label", "Items"))
     examples = [describe_item(subject, item) for item in first(rows, -subject.confidence[rows], N_DIFFERENT)]
     test = [] if compared is None else [compared.describe_test()]
     test += [compared.describe_record()] if compared is not None and compared.has_record else []

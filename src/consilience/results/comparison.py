@@ -49,8 +49,8 @@ UNCLEAR = 0.2
 # Whole numbers are a scale if an order predicts hidden answers so much better, in nats per answer. For breeds of dogs
 # that look alike in pairs it is .02, with the best of all names; for five grades of relevance .04.
 LEAST_LEAD = 0.025
-# If a soft vote tells less of the fused label than this part of log K, matrices have too little to learn from.
-TELLING = 0.125
+# If a soft vote tells less of the fused label than this part of log K, votes are little more than shares of classes.
+TELLING = 0.02
 NAMES_OF_WAYS = {
     "halves": "by halves of confidence",
     "temperatures": "with learned temperatures",
@@ -527,15 +527,15 @@ class SoftCheck:
     def describe(self) -> str:
         """Return in words what the way was chosen by."""
         if not self.scores:
-            return "there are too few votes to compare ways"
+            return "too few votes are about items with votes of others, so ways cannot be compared"
         best = max(self.scores, key=lambda each: each.score)
         tried = ", ".join(f"{NAMES_OF_WAYS[each.way]} {each.score:.3f}" for each in self.scores)
         figures = f"mean log score {tried}"
         if best.way == self.way:
             return f"hidden votes are predicted best this way ({figures})"
-        if best.told <= 0:
-            return f"beyond how frequent classes are, votes tell nothing that others confirm ({figures})"
-        return f"a vote tells only {best.told:.2f} nats of the fused label, too little for more ({figures})"
+        if self.way != "mean":
+            return f"hidden votes are predicted as well as {NAMES_OF_WAYS[best.way]}, but for chance ({figures})"
+        return f"beyond how frequent classes are, votes tell next to nothing that others confirm ({figures})"
 
 
 @dataclass(frozen=True)

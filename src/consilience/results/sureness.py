@@ -69,6 +69,8 @@ def find_reliability(r: Responses, posterior: Floats, worker: int, n_groups: int
     confidence = r.soft.probabilities[votes].max(axis=1).astype(np.float64)
     right = posterior[r.items_of(votes), r.class_of_label[r.label[votes]]]
     ends = np.unique(np.quantile(confidence, np.linspace(0, 1, n_groups + 1)[1:-1])) if len(votes) else np.empty(0)
+    if len(ends) and confidence.min() < ends[-1] == confidence.max():  # many are as sure as can be: others are apart
+        ends = np.unique(np.append(ends[:-1], confidence[confidence < ends[-1]].max()))
     group = np.searchsorted(ends, confidence, side="left")
     counts = np.bincount(group, minlength=len(ends) + 1).astype(np.float64)
     met = counts > 0

@@ -26,7 +26,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from ...answers.arrays import NO_VOTES, Crowd
 from ...answers.columns import Column, Values
 from ...answers.responses import Responses
-from ...answers.soft_votes import Probabilities
-from ...errors import ParameterError, Python, Sentence
+from ...answers.soft_votes import Probabilities, SoftVotes
+from ...errors import InputError, ParameterError, Python, Sentence
 from ...kernels import Floats, Integers, freeze
 from ...memory import NUMBER
 from ...specs import ArraySpec
@@ -339,7 +339,15 @@ class WorkerModel(ABC):
         worker: NDArray[np.int64],  # noqa: ARG003
     ) -> Responses:
         """Return other answers as those of a fit were read; `worker` is the index there of each worker, or -1."""
-        return responses
+        if not cls.needs_votes or responses.is_soft:
+            return responses
+        if responses.n_responses:
+            raise InputError(
+                "The answers of the fit are probabilities, and the new ones are labels.",
+                "Read the new answers as the others were read.",
+            )
+        nothing = SoftVotes.of(np.empty((0, responses.n_labels)), responses.worker, responses.n_workers)
+        return replace(responses, soft=nothing)
 
     def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:  # noqa: ARG002
         """Return arrays that a fitted model keeps beside its confusion matrices, by the names of its attributes."""

@@ -142,8 +142,9 @@ class HalvesWorkers(ConfusionWorkers):
         cls, responses: Responses, further: Mapping[str, Floats], worker: NDArray[np.int64]
     ) -> Responses:
         """Return other answers, told apart by the medians of the fit; those of new workers by their own."""
-        assert responses.soft is not None
-        return replace(responses, soft=responses.soft.judged_by(np.append(further["_medians"], np.nan)[worker]))
+        r = super().read_as_before(responses, further, worker)
+        assert r.soft is not None
+        return replace(r, soft=r.soft.judged_by(np.append(further["_medians"], np.nan)[worker]))
 
     def _all_counts(self, counts: Floats, mass: Floats) -> Floats:  # noqa: ARG002
         """Return expected counts (M, 2 L, K) of symbols."""

@@ -5,8 +5,12 @@ With x_k = log p_k - mean_j log p_j, where probabilities below `FLOOR` count as 
     S_m = softmax(b_m x + a_m)
 
 b_m is an inverse temperature: below 1 the worker is too sure, above 1 too cautious. It is sought such that S_m predicts
-what the votes of all others and the structure say together; the own vote is left out, or else b_m would run away. a_m
-is the worker's bias towards classes. It is sought such that the mean of S_m over all votes is rho, the mean of the
+what the votes of all others and the structure say together; the own vote is left out, or else b_m would run away. The
+others are less sure than all together, so all b_m would shrink from step to step, the more so the fewer workers there
+are. Only their ratios are found this way. Their common factor is where S_m predicts the posterior, in which the own
+vote counts: as for any calibrated posterior, its mean given one vote is what that vote says.
+
+a_m is the worker's bias towards classes. It is sought such that the mean of S_m over all votes is rho, the mean of the
 probabilities of all workers: who says a class more often than others do must be surer of it to be believed. (A bias
 that predicts the others instead drifts: all workers together may come to prefer a class.) Each M-step is half a step.
 
@@ -45,12 +49,14 @@ from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, o
 FLOOR = 1e-2
 # Which part of a step is taken, the precision of the logarithm of temperatures, and their limits.
 DAMPING, RIDGE, LEAST, MOST = 0.5, 0.25, 0.02, 50.0
+# The logarithm of the factor of all temperatures changes by so much at most.
+LONGEST = 0.7
 # By so many votes of each worker, temperatures are known well enough.
 ENOUGH_VOTES = 2_000
 # At the start, the most probable class of a worker's median vote is ahead of the others by this, in nats.
 SURE = 2.0
 # Rows of a worker beside those of labels; see `consilience.kernels.pools`.
-TARGET, CURVATURE, SAID, POOLED, BEFORE, PULLS = 0, 1, 2, 3, 4, 5
+TARGET, CURVATURE, SAID, POOLED, BEFORE, WHOLE, PULLS = 0, 1, 2, 3, 4, 5, 6
 # Added to shares of classes before they are divided, or their logarithm is taken.
 LEAST_SHARE = 1e-2
 TINY_SHARE = 1e-6
@@ -172,7 +178,7 @@ class TemperatureWorkers(ConfusionWorkers):
     further_specs: ClassVar[Mapping[str, ArraySpec]] = {
         "temperatures_": ArraySpec("M", POSITIVE),
         "class_bias_": ArraySpec("M K", FINITE),
-        "_pulls": ArraySpec("M 5 K", FINITE),
+        "_pulls": ArraySpec("M 6 K", FINITE),
         "_shares": ArraySpec("K", POSITIVE),
     }
 
@@ -230,14 +236,24 @@ class TemperatureWorkers(ConfusionWorkers):
         # The logarithm of a temperature has a normal density around that of the start, of deviation 2.
         slope = target - curvature * old - RIDGE * np.log(old / start) / old
         curvature = curvature + RIDGE / old**2
-        step = slope / curvature
         said = np.divide(pulls[:, SAID], n_votes, out=np.tile(self._shares(), (self.n_workers, 1)), where=n_votes > 0)
         lack = np.log(self._shares() + LEAST_SHARE) - np.log(said + LEAST_SHARE)
         # What chance explains is no bias.
         error = BY_CHANCE * np.sqrt(np.maximum(1 - said, 0.0) / np.maximum(said * n_votes, 1.0))
         lack = np.sign(lack) * np.maximum(np.abs(lack) - error, 0.0)
         bias = before - old[:, None] + DAMPING * (lack - lack.mean(axis=1, keepdims=True))
-        return np.clip(old + damping * step, LEAST, MOST), bias
+        new = np.clip(old + damping * slope / curvature, LEAST, MOST)
+        return self._scale(new, old, pulls, damping), bias
+
+    def _scale(self, new: Floats, old: Floats, pulls: Floats, damping: float) -> Floats:
+        """Return new temperatures times the factor at which votes predict the whole posterior, after part of a step."""
+        curvature, target = pulls[:, CURVATURE].sum(axis=1), pulls[:, WHOLE].sum(axis=1)
+        size = float(old**2 @ curvature)
+        if size <= 0:
+            return new
+        further = np.clip(damping * (float(old @ target) / size - 1), -LONGEST, LONGEST)
+        factor = np.exp(further) * np.sqrt(size / float(new**2 @ curvature))
+        return np.asarray(np.clip(factor * new, LEAST, MOST))
 
     def _shares(self) -> Floats:
         return np.full(self.n_classes, 1 / self.n_classes) if self.shares is None else self.shares
