@@ -65,7 +65,6 @@ from .results.worker_report import count_answers
 from .storage.answers import StoredResponses
 from .tasks import find_task, need_task
 from .tasks.base import TABLE, AnyTask, Links, TableTask
-from .tasks.tag_task import TagsTask
 from .tasks.texts import FUSED
 
 log = logging.getLogger("consilience")
@@ -547,8 +546,7 @@ def prepare(
             )
         warn_of_fused(source)
         known = None if gold is False else open_gold(gold, gold_columns)
-        if isinstance(source.task, TagsTask) and known is not None:
-            known = source.task.spread_known(known, source.columns)
+        known = source.task.spread_known(known, source.columns)
         return Prepared(source, source, None, known, source.task, source.blocked, isinstance(source.task, TableTask))
     if gold is None and find_task(source) is None:
         columns = {"gold": None, **(columns or {})}

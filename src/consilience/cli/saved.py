@@ -340,17 +340,20 @@ def print_labels(responses: Responses, labels: pa.Table, model: str, source: str
 def explain(model: str, item: str, position: str | None) -> None:
     """Say why an item of a saved model has its label."""
     key = item if position is None else (item, position)
-    if holds_questions(model):
-        every: Mapping[str, Explanation] = load(model).explain(key)
-
-        def show() -> None:
-            for name, each in every.items():
-                print_explanation(each, name)
-
-        tell(lambda: {"model": model, "questions": {name: each.to_record() for name, each in every.items()}}, show)
+    several = holds_questions(model)
+    found = (load(model) if several else load_fused(model)).explain(key)
+    if isinstance(found, Explanation):
+        tell(lambda: {"model": model, **found.to_record()}, lambda: print_explanation(found))
         return
-    found = load_fused(model).explain(key)
-    tell(lambda: {"model": model, **found.to_record()}, lambda: print_explanation(found))
+
+    def show() -> None:
+        for place, (name, each) in enumerate(found.items()):
+            if place:
+                Screen().line()
+            print_explanation(each, name if several else "")
+
+    each_by = "questions" if several else "tags"
+    tell(lambda: {"model": model, each_by: {name: each.to_record() for name, each in found.items()}}, show)
 
 
 def print_explanation(found: Explanation, question: str = "") -> None:

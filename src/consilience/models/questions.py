@@ -38,12 +38,13 @@ from ..inference.sources import InMemory, Source
 from ..kernels import Floats
 from ..results.chance import BY_CHANCE, pool_chance
 from ..results.comparison import ScaleCheck
-from ..results.explanations import Explanation
+from ..results.explanations import Explanations
 from ..results.fitting import Asked, fit_questions
 from ..results.fusion import Labels
 from ..results.label_files import check_confidence, is_one_file, list_tables
 from ..results.parts import StoredLabels
 from ..results.worker_report import AS_IF_BY_CHANCE
+from ..tasks.tag_task import TagsTask
 from .base import open_answers
 from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
 
@@ -54,6 +55,8 @@ UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfil
 LARGEST_HEADER, MOST_QUESTIONS = 1 << 20, 10_000
 # What stands between the labels of a set of tags in a table that has labels of other questions too.
 SEPARATOR = ";"
+# The column of tags in tables about one tag each.
+TAG = "tag"
 # What every table of labels says.
 SURE = ("label", "confidence")
 
@@ -107,15 +110,6 @@ class Posed(NamedTuple):
     scale: ScaleCheck | None = None
     blocked: Values | None = None
     n_blocked: tuple[int, int] | None = None
-
-
-class Explanations(dict[str, Explanation]):
-    """Why an item has its labels, by question; it prints as all of them."""
-
-    def __str__(self) -> str:
-        return "\n\n".join(f"{name}\n{each}" for name, each in self.items())
-
-    __repr__ = __str__
 
 
 class Questions(Mapping[str, FittedModel]):
@@ -308,12 +302,9 @@ class Questions(Mapping[str, FittedModel]):
         """
         found, refused = Explanations(), None
         for name, model in self.items():
-            tags = getattr(model.fusion_.task, "tags", None)
             try:
-                if tags is None:
-                    found[name] = model.explain(item)
-                else:
-                    found |= {f"{name}: {tag}": model.explain((item, tag)) for tag in tags.tolist()}
+                why = model.explain(item)
+                found |= {f"{name}: {tag}": each for tag, each in why.items()} if isinstance(why, dict) else {name: why}
             except InputError as error:
                 refused = error
         if refused is not None and not found:
@@ -418,8 +409,10 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
                 if not isinstance(model, FittedModel):  # a ranking, or questions once more
                     raise ValueError("not as it is written")
                 models[name] = model
-            held = [each.fusion_.labelled for each in models.values()]  # those of answers on disk are not in the file
-            if len({tuple(key for key in each.keys if key != "tag") for each in held if isinstance(each, Labels)}) > 1:
+            # Labels of answers on disk are not in the file. Sets of tags are about items, each with all its tags.
+            found = [each.fusion_ for each in models.values() if isinstance(each.fusion_.labelled, Labels)]
+            items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsTask)}
+            if len(items) > 1:
                 raise ValueError("questions about other items")
             shared = header["shared"]
             return Questions(models, None if shared is None else read_shared(shared, list(models)))
@@ -560,17 +553,26 @@ def to_columns(table: pa.Table) -> dict[str, Column]:
 def merge_rows(tables: Mapping[str, pa.Table], first: str, by: str) -> pa.Table:
     """Return the rows of all questions, with a column question before the `first` one, the largest of a column first.
 
-    Columns that are not in all tables are left out.
+    Columns that are not in all tables are left out, but for that of tags, which is missing where there are none.
     """
+    if any(TAG in table.column_names for table in tables.values()):
+        tables = {name: add_tag(table, first) for name, table in tables.items()}
     names = [name for table in tables.values() for name in table.column_names]
     shared = [name for name in dict.fromkeys(names) if names.count(name) == len(tables)]
     columns = {name: join([table[name] for table in tables.values()]) for name in shared}
     asked = to_column([name for name, table in tables.items() for _ in range(table.num_rows)])
-    place = shared.index(first)
+    place = shared.index(TAG if TAG in shared else first)
     placed = columns | {"question": asked}
     rows = pa.table({name: placed[name] for name in [*shared[:place], "question", *shared[place:]]})
     order = np.argsort(-np.nan_to_num(rows.column(by).to_numpy().astype(np.float64)), kind="stable")
     return rows.take(pa.array(order))
+
+
+def add_tag(table: pa.Table, first: str) -> pa.Table:
+    """Return a table with the column of tags before the `first` one, empty if it has none."""
+    tags = table.column(TAG).cast(pa.string()) if TAG in table.column_names else pa.nulls(table.num_rows, pa.string())
+    others = table.drop_columns([TAG]) if TAG in table.column_names else table
+    return others.add_column(others.column_names.index(first), TAG, tags)
 
 
 def interleave(chosen: list[int], drawn: list[int], pattern: Sequence[bool]) -> list[int]:
