@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import click
 import pyarrow as pa
 
-from .. import api
+from ..api import load
+from ..arguments import split_by_question
 from ..engines import EngineLike
+from ..errors import listing
 from ..formats.writing import write_table
+from ..models.asking import fuse_questions
+from ..models.fusing import Fitting
 from ..models.questions import Questions
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_responses
+from ..tasks.tag_task import TagsTask
 from .command import Record, describe_findings, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .options import ROLES
@@ -27,8 +33,8 @@ from .terminal import Column, Display, Screen, fit_text, format_number
 _OF_ONE = ("knn", "undecided_spans", "disagreements", "content", "background", "gold_column")
 _READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "items", "normalise", "order", "separator")
 _ON_DISK = ("classes", "ordered", "positions", "duplicates", "drop_missing", "separator")
-# So many workers are shown.
-N_WORKERS = 5
+# So many workers are shown, if it is at least so probable that they answer without looking.
+N_WORKERS, SUSPECT = 5, 0.1
 
 
 def fuse_all(
@@ -71,14 +77,35 @@ def fit(
     given = {name: getattr(options, name) for name in settable}
     parameters = {name: value for name, value in given.items() if value is not None}
     settings = options.features, options.item_prior, parameters, options.source_kind
-    fitting = api.Fitting(options.model, engine, display.show_iteration, *settings)
-    gold = False if options.ignore_gold else (list(options.gold) or None)
+    fitting = Fitting(options.model, engine, display.show_iteration, *settings)
+    columns, known = add_settings(columns, options.settings, names)
+    gold: object = False if options.ignore_gold else (list(options.gold) or None)
+    if known:
+        if gold is not None:
+            raise click.UsageError("Known labels are given by --gold, or by --for QUESTION gold=FILE. Leave out one.")
+        gold = known
     if not on_disk:
-        return api.fuse_questions(options.source, names, options.graph, gold, columns, options.block, fitting)
+        return fuse_questions(options.source, names, options.graph, gold, columns, options.block, fitting)
     columns |= {"store": options.store, "engine": engine, "resume": options.resume, "block": options.block}
     stores = scan_responses(options.source, options.memory, label=names, **columns)
     ordered = {name: value for name, value in columns.items() if name == "ordered"}
-    return api.fuse_questions(stores, names, None, gold, ordered, None, fitting)
+    return fuse_questions(stores, names, None, gold, ordered, None, fitting)
+
+
+def add_settings(
+    columns: Mapping[str, Any], settings: Sequence[tuple[str, tuple[str, Any]]], names: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return how questions are read, with what holds for some of them alone, and the known labels of those."""
+    own: dict[str, dict[str, Any]] = {}
+    for name, (key, value) in settings:
+        if name in own.setdefault(key, {}):
+            raise click.UsageError(f"--for {name!r} says {key} twice. Leave out one.")
+        if name not in names:
+            raise click.UsageError(f"--for names {name!r}, and the questions are {listing(names, len(names))}.")
+        own[key][name] = value
+    known = own.pop("gold", {})
+    split = {key: split_by_question(key, columns.get(key), names) | each for key, each in own.items()}
+    return {**columns, **split}, known
 
 
 def write_files(options: SimpleNamespace, found: Questions, storing: EngineLike) -> dict[str, str]:
@@ -144,13 +171,22 @@ def describe_question(found: Questions, name: str) -> Record:
     model = found[name]
     result = model.fusion_
     compared = result.comparison
-    return {
-        "model": type(model).__name__,
-        "workers": len(result.names.workers),
+    figures = {
         "items": result.labelled.n_items,
         "answers": int(result.n_answers.sum()),
         "classes": result.names.classes.tolist(),
         "mean_confidence": result.told_confidence,
+    }
+    if isinstance(result.task, TagsTask):  # a set is one answer about an item, and its tags are what can be true
+        n_sets, size, confidence = result.task.add_up(result)
+        tags = result.task.tags.tolist()
+        figures |= {"items": n_sets, "answers": figures["answers"] // max(len(tags), 1), "classes": tags}
+        sure = confidence if result.labelled.shown else None
+        figures |= {"mean_size": size, "mean_confidence": sure}
+    return {
+        "model": type(model).__name__,
+        "workers": len(result.names.workers),
+        **figures,
         "verdict": None if compared is None else compared.verdict,
         "findings": describe_findings(model.findings_, name),
     }
@@ -185,6 +221,11 @@ def print_questions(found: Questions, source: str, files: dict[str, str]) -> Non
 def print_workers(screen: Screen, found: Questions) -> None:
     """Print who most probably answers without looking."""
     rows = sorted(tabulate_workers(found).to_pylist(), key=lambda row: -(row["chance"] or 0.0))[:N_WORKERS]
+    rows = [row for row in rows if (row["chance"] or 0.0) >= SUSPECT]
+    if not rows:
+        screen.line()
+        screen.sentence("No worker seems to answer without looking, judging by all questions.")
+        return
     columns = [Column("worker", 24), *(Column(title, number=True) for title in ("answers", "accuracy", "chance"))]
     screen.title("Who may answer without looking, over all questions")
     screen.table(
@@ -204,7 +245,7 @@ def update_all(model: str, source: str | None, gold: Sequence[str], duplicates: 
     )
     with Display(is_asked("quiet")) as display:
         display.say("Loading")
-        found = api.load(model)
+        found = load(model)
         display.say("Fitting")
         found.update(source, list(gold) or None, duplicates=duplicates)
         display.say("Writing")
@@ -222,7 +263,7 @@ def update_all(model: str, source: str | None, gold: Sequence[str], duplicates: 
 
 def predict_all(model: str, source: str, output: str | None) -> None:
     """Label the items in a file by what saved questions know of the workers."""
-    found = in_arrow(api.load(model))
+    found = in_arrow(load(model))
     labels = found.predict(source, as_frame=True)
     table = pa.table({name: labels[name] for name in labels.column_names})
     if output is not None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from ..answers.frames import build_frame
 from ..answers.responses import Responses
-from ..api import Prepared, load
+from ..api import load
 from ..errors import DataWarning, InputError, count_shown, plural, to_sentence, warn
 from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
@@ -29,7 +29,9 @@ from ..formats.sources import as_graph
 from ..formats.writing import write_table
 from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel, check_answers, read_like
-from ..models.questions import Questions, holds_questions
+from ..models.preparing import Prepared
+from ..models.question_files import holds_questions
+from ..models.questions import Questions
 from ..planning.forecast import MIN_GAIN, forecast_answers
 from ..planning.next_items import add_label, list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round

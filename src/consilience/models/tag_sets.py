@@ -134,7 +134,8 @@ class TagSets(LatentModel):
         task = task_of(self.fusion_)
         if isinstance(item, tuple) and len(item) == 2 and lookup(task.tags, to_column([item[1]]))[0] >= 0:
             return super().explain(item)
-        if isinstance(item, tuple) and not name_composite(self.fusion_.given.columns):
+        answers = self.fusion_.given.answers
+        if isinstance(item, tuple) and not (answers and name_composite(answers.columns)):
             return super().explain(item)  # which says that there is no such tag
         key = tuples_to_ids([item])[0]
         return Explanations({str(tag): super(TagSets, self).explain((key, tag)) for tag in task.tags.tolist()})

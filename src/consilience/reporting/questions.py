@@ -11,7 +11,8 @@ import numpy as np
 from ..answers.columns import Column, to_values
 from ..errors import plural
 from ..kernels import Floats
-from ..models.questions import Questions, report_workers
+from ..models.question_tables import report_workers
+from ..models.questions import Questions
 from .overview import Verdict, judge
 from .subject import Subject, spell
 

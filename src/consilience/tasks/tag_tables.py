@@ -95,6 +95,15 @@ def check_separator(separator: object, owner: str = "Tags.from_frame") -> None:
         raise parameter_error("separator", owner, "text such as ';'", separator)
 
 
+def no_separator(names: Sequence[str], separator: str) -> InputError:
+    """Return the error that a separator is in no cell of several questions."""
+    return InputError(
+        f"The separator {separator!r} is in no cell of the questions {listing(names, len(names))}.",
+        Sentence("Check {separator}, or leave it out."),
+        keyword="separator",
+    )
+
+
 def check_duplicates(policy: object, owner: str) -> None:
     """Raise an error unless it is known what to do when a worker gave an item several sets."""
     if not is_among(policy, DUPLICATES):
