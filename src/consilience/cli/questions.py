@@ -20,10 +20,10 @@ from ..errors import listing
 from ..formats.writing import write_table
 from ..models.asking import fuse_questions
 from ..models.fusing import Fitting
+from ..models.question_tables import count_question
 from ..models.questions import Questions
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_responses
-from ..tasks.tag_task import TagsTask
 from .command import Record, describe_findings, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .options import ROLES
@@ -171,22 +171,10 @@ def describe_question(found: Questions, name: str) -> Record:
     model = found[name]
     result = model.fusion_
     compared = result.comparison
-    figures = {
-        "items": result.labelled.n_items,
-        "answers": int(result.n_answers.sum()),
-        "classes": result.names.classes.tolist(),
-        "mean_confidence": result.told_confidence,
-    }
-    if isinstance(result.task, TagsTask):  # a set is one answer about an item, and its tags are what can be true
-        n_sets, size, confidence = result.task.add_up(result)
-        tags = result.task.tags.tolist()
-        figures |= {"items": n_sets, "answers": figures["answers"] // max(len(tags), 1), "classes": tags}
-        sure = confidence if result.labelled.shown else None
-        figures |= {"mean_size": size, "mean_confidence": sure}
     return {
         "model": type(model).__name__,
         "workers": len(result.names.workers),
-        **figures,
+        **count_question(result),
         "verdict": None if compared is None else compared.verdict,
         "findings": describe_findings(model.findings_, name),
     }

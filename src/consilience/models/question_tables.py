@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,9 @@ from ..answers.columns import Column, to_column
 from ..answers.vocabulary import add_values, lookup
 from ..kernels import Floats
 from ..results.chance import BY_CHANCE, pool_chance
+from ..results.fusion import Fusion
 from ..results.worker_report import AS_IF_BY_CHANCE
+from ..tasks.tag_task import TagsTask
 from .fitted import FittedModel
 
 # What stands between the labels of a set of tags in a table that has labels of other questions too.
@@ -22,6 +25,18 @@ SEPARATOR = ";"
 TAG = "tag"
 # What every table of labels says.
 SURE = ("label", "confidence")
+
+
+def count_question(found: Fusion) -> dict[str, Any]:
+    """Return how many items and answers a question has, what can be true, and how sure its results are."""
+    figures: dict[str, Any] = {"items": found.labelled.n_items, "answers": int(found.n_answers.sum())}
+    if not isinstance(found.task, TagsTask):
+        return figures | {"classes": found.names.classes.tolist(), "mean_confidence": found.told_confidence}
+    # A set is one answer about an item, and the tags are what can be true.
+    tags = found.task.tags.tolist()
+    n_sets, size, confidence = found.task.add_up(found)
+    sets = {"items": n_sets, "answers": figures["answers"] // max(len(tags), 1), "classes": tags, "mean_size": size}
+    return sets | {"mean_confidence": None if found.told_confidence is None else confidence}
 
 
 def table_of(model: FittedModel, undecided: float | None) -> pa.Table:
