@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import click
 import pyarrow as pa
@@ -93,10 +92,10 @@ def fit(
 
 
 def add_settings(
-    columns: Mapping[str, Any], settings: Sequence[tuple[str, tuple[str, Any]]], names: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    columns: Mapping[str, object], settings: Sequence[tuple[str, tuple[str, object]]], names: Sequence[str]
+) -> tuple[Record, Record]:
     """Return how questions are read, with what holds for some of them alone, and the known labels of those."""
-    own: dict[str, dict[str, Any]] = {}
+    own: dict[str, Record] = {}
     for name, (key, value) in settings:
         if name in own.setdefault(key, {}):
             raise click.UsageError(f"--for {name!r} says {key} twice. Leave out one.")

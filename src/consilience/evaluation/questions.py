@@ -30,7 +30,7 @@ class QuestionsEvaluation(dict[str, Any]):
         return {"questions": {name: found.to_dict() for name, found in self.items()}}
 
 
-def split_labels(labels: object) -> dict[str, Any] | None:
+def split_labels(labels: object) -> dict[str, object] | None:
     """Return the labels of each question, of fitted ones or of a table that `Questions.to_frame` returns; else None."""
     if isinstance(labels, Questions):
         return dict(labels)
@@ -58,8 +58,8 @@ def split_labels(labels: object) -> dict[str, Any] | None:
 
 
 def pair_questions(
-    labels: Mapping[str, Any], gold: object, given: Mapping[str, Any]
-) -> dict[str, tuple[Any, Any, dict[str, Any]]]:
+    labels: Mapping[str, object], gold: object, given: Mapping[str, object]
+) -> dict[str, tuple[object, object, dict[str, Any]]]:
     """Return the labels, known labels and other parameters of `evaluate` for each question of which some are known.
 
     A separator that is one text goes with the questions in some cell of which it is.
