@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import consilience as cs
-from consilience.api import choose_model
+from consilience.models.fusing import choose_model
 from real_crowds import CATALOGUE, is_present, load
 
 PAGE = Path(__file__).parent.parent / "docs" / "league.md"

@@ -622,7 +622,7 @@ def test_a_failure_is_one_line_and_debug_shows_the_rest(answers, monkeypatch):
     def fail(*_, **__):
         raise KeyError("oh\x1b[31m")
 
-    monkeypatch.setattr("consilience.api.fuse_prepared", fail)
+    monkeypatch.setattr("consilience.models.fusing.fuse_prepared", fail)
     result = run("fuse", "answers.csv", "-o", "out.csv")
     assert result.exit_code == 1
     assert len(result.stderr.splitlines()) == 1

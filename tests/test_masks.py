@@ -15,9 +15,9 @@ from PIL import Image
 import consilience as cs
 from benchmarks.masks import dice, draw_masks
 from command_line import run
-from consilience.api import settle_links
 from consilience.errors import ConsilienceWarning, DataWarning, InputError, ParameterError
 from consilience.formats import masks as mask_files
+from consilience.models.fusing import settle_links
 from consilience.tasks.masks import MasksTask, cut_tiles, find_disputes
 from real_data import FOLDER, gold_of, needs_data
 

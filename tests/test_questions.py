@@ -147,6 +147,86 @@ def test_a_question_may_be_one_of_tags():
     assert set(";".join(frame.loc[frame["question"] == "tags", "label"]).split(";")) <= {"a", "b", "c", ""}
 
 
+def make_mixed(tmp_path):
+    """Write a question of tags beside another, with empty sets and items of two columns."""
+    table, _ = make_table()
+    rng = np.random.default_rng(1)
+    table["tags"] = [";".join(rng.choice(["a", "b", "c"], rng.integers(0, 3), False)) for _ in range(len(table))]
+    table["page"], table["line"] = table["HITId"] // 10, table["HITId"] % 10
+    table.to_csv(tmp_path / "mixed.csv", index=False)
+    return table
+
+
+def test_a_separator_goes_with_the_questions_that_hold_it(tmp_path):
+    table = make_mixed(tmp_path)
+    found = fuse(table, label=["Answer.spam", "tags"], separator=";")
+    assert {name: type(each).__name__ for name, each in found.items()} == {
+        "Answer.spam": "DawidSkene",
+        "tags": "TagSets",
+    }
+    assert int(found["tags"].fusion_.n_answers.sum()) == 3 * len(table)  # empty sets too
+    with pytest.raises(cs.errors.InputError, match="';' is in no cell of the questions"):
+        fuse(table, separator=";")
+
+
+def test_tags_beside_other_questions_are_saved_updated_and_listed(tmp_path):
+    table = make_mixed(tmp_path)
+    found = fuse(table, item=["page", "line"], label=["Answer.spam", "tags"], separator={"tags": ";"})
+    assert found.to_frame().columns[:4].tolist() == ["item", "page", "line", "question"]
+    loaded = cs.load(found.save(tmp_path / "mixed.model"))
+    assert loaded.to_frame().equals(found.to_frame())
+    asked = found.next_items(40)
+    assert asked.loc[asked["question"] == "tags", "tag"].isin(["a", "b", "c"]).all()
+    assert asked.loc[asked["question"] == "Answer.spam", "tag"].isna().all()
+    assert {"Answer.spam", "tags: a"} <= set(found.explain((3, 4)))
+    known = pd.DataFrame({"page": [0, 0], "line": [0, 1], "tags": ["a;c", "b"]})
+    loaded.update(gold=known)
+    sets = loaded["tags"].to_frame().set_index("item")["labels"]
+    assert [list(sets["0|0"]), list(sets["0|1"])] == [["a", "c"], ["b"]]
+
+
+def test_labels_of_several_questions_are_evaluated(tmp_path):
+    table = make_mixed(tmp_path)
+    found = fuse(table, label=["Answer.spam", "tags"], separator=";")
+    known = pd.DataFrame({"HITId": [0, 1, 2], "Answer.spam": ["yes", "no", None], "tags": ["a", "b;c", "c"]})
+    judged = cs.evaluate(found, known.rename(columns={"HITId": "item"}))
+    assert judged["Answer.spam"].n_matched == 2
+    assert judged["tags"].n_items == 3
+    assert set(judged.to_dict()["questions"]) == {"Answer.spam", "tags"}
+    known.rename(columns={"HITId": "item"}).to_csv(tmp_path / "known.csv", index=False)
+    for wide in (False, True):
+        path = tmp_path / f"labels-{wide}.csv"
+        found.to_frame(wide=wide).to_csv(path, index=False)
+        again = cs.evaluate(str(path), str(tmp_path / "known.csv"), separator=";")
+        assert again["tags"].exact == judged["tags"].exact
+        assert again["Answer.spam"].accuracy == judged["Answer.spam"].accuracy
+        shown = run("evaluate", str(path), str(tmp_path / "known.csv"), "--separator", ";")
+        assert shown.stdout.count("Items compared") == 2
+
+
+def test_one_question_has_its_settings_on_the_command_line(tmp_path):
+    make_mixed(tmp_path)
+    (tmp_path / "known.csv").write_text("HITId,tags\n1,a;b\n")
+    given = ["fuse", str(tmp_path / "mixed.csv"), "--item", "HITId", "--worker", "WorkerId"]
+    given += ["--label", "Answer.tone", "--label", "tags", "--for", "tags", "separator=;"]
+    scale = ["--for", "Answer.tone", "ordered=yes", "--for", "Answer.tone", "classes=cold,warm,rude"]
+    known = ["--for", "tags", f"gold={tmp_path / 'known.csv'}"]
+    result = run(*given, *scale, *known, "-o", str(tmp_path / "labels.csv"), "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)["questions"]
+    assert told["tags"]["items"] == 60
+    assert told["tags"]["answers"] == 240
+    assert told["tags"]["classes"] == ["a", "b", "c"]
+    assert told["Answer.tone"]["classes"] == ["cold", "warm", "rude"]
+    assert "1,tags,a;b,1" in (tmp_path / "labels.csv").read_text()
+    stored = run(*given, "--memory", "1GB", "--store", str(tmp_path / "store"), "-o", str(tmp_path / "disk.csv"))
+    assert stored.exit_code == 0, stored.stderr
+    assert run(*given, "-o", str(tmp_path / "memory.csv")).exit_code == 0
+    assert (tmp_path / "disk.csv").read_text() == (tmp_path / "memory.csv").read_text()
+    assert "and the questions are" in run(*given, "--for", "x", "ordered=yes").stderr
+    assert "neither yes nor no" in run(*given, "--for", "tags", "ordered=perhaps").stderr
+
+
 def test_clear_errors():
     table, _ = make_table()
     table["empty"] = None

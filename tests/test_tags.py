@@ -298,8 +298,9 @@ def test_tables_about_single_tags_name_item_and_tag(project, fused):
     assert "yes" in str(fused.explain((3, "a")))
     with pytest.raises(InputError, match="There is no tag 'z'"):
         fused.explain((3, "z"))
-    with pytest.raises(InputError, match="Name an item and a tag"):
-        fused.explain(3)
+    every = fused.explain(3)
+    assert list(every) == list("abcd")
+    assert str(every["a"]) == str(fused.explain((3, "a")))
     known = {"item": [0, 1, 2], "tag": ["a", "b", "c"], "label": ["yes", "no", None]}
     by_tag = cs.fuse(project.tags, gold=known)
     assert by_tag.fusion_.given.gold.codes[[0, 5, 10]].tolist() == [1, 0, -1]

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import consilience as cs
-from consilience.models.questions import HEADER
+from consilience.models.question_files import HEADER
 from fuzz.harness import Nonsense
 from fuzz.kinds import demand_sound
 

@@ -240,6 +240,14 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def holds_sign(column: Column, sign: str) -> bool:
+    """Tell whether a sign is in some text of a column."""
+    if isinstance(column, np.ndarray):
+        return any(isinstance(each, str) and sign in each for each in column.tolist())
+    texts = decode_categories(column)
+    return is_text(texts.type) and bool(pc.any(pc.match_substring(texts, sign)).as_py())
+
+
 def is_categorical(column: Column) -> bool:
     """Tell whether a column has categories, whose order means something."""
     return not isinstance(column, np.ndarray) and bool(pa.types.is_dictionary(column.type))

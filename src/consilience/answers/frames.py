@@ -77,7 +77,7 @@ def find_lists(entries: list[Any]) -> list[Any] | None:
     ([['a', 'b'], None, ['a']], None, None)
     """
     there = [entry for entry in entries if not is_missing(entry)]
-    if not there or not all(isinstance(entry, (list, set, np.ndarray)) for entry in there):
+    if not there or not all(isinstance(entry, (list, tuple, set, frozenset, np.ndarray)) for entry in there):
         return None
     lists = [entry.tolist() if isinstance(entry, np.ndarray) else entry for entry in entries]
     return [None if is_missing(entry) else list(entry) for entry in lists]

@@ -24,6 +24,7 @@ from .options import (
     read_numbers,
     read_options,
     read_prior,
+    read_setting,
 )
 
 # As in the library, whose modules with these names take long to import.
@@ -100,6 +101,8 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
               workers. May be given several times.
           --labels PATTERN  Columns of answers to several questions, such as 'Answer.*'.
           --wide  With several questions: one row per item in the table of labels.
+          --for QUESTION KEY=VALUE  What holds for one of several questions: separator, classes, ordered (yes or no),
+              positions or gold, such as --for stars ordered=yes. May be given several times.
           --sequence COL  Column of sequences, whose positions are the items.
           --position COL  Column of positions in a sequence.
           --weight COL  Column of weights in (0, 1]: how probably an answer was given with care.
@@ -166,6 +169,7 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
         """,
         {
             "--columns": {"type": Value(read_columns)},
+            "--for": {"name": "settings", "type": (str, Value(read_setting))},
             "--classes": {"type": Value(read_classes)},
             "--ordered/--unordered": {"default": None},
             "--positions": {"type": Value(read_numbers)},

@@ -21,6 +21,7 @@ from ..api import load
 from ..errors import InputError, count_shown, join_names
 from ..evaluation.labels import Evaluation, SpanEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
+from ..evaluation.questions import QuestionsEvaluation
 from ..evaluation.rankings import RankingEvaluation
 from ..evaluation.spans import SpansEvaluation
 from ..evaluation.tags import TagsEvaluation
@@ -28,6 +29,7 @@ from ..formats import FOLDER, Format, list_suffixes, readable_formats
 from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable, replace_together
+from ..models.question_files import holds_questions
 from ..results.archive import HEADER
 from ..tasks.tag_tables import ONE_HOT
 from .command import Record, is_asked, make_inert, tell
@@ -40,13 +42,26 @@ MOST_CLASSES = 20
 def evaluate(labels: str, gold: str, **columns: Any) -> None:
     """Compare labels with known ones."""
     evaluation = evaluate_files(load(labels) if is_model(labels) else labels, gold, **columns)
+    facts = {"labels": labels, "gold": gold, **evaluation.to_dict()}
+
+    def show() -> None:
+        several = isinstance(evaluation, QuestionsEvaluation)
+        for place, (name, found) in enumerate(evaluation.items() if several else [("", evaluation)]):
+            if place:
+                Screen().line()
+            print_any(found, f"{labels}, {name}" if name else labels, gold)
+
+    tell(lambda: facts, show)
+
+
+def print_any(evaluation: Any, labels: str, gold: str) -> None:
+    """Print how good labels, spans, sets or a ranking are."""
     show: Callable[[Any, str, str], None] = print_evaluation
     if isinstance(evaluation, RankingEvaluation):
         show = print_known_ranking
     if isinstance(evaluation, (SpansEvaluation, TagsEvaluation)):
         show = print_known_spans if isinstance(evaluation, SpansEvaluation) else print_known_sets
-    facts = {"labels": labels, "gold": gold, **evaluation.to_dict()}
-    tell(lambda: facts, lambda: show(evaluation, labels, gold))
+    show(evaluation, labels, gold)
 
 
 def is_model(path: str) -> bool:
@@ -54,7 +69,7 @@ def is_model(path: str) -> bool:
     if not is_zipfile(path):
         return False
     with ZipFile(path) as file:
-        return HEADER in file.namelist()
+        return HEADER in file.namelist() or holds_questions(path)
 
 
 def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:

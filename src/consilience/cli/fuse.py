@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, cast
 import click
 import pyarrow as pa
 
-from .. import api, memory
+from .. import memory
 from ..answers import DIALECTS
 from ..answers.graph import Graph
 from ..answers.responses import Responses
-from ..api import Prepared, prepare
 from ..engines import EngineLike
 from ..engines.base import Engine, Threads
 from ..errors import ConsilienceError, InputError
@@ -31,8 +30,11 @@ from ..formats.reading import open_file, scan_table
 from ..formats.sources import find_source, open_table
 from ..formats.targets import ResultWriters, choose_target
 from ..formats.writing import write_table
+from ..models import fusing
+from ..models.asking import find_questions
 from ..models.fitted import FittedModel
 from ..models.latent import LatentModel
+from ..models.preparing import Prepared, prepare
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
 from ..storage.answers import StoredResponses
@@ -105,10 +107,12 @@ def fuse_one(options: Options, on_disk: bool, started: float) -> list[str]:
             prepared = open_inputs(options, display, found, engine if on_disk else None)
         except InputError as error:
             named = {"label": options.label, "format": options.format}
-            questions = None if on_disk else api.find_questions(error, options.source, named)
+            questions = None if on_disk else find_questions(error, options.source, named)
             if questions is None:
                 raise
             return questions
+        if options.settings:
+            raise click.UsageError("--for is for several questions, and this is one. Give --separator, --classes, ...")
         display.say("Fitting")
         model = fit(options, prepared, engine, display)
         labels, workers = None if on_disk else model.to_frame(), tabulate_workers(model)
@@ -275,7 +279,9 @@ def fit(options: Options, prepared: Prepared, engine: EngineLike, display: Displ
     names = ("estimation", "prior", "calibration", "label_by", "max_iter", "seed")
     parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     others = options.features, options.item_prior, parameters, options.source_kind
-    fitted: FittedModel = api.fuse_prepared(prepared, options.model, engine, display.show_iteration, *others)
+    fitted: FittedModel = fusing.fuse_prepared(
+        prepared, fusing.Fitting(options.model, engine, display.show_iteration, *others)
+    )
     return fitted
 
 

@@ -162,6 +162,25 @@ def read_classes(text: str) -> list[str]:
     return split(text)
 
 
+def read_setting(text: str) -> tuple[str, object]:
+    """Return what holds for one question: the name of a parameter and its value.
+
+    >>> read_setting("ordered=yes"), read_setting("classes=good,bad"), read_setting("separator=;")
+    (('ordered', True), ('classes', ['good', 'bad']), ('separator', ';'))
+    """
+    key, sign, value = text.partition("=")
+    if not sign or key not in _SETTINGS:
+        raise ValueError(f"{text!r} is no setting such as ordered=yes; there are {', '.join(_SETTINGS)}.")
+    return key, _SETTINGS[key](value)
+
+
+def read_answer(text: str) -> bool:
+    """Return whether a text is yes, and not no."""
+    if text not in ("yes", "no"):
+        raise ValueError(f"{text!r} is neither yes nor no.")
+    return text == "yes"
+
+
 def read_prior(text: str) -> str | dict[str, float]:
     """Return how frequent the classes are, or how that is found."""
     parts = [part.rpartition("=") for part in split(text)]
@@ -202,6 +221,16 @@ def read_length(text: str) -> int | tuple[int, ...]:
     if not ends:
         raise ValueError(f"{text!r} is no length such as 40, nor a range such as 5,30.")
     return ends[0] if len(ends) == 1 else tuple(ends)
+
+
+# What may hold for one of several questions, and how it is read.
+_SETTINGS: dict[str, Callable[[str], object]] = {
+    "separator": str,
+    "classes": read_classes,
+    "ordered": read_answer,
+    "positions": read_numbers,
+    "gold": str,
+}
 
 
 def read_good(text: str) -> str | int:

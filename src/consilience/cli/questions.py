@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -12,9 +12,14 @@ from types import SimpleNamespace
 import click
 import pyarrow as pa
 
-from .. import api
+from ..api import load
+from ..arguments import split_by_question
 from ..engines import EngineLike
+from ..errors import listing
 from ..formats.writing import write_table
+from ..models.asking import fuse_questions
+from ..models.fusing import Fitting
+from ..models.question_tables import count_question
 from ..models.questions import Questions
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_responses
@@ -27,8 +32,8 @@ from .terminal import Column, Display, Screen, fit_text, format_number
 _OF_ONE = ("knn", "undecided_spans", "disagreements", "content", "background", "gold_column")
 _READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "items", "normalise", "order", "separator")
 _ON_DISK = ("classes", "ordered", "positions", "duplicates", "drop_missing", "separator")
-# So many workers are shown.
-N_WORKERS = 5
+# So many workers are shown, if it is at least so probable that they answer without looking.
+N_WORKERS, SUSPECT = 5, 0.1
 
 
 def fuse_all(
@@ -71,14 +76,35 @@ def fit(
     given = {name: getattr(options, name) for name in settable}
     parameters = {name: value for name, value in given.items() if value is not None}
     settings = options.features, options.item_prior, parameters, options.source_kind
-    fitting = api.Fitting(options.model, engine, display.show_iteration, *settings)
-    gold = False if options.ignore_gold else (list(options.gold) or None)
+    fitting = Fitting(options.model, engine, display.show_iteration, *settings)
+    columns, known = add_settings(columns, options.settings, names)
+    gold: object = False if options.ignore_gold else (list(options.gold) or None)
+    if known:
+        if gold is not None:
+            raise click.UsageError("Known labels are given by --gold, or by --for QUESTION gold=FILE. Leave out one.")
+        gold = known
     if not on_disk:
-        return api.fuse_questions(options.source, names, options.graph, gold, columns, options.block, fitting)
+        return fuse_questions(options.source, names, options.graph, gold, columns, options.block, fitting)
     columns |= {"store": options.store, "engine": engine, "resume": options.resume, "block": options.block}
     stores = scan_responses(options.source, options.memory, label=names, **columns)
     ordered = {name: value for name, value in columns.items() if name == "ordered"}
-    return api.fuse_questions(stores, names, None, gold, ordered, None, fitting)
+    return fuse_questions(stores, names, None, gold, ordered, None, fitting)
+
+
+def add_settings(
+    columns: Mapping[str, object], settings: Sequence[tuple[str, tuple[str, object]]], names: Sequence[str]
+) -> tuple[Record, Record]:
+    """Return how questions are read, with what holds for some of them alone, and the known labels of those."""
+    own: dict[str, Record] = {}
+    for name, (key, value) in settings:
+        if name in own.setdefault(key, {}):
+            raise click.UsageError(f"--for {name!r} says {key} twice. Leave out one.")
+        if name not in names:
+            raise click.UsageError(f"--for names {name!r}, and the questions are {listing(names, len(names))}.")
+        own[key][name] = value
+    known = own.pop("gold", {})
+    split = {key: split_by_question(key, columns.get(key), names) | each for key, each in own.items()}
+    return {**columns, **split}, known
 
 
 def write_files(options: SimpleNamespace, found: Questions, storing: EngineLike) -> dict[str, str]:
@@ -147,10 +173,7 @@ def describe_question(found: Questions, name: str) -> Record:
     return {
         "model": type(model).__name__,
         "workers": len(result.names.workers),
-        "items": result.labelled.n_items,
-        "answers": int(result.n_answers.sum()),
-        "classes": result.names.classes.tolist(),
-        "mean_confidence": result.told_confidence,
+        **count_question(result),
         "verdict": None if compared is None else compared.verdict,
         "findings": describe_findings(model.findings_, name),
     }
@@ -185,6 +208,11 @@ def print_questions(found: Questions, source: str, files: dict[str, str]) -> Non
 def print_workers(screen: Screen, found: Questions) -> None:
     """Print who most probably answers without looking."""
     rows = sorted(tabulate_workers(found).to_pylist(), key=lambda row: -(row["chance"] or 0.0))[:N_WORKERS]
+    rows = [row for row in rows if (row["chance"] or 0.0) >= SUSPECT]
+    if not rows:
+        screen.line()
+        screen.sentence("No worker seems to answer without looking, judging by all questions.")
+        return
     columns = [Column("worker", 24), *(Column(title, number=True) for title in ("answers", "accuracy", "chance"))]
     screen.title("Who may answer without looking, over all questions")
     screen.table(
@@ -204,7 +232,7 @@ def update_all(model: str, source: str | None, gold: Sequence[str], duplicates: 
     )
     with Display(is_asked("quiet")) as display:
         display.say("Loading")
-        found = api.load(model)
+        found = load(model)
         display.say("Fitting")
         found.update(source, list(gold) or None, duplicates=duplicates)
         display.say("Writing")
@@ -222,7 +250,7 @@ def update_all(model: str, source: str | None, gold: Sequence[str], duplicates: 
 
 def predict_all(model: str, source: str, output: str | None) -> None:
     """Label the items in a file by what saved questions know of the workers."""
-    found = in_arrow(api.load(model))
+    found = in_arrow(load(model))
     labels = found.predict(source, as_frame=True)
     table = pa.table({name: labels[name] for name in labels.column_names})
     if output is not None:

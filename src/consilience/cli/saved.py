@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from ..answers.frames import build_frame
 from ..answers.responses import Responses
-from ..api import Prepared, load
+from ..api import load
 from ..errors import DataWarning, InputError, count_shown, plural, to_sentence, warn
 from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
@@ -29,7 +29,9 @@ from ..formats.sources import as_graph
 from ..formats.writing import write_table
 from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel, check_answers, read_like
-from ..models.questions import Questions, holds_questions
+from ..models.preparing import Prepared
+from ..models.question_files import holds_questions
+from ..models.questions import Questions
 from ..planning.forecast import MIN_GAIN, forecast_answers
 from ..planning.next_items import add_label, list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
@@ -340,17 +342,20 @@ def print_labels(responses: Responses, labels: pa.Table, model: str, source: str
 def explain(model: str, item: str, position: str | None) -> None:
     """Say why an item of a saved model has its label."""
     key = item if position is None else (item, position)
-    if holds_questions(model):
-        every: Mapping[str, Explanation] = load(model).explain(key)
-
-        def show() -> None:
-            for name, each in every.items():
-                print_explanation(each, name)
-
-        tell(lambda: {"model": model, "questions": {name: each.to_record() for name, each in every.items()}}, show)
+    several = holds_questions(model)
+    found = (load(model) if several else load_fused(model)).explain(key)
+    if isinstance(found, Explanation):
+        tell(lambda: {"model": model, **found.to_record()}, lambda: print_explanation(found))
         return
-    found = load_fused(model).explain(key)
-    tell(lambda: {"model": model, **found.to_record()}, lambda: print_explanation(found))
+
+    def show() -> None:
+        for place, (name, each) in enumerate(found.items()):
+            if place:
+                Screen().line()
+            print_explanation(each, name if several else "")
+
+    each_by = "questions" if several else "tags"
+    tell(lambda: {"model": model, each_by: {name: each.to_record() for name, each in found.items()}}, show)
 
 
 def print_explanation(found: Explanation, question: str = "") -> None:

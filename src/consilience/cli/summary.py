@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from ..answers.columns import to_column
 from ..answers.responses import Responses
 from ..answers.vocabulary import count_codes, lookup
-from ..api import Prepared
 from ..formats import find_by_name
 from ..inference.sources import InMemory
 from ..models.fitted import FittedModel as Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
+from ..models.preparing import Prepared
 from ..models.tag_sets import TagSets
 from ..results.comparison import Comparison, describe_limit
 from ..results.parts import StoredLabels

@@ -21,7 +21,7 @@ from ..answers.tables import Table
 from ..answers.tagging import looks_iob2, looks_tagged
 from ..answers.vocabulary import encode_in_order_of_appearance, lookup, plain_labels
 from ..arguments import check_truth, is_among
-from ..errors import DataWarning, InputError, Sentence, listing, plural, shorten, warn
+from ..errors import DataWarning, InputError, Sentence, about, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..kernels import Floats
 from ..metrics import log_loss
@@ -42,6 +42,7 @@ from ..results.parts import join_tables
 from ..tasks.span_tables import find_span_columns
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
+from .questions import QuestionsEvaluation, pair_questions, split_labels
 from .rankings import evaluate_ranking, find_ranking, of_model
 from .spans import evaluate_spans, open_both, show_scores
 from .tags import are_sets, evaluate_sets
@@ -230,7 +231,7 @@ def evaluate(
     normalise: bool = False,
     ordered: bool | None = None,
     classes: Sequence[object] | None = None,
-    separator: str | None = None,
+    separator: Any = None,
 ) -> Any:
     """Compare labels with known ones.
 
@@ -264,7 +265,9 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Or `SpansEvaluation`, where spans are known, `TagsEvaluation` of sets of tags, or `RankingEvaluation`.
+        Or `SpansEvaluation`, where spans are known, `TagsEvaluation` of sets of tags, or `RankingEvaluation`. Of
+        several questions (`Questions`, or a table of their labels), a dict from each to its evaluation. `gold` is then
+        as for `fuse`, and `ordered`, `classes` and `separator` may be mappings from questions.
 
     Examples
     --------
@@ -283,6 +286,14 @@ def evaluate(
     if isinstance(gold, Spans):
         return evaluate_spans(labels, gold)
     labels = open_path(labels)
+    asked = split_labels(labels)
+    if asked is not None:
+        settings = {"ordered": ordered, "classes": classes, "separator": separator}
+        every = QuestionsEvaluation()
+        for name, (own, truth, rest) in pair_questions(asked, gold, settings).items():
+            with about(name):
+                every[name] = evaluate(own, truth, item, None, sequence, position, normalise, **rest)
+        return every
     ranked = find_ranking(labels)
     if ranked is not None:
         return evaluate_ranking(ranked, gold)

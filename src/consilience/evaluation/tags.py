@@ -10,7 +10,7 @@ from ..answers.columns import to_column, to_values
 from ..answers.frames import is_table, open_frame
 from ..answers.tables import Table
 from ..answers.vocabulary import lookup
-from ..errors import InputError, plural
+from ..errors import InputError, Sentence, listing, plural
 from ..kernels import Floats, Truths
 from ..metrics.labels import ClassScore
 from ..models.fitted import FittedModel
@@ -78,7 +78,8 @@ def are_sets(labels: object, separator: str | None) -> bool:
     if not is_table(labels):
         return False
     table = open_frame(labels)
-    return separator is not None or ("labels" in table.names and table.lists("labels") is not None)
+    of_fuse = {"labels", "confidence"} <= set(table.names) and "label" not in table.names
+    return separator is not None or of_fuse or ("labels" in table.names and table.lists("labels") is not None)
 
 
 def evaluate_sets(labels: object, gold: object, separator: str | None) -> TagsEvaluation:
@@ -86,8 +87,15 @@ def evaluate_sets(labels: object, gold: object, separator: str | None) -> TagsEv
     if isinstance(labels, FittedModel) and isinstance(labels.fusion_.task, TagsTask):
         separator = separator or labels.fusion_.task.separator
         labels = labels.to_frame()
-    separator = separator or SEPARATOR
+    told, separator = separator is not None, separator or SEPARATOR
     table, said = read_set_cells(open_frame(labels, "the table of labels"), separator)
+    named = {str(name)[2:-1] for name in table.names if str(name).startswith("p(")}
+    strange = sorted({str(tag) for cell in said for tag in cell} - named) if named and not told else []
+    if strange:
+        raise InputError(
+            f"There is no probability of {listing(strange)}, which may be several tags.",
+            Sentence("Say what stands between tags with {separator}."),
+        )
     items = to_values(table.values(table.need("item"), "Say which item a set is of."))
     if isinstance(gold, Tags):
         known_items, known = to_column(gold.items[gold.gold_items]), to_lists(gold.gold, gold.tags)

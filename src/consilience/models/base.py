@@ -15,6 +15,7 @@ from ..answers.frames import build_frame
 from ..answers.responses import Responses
 from ..arguments import check_truth
 from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing
+from ..formats.reading import open_paths
 from ..formats.sources import COLUMNS, open_source, read_answers
 from ..inference.recipes import Recipe
 from ..inference.starts import Fitted
@@ -207,6 +208,7 @@ class Model(Estimator, Fitted):
         if isinstance(responses, StoredResponses):
             return self.adopt(fit(recipe, responses, graph, gold, features, item_prior, engine))
         task, answers = open_posed(responses)
+        gold = task.spread_known(open_paths(gold), answers.columns)
         return self.adopt(fit(recipe, answers, graph, gold, features, item_prior, engine, task=task))
 
     def fit_predict(self, responses: object, **given: Any) -> Values:
@@ -226,6 +228,7 @@ class Model(Estimator, Fitted):
         fusion, recipe = self.fusion_, self.recipe()
         recipe.check()
         r = None if responses is None and features is not None else self.read(responses).answers
+        gold = fusion.task.spread_known(open_paths(gold), {} if r is None else r.columns)
         return Applied(recipe, fusion, add_content(recipe, fusion, r, features, item_prior), graph, gold, engine)
 
     def read(self, responses: object) -> Posed:

@@ -311,7 +311,8 @@ def read_like(model: Model, source: object) -> Responses:
 
 def join_gold(before: Fusion, joined: Joined, r: Responses, gold: object) -> tuple[Gold | None, int]:
     """Return old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
-    new, old, classes = match_gold(open_paths(gold), r, r.classes), before.given.gold, before.names.classes
+    spread = before.task.spread_known(open_paths(gold), before.answers.columns)
+    new, old, classes = match_gold(spread, r, r.classes), before.given.gold, before.names.classes
     if old is None:
         return new, 0 if new is None else int((new.codes >= 0).sum())
     place = lookup(r.classes, to_column(classes))

@@ -15,16 +15,15 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..answers.blocked import drop_workers
-from ..answers.columns import Column, Values, find_present, to_column, to_values
+from ..answers.columns import Values, find_present, to_column, to_values
 from ..answers.frames import build_frame, is_table, open_frame
 from ..answers.graph import Graph
 from ..answers.joining import check_join_policy, join_responses
 from ..answers.previews import build_report, round_figures
 from ..answers.responses import Responses
-from ..answers.vocabulary import add_values, lookup
+from ..answers.vocabulary import lookup
 from ..arguments import check_truth, to_path
 from ..checks.register import judge
 from ..engines import open_engine
@@ -36,26 +35,30 @@ from ..formats.writing import replace_at_once, replace_file, write_tables
 from ..inference.sharing import Together
 from ..inference.sources import InMemory, Source
 from ..kernels import Floats
-from ..results.chance import BY_CHANCE, pool_chance
 from ..results.comparison import ScaleCheck
-from ..results.explanations import Explanation
+from ..results.explanations import Explanations
 from ..results.fitting import Asked, fit_questions
 from ..results.fusion import Labels
 from ..results.label_files import check_confidence, is_one_file, list_tables
 from ..results.parts import StoredLabels
-from ..results.worker_report import AS_IF_BY_CHANCE
+from ..tasks.base import AnyTask
+from ..tasks.tag_task import TagsTask
 from .base import open_answers
 from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
-
-FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
-# What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
-UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfile.BadZipFile)
-# Of a file that may come from anywhere: the largest header, and the most questions.
-LARGEST_HEADER, MOST_QUESTIONS = 1 << 20, 10_000
-# What stands between the labels of a set of tags in a table that has labels of other questions too.
-SEPARATOR = ";"
-# What every table of labels says.
-SURE = ("label", "confidence")
+from .question_files import FORMAT, HEADER, UNREADABLE, VERSION, name_member, read_header
+from .question_tables import (
+    SURE,
+    interleave,
+    join_tags,
+    lengthen,
+    list_key_names,
+    merge_rows,
+    plain_model,
+    report_workers,
+    table_of,
+    to_columns,
+    widen,
+)
 
 
 class Shared(NamedTuple):
@@ -107,15 +110,6 @@ class Posed(NamedTuple):
     scale: ScaleCheck | None = None
     blocked: Values | None = None
     n_blocked: tuple[int, int] | None = None
-
-
-class Explanations(dict[str, Explanation]):
-    """Why an item has its labels, by question; it prints as all of them."""
-
-    def __str__(self) -> str:
-        return "\n\n".join(f"{name}\n{each}" for name, each in self.items())
-
-    __repr__ = __str__
 
 
 class Questions(Mapping[str, FittedModel]):
@@ -308,12 +302,9 @@ class Questions(Mapping[str, FittedModel]):
         """
         found, refused = Explanations(), None
         for name, model in self.items():
-            tags = getattr(model.fusion_.task, "tags", None)
             try:
-                if tags is None:
-                    found[name] = model.explain(item)
-                else:
-                    found |= {f"{name}: {tag}": model.explain((item, tag)) for tag in tags.tolist()}
+                why = model.explain(item)
+                found |= {f"{name}: {tag}": each for tag, each in why.items()} if isinstance(why, dict) else {name: why}
             except InputError as error:
                 refused = error
         if refused is not None and not found:
@@ -373,7 +364,9 @@ class Questions(Mapping[str, FittedModel]):
         model = self[name]
         before, recipe = model.fusion_, model.recipe()
         old = check_answers(before)
-        new, retracted, _ = read_batch(answered_rows(responses, old.columns["label"]), old, duplicates, before.task)
+        new, retracted, _ = read_batch(
+            answered_rows(responses, old.columns["label"], before.task), old, duplicates, before.task
+        )
         if before.blocked is not None:
             blocked = lookup(new.workers, to_column(before.blocked))
             new = drop_workers(new, blocked[blocked >= 0])
@@ -382,20 +375,6 @@ class Questions(Mapping[str, FittedModel]):
         known, _ = join_gold(before, joined, r, new.gold if gold is None else gold)
         source = InMemory(r, known, task=before.task)
         return Posed(name, model.fresh(), source, None, before.scale_check, before.blocked, before.n_blocked)
-
-
-def name_member(number: int) -> str:
-    """Return what the file of a question is called in an archive."""
-    return f"models/{number:04d}"
-
-
-def holds_questions(path: str) -> bool:
-    """Tell whether a file holds several questions."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.namelist()[:1] == [HEADER]
-    except UNREADABLE:
-        return False
 
 
 def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions | None:
@@ -418,8 +397,10 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
                 if not isinstance(model, FittedModel):  # a ranking, or questions once more
                     raise ValueError("not as it is written")
                 models[name] = model
-            held = [each.fusion_.labelled for each in models.values()]  # those of answers on disk are not in the file
-            if len({tuple(key for key in each.keys if key != "tag") for each in held if isinstance(each, Labels)}) > 1:
+            # Labels of answers on disk are not in the file. Sets of tags are about items, each with all its tags.
+            found = [each.fusion_ for each in models.values() if isinstance(each.fusion_.labelled, Labels)]
+            items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsTask)}
+            if len(items) > 1:
                 raise ValueError("questions about other items")
             shared = header["shared"]
             return Questions(models, None if shared is None else read_shared(shared, list(models)))
@@ -427,24 +408,6 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"{path} is damaged, or was not written by this package.", "Save it again.") from error
-
-
-def read_header(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> dict[str, Any]:
-    """Return the header of a file of questions, if its members are those that it calls for.
-
-    Nothing is compressed, so that no member is larger than the file.
-    """
-    if members[0].file_size > LARGEST_HEADER or any(each.compress_type != zipfile.ZIP_STORED for each in members):
-        raise ValueError("not as it is written")
-    header: dict[str, Any] = json.loads(archive.read(members[0]))
-    names = header["questions"]
-    if header["format"] != FORMAT or header["version"] != VERSION or not all(isinstance(each, str) for each in names):
-        raise ValueError("another format")
-    if not 0 < len(set(names)) == len(names) == len(members) - 1 <= MOST_QUESTIONS:
-        raise ValueError("other members")
-    if [each.filename for each in members[1:]] != [name_member(number) for number in range(len(names))]:
-        raise ValueError("other names")
-    return header
 
 
 def read_shared(given: Mapping[str, Any], names: list[str]) -> Shared:
@@ -521,7 +484,7 @@ def read_question(model: FittedModel, name: str, source: object) -> Responses | 
     """Return other answers to a question; None if there are none."""
     old = model.fusion_.given.answers
     label = name if old is None else old.columns.get("label", name)
-    rows = answered_rows(source, label)
+    rows = answered_rows(source, label, model.fusion_.task)
     if label not in rows.names or not rows.n_rows:
         return None
     if old is None:
@@ -530,158 +493,11 @@ def read_question(model: FittedModel, name: str, source: object) -> Responses | 
     return read_like(model, rows)
 
 
-def answered_rows(source: object, label: str) -> Any:
-    """Return the rows of a table, or of the one at a path, in which a question has an answer."""
+def answered_rows(source: object, label: str, task: AnyTask) -> Any:
+    """Return the rows of a table, or of the one at a path, in which a question has an answer; see `keep_answered`."""
     if source is None:
         return None
     table = open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
-    return table.keep(find_present(table.read(label))) if label in table.names else table
-
-
-# ------------------------------------------------------------------------------------------------------ tables
-
-
-def table_of(model: FittedModel, undecided: float | None) -> pa.Table:
-    """Return the labels of a question as an Arrow table."""
-    shown = plain_model(model)
-    return join_tags(shown.to_frame() if undecided is None else shown.to_frame(undecided=undecided))
-
-
-def plain_model(model: FittedModel) -> FittedModel:
-    """Return a model whose tables are those of Arrow."""
-    return model.fresh().adopt(replace(model.fusion_, backend="pyarrow"))
-
-
-def to_columns(table: pa.Table) -> dict[str, Column]:
-    """Return the columns of a table."""
-    return {name: to_column(table.column(name)) for name in table.column_names}
-
-
-def merge_rows(tables: Mapping[str, pa.Table], first: str, by: str) -> pa.Table:
-    """Return the rows of all questions, with a column question before the `first` one, the largest of a column first.
-
-    Columns that are not in all tables are left out.
-    """
-    names = [name for table in tables.values() for name in table.column_names]
-    shared = [name for name in dict.fromkeys(names) if names.count(name) == len(tables)]
-    columns = {name: join([table[name] for table in tables.values()]) for name in shared}
-    asked = to_column([name for name, table in tables.items() for _ in range(table.num_rows)])
-    place = shared.index(first)
-    placed = columns | {"question": asked}
-    rows = pa.table({name: placed[name] for name in [*shared[:place], "question", *shared[place:]]})
-    order = np.argsort(-np.nan_to_num(rows.column(by).to_numpy().astype(np.float64)), kind="stable")
-    return rows.take(pa.array(order))
-
-
-def interleave(chosen: list[int], drawn: list[int], pattern: Sequence[bool]) -> list[int]:
-    """Return rows, of which those drawn at random stand where the pattern has them, and the rest in the end."""
-    found: list[int] = []
-    for is_drawn in pattern:
-        line = drawn if is_drawn and drawn else chosen or drawn
-        if line:
-            found.append(line.pop(0))
-    return [*found, *chosen, *drawn]
-
-
-def join_tags(table: pa.Table) -> pa.Table:
-    """Return a table of labels with sets of tags as text."""
-    if "labels" in table.column_names:  # sets of tags
-        joined = pc.binary_join(table.column("labels").cast(pa.list_(pa.string())), SEPARATOR)
-        table = table.set_column(table.column_names.index("labels"), "label", joined)
-    return table
-
-
-def list_key_names(table: pa.Table) -> list[str]:
-    """Return the columns that say what a row is about: those before the label."""
-    return list(table.column_names[: table.column_names.index("label")])
-
-
-def to_one_type(columns: Sequence[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
-    """Return columns of one type: as they are, or as text."""
-    return list(columns) if len({each.type for each in columns}) == 1 else [each.cast(pa.string()) for each in columns]
-
-
-def lengthen(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
-    """Return the columns of a table with a row for each item and question."""
-    first = next(iter(tables.values()))
-    keys = list_key_names(first)
-    same = all(table.column_names == first.column_names for table in tables.values())
-    rest = [name for name in first.column_names if name not in keys] if same else ["label", "confidence"]
-    columns: dict[str, Column] = {}
-    for name in keys:
-        columns[name] = join([table.column(name) for table in tables.values()])
-    columns["question"] = to_column([name for name, table in tables.items() for _ in range(table.num_rows)])
-    for name in rest:
-        columns[name] = join([table.column(name) for table in tables.values()])
-    return columns
-
-
-def join(columns: Sequence[pa.ChunkedArray]) -> Column:
-    """Return the columns of several tables as one."""
-    return to_column(pa.concat_arrays([chunk for each in to_one_type(columns) for chunk in each.chunks]))
-
-
-def widen(tables: Mapping[str, pa.Table]) -> dict[str, Column]:
-    """Return the columns of a table with a row for each item."""
-    keys = list_key_names(next(iter(tables.values())))
-    every = pa.table({name: join([table.column(name) for table in tables.values()]) for name in keys})
-    row, number = dict[tuple[object, ...], int](), dict[str, list[int]]()
-    listed = zip(*(every.column(name).to_pylist() for name in keys), strict=True)
-    places = [row.setdefault(key, len(row)) for key in listed]
-    first = [places.index(place) for place in range(len(row))] if len(row) < 1000 else find_first(places)
-    columns: dict[str, Column] = {name: to_column(every.column(name).take(pa.array(first))) for name in keys}
-    begin = 0
-    for name, table in tables.items():
-        number[name] = places[begin : begin + table.num_rows]
-        begin += table.num_rows
-        at = np.full(len(row), -1, np.int64)
-        at[number[name]] = np.arange(table.num_rows)
-        pick = pa.array(at, mask=at < 0)
-        for title, source in ((name, "label"), (f"{name}_confidence", "confidence")):
-            columns[title if title not in columns else f"answer_{title}"] = to_column(table.column(source).take(pick))
-    return columns
-
-
-def find_first(places: Sequence[int]) -> list[int]:
-    """Return where each of the numbers 0, 1, ... first is."""
-    found: list[int] = np.unique(np.array(places), return_index=True)[1].tolist()
-    return found
-
-
-def report_workers(questions: Mapping[str, FittedModel]) -> dict[str, Column]:
-    """Return the columns of the report on workers over all questions."""
-    reports = {name: worker_columns(model) for name, model in questions.items()}
-    every = next(iter(questions.values())).fusion_.names.workers
-    for model in questions.values():
-        every, _ = add_values(every, model.fusion_.names.workers)
-    n_answers, right, judged = np.zeros(len(every), np.int64), np.zeros(len(every)), np.zeros(len(every))
-    chances, accuracies = [], {}
-    for name, model in questions.items():
-        place, report = lookup(every, to_column(model.fusion_.names.workers)), reports[name]
-        accuracy, chance = (np.full(len(every), np.nan) for _ in range(2))
-        accuracy[place], chance[place] = report["accuracy"], report["chance"]
-        n_answers[place] += report["answers"].astype(np.int64)
-        known = ~np.isnan(report["accuracy"])
-        right[place[known]] += report["answers"][known] * report["accuracy"][known]
-        judged[place[known]] += report["answers"][known]
-        accuracies[f"accuracy({name})"] = to_column(accuracy)
-        chances.append(chance)
-    pooled = pool_chance(chances)
-    mean = np.divide(right, judged, out=np.full(len(every), np.nan), where=judged > 0)
-    return {
-        "worker": to_column(every),
-        "answers": to_column(n_answers),
-        "accuracy": to_column(mean),
-        "chance": to_column(pooled),
-        "remarks": to_column([AS_IF_BY_CHANCE if each > BY_CHANCE else "" for each in pooled]),
-        **accuracies,
-    }
-
-
-def worker_columns(model: FittedModel) -> dict[str, Floats]:
-    """Return figures of the workers of one question."""
-    report = plain_model(model).worker_report()
-    missing = pa.nulls(report.num_rows, pa.float64())
-    names = "answers", "accuracy", "chance"
-    found = {name: report[name] if name in report.column_names else missing for name in names}
-    return {name: np.array(column.to_pylist(), np.float64) for name, column in found.items()}
+    if label not in table.names or isinstance(task, TagsTask):
+        return table
+    return table.keep(find_present(table.read(label)))

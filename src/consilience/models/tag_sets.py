@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from ..answers.columns import to_column
+from ..answers.composite import name_composite, tuples_to_ids
 from ..answers.previews import build_report
+from ..answers.vocabulary import lookup
 from ..inference.em import Progress
 from ..inference.recipes.sets import SetsRecipe
 from ..inference.structures.sets import SetsParameters
 from ..inference.workers.tags import TagWorkers
 from ..kernels import Floats
+from ..results.explanations import Explanations
 from ..results.fusion import Fusion
 from ..tasks.tag_task import TagsTask, report_tags, report_workers_by_tag
 from .base import Found
@@ -118,6 +122,23 @@ class TagSets(LatentModel):
             start="majority",
             n_init=1,
         )
+
+    def explain(self, item: object) -> Any:
+        """Return why a tag was given to an item or not, as `DawidSkene.explain` does.
+
+        Parameters
+        ----------
+        item : id, or pair of an item and a tag
+            The item. Without a tag there is an explanation for each, by tag.
+        """
+        task = task_of(self.fusion_)
+        if isinstance(item, tuple) and len(item) == 2 and lookup(task.tags, to_column([item[1]]))[0] >= 0:
+            return super().explain(item)
+        answers = self.fusion_.given.answers
+        if isinstance(item, tuple) and not (answers and name_composite(answers.columns)):
+            return super().explain(item)  # which says that there is no such tag
+        key = tuples_to_ids([item])[0]
+        return Explanations({str(tag): super(TagSets, self).explain((key, tag)) for tag in task.tags.tolist()})
 
     def tag_report(self) -> Any:
         """Return a table with one row per tag.

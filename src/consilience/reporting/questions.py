@@ -11,7 +11,8 @@ import numpy as np
 from ..answers.columns import Column, to_values
 from ..errors import plural
 from ..kernels import Floats
-from ..models.questions import Questions, report_workers
+from ..models.question_tables import count_question, report_workers
+from ..models.questions import Questions
 from .overview import Verdict, judge
 from .subject import Subject, spell
 
@@ -80,8 +81,9 @@ def describe_questions(questions: Questions, subjects: Mapping[str, Subject], pa
 
 def describe_question(name: str, subject: Subject, page: str) -> Question:
     """Return what the page says of one question."""
-    n_answers, told = int(subject.fusion.n_answers.sum()), subject.fusion.told_confidence
-    return Question(spell(name), len(subject.classes), subject.n_labels, n_answers, told, judge(subject), page)
+    found = count_question(subject.fusion)
+    sizes = len(found["classes"]), found["items"], found["answers"]
+    return Question(spell(name), *sizes, found["mean_confidence"], judge(subject), page)
 
 
 def write_headline(questions: list[Question]) -> str:

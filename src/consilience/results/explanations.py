@@ -38,6 +38,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ..answers.columns import to_column
+from ..answers.composite import name_composite, tuples_to_ids
 from ..answers.frames import build_frame
 from ..answers.items import Sequences, key_of
 from ..answers.previews import frame_html, html_table, paragraph, to_word
@@ -595,12 +596,23 @@ def weigh_votes(case: Case) -> tuple[int, list[Part], float]:
     return against, parts, math.nan
 
 
+class Explanations(dict[str, Explanation]):
+    """Why an item has its labels, by question or tag; it prints as all of them."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{name}\n{each}" for name, each in self.items())
+
+    __repr__ = __str__
+
+
 # Which item
 
 
 def find_item(r: Responses, item: object) -> int:
     """Return the index of an item, by its id or by sequence and position; say what is like it if there is none."""
     s = r.sequences
+    if s is None and name_composite(r.columns):
+        item = tuples_to_ids([item])[0]
     key = (item,) if s is None else item
     if not isinstance(key, (tuple, list)) or len(key) != (1 if s is None else 2):
         raise InputError(

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from numpy.typing import ArrayLike
 
@@ -30,7 +30,7 @@ from ..memory import available_memory
 from ..tasks.tag_tables import check_duplicates, check_separator
 from .answers import StoredResponses, open_store
 from .building import HEADER, ROLES, Dropping, build_store, find_key
-from .sets import Asked
+from .sets import Asked, find_tagged
 from .votes import FORMS
 
 # A thread that makes blocks of a partition takes about so much memory. With less than the least, none can.
@@ -62,7 +62,7 @@ def scan_responses(
     engine: EngineLike = None,
     resume: bool = False,
     block: object = None,
-    separator: str | None = None,
+    separator: Any = None,
 ) -> StoredResponses | dict[str, StoredResponses]:
     r"""Read answers that may be larger than memory.
 
@@ -121,12 +121,17 @@ def scan_responses(
         return how.scan(cast("str | None", label), Scale(classes, ordered, positions, separator))
     if len(questions) == 1:
         return how.scan(questions[0], Scale(classes, ordered, positions, separator))
+    if isinstance(separator, str):
+        separator = find_tagged(scan_table(path, format), questions, separator)
     given = {"classes": classes, "ordered": ordered, "positions": positions, "separator": separator}
     split = [split_by_question(role, value, questions) for role, value in given.items()]
-    how, found = how._replace(drop_missing=True), {}
+    found = {}
     for name in questions:
+        scale = Scale(*(each.get(name) for each in split))
+        # A cell without an answer is none to this question, unless it may be an empty set.
+        own = how if scale.separator is not None else how._replace(drop_missing=True)
         with about(name):
-            found[name] = how.scan(name, Scale(*(each.get(name) for each in split)))
+            found[name] = own.scan(name, scale)
     return found
 
 

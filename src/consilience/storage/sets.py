@@ -7,7 +7,7 @@ answers yes and no: the item is a sequence, and its tags are the positions, 0 an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Values, decode_categories, is_missing, objects, to_column
+from ..answers.columns import Column, Values, decode_categories, holds_sign, is_missing, objects, to_column
 from ..answers.frames import open_arrow
 from ..answers.items import encode_items
 from ..answers.long_tables import find_columns
@@ -27,12 +27,14 @@ from ..formats.reading import Scan, Stretch
 from ..kernels import Truths
 from ..tasks.tag_tables import (
     Signs,
+    check_separator,
     check_signs,
     choose_tags,
     count_signs,
     encode_sets,
     find_sets_column,
     need_tags,
+    no_separator,
     settle_sets,
     split_cell,
 )
@@ -150,6 +152,22 @@ def find_sets(scan: Scan, empty: Table, names: Mapping[str, str | None], asked: 
     if sum(scan.sizes):  # else whoever sorts rows says that there are none
         need_tags(chosen, scan.describe())
     return SetForm(columns, asked.separator, chosen, objects([NO, YES]))
+
+
+def find_tagged(scan: Scan, names: Sequence[str], separator: str) -> dict[str, str]:
+    """Return a separator for those questions in some cell of whose column it is: the others have one label each."""
+    check_separator(separator, "scan_responses")
+    found: dict[str, str] = {}
+    for stretch in scan.stretches(ROWS):
+        left = [name for name in names if name in scan.names and name not in found]
+        if not left:
+            break
+        for _, part in scan.read(stretch, left):
+            table = open_arrow(part, scan.describe())
+            found |= {name: separator for name in left if holds_sign(table.read(name), separator)}
+    if not found:
+        raise no_separator(names, separator)
+    return found
 
 
 def meet_tags(stretch: Stretch, scan: Scan, name: str, separator: str) -> tuple[set[str], Signs]:

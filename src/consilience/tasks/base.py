@@ -253,6 +253,13 @@ class Task(ABC, Generic[Brought]):
         """Return the known labels that were brought beside the answers, if they are of use. A warning tells of them."""
         return None
 
+    def spread_known(self, gold: object, names: Mapping[str, str]) -> object:  # noqa: ARG002
+        """Return known labels in the user's form as models take them, where only the task of a fit is there.
+
+        `names` are the columns of the answers by role. Whatever is at a path is opened already.
+        """
+        return gold
+
     @classmethod
     def convert(cls, brought: Brought, path: str, writers: Writers) -> None:
         """Write what was brought in another format that has it."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..answers import translate
 from ..answers.columns import Column, Indices, Values, find_missing, is_missing, objects, to_column, to_values
+from ..answers.composite import name_composite, tuples_to_ids
 from ..answers.frames import read_distinct
 from ..answers.gold import find_gold, open_gold
 from ..answers.items import encode_items, read_keys
@@ -92,6 +93,15 @@ def check_separator(separator: object, owner: str = "Tags.from_frame") -> None:
     """Raise an error unless a separator is text that can stand between tags, or None."""
     if separator is not None and not (isinstance(separator, str) and separator.strip(" ")):
         raise parameter_error("separator", owner, "text such as ';'", separator)
+
+
+def no_separator(names: Sequence[str], separator: str) -> InputError:
+    """Return the error that a separator is in no cell of several questions."""
+    return InputError(
+        f"The separator {separator!r} is in no cell of the questions {listing(names, len(names))}.",
+        Sentence("Check {separator}, or leave it out."),
+        keyword="separator",
+    )
 
 
 def check_duplicates(policy: object, owner: str) -> None:
@@ -180,7 +190,8 @@ def _find_roles(table: Table, names: Mapping[str, Any], options: TagOptions) -> 
     label = names["label"]
     hot: list[str] = []
     roles = dict.fromkeys(("item", "worker", "label", "sequence", "position", "weight", "order"))
-    roles |= {"item": names["item"], "worker": names["worker"]}
+    table, item = table.combine("item", names["item"])
+    roles |= {"item": item, "worker": names["worker"]}
     if isinstance(label, (list, tuple)):
         hot = list(label)
         for name in hot:
@@ -430,6 +441,8 @@ def open_known_sets(gold: object, separator: str | None, names: Mapping[str, str
     """Return known sets as a table with a column item, and the set in each row."""
     if isinstance(gold, Mapping) and any(isinstance(each, (list, tuple, set, frozenset)) for each in gold.values()):
         gold = {key: _as_list(each, separator) for key, each in gold.items()}
+    if name_composite(names) and isinstance(gold, Mapping):
+        gold = dict(zip(tuples_to_ids(gold), gold.values(), strict=True))
     table = open_gold(gold, paired=False).prefer({"item": names.get("item"), "known label": names.get("label")})
     return read_set_cells(table, separator, "known label")
 

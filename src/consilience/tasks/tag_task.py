@@ -124,10 +124,15 @@ class TagsTask(Task[Tags]):
         warn(DataWarning(f"Column {name} holds known sets of {known}. They are used as gold.", LEAVE_OUT))
         return brought.known_answers()
 
-    def spread_known(self, gold: object, names: Mapping[str, str]) -> list[object]:
-        """Return what known sets say of each tag of their items, for answers on disk; several may be given."""
+    def spread_known(self, gold: object, names: Mapping[str, str]) -> object:
+        """Return what known sets say of each tag of their items; several may be given."""
+        if gold is None or gold is False:
+            return gold
         every: list[object] = []
         for each in list_given(gold):
+            if isinstance(each, Mapping) and each.keys() == {"sequence", "position", "label"}:
+                every.append(each)  # as `Tags.known_answers` has it
+                continue
             by_tag = read_known_tags(each, self.tags)
             if by_tag is None:
                 table, cells = open_known_sets(each, self.separator, names)
@@ -227,7 +232,7 @@ class TagsTask(Task[Tags]):
         lists = list_column(found.said, self.tags)
         if undecided is not None:
             lists = pc.if_else(pa.array(found.confidence >= undecided), lists, pa.scalar(None, lists.type))
-        columns: dict[str, Column] = {"item": found.items, "labels": lists}
+        columns: dict[str, Column] = {"item": found.items, **found.parts, "labels": lists}
         nothing = np.full(len(found.said), np.nan)
         columns["confidence"] = to_column(found.confidence if shown else nothing)
         for t, name in enumerate(name_probabilities(self.tags, columns)):
@@ -255,9 +260,10 @@ def read_known_tags(given: object, tags: Values) -> dict[str, object] | None:
 
 
 class FusedSets(NamedTuple):
-    """Fused sets: items, which tags each set has, the probability of each tag, and that of the whole set."""
+    """Fused sets: items and what these consist of, which tags each has, their probabilities, and that of the set."""
 
     items: Column
+    parts: dict[str, Column]
     said: Truths
     posterior: Floats
     confidence: Floats
@@ -269,9 +275,11 @@ def find_sets(task: TagsTask, labels: Labels) -> FusedSets:
     yes = int(lookup(labels.classes, to_column([YES]))[0])
     said = (labels.codes == yes).reshape(-1, n_tags)
     posterior = labels.posterior[:, yes].reshape(-1, n_tags)
-    first = np.arange(len(said)) * n_tags
+    first = pa.array(np.arange(len(said)) * n_tags)
+    items, _, *parts = (name for name in labels.keys)
     confidence = labels.confidence.reshape(-1, n_tags).prod(axis=1)
-    return FusedSets(labels.keys["sequence"].take(pa.array(first)), said, posterior, confidence)
+    shown = {name: labels.keys[name].take(first) for name in parts}
+    return FusedSets(labels.keys[items].take(first), shown, said, posterior, confidence)
 
 
 def report_tags(task: TagsTask, shares: Floats, counts: Floats) -> dict[str, Column]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..answers.arrays import Provenance
 from ..answers.columns import Indices, Values, objects, to_column
+from ..answers.composite import name_composite
 from ..answers.frames import build_frame, open_frame
 from ..answers.items import Sequences
 from ..answers.previews import frame_html, html_facts, paragraph, to_word
@@ -118,7 +119,7 @@ class Tags:
         cls,
         frame: object,
         *,
-        item: str | None = None,
+        item: str | Sequence[str] | None = None,
         worker: str | None = None,
         label: str | Sequence[str] | None = None,
         separator: str | None = None,
@@ -210,8 +211,13 @@ class Tags:
             classes=objects([NO, YES]),
             keys=Sequences(self.items, np.arange(self.n_items + 1) * n_tags, np.tile(np.arange(n_tags), self.n_items)),
             backend=self.backend,
-            provenance=Provenance(self.columns, "", self.origin),
+            provenance=Provenance(self._name_columns(), "", self.origin),
         )
+
+    def _name_columns(self) -> Mapping[str, str]:
+        """Return the columns by role. Where several identify an item they do so for the sequence of its tags, too."""
+        together = bool(name_composite(self.columns))
+        return {**self.columns, "sequence": self.columns["item"]} if together else self.columns
 
     def with_tags(self, tags: Values) -> Tags:
         """Return the same with other tags, in their order; a tag that somebody gave must be among them."""

@@ -1,0 +1,85 @@
+"""Labels of several questions compared with known ones, each question on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..answers.columns import holds_sign, to_values
+from ..answers.frames import is_table, open_frame
+from ..answers.tables import Table
+from ..answers.vocabulary import are_distinct
+from ..arguments import split_by_question
+from ..models.questions import Questions, split_gold
+
+# What the column of the confidence is called beside that of a question, in a table with a row per item.
+CONFIDENCE = "_confidence"
+
+
+class QuestionsEvaluation(dict[str, Any]):
+    """How good the labels of several questions are: an `Evaluation` or `TagsEvaluation` of each that is known."""
+
+    def __repr__(self) -> str:
+        lines = [f"    {name!r}: {found!r}" for name, found in self.items()]
+        return "\n".join([f"QuestionsEvaluation({len(self)}):", *lines])
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the same as plain numbers, lists and dicts, by question."""
+        return {"questions": {name: found.to_dict() for name, found in self.items()}}
+
+
+def split_labels(labels: object) -> dict[str, object] | None:
+    """Return the labels of each question, of fitted ones or of a table that `Questions.to_frame` returns; else None."""
+    if isinstance(labels, Questions):
+        return dict(labels)
+    if not is_table(labels):
+        return None
+    table = open_frame(labels, "the table of labels")
+    if {"question", "label", "confidence"} <= set(table.names):
+        # With one row per item, the question is what items are called by.
+        keys = [name for name in ("item", "sequence") if name in table.names]
+        if not keys or are_distinct(table.read(keys[0])):
+            return None
+        asked = np.array([str(each) for each in to_values(table.read("question")).tolist()])
+        return {name: table.keep(np.flatnonzero(asked == name)) for name in dict.fromkeys(asked.tolist())}
+    wide = [str(name) for name in table.names if f"{name}{CONFIDENCE}" in table.names]
+    if "label" in table.names or not wide:
+        return None
+    before = list(table.names)[: list(table.names).index(wide[0])]
+    shown = {name: {"label": name, "confidence": f"{name}{CONFIDENCE}"} for name in wide}
+    return {
+        name: open_frame(
+            {title: table.read(source) for title, source in {**dict(zip(before, before, strict=True)), **own}.items()}
+        )
+        for name, own in shown.items()
+    }
+
+
+def pair_questions(
+    labels: Mapping[str, object], gold: object, given: Mapping[str, object]
+) -> dict[str, tuple[object, object, dict[str, Any]]]:
+    """Return the labels, known labels and other parameters of `evaluate` for each question of which some are known.
+
+    A separator that is one text goes with the questions in some cell of which it is.
+    """
+    names = list(labels)
+    known = split_gold(gold, names)
+    split = {role: split_by_question(role, value, names) for role, value in given.items()}
+    found = {}
+    for name, each in known.items():
+        own = {role: values[name] for role, values in split.items() if name in values}
+        sign = given.get("separator")
+        if isinstance(sign, str) and not any(holds(part, sign) for part in (labels[name], each)):
+            own["separator"] = None
+        found[name] = labels[name], each, own
+    return found
+
+
+def holds(labels: object, sign: str) -> bool:
+    """Tell whether a sign is in some cell of the labels in a table."""
+    if not isinstance(labels, Table):
+        return False
+    name = labels.preferred.get("known label") or labels.find("label")
+    return name is not None and labels.lists(name) is None and holds_sign(labels.read(name), sign)

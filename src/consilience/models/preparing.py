@@ -1,0 +1,145 @@
+"""What is fused, opened in one place for Python and the command line: answers, known labels and a graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ..answers.blocked import NOBODY, leave_out, read_blocked
+from ..answers.columns import Values, to_column
+from ..answers.graph import Graph
+from ..answers.responses import Responses
+from ..answers.tables import Table
+from ..answers.vocabulary import lookup
+from ..errors import DataWarning, ParameterError, Python, Sentence, listing, warn
+from ..formats.reading import open_paths
+from ..formats.sources import as_graph, open_known
+from ..inference.recipes import refuse_disk
+from ..storage.answers import StoredResponses
+from ..tasks import find_task, need_task
+from ..tasks.base import TABLE, AnyTask, TableTask
+from ..tasks.texts import FUSED
+from .base import open_answers
+
+
+class Prepared(NamedTuple):
+    """What was opened for a fusion.
+
+    Attributes
+    ----------
+    source : Responses, Spans, Masks, what another task takes, or StoredResponses
+        What is fused, as it was read.
+    answers : Responses or StoredResponses
+        The same as answers.
+    graph : Graph or None
+        How items hang together.
+    gold : object
+        Known labels to use, None if there are none.
+    task : Task
+        What the items are.
+    blocked : ndarray
+        Workers whose answers were left out.
+    may_be_scale : bool
+        Whether nobody said that classes are a scale, or that they are not, so that whole numbers may be one.
+    n_blocked : tuple or None
+        How many workers and answers were left out.
+    """
+
+    source: Any
+    answers: Responses | StoredResponses
+    graph: Graph | None
+    gold: Any
+    task: AnyTask = TABLE
+    blocked: Values = NOBODY
+    may_be_scale: bool = True
+    n_blocked: tuple[int, int] | None = None
+
+    @property
+    def layout(self) -> str:
+        """The form of the table of answers, if it was none with one row per answer."""
+        return self.answers.provenance.format if isinstance(self.answers, Responses) else ""
+
+
+def prepare(
+    source: Any,
+    graph: Any = None,
+    gold: Any = None,
+    columns: Mapping[str, Any] | None = None,
+    gold_columns: Mapping[str, str | None] | None = None,
+    block: Any = None,
+) -> Prepared:
+    """Open answers, known labels and the graph of their items.
+
+    Parameters
+    ----------
+    source, graph, gold
+        As for `fuse`.
+    columns : mapping, optional
+        Keywords of `Responses.from_frame`. Known labels beside the answers are looked for if none are given.
+    gold_columns : mapping, optional
+        Names of columns that tables of known labels are searched for first, by role.
+    block : list, table or path, optional
+        As for `fuse`.
+    """
+    blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
+    if isinstance(source, StoredResponses):
+        refuse_disk(graph=graph)
+        if len(blocked):
+            raise ParameterError(
+                "Workers of answers on disk are left out when these are read.",
+                Sentence("Give {block} to scan_responses.", block=Python("block")),
+                keyword="block",
+            )
+        if columns:
+            raise ParameterError(
+                f"Columns ({listing(columns)}) cannot be named for answers on disk: they are read already."
+            )
+        warn_of_fused(source)
+        known = None if gold is False else open_gold(gold, gold_columns)
+        known = source.task.spread_known(known, source.columns)
+        return Prepared(source, source, None, known, source.task, source.blocked, isinstance(source.task, TableTask))
+    if gold is None and find_task(source) is None:
+        columns = {"gold": None, **(columns or {})}
+    opened = open_answers(source, **(columns or {}))
+    kind = need_task(opened)
+    if gold is not None and gold is not False:
+        if columns and columns.get("gold", False) is None:
+            opened = kind.leave_known(opened)  # it was looked for, and is not used
+        opened, gold = kind.take_known(opened, gold, open_known)
+    task, answers = kind.pose(opened)
+    n_blocked = None
+    if len(blocked):
+        left = leave_out(answers, blocked)
+        n_blocked = answers.n_workers - left.n_workers, task.size(answers)[1] - task.size(left)[1]
+        answers = left
+    warn_of_fused(answers)
+    if gold is None:
+        gold = kind.choose_known(opened, answers)
+    else:
+        gold = None if gold is False else open_gold(gold, gold_columns)
+    may_be_scale = isinstance(task, TableTask) and (columns or {}).get("ordered") is None
+    links = None if graph is None else as_graph(graph, answers)
+    return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
+
+
+def warn_of_fused(answers: Responses | StoredResponses) -> None:
+    """Warn of a worker who stands for the labels of an earlier fusion."""
+    if answers.n_workers > 1 and lookup(answers.workers, to_column([FUSED]))[0] >= 0:
+        warn(
+            DataWarning(
+                f"There are answers of a worker called {FUSED!r}: results of an earlier fusion, which count as if they "
+                "were independent of the others.",
+                "Fuse the file that holds only the answers of workers.",
+            )
+        )
+
+
+def open_gold(gold: Any, columns: Mapping[str, str | None] | None) -> Any:
+    """Return known labels with files opened as tables, in which columns of these names are looked for first."""
+    opened = open_paths(gold)
+    if gold is None or columns is None:
+        return opened
+    tables = opened if isinstance(opened, list) else [opened]
+    return [replace(each, preferred=columns) if isinstance(each, Table) else each for each in tables]
