@@ -30,7 +30,7 @@ from ..memory import NUMBER, require_memory
 from . import Names, Reader
 from .columns import Column, Indices, Values, is_text, to_column, to_values
 from .matrices import ROUNDING, VOTE_SLACK
-from .soft_votes import SoftRows
+from .soft_votes import SoftRows, lacks_any
 from .tables import Table, key_roles
 from .vocabulary import encode_in_order_of_appearance, encode_sorted
 
@@ -176,7 +176,7 @@ def objects_of(labels: Iterable[str]) -> Values:
 
 def with_votes(table: Table, rows: SoftRows, format: str) -> Table:
     """Return a table with one row per soft vote; those that are missing are left out."""
-    if np.isnan(rows.votes.sum()):
+    if lacks_any(rows.votes):
         there = np.flatnonzero(~np.isnan(rows.votes).all(axis=1))
         if not len(there):
             raise InputError(f"{table.name} has no votes: all probabilities are missing.")
@@ -372,8 +372,9 @@ def melt(table: Table, item: str, grid: Grid, gold: str | None = None) -> tuple[
 def check_votes(table: Table, rows: SoftRows, rescale: bool) -> Floats:
     """Return votes that sum to 1; raise an error for those that are no probabilities, with what may be the reason."""
     votes, n_classes = rows.votes, rows.votes.shape[1]
-    total = votes @ np.ones(n_classes)  # faster than `sum` where there are few classes
-    holed = np.flatnonzero(np.isnan(total)) if np.isnan(votes.sum()) else np.empty(0, np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no probability is an error below
+        total = votes @ np.ones(n_classes)  # faster than `sum` where there are few classes
+    holed = np.flatnonzero(np.isnan(votes).any(axis=1)) if lacks_any(votes) else np.empty(0, np.int64)
     if len(holed):
         lacking = rows.labels[np.isnan(votes[holed[0]])].tolist()
         raise InputError(
