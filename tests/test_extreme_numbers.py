@@ -57,6 +57,14 @@ def test_calibrated_posteriors_with_weights_of_any_size(factor):
     assert_sound(cs.MarkovField(max_iter=15).fit(NETWORK.responses, graph=scaled(factor)))
 
 
+@quiet
+@pytest.mark.parametrize("power", [TINY, 1e-200, 1e160, HUGE])
+def test_powers_of_any_size(power):
+    model = cs.DawidSkene(calibration=power).fit(NETWORK.responses)
+    assert_sound(model)
+    assert np.isfinite(np.array(model.worker_report()["accuracy_high"])).all()
+
+
 def test_one_absurd_weight_among_others():
     weights = np.where(np.arange(len(NETWORK.graph.weights)) == 0, 1e155, NETWORK.graph.weights)
     assert_sound(cs.MarkovField().fit(NETWORK.responses, graph=dataclasses.replace(NETWORK.graph, weights=weights)))

@@ -156,13 +156,20 @@ def _read_form(
         return _read_hot(table, hot), ONE_HOT
     lists = table.lists(columns["label"])
     if lists is not None:
-        return [_drop_missing(cell) for cell in lists], "lists"
+        return [_drop_missing(cell, table, columns["label"]) for cell in lists], "lists"
     return _read_cells(table, columns["label"], separator), "rows" if separator is None else "cells"
 
 
-def _drop_missing(cell: list[Any] | None) -> list[Any]:
+def _drop_missing(cell: list[Any] | None, table: Table, column: str) -> list[Any]:
     """Return the tags in a list, each once; what is missing is none."""
-    return [] if cell is None else [tag for tag in dict.fromkeys(cell) if not is_missing(tag)]
+    try:
+        return [tag for tag in dict.fromkeys(cell or []) if not is_missing(tag)]
+    except TypeError:  # it has no hash
+        raise InputError(
+            f"{table.name} holds the list {shorten(cell)} in column {column!r}, and a tag is text, a number or the "
+            "like.",
+            "Give flat lists of tags.",
+        ) from None
 
 
 def _drop_empty(table: Table, cells: list[list[Any]]) -> tuple[Table, list[list[Any]]]:
