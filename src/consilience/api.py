@@ -55,7 +55,7 @@ from .models.bradley_terry import BradleyTerry, check_settings, open_comparisons
 from .models.dawid_skene import DawidSkene
 from .models.fitted import FittedModel
 from .models.markov_field import MarkovField
-from .models.questions import Posed, Questions, fit_posed, read_questions, split_gold
+from .models.questions import Posed, Questions, check_number, fit_posed, read_questions, split_gold
 from .models.register import MODELS, model_class
 from .results.comparison import ScaleCheck, SoftCheck
 from .results.fitting import Asked, fit_source, open_source
@@ -223,6 +223,7 @@ def fuse_questions(
     source: Any, names: Sequence[str], graph: Any, gold: Any, columns: Mapping[str, Any], block: Any, fitting: Fitting
 ) -> Questions:
     """Fuse the answers to several questions, each in a column of its own; see `fuse`."""
+    check_number(names)
     known = split_gold(gold, names)
     if are_stored(source):
         prepares = prepare_stored(source, graph, known, columns, block)
@@ -380,7 +381,7 @@ def settle_scale(
     answers: Responses | StoredResponses, seed: int, engine: Engine
 ) -> tuple[Responses | StoredResponses, ScaleCheck | None]:
     """Return answers on a scale if their classes look like one and hidden answers confirm it, and what these told."""
-    order = None if answers.is_ordered else order_levels(answers)
+    order = None if answers.is_ordered or OrdinalWorkers.are_too_many(answers) else order_levels(answers)
     if order is None:
         return answers, None
     log.info("Comparing classes in order with classes without an order")
@@ -455,7 +456,7 @@ def choose_model(
     check_parameters(kind, given)
     if model == "hidden-markov" and looks_iob2(responses.classes):
         given = {"transitions": "bio", **given}
-    if responses.is_ordered and "workers" in kind.defaults():
+    if responses.is_ordered and "workers" in kind.defaults() and not OrdinalWorkers.are_too_many(responses):
         given = {"workers": OrdinalWorkers.name, **given}
     return kind(**given)
 

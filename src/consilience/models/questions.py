@@ -29,7 +29,7 @@ from ..arguments import check_truth, to_path
 from ..checks.register import judge
 from ..engines import open_engine
 from ..engines.base import Engine
-from ..errors import InputError, ParameterError, StoreError, about, listing
+from ..errors import InputError, ParameterError, Sentence, StoreError, about, listing
 from ..formats.reading import open_path
 from ..formats.sources import open_table
 from ..formats.writing import replace_at_once, replace_file, write_tables
@@ -52,6 +52,8 @@ FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
 UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfile.BadZipFile)
 # Of a file that may come from anywhere: the largest header, and the most questions.
 LARGEST_HEADER, MOST_QUESTIONS = 1 << 20, 10_000
+# Each question is a fit of its own, with all checks: a tenth of a second however few its answers are.
+MOST_QUESTIONS = 200
 # What stands between the labels of a set of tags in a table that has labels of other questions too.
 SEPARATOR = ";"
 # What every table of labels says.
@@ -594,6 +596,16 @@ def join_tags(table: pa.Table) -> pa.Table:
 def list_key_names(table: pa.Table) -> list[str]:
     """Return the columns that say what a row is about: those before the label."""
     return list(table.column_names[: table.column_names.index("label")])
+
+
+def check_number(names: Sequence[str]) -> None:
+    """Raise an error for more questions than are fused at once."""
+    if len(names) > MOST_QUESTIONS:
+        raise InputError(
+            f"There are {len(names):,} questions, and at most {MOST_QUESTIONS:,} are fused at once.",
+            Sentence("Name some of them with {label}."),
+            keyword="label",
+        )
 
 
 def to_one_type(columns: Sequence[pa.ChunkedArray]) -> list[pa.ChunkedArray]:

@@ -100,8 +100,17 @@ def check_duplicates(policy: object, owner: str) -> None:
         raise parameter_error("duplicates", owner, f"one of {', '.join(map(repr, DUPLICATES))}", policy)
 
 
+# Each tag of each item is a question of its own, whether somebody gave the tag or not.
+MOST_TAGS = 500
+
+
 def need_tags(tags: Values, source: str) -> None:
-    """Raise an error if there are no tags."""
+    """Raise an error if there are no tags, or too many."""
+    if len(tags) > MOST_TAGS:
+        raise InputError(
+            f"{source} holds {len(tags):,} different tags, and at most {MOST_TAGS:,} are fused.",
+            "Leave out rare tags, or merge them into one.",
+        )
     if not len(tags):
         raise InputError(
             f"All sets in {source} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
@@ -126,6 +135,12 @@ def read_sets(table: Table, names: Mapping[str, Any], options: TagOptions) -> Ta
     table, columns, hot = _find_roles(table, names, options)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
+    if "item" not in columns:
+        raise InputError(
+            f"{table.name} holds sets of tags of positions in sequences, which are not fused.",
+            Sentence("Name the column of items with {item}.", item="item"),
+            keyword="item",
+        )
     cells, form = _read_form(table, columns, hot, options.separator)
     if options.drop_missing:
         table, cells = _drop_empty(table, cells)
