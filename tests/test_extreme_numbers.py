@@ -252,3 +252,12 @@ def test_other_large_numbers_are_refused():
         cs.Graph.grid((2**64, 2))
     with pytest.raises(cs.errors.InputError, match="Edge weights must be positive numbers; int too large"):
         cs.Graph.from_edges([1], [2], [10**400])
+
+
+def test_agreement_of_answers_whose_weights_are_lost_in_rounding():
+    item, worker = np.repeat(range(6), 2), np.tile([0, 1], 6)
+    weight = [1.0, 1e-200] * 3 + [1.0] * 6
+    r = cs.Responses.from_frame(
+        {"item": item, "worker": worker, "label": ["a", "b", "b", "b"] * 3, "weight": weight}, weight="weight"
+    )
+    assert -1 <= cs.metrics.krippendorff_alpha(r) <= 1

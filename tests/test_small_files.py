@@ -136,6 +136,12 @@ def test_very_many_tags(n_rows, n_each):
     refuse(words, "a.csv", "--separator", ";", "-o", "labels.csv")
 
 
+def test_soft_votes_with_labels_of_their_own():
+    rows = "".join(f"{i // 4},{i // 2 % 2},L{i},.5\n" for i in range(20_000))
+    Path("a.csv").write_text(f"item,worker,label,probability\n{rows}")
+    refuse("has 10,000 votes on 20,000 labels, and only 20,000 probabilities", "a.csv", "-o", "labels.csv")
+
+
 def test_very_many_candidates():
     rows = "".join(f"{i},{i + 1},left\n" for i in range(6000))
     Path("a.csv").write_text(f"left,right,winner\n{rows}")

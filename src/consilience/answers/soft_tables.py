@@ -36,6 +36,8 @@ from .vocabulary import encode_in_order_of_appearance, encode_sorted
 
 # What the column of most probable labels is called.
 MOST_PROBABLE = "most probable label"
+# With a row for each label there is a cell for each vote and label. So many may be empty, and so many for each row.
+MOST_CELLS, CELLS_PER_ROW = 5_000_000, 100
 # Names of the column of probabilities, where each label has a row.
 PROBABILITY = ("probability", "probabilities", "prob", "proba")
 # What may be between worker and class.
@@ -248,7 +250,13 @@ def _translate_long(table: Table, names: Names) -> Table:
     (numbers,) = need_numbers(table, [column]).T
     pair = _find_pairs(table, names)
     n_pairs = int(pair.max()) + 1
-    require_memory(2 * NUMBER * n_pairs * len(labels), f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels")
+    size = f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels"
+    require_memory(2 * NUMBER * n_pairs * len(labels), size)
+    if n_pairs * len(labels) > max(MOST_CELLS, CELLS_PER_ROW * table.n_rows):
+        raise InputError(
+            f"{size}, and only {table.n_rows:,} probabilities: a table of them would be nearly empty.",
+            "Merge rare or misspelt labels.",
+        )
     cell = pair * len(labels) + codes
     count = np.bincount(cell, minlength=n_pairs * len(labels))
     if count.max() > 1:
