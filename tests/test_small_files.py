@@ -142,6 +142,11 @@ def test_soft_votes_with_labels_of_their_own():
     refuse("has 10,000 votes on 20,000 labels, and only 20,000 probabilities", "a.csv", "-o", "labels.csv")
 
 
+def test_soft_votes_on_very_many_classes():
+    np.save("a.npy", np.full((20, 3, 4000), 1 / 4000))
+    refuse("needs matrices for 3 workers x 4,000 labels", "a.npy", "--rescale", "-o", "labels.csv")
+
+
 def test_very_many_candidates():
     rows = "".join(f"{i},{i + 1},left\n" for i in range(6000))
     Path("a.csv").write_text(f"left,right,winner\n{rows}")

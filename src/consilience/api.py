@@ -395,6 +395,8 @@ def settle_way(answers: Responses | StoredResponses, chosen: FittedModel, engine
     """Return the way in which soft votes are fused by the model, if it has workers; see `soft_check`."""
     if "workers" not in chosen.get_params():
         return None
+    if isinstance(answers, Responses):
+        chosen.recipe().check_size(answers, None)  # before all ways are tried
     log.info("Comparing ways of fusing soft votes")
     check = check_ways(
         DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"]).recipe(), answers, engine
