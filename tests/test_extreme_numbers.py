@@ -57,6 +57,14 @@ def test_calibrated_posteriors_with_weights_of_any_size(factor):
     assert_sound(cs.MarkovField(max_iter=15).fit(NETWORK.responses, graph=scaled(factor)))
 
 
+@quiet
+@pytest.mark.parametrize("power", [TINY, 1e-200, 1e160, HUGE])
+def test_powers_of_any_size(power):
+    model = cs.DawidSkene(calibration=power).fit(NETWORK.responses)
+    assert_sound(model)
+    assert np.isfinite(np.array(model.worker_report()["accuracy_high"])).all()
+
+
 def test_one_absurd_weight_among_others():
     weights = np.where(np.arange(len(NETWORK.graph.weights)) == 0, 1e155, NETWORK.graph.weights)
     assert_sound(cs.MarkovField().fit(NETWORK.responses, graph=dataclasses.replace(NETWORK.graph, weights=weights)))
@@ -244,3 +252,12 @@ def test_other_large_numbers_are_refused():
         cs.Graph.grid((2**64, 2))
     with pytest.raises(cs.errors.InputError, match="Edge weights must be positive numbers; int too large"):
         cs.Graph.from_edges([1], [2], [10**400])
+
+
+def test_agreement_of_answers_whose_weights_are_lost_in_rounding():
+    item, worker = np.repeat(range(6), 2), np.tile([0, 1], 6)
+    weight = [1.0, 1e-200] * 3 + [1.0] * 6
+    r = cs.Responses.from_frame(
+        {"item": item, "worker": worker, "label": ["a", "b", "b", "b"] * 3, "weight": weight}, weight="weight"
+    )
+    assert -1 <= cs.metrics.krippendorff_alpha(r) <= 1

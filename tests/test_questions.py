@@ -420,3 +420,12 @@ def test_controls_of_label_studio_are_questions(tmp_path):
     for name in NAMES:
         assert found[name].responses_.n_responses == len(table)
         assert np.mean(found[name].labels_ == truths[name]) > 0.85
+
+
+def test_answers_of_other_types_are_text_in_one_table():
+    """Bytes that are no text are written as Python writes them."""
+    items, workers = np.repeat(range(6), 3), np.tile(range(3), 6)
+    table = {"item": items, "worker": workers, "a": [b"\xff", b"\xfe"] * 9, "b": ["x", "y"] * 9}
+    with pytest.warns(cs.errors.DataWarning):
+        labels = cs.fuse(pd.DataFrame(table), label=["a", "b"], calibration="none").to_frame()["label"]
+    assert set(labels) <= {"b'\\xff'", "b'\\xfe'", "x", "y"}

@@ -18,6 +18,7 @@ from sklearn.base import clone
 import consilience as cs
 from consilience.checks.ranking import RANKING_CHECKS
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
+from consilience.inference.bradley_terry import learn_spread
 from consilience.results.ranking import find_coin_tossers, remark_on_judges
 
 COLUMNS = [
@@ -493,3 +494,8 @@ def test_the_callback_is_told_of_rounds(arena):
     cs.rank(arena.comparisons, callback=told.append)
     assert [each.iteration for each in told] == list(range(1, len(told) + 1))
     assert told[-1].gain < told[0].gain
+
+
+def test_variances_lost_in_rounding_are_none():
+    """Beside weights of a million the inverse of a curvature may have entries below 0 on its diagonal."""
+    assert learn_spread(np.array([-5.0]), 1.0, 0) == learn_spread(np.zeros(1), 1.0, 0)

@@ -368,15 +368,25 @@ def impatience(monkeypatch):
     """Let every moment matching be slow."""
     for module in (preconditions, independent):
         monkeypatch.setattr(module, "SLOW", 0.0)
+    monkeypatch.setattr(preconditions, "FUTILE", 0.0)
 
 
 def test_moments_say_how_long_they_may_take(impatience):
-    r = cs.Responses.from_frame(many_labels(10, 20))
+    r = cs.simulate.independent(300, n_workers=5, n_classes=2, seed=0).responses
     with pytest.warns(DataWarning) as caught:
         cs.MomentMatching(max_iter=2, tol=0).fit(r)
     text = str(caught[0].message)
-    assert "may take about 0 minutes for 10 workers x 20 labels x 20 classes" in text
+    assert "may take about 0 minutes for 5 workers x 2 labels x 2 classes" in text
     assert "Or use DawidSkene." in text
+
+
+def test_moments_that_take_long_for_few_answers_are_refused():
+    """300 classes in three kilobytes took a minute."""
+    label = [f"text {i}" for i in range(300)]
+    with pytest.warns(DataWarning, match="300 different labels"):
+        r = cs.Responses.from_frame({"item": np.arange(300) // 10, "worker": np.arange(300) % 10, "label": label})
+    with pytest.raises(InputError, match=r"may take about \d+ minutes .* 300 answers are too few .*Or use DawidSkene"):
+        cs.MomentMatching().fit(r)
 
 
 def test_estimates_of_moments():

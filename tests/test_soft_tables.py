@@ -205,6 +205,8 @@ def test_further_votes_may_come_from_a_file(tmp_path):
             "sums to.*logits or scores, take their",
         ),
         (lambda t: t.assign(**{"p(cat)": t["p(cat)"] / 2}), "at least 0 and sum to 1.*divide each vote by its sum"),
+        (lambda t: t.assign(**{"p(cat)": 1.7e308, "p(dog)": 1.7e308}), "sums to inf"),
+        (lambda t: t.assign(**{"p(cat)": np.inf, "p(dog)": -np.inf}), "sums to nan"),
         (lambda t: t.round(2), r"seem to be rounded: use rescale=True"),
         (lambda t: t.assign(**{"p(cat)": t["p(cat)"].where(t["worker"] != "net")}), "no probability of 'cat' at row"),
         (lambda t: t.assign(**{"p(cat)": "high"}), "hold something else: 'p.cat.'"),

@@ -464,3 +464,14 @@ def test_a_file_about_other_tags_is_refused(fused):
     keys = {"sequence": pa.array([1, 1]), "position": pa.array([0, 2])}
     with pytest.raises(Fault, match="not those of the sets"):
         fused.fusion_.task.check_items(keys)
+
+
+def test_lists_within_lists_are_no_tags():
+    with pytest.raises(InputError, match=r"holds the list \[\['a'\]\] in column 'tags'.*Give flat lists of tags"):
+        cs.fuse(pa.table({"item": [1, 2], "worker": [1, 1], "tags": [[["a"]], [["b"]]]}))
+
+
+def test_sets_of_positions_are_refused():
+    table = {"sequence": [1, 1], "position": [0, 1], "worker": [1, 1], "label": [["a"], ["b"]]}
+    with pytest.raises(InputError, match=r"sets of tags of positions in sequences, which are not fused.*item="):
+        cs.fuse(pa.table(table))

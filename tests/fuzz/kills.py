@@ -37,7 +37,7 @@ COMMANDS = {
     "rank": ("-o", "--save", "--judges-report"),
     "update": ("-o", "--save", "--workers-report"),
 }
-OTHERS = {"fuse": ("--model", "majority"), "rank": ("--discrimination", "equal"), "update": ("--undecided", ".9")}
+OTHERS = {"fuse": ("--model", "majority"), "rank": ("--discrimination", "equal"), "update": ("--gold", "known.csv")}
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 MAIN = "from consilience.cli.main import main; main()"
 TIMEOUT = 120
@@ -101,7 +101,8 @@ class Target:
             write_table(cs.simulate.comparisons(n_items, n_candidates=20, n_judges=12, seed=1).to_frame(), self.answers)
         else:
             self._write_answers(n_items)
-        self.old = self._outputs(*OTHERS[command])
+        option, value = OTHERS[command]
+        self.old = self._outputs(option, str(folder / value) if option == "--gold" else value)
         started = time.perf_counter()
         self.new = self._outputs()
         self.seconds = time.perf_counter() - started
@@ -117,6 +118,7 @@ class Target:
             cs.fuse(table.slice(0, table.num_rows // 2)).save(model)
             table = table.slice(table.num_rows // 2)
             self.inputs.insert(0, model)
+            write_table(table.take(list(range(0, 250, 5))).select(["item", "label"]), self.folder / "known.csv")
         write_table(table, self.answers)
 
     def _start(self, place: Path, *options: str) -> subprocess.Popen[str]:

@@ -29,13 +29,15 @@ from ..kernels import Floats
 from ..memory import NUMBER, require_memory
 from . import Names, Reader
 from .columns import Column, Indices, Values, is_text, to_column, to_values
-from .soft_votes import SoftRows
+from .soft_votes import SoftRows, lacks_any
 from .tables import Table, key_roles
 from .vocabulary import encode_in_order_of_appearance, encode_sorted
 from .vote_sums import WHOLES, VoteSums, are_near
 
 # What the column of most probable labels is called.
 MOST_PROBABLE = "most probable label"
+# With a row for each label there is a cell for each vote and label. So many may be empty, and so many for each row.
+MOST_CELLS, CELLS_PER_ROW = 5_000_000, 100
 # Names of the column of probabilities, where each label has a row.
 PROBABILITY = ("probability", "probabilities", "prob", "proba")
 # What may be between worker and class.
@@ -184,7 +186,7 @@ def objects_of(labels: Iterable[str]) -> Values:
 
 def with_votes(table: Table, rows: SoftRows, format: str) -> Table:
     """Return a table with one row per soft vote; those that are missing are left out."""
-    if np.isnan(rows.votes.sum()):
+    if lacks_any(rows.votes):
         there = np.flatnonzero(~np.isnan(rows.votes).all(axis=1))
         if not len(there):
             raise InputError(f"{table.name} has no votes: all probabilities are missing.")
@@ -266,7 +268,13 @@ def _translate_long(table: Table, names: Names) -> Table:
     (numbers,) = need_numbers(table, [column]).T
     pair = _find_pairs(table, names)
     n_pairs = int(pair.max()) + 1
-    require_memory(2 * NUMBER * n_pairs * len(labels), f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels")
+    size = f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels"
+    require_memory(2 * NUMBER * n_pairs * len(labels), size)
+    if n_pairs * len(labels) > max(MOST_CELLS, CELLS_PER_ROW * table.n_rows):
+        raise InputError(
+            f"{size}, and only {table.n_rows:,} probabilities: a table of them would be nearly empty.",
+            "Merge rare or misspelt labels.",
+        )
     cell = pair * len(labels) + codes
     count = np.bincount(cell, minlength=n_pairs * len(labels))
     if count.max() > 1:
@@ -390,7 +398,7 @@ def melt(table: Table, item: str, grid: Grid, gold: str | None = None) -> tuple[
 
 def check_votes(table: Table, rows: SoftRows, rescale: bool) -> Floats:
     """Return votes that sum to 1; raise an error for those that are no probabilities, with what may be the reason."""
-    holed = np.flatnonzero(np.isnan(rows.votes).any(axis=1)) if np.isnan(rows.votes.sum()) else np.empty(0, np.int64)
+    holed = np.flatnonzero(np.isnan(rows.votes).any(axis=1)) if lacks_any(rows.votes) else np.empty(0, np.int64)
     if len(holed):
         lacking = rows.labels[np.isnan(rows.votes[holed[0]])].tolist()
         raise InputError(

@@ -53,7 +53,7 @@ class SoftRows(NamedTuple):
         """Return the label that each row gives most, by index: the first of several."""
         if self.codes is not None:
             return self.codes
-        votes = np.nan_to_num(self.votes, nan=-np.inf) if np.isnan(self.votes.sum()) else self.votes
+        votes = np.nan_to_num(self.votes, nan=-np.inf) if lacks_any(self.votes) else self.votes
         return np.asarray(votes.argmax(axis=1), np.int32)
 
     def are_plain(self) -> bool:
@@ -119,6 +119,12 @@ class SoftVotes:
     def shares(self) -> Floats:
         """Return the sum of the probabilities of each label, (L,)."""
         return np.asarray(self.probabilities.sum(axis=0, dtype=np.float64))
+
+
+def lacks_any(votes: Floats) -> bool:
+    """Tell whether an entry is missing. Infinities of both signs look like it; they are an error later."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(votes.sum()))
 
 
 def find_largest(probabilities: Probabilities) -> Probabilities:

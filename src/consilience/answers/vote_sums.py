@@ -45,7 +45,8 @@ class VoteSums(NamedTuple):
     def of(cls, votes: Floats, rescale: bool) -> VoteSums:
         """Return the sums of votes (n, L), none of which is missing."""
         n_classes = votes.shape[1]
-        total = votes @ np.ones(n_classes)  # faster than `sum` where there are few classes
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no probability is wrong below
+            total = votes @ np.ones(n_classes)  # faster than `sum` where there are few classes
         whole = PERCENT if rescale and are_near(total, PERCENT, n_classes) else 1.0
         wrong = ~(np.abs(total - whole) <= whole * (slack_of(n_classes) if rescale else VOTE_SLACK))
         if votes.min(initial=0.0) < 0:

@@ -25,7 +25,7 @@ from ..answers import DIALECTS
 from ..answers.frames import open_frame
 from ..answers.tables import Table, check_width
 from ..errors import InputError, MissingDependencyError, first_line, listing
-from ..memory import require_memory
+from ..memory import format_bytes, require_memory
 from .files import PathLike
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 MATRIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
 PNG, NPY, NPZ = ".png", ".npy", ".npz"
 MOST_ROWS = 2**31 - 1
+# What arrays may unpack to: so many bytes, or so many times the size of their file.
+MOST_UNPACKED, MOST_RATIO = 128 << 20, 100
 _ZIP, _NUMPY, _PNG = b"PK", b"\x93NUMPY", b"\x89PNG"
 _GREY = ("1", "L", "I;16", "I")
 # The header of a PNG file ends with these: bits of a number, and whether it is a grey value, a colour, ...
@@ -102,10 +104,16 @@ def read_features(path: PathLike) -> NDArray[Any] | spmatrix:
 
 
 def _check_unpacked(name: str, stream: IO[bytes]) -> None:
-    """Raise an error for a compressed file that would be too large for the memory, and go back to its start."""
+    """Raise an error for a compressed file that would be too large, and go back to its start."""
     with zipfile.ZipFile(stream) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
     require_memory(unpacked, f"{name!r} holds compressed arrays")
+    if unpacked > max(MOST_UNPACKED, MOST_RATIO * os.path.getsize(name)):
+        raise InputError(
+            f"{name!r} holds arrays of {format_bytes(unpacked)} in {format_bytes(os.path.getsize(name))}. Files that "
+            f"unpack to more than {format_bytes(MOST_UNPACKED)} and {MOST_RATIO} times their size are not read.",
+            "Write it again without compression: numpy.savez.",
+        )
     stream.seek(0)
 
 

@@ -56,6 +56,8 @@ KNOWN = 10.0
 MANY_CELLS = 200_000
 # So many entries of a matrix of candidates and judges are worked on at a time.
 MOST_ENTRIES = 1 << 22
+# A search may try any weight of ties; exponentials of more overflow.
+MOST_LOG = 700.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +176,12 @@ def find_odds(z: Floats, log_tie: float) -> Odds:
     >>> tie, lead, log_total = find_odds(np.array([0.0, 2000.0]), 0.0)
     >>> tie.round(2).tolist(), lead.tolist(), log_total.round(2).tolist()
     ([0.33, 0.0], [0.0, 1.0], [1.1, 1000.0])
+    >>> find_odds(np.zeros(1), 1e4).tie.tolist()
+    [1.0]
     """
     half = np.abs(z) / 2
     smaller = np.exp(-half)  # the square root of the second term
-    tie = np.exp(log_tie) * smaller
+    tie = np.exp(min(log_tie, MOST_LOG)) * smaller
     square = smaller * smaller
     total = 1 + square + tie
     return Odds(tie / total, np.copysign(1 - square, z) / total, half + np.log(total))
@@ -504,7 +508,8 @@ def learn_spreads(cells: Cells, at: Estimates, spreads: Spreads) -> Spreads:
 
 def learn_spread(squares: Floats, usual: float, n_given: int) -> float:
     """Return a spread from the expected squares of what it is of, of which so many follow from the others."""
-    mean = (ADDED * usual**2 + float(squares.sum())) / (ADDED + len(squares) - n_given)
+    # A variance that is lost in rounding, beside numbers that are far larger, may come out below 0.
+    mean = (ADDED * usual**2 + float(np.maximum(squares, 0.0).sum())) / (ADDED + len(squares) - n_given)
     return max(float(np.sqrt(mean)), LEAST_SPREAD)
 
 

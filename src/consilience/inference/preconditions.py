@@ -36,10 +36,12 @@ from .workers.confusion import smoothing_array
 FIT_TABLES, HIDING_TABLES, START_TABLES, PREDICTION_TABLES = 10, 16, 6, 2
 # The same of all posteriors.
 POSTERIOR_TABLES = 2
-# The most probabilities, and entries of matrices, that few answers are worth, and those for each of many.
-MOST_PROBABILITIES, MOST_ENTRIES, PER_ANSWER = 25_000_000, 10_000_000, 1000
-# The most classes of a chain, whose time grows with their square at each position.
-MOST_CHAINED = 200
+# The most probabilities, and entries of matrices, that few answers are worth, and those for each of many. Of entries
+# there are up to 23 tables at a time, and each takes part in every step.
+MOST_PROBABILITIES, PROBABILITIES_PER_ANSWER = 25_000_000, 1000
+MOST_ENTRIES, ENTRIES_PER_ANSWER = 5_000_000, 200
+# The most classes of a chain, whose time grows with their square at each position: of few answers, and of many.
+FEW_CHAINED, MOST_CHAINED = 100, 200
 NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")
 # Most fits settle within so many sweeps.
 USUAL_SWEEPS = 50
@@ -50,6 +52,8 @@ PER_PRODUCT, PER_STEP = 3e-9, 1.1e-8
 PER_TRANSITION = 3e-10
 # Seconds from which a fit is said to be slow.
 SLOW = 120.0
+# Seconds from which moments are not worth it if there are fewer answers than entries of matrices.
+FUTILE = 10.0
 # The pseudo-counts of EM, off the diagonal and on it, unless others are given.
 PAIR = (0.1, 1.1)
 # Ways of calibrating probabilities; a number will do, too.
@@ -226,7 +230,7 @@ def _estimate(r: Responses, n_sets: int, n_members: int, in_sequences: bool) -> 
 
 def is_hopeless(r: Responses, effort: Effort) -> bool:
     """Tell whether moments take long for little: there are fewer answers than entries of the matrices."""
-    return effort.seconds > SLOW and r.n_responses < r.n_workers * r.n_labels * r.n_classes
+    return effort.seconds > FUTILE and r.n_responses < r.n_workers * r.n_labels * r.n_classes
 
 
 def check_matrices(owner: str, workers: WorkerModel, r: Crowd, n_tables: int = FIT_TABLES) -> None:
@@ -240,16 +244,15 @@ def check_matrices(owner: str, workers: WorkerModel, r: Crowd, n_tables: int = F
     instead = [vote] if votes_fit and owner != "MajorityVote" else []
     merge = f"Merge rare or misspelt labels: up to about {n_fitting:,} would fit."
     require_memory(needed, problem, merge, NAME_CLASSES, *instead, keyword="classes")
-    require_few(workers.n_bytes // NUMBER, MOST_ENTRIES, r.n_responses, problem, *instead)
+    most = max(MOST_ENTRIES, ENTRIES_PER_ANSWER * r.n_responses)
+    require_few(workers.n_bytes // NUMBER, most, r.n_responses, problem, *instead)
 
 
-def require_few(n_numbers: int, least: int, n_answers: int, problem: str, *instead: str | Sentence) -> None:
+def require_few(n_numbers: int, most: int, n_answers: int, problem: str, *instead: str | Sentence) -> None:
     """Raise an error if there are far more numbers to be found than answers to find them from.
 
-    A few kilobytes of answers, each with a label of its own, would take gigabytes and minutes. `least` of them are
-    always computed.
+    A few kilobytes of answers, each with a label of its own, would take gigabytes and minutes.
     """
-    most = max(least, PER_ANSWER * n_answers)
     if n_numbers > most:
         raise InputError(
             f"{problem}: for {plural(n_answers, 'answer')} at most {most:,} numbers are computed, not {n_numbers:,}.",
@@ -285,16 +288,19 @@ def check_posteriors(owner: str, r: Responses) -> None:
     needed = f"probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
     n_bytes, parts = NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes, "Or fuse the items in several parts."
     require_for_classes(n_bytes, f"{owner} needs {needed}", parts)
-    require_few(r.n_items * r.n_classes, MOST_PROBABILITIES, r.n_responses, f"{owner} needs {needed}", parts)
+    most = max(MOST_PROBABILITIES, PROBABILITIES_PER_ANSWER * r.n_responses)
+    require_few(r.n_items * r.n_classes, most, r.n_responses, f"{owner} needs {needed}", parts)
 
 
 def check_transitions(owner: str, r: Responses) -> None:
     """Raise an error if the transition matrix cannot be held in memory, or takes too long at each position."""
     needed = f"transitions for {r.n_classes:,} x {r.n_classes:,} classes"
     require_for_classes(NUMBER * 2 * r.n_classes**2, f"{owner} needs {needed}")
-    if r.n_classes > MOST_CHAINED:
+    most = min(max(FEW_CHAINED, math.isqrt(r.n_responses)), MOST_CHAINED)
+    if r.n_classes > most:
         raise InputError(
-            f"{owner} needs {needed} at each position, and takes at most {MOST_CHAINED:,} classes.",
+            f"{owner} needs {needed} at each position, and takes at most {most:,} classes"
+            f"{f' for {r.n_responses:,} answers' if most < MOST_CHAINED else ''}.",
             "Merge rare or misspelt labels.",
             NAME_CLASSES,
             Sentence("Or use {model}, which needs no transitions.", model=Python("MajorityVote", "majority")),

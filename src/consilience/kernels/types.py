@@ -107,12 +107,27 @@ def mix(counts: Floats, pseudo_counts: Floats, responsibility: Floats, log_weigh
 
     Types of no responsibility are passed over.
     """
-    add_types(read_only(counts), read_only(pseudo_counts), read_only(responsibility), log_weights, mean)
+    prior = read_only(pseudo_counts)
+    own = np.empty(prior.shape)
+    list_digammas(prior, own)
+    add_types(read_only(counts), prior, read_only(own), read_only(responsibility), log_weights, mean)
 
 
 @kernel
-def add_types(counts: Floats, pseudo_counts: Floats, responsibility: Floats, log_weights: Floats, mean: Floats) -> None:
-    """Do what `mix` says."""
+def list_digammas(pseudo_counts: Floats, own: Floats) -> None:
+    """Write the digamma function of pseudo-counts, (T, L, K)."""
+    n_types, n_labels, n_classes = pseudo_counts.shape
+    for t in range(n_types):
+        for label in range(n_labels):
+            for k in range(n_classes):
+                own[t, label, k] = digamma_and_log_gamma(pseudo_counts[t, label, k])[0]
+
+
+@kernel
+def add_types(
+    counts: Floats, pseudo_counts: Floats, own: Floats, responsibility: Floats, log_weights: Floats, mean: Floats
+) -> None:
+    """Do what `mix` says; `own` is that of `list_digammas`, for answers that were not given."""
     n_workers, n_labels, n_classes = counts.shape
     n_types = responsibility.shape[1]
     for m in range(n_workers):
@@ -130,6 +145,8 @@ def add_types(counts: Floats, pseudo_counts: Floats, responsibility: Floats, log
                     total += counts[m, label, k] + pseudo_counts[t, label, k]
                 psi_total = digamma_and_log_gamma(total)[0]
                 for label in range(n_labels):
-                    a = counts[m, label, k] + pseudo_counts[t, label, k]
-                    log_weights[m, label, k] += share * (digamma_and_log_gamma(a)[0] - psi_total)
+                    count = counts[m, label, k]
+                    a = count + pseudo_counts[t, label, k]
+                    psi = digamma_and_log_gamma(a)[0] if count > 0.0 else own[t, label, k]
+                    log_weights[m, label, k] += share * (psi - psi_total)
                     mean[m, label, k] += share * a / total

@@ -315,6 +315,11 @@ class _Pairs(NamedTuple):
         mass = self.label_mass
         return float(np.sum(mass**2) if self.scale is None else mass @ self.scale.near @ mass)
 
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The share of agreeing pairs of each item; 1 where the weights of all pairs are lost in rounding."""
+        return np.divide(self.agreeing, self.total, out=np.ones_like(self.total), where=self.total > 0)
+
     def runs(self) -> Iterator[_Pairs]:
         """Yield the sums of some items at a time, so that what is made of them takes little memory."""
         for first in range(0, len(self.paired), ITEMS_AT_ONCE):
@@ -327,17 +332,19 @@ class _Pairs(NamedTuple):
 def _alpha_of(pairs: _Pairs) -> float:
     if np.count_nonzero(pairs.label_mass) < 2:
         return float("nan")
-    return float(1 - _observed(pairs) / _expected(pairs))
+    expected = _expected(pairs)
+    return float(1 - _observed(pairs) / expected) if expected > 0 else float("nan")
 
 
 def _observed(pairs: _Pairs) -> float:
-    total = sum(float(np.sum((1 - part.agreeing / part.total) * part.mass)) for part in pairs.runs())
+    total = sum(float(np.sum((1 - part.shares) * part.mass)) for part in pairs.runs())
     return total / float(pairs.mass.sum())
 
 
 def _expected(pairs: _Pairs) -> float:
     agreeing = pairs.all_agreeing - pairs.own_agreeing.sum()
-    return float(1 - agreeing / (np.sum(pairs.mass) ** 2 - pairs.own_total.sum()))
+    total = float(np.sum(pairs.mass) ** 2 - pairs.own_total.sum())
+    return float(1 - agreeing / total) if total > 0 else 0.0  # weights may be lost in rounding
 
 
 def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
@@ -345,7 +352,7 @@ def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
     observed, expected, n = _observed(pairs), _expected(pairs), pairs.mass.sum()
     n_pairs, influences = n**2 - pairs.own_total.sum(), list[NDArray[np.float64]]()
     for part in pairs.runs():
-        by_observed = part.mass * (1 - part.agreeing / part.total - observed) / n
+        by_observed = part.mass * (1 - part.shares - observed) / n
         # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are of one item, and linear in it.
         by_agreeing = 2 * part.chance - part.own_agreeing
         by_total = 2 * n * part.mass - part.own_total

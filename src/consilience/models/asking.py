@@ -36,6 +36,7 @@ from .base import Model
 from .dawid_skene import DawidSkene
 from .fusing import Fitting, settle_model
 from .preparing import Prepared, prepare
+from .question_files import MOST_QUESTIONS
 from .questions import Posed, Questions, fit_posed, split_gold
 
 
@@ -69,10 +70,21 @@ def find_questions(error: InputError, source: Any, columns: Mapping[str, Any]) -
     return names
 
 
+def check_number(names: Sequence[str]) -> None:
+    """Raise an error for more questions than are fused at once."""
+    if len(names) > MOST_QUESTIONS:
+        raise InputError(
+            f"There are {len(names):,} questions, and at most {MOST_QUESTIONS:,} are fused at once.",
+            Sentence("Name some of them with {label}."),
+            keyword="label",
+        )
+
+
 def fuse_questions(
     source: Any, names: Sequence[str], graph: Any, gold: Any, columns: Mapping[str, Any], block: Any, fitting: Fitting
 ) -> Questions:
     """Fuse the answers to several questions, each in a column of its own; see `fuse`."""
+    check_number(names)
     known = split_gold(gold, names)
     if are_stored(source):
         prepares = prepare_stored(source, graph, known, columns, block)

@@ -94,7 +94,7 @@ def settle_scale(
     answers: Responses | StoredResponses, seed: int, engine: Engine
 ) -> tuple[Responses | StoredResponses, ScaleCheck | None]:
     """Return answers on a scale if their classes look like one and hidden answers confirm it, and what these told."""
-    order = None if answers.is_ordered else order_levels(answers)
+    order = None if answers.is_ordered or OrdinalWorkers.are_too_many(answers) else order_levels(answers)
     if order is None:
         return answers, None
     log.info("Comparing classes in order with classes without an order")
@@ -108,6 +108,8 @@ def settle_way(answers: Responses | StoredResponses, chosen: FittedModel, engine
     """Return the way in which soft votes are fused by the model, if it has workers; see `soft_check`."""
     if "workers" not in chosen.get_params():
         return None
+    if isinstance(answers, Responses):
+        chosen.recipe().check_size(answers, None)  # before all ways are tried
     log.info("Comparing ways of fusing soft votes")
     check = check_ways(
         DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"]).recipe(), answers, engine
@@ -169,7 +171,7 @@ def choose_model(
     check_parameters(kind, given)
     if model == "hidden-markov" and looks_iob2(responses.classes):
         given = {"transitions": "bio", **given}
-    if responses.is_ordered and "workers" in kind.defaults():
+    if responses.is_ordered and "workers" in kind.defaults() and not OrdinalWorkers.are_too_many(responses):
         given = {"workers": OrdinalWorkers.name, **given}
     return kind(**given)
 

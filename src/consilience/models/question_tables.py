@@ -105,7 +105,15 @@ def list_key_names(table: pa.Table) -> list[str]:
 
 def to_one_type(columns: Sequence[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
     """Return columns of one type: as they are, or as text."""
-    return list(columns) if len({each.type for each in columns}) == 1 else [each.cast(pa.string()) for each in columns]
+    return list(columns) if len({each.type for each in columns}) == 1 else list(map(to_text, columns))
+
+
+def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as text, bytes that are none as Python writes them."""
+    try:
+        return column.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.chunked_array([[None if value is None else str(value) for value in column.to_pylist()]], pa.string())
 
 
 def lengthen(tables: Mapping[str, pa.Table]) -> dict[str, Column]:

@@ -84,6 +84,8 @@ from .intervals import Confidence, choose
 
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30
+# Powers beyond these mean the same, and their squares are still numbers.
+POWER_RANGE = (1e-50, 1e50)
 
 
 class Found(NamedTuple):
@@ -124,7 +126,7 @@ def calibrate(
         return infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
 
     if not isinstance(owner.calibration, str):
-        power = float(owner.calibration)
+        power = float(np.clip(owner.calibration, *POWER_RANGE))
         calibrated = Calibrated(Calibration(power, given=True), [power], evidence)
     elif kept is not None and not kept.found.given:
         calibrated = kept._replace(evidence=evidence if kept.evidence is None else kept.evidence, hidden=())

@@ -67,6 +67,8 @@ from .answer_worth import (
 
 # So many entries of matrices are worked on at a time.
 MOST_ENTRIES = 1 << 16
+# The least share of the classes that somebody said: a prior may rule all of them out.
+LEAST_SHARE = 1e-100
 # So many items are worked on at a time, however many classes there are.
 FEWEST_ITEMS = 1 << 10
 # With more classes than this, shares are judged one by one: the matrix of scores would be large.
@@ -193,7 +195,7 @@ def sum_scores(
         return np.empty((2, 0, 0)), lack
     size = n_classes if found.prior_is_known else 2 * n_classes
     information, clustered = np.zeros((2, size, size))
-    shares = found.prior / found.prior[meant].sum()
+    shares = found.prior / max(found.prior[meant].sum(), LEAST_SHARE)
     for run in cut_runs(r):
         q, votes = posterior[run], count_surprise(r, right, run)
         away = np.where(meant, q - q[:, meant].sum(axis=1, keepdims=True) * shares, 0.0)

@@ -85,6 +85,7 @@ from .answer_worth import (
     sum_chances,
 )
 from .interval_sums import (
+    LEAST_SHARE,
     MOST_ENTRIES,
     Estimates,
     Shared,
@@ -202,7 +203,7 @@ def judge_shares(moments: Floats, n_summed: float, found: Estimates, shared: Sha
         moves = np.diag(prior) - np.outer(prior, prior)
         variance = np.einsum("ki,ij,kj->k", moves, shared.covariance[n_classes:, n_classes:], moves)
         # They also move against the shares of classes that nobody said.
-        variance += (prior / prior[shared.meant].sum()) ** 2 * np.sum((free / worth)[~shared.meant])
+        variance += (prior / max(prior[shared.meant].sum(), LEAST_SHARE)) ** 2 * np.sum((free / worth)[~shared.meant])
         worth = np.where(shared.meant, np.minimum(free / np.maximum(variance, 1e-300), n_items), worth)
     low, high = beta_ends(prior, worth)
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)])

@@ -21,7 +21,7 @@ from ..answers import DIALECTS, Names, recognise
 from ..answers.columns import Values
 from ..answers.long_tables import find_columns
 from ..answers.soft_tables import Grid, find_grid, find_probability, list_classes, melt, need_numbers, objects_of
-from ..answers.soft_votes import Probabilities, find_largest
+from ..answers.soft_votes import Probabilities, find_largest, lacks_any
 from ..answers.tables import Table
 from ..engines.base import Engine
 from ..errors import StoreError
@@ -75,7 +75,7 @@ class SoftForm(NamedTuple):
             row, votes = np.repeat(row, len(self.grid.workers)), soft.votes
         else:
             votes = need_numbers(table, self.cells)
-        if self.labels is not None and np.isnan(votes.sum()):
+        if self.labels is not None and lacks_any(votes):
             there = np.flatnonzero(~np.isnan(votes).all(axis=1))
             table, row, votes = table.keep(there), row[there], votes[there]
         return table, row, {name_column(k): each.copy() for k, each in enumerate(votes.T)}

@@ -367,6 +367,8 @@ def _find_disputed(shape: tuple[int, ...], disputed: Truths) -> list[tuple[slice
 FEWEST = 50
 # So many of the pixels about which readers disagree are looked at, evenly spaced.
 MOST_PIXELS = 20_000
+# Among more readers, those whose masks are the same are not looked for: each is compared with each.
+MOST_READERS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -457,6 +459,8 @@ def find_same_masks(r: Responses) -> list[list[int]]:
     """Return groups of readers whose masks are the same, each by the indices of its members."""
     from scipy.sparse.csgraph import connected_components  # which takes long to load
 
+    if r.n_workers > MOST_READERS:
+        return []
     votes = _list_disputed(r)
     pairs = [pair for pair in combinations(range(r.n_workers), 2) if _are_same(votes[pair[0]], votes[pair[1]])]
     if not pairs:

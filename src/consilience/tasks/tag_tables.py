@@ -110,8 +110,17 @@ def check_duplicates(policy: object, owner: str) -> None:
         raise parameter_error("duplicates", owner, f"one of {', '.join(map(repr, DUPLICATES))}", policy)
 
 
+# Each tag of each item is a question of its own, whether somebody gave the tag or not.
+MOST_TAGS = 500
+
+
 def need_tags(tags: Values, source: str) -> None:
-    """Raise an error if there are no tags."""
+    """Raise an error if there are no tags, or too many."""
+    if len(tags) > MOST_TAGS:
+        raise InputError(
+            f"{source} holds {len(tags):,} different tags, and at most {MOST_TAGS:,} are fused.",
+            "Leave out rare tags, or merge them into one.",
+        )
     if not len(tags):
         raise InputError(
             f"All sets in {source} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
@@ -136,6 +145,12 @@ def read_sets(table: Table, names: Mapping[str, Any], options: TagOptions) -> Ta
     table, columns, hot = _find_roles(table, names, options)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
+    if "item" not in columns:
+        raise InputError(
+            f"{table.name} holds sets of tags of positions in sequences, which are not fused.",
+            Sentence("Name the column of items with {item}.", item="item"),
+            keyword="item",
+        )
     cells, form = _read_form(table, columns, hot, options.separator)
     if options.drop_missing:
         table, cells = _drop_empty(table, cells)
@@ -166,13 +181,20 @@ def _read_form(
         return _read_hot(table, hot), ONE_HOT
     lists = table.lists(columns["label"])
     if lists is not None:
-        return [_drop_missing(cell) for cell in lists], "lists"
+        return [_drop_missing(cell, table, columns["label"]) for cell in lists], "lists"
     return _read_cells(table, columns["label"], separator), "rows" if separator is None else "cells"
 
 
-def _drop_missing(cell: list[Any] | None) -> list[Any]:
+def _drop_missing(cell: list[Any] | None, table: Table, column: str) -> list[Any]:
     """Return the tags in a list, each once; what is missing is none."""
-    return [] if cell is None else [tag for tag in dict.fromkeys(cell) if not is_missing(tag)]
+    try:
+        return [tag for tag in dict.fromkeys(cell or []) if not is_missing(tag)]
+    except TypeError:  # it has no hash
+        raise InputError(
+            f"{table.name} holds the list {shorten(cell)} in column {column!r}, and a tag is text, a number or the "
+            "like.",
+            "Give flat lists of tags.",
+        ) from None
 
 
 def _drop_empty(table: Table, cells: list[list[Any]]) -> tuple[Table, list[list[Any]]]:

@@ -18,7 +18,7 @@ from ...answers.arrays import Crowd
 from ...answers.graph import Graph
 from ...answers.responses import Responses
 from ...engines.base import Engine
-from ...errors import ConvergenceWarning, ParameterError, Python, Sentence, warn
+from ...errors import ConvergenceWarning, InputError, ParameterError, Python, Sentence, plural, warn
 from ...kernels import Floats
 from .. import ESTIMATIONS
 from ..classifiers import check_classifier
@@ -49,7 +49,7 @@ from ..workers import WORKERS
 from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.mean import voters
-from ..workers.ordinal import OrdinalWorkers
+from ..workers.ordinal import N_TYPES, OrdinalWorkers
 from ..workers.types import Skills
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
@@ -259,6 +259,14 @@ class LatentRecipe(Recipe):
         if self.max_iter > 0 and self.calibration == "hidden answers":
             n_tables = HIDING_TABLES
         check_matrices(self.model, workers, r, n_tables)
+        if isinstance(workers, OrdinalWorkers) and workers.are_too_many(r):
+            raise InputError(
+                f"{self.model} would compare {workers.describe_size()} with {N_TYPES} types of workers, which "
+                f"takes too long for {plural(r.n_responses, 'answer')}.",
+                Sentence("Use {workers}.", workers="confusion"),
+                "Or merge levels.",
+                keyword="workers",
+            )
 
     @abstractmethod
     def make_structure(self, r: Crowd) -> AnyStructure:

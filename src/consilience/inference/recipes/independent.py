@@ -18,7 +18,7 @@ from ...answers.items import Sequences
 from ...answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
 from ...answers.responses import Responses
 from ...engines.base import Engine
-from ...errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
+from ...errors import ConvergenceWarning, DataWarning, InputError, ParameterError, Python, Sentence, plural, warn
 from ...kernels import Floats
 from .. import ITEMS_AT_ONCE
 from ..em import Progress
@@ -33,6 +33,7 @@ from ..preconditions import (
     check_number,
     estimate_moments,
     fixed_prior,
+    is_hopeless,
 )
 from ..sources import InMemory, Source
 from ..starts import find_starts
@@ -175,16 +176,13 @@ class MomentRecipe(Recipe):
         effort = estimate_moments(answers_to_match(r))
         instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
         check_moments(self.model, r, effort, instead)
+        long = f"MomentMatching may take about {effort.describe_time()} for {voters(r).describe_size()}"
+        remedies = "Merge rare or misspelt labels.", NAME_CLASSES, instead
+        if is_hopeless(r, effort):
+            few = f"{plural(r.n_responses, 'answer')} are too few for so many entries"
+            raise InputError(f"{long}, and {few}.", *remedies, keyword="classes")
         if effort.seconds > SLOW:
-            warn(
-                DataWarning(
-                    f"MomentMatching may take about {effort.describe_time()} for {voters(r).describe_size()}.",
-                    "Merge rare or misspelt labels.",
-                    NAME_CLASSES,
-                    instead,
-                    keyword="classes",
-                )
-            )
+            warn(DataWarning(f"{long}.", *remedies, keyword="classes"))
 
     def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
         """Return the warning that the sweeps ended before they settled; None if they were not asked to."""

@@ -24,11 +24,14 @@ from scipy.special import ndtr
 
 from ...answers.arrays import Crowd
 from ...kernels import Floats
-from .types import TypedWorkers
+from .types import STRENGTHS, TypedWorkers
 
 N_BIASES, LEAST_REACH = 9, 2.0
 SPREADS = (0.3, 0.5, 0.8, 1.2, 2.0)
 CARELESS = (0.02, 0.2, 0.6)
+N_TYPES = N_BIASES * len(SPREADS) * len(CARELESS)
+# The most entries of matrices of types, of all workers, that few answers are worth, and those for each of many.
+MOST_ENTRIES, ENTRIES_PER_ANSWER = 1_500_000, 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,15 @@ class OrdinalWorkers(TypedWorkers):
     def places(self) -> Floats:
         """Where the classes are on the scale, (K,)."""
         return np.array(range(self.n_classes) if self.positions is None else self.positions, dtype=np.float64)
+
+    @staticmethod
+    def are_too_many(crowd: Crowd) -> bool:
+        """Tell whether the matrices of all types, for each worker, are too many for so few answers.
+
+        Few answers rule out no type, so that each takes part in every step.
+        """
+        n_entries = N_TYPES * len(STRENGTHS) * crowd.n_workers * crowd.n_labels * crowd.n_classes
+        return n_entries > max(MOST_ENTRIES, ENTRIES_PER_ANSWER * crowd.n_responses)
 
     def draw_types(self) -> Floats:
         """Return how each type answers, (T, L', K)."""

@@ -1,0 +1,72 @@
+"""The page of limits says what the code holds, and names tests that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from consilience.answers import soft_tables, tables, verdict_tables
+from consilience.formats import arrays, files, json_lines, masks
+from consilience.inference import copy_suspects, preconditions
+from consilience.inference.workers import ordinal, types
+from consilience.memory import format_bytes
+from consilience.models import bradley_terry, question_files
+from consilience.results import archive
+from consilience.tasks import masks as masks_task
+from consilience.tasks import tag_tables
+
+HERE = Path(__file__).parent
+PAGE = (HERE.parent / "docs" / "limits.md").read_text("utf-8")
+# The figures of each row of the page that has a limit and a test, in their order.
+LIMITS: dict[str, tuple[float, ...]] = {
+    "columns of a table or of a matrix": (tables.MOST_COLUMNS,),
+    "readers of a mask": (tables.MOST_COLUMNS,),
+    "names in JSON lines, times lines": (json_lines.MOST_CELLS, json_lines.CELLS_PER_BYTE),
+    "votes and labels, multiplied, of soft votes with a row for each label": (
+        soft_tables.MOST_CELLS,
+        soft_tables.CELLS_PER_ROW,
+    ),
+    "brackets open in JSON": (json_lines.MOST_OPEN,),
+    "a row of a text file": (files.LONGEST_ROW,),
+    "what a compressed file of arrays unpacks to": (arrays.MOST_UNPACKED, arrays.MOST_RATIO),
+    "what a saved model unpacks to": (archive.ROOM, archive.MOST_UNPACKED),
+    "items and classes, multiplied": (preconditions.MOST_PROBABILITIES, preconditions.PROBABILITIES_PER_ANSWER),
+    "entries of all confusion matrices": (preconditions.MOST_ENTRIES, preconditions.ENTRIES_PER_ANSWER),
+    "entries of the matrices of ordinal workers, for 540 types each": (
+        ordinal.MOST_ENTRIES,
+        ordinal.ENTRIES_PER_ANSWER,
+    ),
+    "classes of a chain": (preconditions.FEW_CHAINED, preconditions.MOST_CHAINED),
+    "seconds that moments may take if there are fewer answers than entries": (preconditions.FUTILE,),
+    "tags": (tag_tables.MOST_TAGS,),
+    "questions fused at once": (question_files.MOST_QUESTIONS,),
+    "candidates of a ranking": (bradley_terry.MOST_CANDIDATES,),
+    "pairs that scores or ranks make": (verdict_tables.MOST_PAIRS,),
+    "near-copies, if nearly all items are answered by all workers": (copy_suspects.MOST_DENSE,),
+    "readers with the same masks": (masks_task.MOST_READERS,),
+    "what folders of masks stand for: give `folders=`": (masks.MOST_READ,),
+}
+ROWS = [[cell.strip() for cell in row] for row in re.findall(r"^\|(.+)\|(.+)\| (`test_.+) \|$", PAGE, re.MULTILINE)]
+
+
+def spell(number: float, limit: str) -> str:
+    """Return a figure as the page has it."""
+    is_size = "MiB" in limit and number > 1 << 20
+    return format_bytes(number).replace(".0 ", " ") if is_size else f"{number:,.0f}"
+
+
+def test_the_page_has_every_limit_once():
+    assert [what for what, _, _ in ROWS] == list(LIMITS)
+
+
+@pytest.mark.parametrize(("what", "limit", "test"), ROWS)
+def test_a_row_is_true(what, limit, test):
+    figures = re.findall(r"[\d,]*\d(?: [KM]iB)?", limit)
+    assert figures == [spell(number, limit) for number in LIMITS[what]]
+    assert (HERE / test.strip("`")).is_file()
+
+
+def test_ordinal_workers_have_so_many_types():
+    assert f"for {ordinal.N_TYPES * len(types.STRENGTHS)} types each" in PAGE
