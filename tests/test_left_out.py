@@ -8,6 +8,7 @@ import pytest
 import consilience as cs
 import oracles
 from consilience.answers.arrays import cut_blocks
+from consilience.inference.em import keep_unsaid
 from consilience.inference.workers import WORKERS
 
 N_CLASSES = 3
@@ -170,3 +171,12 @@ def test_nothing_but_the_item_in_a_count():
     prior = workers.prior(np.zeros((1, 2, 2)), "em", r.vote_shares())
     found = fast(r, workers, prior, posterior, count(r, workers, posterior))
     assert np.isfinite(found).all()
+
+
+def test_classes_that_nobody_said_leave_no_less_than_nothing():
+    """The probabilities of two such classes may add up to more than 1, in the last digit."""
+    posterior = np.array([[0.0, 0.9, np.nextafter(0.1, 1)]])
+    assert posterior.sum() > 1
+    kept = keep_unsaid(np.array([[0.5, 0.25, 0.25]]), posterior, np.array([1, 2]))
+    assert (kept >= 0).all()
+    np.testing.assert_allclose(kept, posterior)

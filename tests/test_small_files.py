@@ -160,8 +160,8 @@ def test_scores_that_make_very_many_pairs():
 
 
 def test_arrays_that_unpack_to_a_thousand_times_their_size():
-    np.savez_compressed("a.npz", np.zeros((3, 8000, 8000), np.uint8))
-    refuse("unpack to more than 128.0 MiB and 100 times their size are not read", "a.npz", "-o", "labels")
+    np.savez_compressed("a.npz", np.zeros((9, 8000, 8000), np.uint8))
+    refuse("unpack to more than 512.0 MiB and 100 times their size are not read", "a.npz", "-o", "labels")
 
 
 def test_masks_of_very_many_readers_are_not_compared_in_pairs(monkeypatch):
@@ -170,7 +170,7 @@ def test_masks_of_very_many_readers_are_not_compared_in_pairs(monkeypatch):
     assert masks_task.find_same_masks(r) == []
 
 
-@pytest.mark.parametrize(("n_workers", "n_classes"), [(300, 5), (5, 60)])
+@pytest.mark.parametrize(("n_workers", "n_classes"), [(300, 10), (5, 60)])
 def test_ratings_with_few_answers_for_each_entry(n_workers, n_classes):
     """A rater of one answer may be of any type: 300 took two minutes. Such a scale is fused without types."""
     n = max(n_workers, 3 * n_classes)
@@ -178,9 +178,10 @@ def test_ratings_with_few_answers_for_each_entry(n_workers, n_classes):
     table = {"item": np.arange(n) // 3, "worker": np.arange(n) % n_workers, "label": rating}
     began = time.process_time()
     for options in ({}, {"ordered": True}):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", cs.errors.ConsilienceWarning)
             fused = cs.fuse(table, **options)
+        assert any("fused without their order" in str(each.message) for each in caught) == bool(options)
         assert fused.get_params()["workers"] == "confusion"
     assert "median" in fused.to_frame().column_names
     assert time.process_time() - began < 30

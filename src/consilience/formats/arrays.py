@@ -35,7 +35,7 @@ MATRIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
 PNG, NPY, NPZ = ".png", ".npy", ".npz"
 MOST_ROWS = 2**31 - 1
 # What arrays may unpack to: so many bytes, or so many times the size of their file.
-MOST_UNPACKED, MOST_RATIO = 128 << 20, 100
+MOST_UNPACKED, MOST_RATIO = 512 << 20, 100
 _ZIP, _NUMPY, _PNG = b"PK", b"\x93NUMPY", b"\x89PNG"
 _GREY = ("1", "L", "I;16", "I")
 # The header of a PNG file ends with these: bits of a number, and whether it is a grey value, a colour, ...

@@ -303,7 +303,7 @@ def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) 
     kept = left_out.copy()
     kept[:, unsaid] = 0.0
     total = kept.sum(axis=1, keepdims=True)
-    rest = 1.0 - posterior[:, unsaid].sum(axis=1, keepdims=True)
+    rest = np.maximum(1.0 - posterior[:, unsaid].sum(axis=1, keepdims=True), 0.0)  # rounding may exceed 1
     kept *= np.divide(rest, total, out=np.zeros_like(total), where=total > 0)
     kept[:, unsaid] = posterior[:, unsaid]
     # Where nothing is left of the classes that somebody said, the posterior of the fit is all there is.

@@ -18,7 +18,7 @@ from ..checks.scale_check import TOL, check_scale, give_ranks, order_levels
 from ..checks.soft_check import check_ways
 from ..engines import open_engine
 from ..engines.base import Engine
-from ..errors import ParameterError, Python, Sentence, parameter_error, quietly
+from ..errors import DataWarning, ParameterError, Python, Sentence, parameter_error, plural, quietly, warn
 from ..inference.em import Progress
 from ..inference.sources import InMemory
 from ..inference.workers.ordinal import OrdinalWorkers
@@ -153,6 +153,21 @@ def settle_links(links: Links, given: dict[str, Any], engine: Any) -> Settled:
     return Settled("markov-field", {**given, **settled}, links.make_graph(), verdict)
 
 
+def warn_of_levels(responses: Crowd) -> bool:
+    """Tell whether there are too many levels and workers for types of workers, with a warning."""
+    if not OrdinalWorkers.are_too_many(responses):
+        return False
+    warn(
+        DataWarning(
+            f"{plural(responses.n_responses, 'rating')} by {plural(responses.n_workers, 'worker')} on "
+            f"{responses.n_classes:,} levels are too few to learn who is harsh or lenient: levels are fused without "
+            "their order.",
+            "Merge levels.",
+        )
+    )
+    return True
+
+
 def choose_model(
     model: str | Model, responses: Crowd, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
 ) -> FittedModel:
@@ -171,8 +186,8 @@ def choose_model(
     check_parameters(kind, given)
     if model == "hidden-markov" and looks_iob2(responses.classes):
         given = {"transitions": "bio", **given}
-    if responses.is_ordered and "workers" in kind.defaults() and not OrdinalWorkers.are_too_many(responses):
-        given = {"workers": OrdinalWorkers.name, **given}
+    if responses.is_ordered and "workers" in kind.defaults() and "workers" not in given:
+        given |= {} if warn_of_levels(responses) else {"workers": OrdinalWorkers.name}
     return kind(**given)
 
 

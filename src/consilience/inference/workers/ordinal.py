@@ -31,7 +31,7 @@ SPREADS = (0.3, 0.5, 0.8, 1.2, 2.0)
 CARELESS = (0.02, 0.2, 0.6)
 N_TYPES = N_BIASES * len(SPREADS) * len(CARELESS)
 # The most entries of matrices of types, of all workers, that few answers are worth, and those for each of many.
-MOST_ENTRIES, ENTRIES_PER_ANSWER = 1_500_000, 2_000
+MOST_ENTRIES, ENTRIES_PER_ANSWER = 5_000_000, 15_000
 
 
 @dataclass(frozen=True, eq=False)
