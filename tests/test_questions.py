@@ -13,6 +13,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
+from consilience.cli.questions import join_findings
 from consilience.models.questions import Questions
 from consilience.results.chance import find_chance, pool_chance
 
@@ -429,3 +430,9 @@ def test_answers_of_other_types_are_text_in_one_table():
     with pytest.warns(cs.errors.DataWarning):
         labels = cs.fuse(pd.DataFrame(table), label=["a", "b"], calibration="none").to_frame()["label"]
     assert set(labels) <= {"b'\\xff'", "b'\\xfe'", "x", "y"}
+
+
+def test_what_several_questions_have_in_common_is_said_once():
+    few, other = ({"problem": text, "warned": False} for text in ("Few answers.", "Classes merge."))
+    said = [each["problem"] for each in join_findings({"spam": [few], "tone": [other, few], "x" * 30: [few]})]
+    assert said == ["spam, tone, xxxxxxxxxxxxxx...xxxxxxx: Few answers.", "tone: Classes merge."]

@@ -199,10 +199,10 @@ def find_doubtful(subject: Subject) -> Iterator[Finding]:
     share = n_doubtful / labels.n_items
     if len(labels.classes) < 2 or not n_doubtful or share < WORTH_TELLING or not subject.makes_sense:
         return
-    verb = "has" if n_doubtful == 1 else "have"
-    problem = f"{plural(n_doubtful, 'label')} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
+    verb, judged = "has" if n_doubtful == 1 else "have", subject.fusion.task.judged
+    problem = f"{plural(n_doubtful, judged)} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
     if subject.is_sample:
-        problem = f"{share:.1%} of the labels have a confidence below {DOUBTFUL:.0%}."
+        problem = f"{share:.1%} of the {judged}s have a confidence below {DOUBTFUL:.0%}."
     remedy = "Collect more answers for such items, or review those that would teach most."
     yield Finding(problem, (remedy,), category=None)
 

@@ -110,7 +110,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     elif summary.comparison is None and summary.mean_confidence is not None:  # else expected accuracy tells it
         facts.append(("Confidence", f"{format_number(summary.mean_confidence)} on average"))
     elif summary.comparison is not None:
-        facts += _compare(summary.comparison)
+        facts += _compare(summary.comparison, "label" if summary.tags is None else "single tag")
     if summary.undecided is not None:
         facts.append(("Undecided", summary.undecided["explanation"]))
     n_before = 0 if summary.store is None else summary.store["resumed_after"]
@@ -140,9 +140,9 @@ def describe_right(words: Mapping[str, str | None]) -> list[tuple[str, str]]:
     return [("Accuracy", " ".join(map(to_sentence, sentences)))]
 
 
-def _compare(comparison: Record) -> list[tuple[str, str]]:
+def _compare(comparison: Record, judged: str) -> list[tuple[str, str]]:
     words = comparison["words"]
-    differ = f" {to_sentence(format_difference(comparison['n_differ']))}" if comparison["n_differ"] else ""
+    differ = f" {to_sentence(format_difference(comparison['n_differ'], judged))}" if comparison["n_differ"] else ""
     named = {"Expected": "expected", "Agreement": "alpha"}
     return [
         ("Verdict", f"{to_sentence(words['verdict'])}{differ}"),

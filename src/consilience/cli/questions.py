@@ -194,23 +194,27 @@ def print_questions(found: Questions, source: str, files: dict[str, str]) -> Non
     screen.table([Column("question", 24), *columns, Column("against the vote", 24)], rows)
     screen.line()
     screen.sentence(found.explain_sharing())
-    screen.findings(
-        {**each, "problem": f"{fit_text(name, 24)}: {each['problem']}"}
-        for name, it in figures.items()
-        for each in it["findings"]
-    )
+    screen.findings(join_findings({name: it["findings"] for name, it in figures.items()}))
     print_workers(screen, found)
-    screen.line()
     if files:
         screen.facts([(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
 
 
+def join_findings(findings: Mapping[str, Sequence[Record]]) -> list[Record]:
+    """Return the findings of all questions; one that several questions have is said once."""
+    names = dict[str, list[str]]()
+    for name, found in findings.items():
+        for each in found:
+            names.setdefault(each["problem"], []).append(fit_text(name, 24))
+    every = {each["problem"]: each for found in findings.values() for each in found}
+    return [{**every[said], "problem": f"{', '.join(where)}: {said}"} for said, where in names.items()]
+
+
 def print_workers(screen: Screen, found: Questions) -> None:
     """Print who most probably answers without looking."""
-    rows = sorted(tabulate_workers(found).to_pylist(), key=lambda row: -(row["chance"] or 0.0))[:N_WORKERS]
+    rows = sorted(tabulate_workers(found).to_pylist(), key=lambda row: -(row["chance"] or 0.0))
     rows = [row for row in rows if (row["chance"] or 0.0) >= SUSPECT]
     if not rows:
-        screen.line()
         screen.sentence("No worker seems to answer without looking, judging by all questions.")
         return
     columns = [Column("worker", 24), *(Column(title, number=True) for title in ("answers", "accuracy", "chance"))]
@@ -219,9 +223,12 @@ def print_workers(screen: Screen, found: Questions) -> None:
         columns,
         [
             [row["worker"], f"{row['answers']:,}", format_number(row["accuracy"]), format_number(row["chance"])]
-            for row in rows
-        ],
+            for row in rows[:N_WORKERS]
+        ]
+        + ([None] if len(rows) > N_WORKERS else []),
     )
+    screen.line()
+    screen.sentence("Leave out those above .9 with --block FILE, a table with a column worker.")
 
 
 def update_all(model: str, source: str | None, gold: Sequence[str], duplicates: str, files: Record) -> None:

@@ -338,10 +338,11 @@ def describe_verdict(model: Model, comparison: Comparison) -> str:
 
 def describe_accuracy(model: Model, comparison: Comparison) -> dict[str, str | None]:
     """Return in words how many labels are right, what would tell more, and what is expected; None for nothing."""
+    judged, expected = f"{model.fusion_.task.judged}s", comparison.describe_expected()
     words = {
-        "headline": comparison.describe_headline(),
+        "headline": comparison.describe_headline(judged),
         "known_labels": comparison.describe_more(),
-        "expected": comparison.describe_expected(),
+        "expected": expected if judged == "labels" or not expected else f"of {judged}, {expected}",
     }
     return {name: None if knows_all(model) else said or None for name, said in words.items()}
 

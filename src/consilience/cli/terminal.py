@@ -117,13 +117,13 @@ def format_columns(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{role}={quote_blanks(fit_text(name, 40))}" for role, name in columns.items())
 
 
-def format_difference(n_differ: int) -> str:
+def format_difference(n_differ: int, judged: str = "label") -> str:
     """Return how many labels differ, in words.
 
     >>> format_difference(1), format_difference(220)
     ('1 label differs', '220 labels differ')
     """
-    return f"{plural(n_differ, 'label')} {'differs' if n_differ == 1 else 'differ'}"
+    return f"{plural(n_differ, judged)} {'differs' if n_differ == 1 else 'differ'}"
 
 
 def format_number(number: float | None) -> str:

@@ -175,6 +175,8 @@ class Task(ABC, Generic[Brought]):
         The model by which they are fused unless another is named; "" if that follows from the answers.
     results : str
         What results are called.
+    judged : str
+        What a label of an item is called, of which accuracy and confidence are told.
     reviewed : bool
         Whether a person can judge items one by one.
     cut_by_known : bool
@@ -195,6 +197,7 @@ class Task(ABC, Generic[Brought]):
     argument: ClassVar[str] = "answers"
     model: ClassVar[str] = ""
     results: ClassVar[str] = "labels"
+    judged: ClassVar[str] = "label"
     reviewed: ClassVar[bool] = True
     cut_by_known: ClassVar[bool] = False
     no_update: ClassVar[Refusal | None] = None

@@ -57,6 +57,7 @@ class TagsTask(Task[Tags]):
     argument = "tags"
     model = "tags"
     results = "sets"
+    judged = "single tag"
 
     @classmethod
     def pose(cls, brought: Tags) -> Posed:
