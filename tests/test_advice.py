@@ -37,7 +37,7 @@ EXPECTED: dict[str, tuple[str, set[str], list[str]]] = {
         ["with abstain='answer'", "typical of a fit that has collapsed"],
     ),
     "labelling functions, silence as an answer": ("no different", set(), []),
-    "classifiers that give probabilities": ("no different", {"no gain"}, []),
+    "classifiers that give probabilities": ("better", set(), []),
     "sets of tags in one cell": ("no different", {"sets", "no gain"}, ["sets of labels", "no clear difference"]),
     "five of ten workers copy one": (
         "better",
