@@ -499,3 +499,16 @@ def test_the_callback_is_told_of_rounds(arena):
 def test_variances_lost_in_rounding_are_none():
     """Beside weights of a million the inverse of a curvature may have entries below 0 on its diagonal."""
     assert learn_spread(np.array([-5.0]), 1.0, 0) == learn_spread(np.zeros(1), 1.0, 0)
+
+
+def test_one_judge_who_always_says_the_first_is_no_bias_of_all():
+    arena = cs.simulate.comparisons(720, n_candidates=6, n_judges=8, coin_tossers=0.0, bias=0.0, seed=5)
+    table = arena.to_frame()
+    worker, winner = table["worker"].to_pylist(), table["winner"].to_pylist()
+    one = sorted(set(worker))[2]
+    sided = ["left" if who == one else won for who, won in zip(worker, winner, strict=True)]
+    model = cs.rank(table.set_column(table.column_names.index("winner"), "winner", [sided]))
+    assert "same place" in kinds(model)
+    assert "position" not in kinds(model)
+    said = next(each.problem for each in model.findings_ if each.kind == "same place")
+    assert f"1 judge nearly always prefers the same place, whatever is there: {one}." in said

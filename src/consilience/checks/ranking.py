@@ -10,7 +10,7 @@ from scipy.special import chdtrc
 
 from ..errors import ConvergenceWarning, Python, Sentence, join_names, plural
 from ..results.findings import Finding
-from ..results.ranking import WIDTH, Ranking, find_camps, find_coin_tossers, find_contrarians
+from ..results.ranking import WIDTH, Ranking, find_camps, find_coin_tossers, find_contrarians, find_one_sided
 
 # A crowd has a position bias worth telling if it moves an even pair by this much: 0.2 in log odds is 55 to 45 %.
 LEAST_CROWD_BIAS = 0.2
@@ -74,12 +74,28 @@ def find_no_better(found: Ranking) -> Iterator[Finding]:
     )
 
 
-def find_crowd_bias(found: Ranking) -> Iterator[Finding]:
-    """Judges on the whole prefer the first or the second place."""
-    judges, numbers = found.judges, found.numbers
-    if not numbers.has_positions or not judges.bias_error.any():
+def find_same_place(found: Ranking) -> Iterator[Finding]:
+    """Some judges nearly always prefer the same place."""
+    sided = find_one_sided(found)
+    if not sided.any():
         return
-    weight = judges.comparisons / judges.comparisons.sum()
+    names = join_names(map(str, found.workers[sided].tolist()))
+    verdicts = found.judges.comparisons[sided].sum() / found.judges.comparisons.sum()
+    verb = "prefers" if sided.sum() == 1 else "prefer"
+    yield Finding(
+        f"{plural(int(sided.sum()), 'judge')} nearly always {verb} the same place, whatever is there: {names}. Their "
+        f"verdicts ({verdicts:.0%} of all) hardly tell candidates apart.",
+        ("Leave out their verdicts.",),
+        category=None,
+    )
+
+
+def find_crowd_bias(found: Ranking) -> Iterator[Finding]:
+    """Judges on the whole prefer the first or the second place; those who always do are told of apart."""
+    judges, numbers, others = found.judges, found.numbers, ~find_one_sided(found)
+    if not numbers.has_positions or not judges.bias_error[others].any():
+        return
+    weight = np.where(others, judges.comparisons, 0) / judges.comparisons[others].sum()
     bias, error = float(weight @ judges.bias), float(np.sqrt(weight**2 @ judges.bias_error**2))
     if abs(bias) < max(LEAST_CROWD_BIAS, WIDTH * error):
         return
@@ -209,6 +225,7 @@ RANKING_CHECKS: dict[str, Callable[[Ranking], Iterator[Finding]]] = {
     "contrary": find_contrary,
     "repeats": find_repeats,
     "coins": find_coins,
+    "same place": find_same_place,
     "position": find_crowd_bias,
     "first two": find_no_better,
     "one judge": find_one_judge,
@@ -216,7 +233,14 @@ RANKING_CHECKS: dict[str, Callable[[Ranking], Iterator[Finding]]] = {
 
 
 # The section of the report that shows more.
-PLACES = {"camps": "judges", "contrary": "judges", "coins": "judges", "position": "judges", "first two": "wins"}
+PLACES = {
+    "camps": "judges",
+    "contrary": "judges",
+    "coins": "judges",
+    "same place": "judges",
+    "position": "judges",
+    "first two": "wins",
+}
 
 
 def list_ranking_findings(found: Ranking) -> list[Finding]:

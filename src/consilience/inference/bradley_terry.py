@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse import coo_array, csr_array
 
 from ..kernels import Floats, Integers, Truths
@@ -464,6 +465,18 @@ class Inverse(NamedTuple):
     mean: Mean
 
 
+def invert_symmetric(matrix: Floats) -> Floats:
+    """Return the inverse of a symmetric matrix, by Cholesky's factors unless rounding has made it indefinite."""
+    factor, failed = dpotrf(matrix, lower=1)
+    if not failed:
+        inverse, failed = dpotri(factor, lower=1)
+    if failed:
+        inverse = np.linalg.inv(matrix)
+        return np.asarray((inverse + inverse.T) / 2)
+    lower = np.tril(inverse)
+    return np.asarray(lower + np.tril(lower, -1).T)
+
+
 def invert(found: Curvature) -> Inverse:
     """Return covariances.
 
@@ -472,8 +485,7 @@ def invert(found: Curvature) -> Inverse:
     m = len(found.judges)
     explained = csr_array(found.cross @ found.spread_judges())  # B D^-1
     schur = found.inner - (explained @ found.cross.T).toarray()
-    free = np.linalg.inv((schur + schur.T) / 2)
-    free = (free + free.T) / 2
+    free = invert_symmetric((schur + schur.T) / 2)
     variances = np.concatenate([found.judges[:, 0, 0], found.judges[:, 1, 1]])
     by_judge = csr_array(explained.T)
     size = max(1, MOST_ENTRIES // len(free))

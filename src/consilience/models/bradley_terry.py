@@ -30,6 +30,8 @@ from .parameters import Estimator
 
 # More candidates than this have a covariance that is too large.
 MOST_CANDIDATES = 5_000
+# Time grows with the cube of their number: more than so many candidates have at least so many verdicts each.
+MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
 
 
 class BradleyTerry(Estimator):
@@ -338,6 +340,12 @@ def check_candidates(data: Comparisons) -> None:
         raise InputError(
             f"There are {data.n_candidates:,} candidates, and at most {MOST_CANDIDATES:,} can be ranked at once.",
             Sentence("Are {left} and {right} the columns of the candidates?"),
+        )
+    if data.n_candidates > max(MANY_CANDIDATES, data.n_comparisons // VERDICTS_EACH):
+        raise InputError(
+            f"There are {data.n_candidates:,} candidates and only {plural(data.n_comparisons, 'verdict')}. More than "
+            f"{MANY_CANDIDATES:,} candidates are ranked if there are at least {VERDICTS_EACH} verdicts for each.",
+            "Leave out candidates that were hardly compared, or collect more verdicts.",
         )
 
 

@@ -547,12 +547,18 @@ def find_worse(judges: Judges) -> NDArray[np.bool_]:
     return np.asarray(judges.change < -3 * judges.change_error)
 
 
+def find_one_sided(found: Ranking) -> NDArray[np.bool_]:
+    """Tell who nearly always prefers the same place, whatever is there."""
+    judges = found.judges
+    always = (judges.comparisons >= LEAST_VERDICTS) & (judges.ties < 1) & found.numbers.has_positions
+    return np.asarray(always & ((judges.first >= ALWAYS) | (judges.first <= 1 - ALWAYS)))
+
+
 def remark_on_judges(found: Ranking) -> list[str]:
     """Return what is remarkable of each judge, "" if nothing is."""
-    judges = found.judges
+    judges, always = found.judges, find_one_sided(found)
     sure = (np.abs(judges.bias) > WIDTH * judges.bias_error) & (np.abs(judges.bias) >= LEAST_BIAS)
     many = judges.comparisons >= LEAST_VERDICTS
-    always = many & (judges.ties < 1) & found.numbers.has_positions
     camps = find_camps(found)
     of_camps = {"contrarian": find_contrarians(judges)}
     if camps is not None:
@@ -565,8 +571,8 @@ def remark_on_judges(found: Ranking) -> list[str]:
         "always the second": always & (judges.first == 0),
         "nearly always the first ({first:.0%})": always & (judges.first >= ALWAYS) & (judges.first < 1),
         "nearly always the second ({second:.0%})": always & (judges.first <= 1 - ALWAYS) & (judges.first > 0),
-        "prefers the first": sure & (judges.bias > 0) & ~(always & (judges.first >= ALWAYS)),
-        "prefers the second": sure & (judges.bias < 0) & ~(always & (judges.first <= 1 - ALWAYS)),
+        "prefers the first": sure & (judges.bias > 0) & ~always,
+        "prefers the second": sure & (judges.bias < 0) & ~always,
         "nothing but ties": many & (judges.ties == 1),
         "worse towards the end": find_worse(judges),
     }

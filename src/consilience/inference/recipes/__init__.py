@@ -50,7 +50,7 @@ from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.mean import voters
 from ..workers.ordinal import N_TYPES, OrdinalWorkers
-from ..workers.types import Skills
+from ..workers.types import STRENGTHS, Skills
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
@@ -261,8 +261,8 @@ class LatentRecipe(Recipe):
         check_matrices(self.model, workers, r, n_tables)
         if isinstance(workers, OrdinalWorkers) and workers.are_too_many(r):
             raise InputError(
-                f"{self.model} would compare {workers.describe_size()} with {N_TYPES} types of workers, which "
-                f"takes too long for {plural(r.n_responses, 'answer')}.",
+                f"{self.model} would compare {workers.describe_size()} with {N_TYPES * len(STRENGTHS)} types of "
+                f"workers, which takes too long for {plural(r.n_responses, 'answer')}.",
                 Sentence("Use {workers}.", workers="confusion"),
                 "Or merge levels.",
                 keyword="workers",
