@@ -73,11 +73,13 @@ def open_arrow(table: pa.Table, name: str) -> Table:
 def find_lists(entries: list[Any]) -> list[Any] | None:
     """Return the lists in a column as Python lists, None where there is none; None if there is anything else.
 
+    Tuples and frozen sets are values like any other: they may be labels.
+
     >>> find_lists([["a", "b"], None, np.array(["a"])]), find_lists(["a", ["b"]]), find_lists([None])
     ([['a', 'b'], None, ['a']], None, None)
     """
     there = [entry for entry in entries if not is_missing(entry)]
-    if not there or not all(isinstance(entry, (list, tuple, set, frozenset, np.ndarray)) for entry in there):
+    if not there or not all(isinstance(entry, (list, set, np.ndarray)) for entry in there):
         return None
     lists = [entry.tolist() if isinstance(entry, np.ndarray) else entry for entry in entries]
     return [None if is_missing(entry) else list(entry) for entry in lists]

@@ -56,6 +56,7 @@ _ITEMS = (
     (
         *("imageid", "promptid", "docid", "documentid", "exampleid", "sampleid", "unitid", "hitid", "recordid"),
         *("instanceid", "objectid", "textid", "sentenceid", "tweetid", "postid", "commentid", "pairid", "queryid"),
+        *("reviewid", "messageid", "articleid", "ticketid", "caseid", "productid", "pageid", "videoid", "photoid"),
     ),
     ("image", "prompt", "document", "doc", "example", "sample", "unit", "record", "instance", "object", "tweet"),
     ("text", "sentence", "url", "filename", "file", "path"),
@@ -97,6 +98,11 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 # Each column costs some tenths of a millisecond, and workers are compared in pairs.
 MOST_COLUMNS = 10_000
+
+
+def _list_other(role: str) -> set[str]:
+    """Return all names in `OTHER_ALIASES` of a role."""
+    return {alias for aliases in OTHER_ALIASES[role] for alias in aliases}
 
 
 def check_width(n_columns: int, owner: str) -> None:
@@ -308,9 +314,13 @@ class Table:
         """
         names = {str(name).lower(): str(name) for name in self.names if not is_among(name, self.taken)}
         if given is None:  # a column that is found for another role is not the one that was meant
-            names = {lower: name for lower, name in names.items() if lower not in _ALL_ALIASES}
+            others = _ALL_ALIASES | {
+                each for other in ("worker", "label") if other != role for each in _list_other(other)
+            }
+            names = {lower: name for lower, name in names.items() if lower not in others}
         tried = ALIASES[role] if given is None else (given.lower() if isinstance(given, str) else shorten(given),)
-        close = [names[name] for word in tried for name in difflib.get_close_matches(word, names, n=1, cutoff=0.6)]
+        near = 0.6 if given is not None else 0.7
+        close = [names[name] for word in tried for name in difflib.get_close_matches(word, names, n=1, cutoff=near)]
         looked = f" (looked for {_list_aliases(role)})" if given is None else ""
         wanted = f"has no column for the {role}{looked}" if given is None else f"has no column {shorten(given)}"
         remedy: str | Sentence

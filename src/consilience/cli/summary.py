@@ -110,7 +110,12 @@ def summarise(
     return Summary(
         source=options.source,
         format=_name_format(prepared),
-        columns=dict(answers.columns),
+        # Of tags, items of several columns are sequences, too.
+        columns={
+            role: name
+            for role, name in answers.columns.items()
+            if answers.columns.get("item") != name or role == "item"
+        },
         model=type(model).__name__,
         parameters={name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN},
         items=n_items,

@@ -51,6 +51,7 @@ class Item(NamedTuple):
     vote: str  # the classes with most votes
     context: list[tuple[str, bool]]  # words around it, and whether each is the item itself
     address: str = ""  # where its id leads to, if that is an address
+    rival: str = ""  # what `vote` is that of
     why: tuple[tuple[str, str, str, str], ...] = ()  # what had a say, line by line: who, what, how much, in a word
 
 
@@ -74,6 +75,7 @@ def describe_item(subject: Subject, item: int) -> Item:
         ", ".join(subject.classes[k] for k in voted[:3].tolist()),
         context_of(subject, item),
         find_address(subject.key_of(item)[0]),
+        "mean of the probabilities" if subject.responses.is_soft else "majority vote",
     )
 
 
