@@ -436,3 +436,18 @@ def test_what_several_questions_have_in_common_is_said_once():
     few, other = ({"problem": text, "warned": False} for text in ("Few answers.", "Classes merge."))
     said = [each["problem"] for each in join_findings({"spam": [few], "tone": [other, few], "x" * 30: [few]})]
     assert said == ["spam, tone, xxxxxxxxxxxxxx...xxxxxxx: Few answers.", "tone: Classes merge."]
+
+
+def test_the_summary_says_who_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = {
+        "item": np.arange(60) // 3,
+        "worker": np.arange(60) % 3,
+        "a": np.arange(60) // 3 % 2,
+        "b": np.arange(60) // 3 % 3,
+    }
+    pd.DataFrame(table).to_csv("a.csv", index=False)
+    pd.DataFrame({"worker": [2]}).to_csv("block.csv", index=False)
+    questions = ["--label", "a", "--label", "b"]
+    assert "Left out   1 blocked worker" in run("fuse", "a.csv", *questions, "--block", "block.csv").stdout
+    assert "Left out" not in run("fuse", "a.csv", *questions).stdout

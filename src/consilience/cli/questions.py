@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..api import load
 from ..arguments import split_by_question
 from ..engines import EngineLike
-from ..errors import listing
+from ..errors import listing, plural
 from ..formats.writing import write_table
 from ..models.asking import fuse_questions
 from ..models.fusing import Fitting
@@ -182,7 +182,9 @@ def describe_question(found: Questions, name: str) -> Record:
 def print_questions(found: Questions, source: str, files: dict[str, str]) -> None:
     """Print what was found of each question, who needs a look, and what was written."""
     screen = Screen()
-    screen.facts([("Questions", f"{len(found)} in {fit_text(source, 50)}")])
+    blocked = max((len(each.fusion_.blocked) for each in found.values() if each.fusion_.blocked is not None), default=0)
+    left_out = [("Left out", plural(blocked, "blocked worker"))] if blocked else []
+    screen.facts([("Questions", f"{len(found)} in {fit_text(source, 50)}"), *left_out])
     screen.line()
     figures = {name: describe_question(found, name) for name in found}
     rows = []
