@@ -221,6 +221,10 @@ def print_update(model: FittedModel, changed: pa.Table, name: str, files: dict[s
         ("Answers", f"{r.n_responses:,} by {sizes[0]} about {sizes[1]}"),
         ("Changed", f"{found.n_changed:,} of {plural(r.n_items - found.n_new_items, 'label')}"),
     ]
+    if model.fusion_.task.judged != "label":
+        facts.append(
+            ("Counted", f"are {model.fusion_.task.judged}s: each of an item is an answer and a label of its own.")
+        )
     if comparison is None and model.fusion_.labelled.shown:
         facts.append(("Confidence", f"{format_number(model.fusion_.labelled.mean_confidence)} on average"))
     elif comparison is not None:
