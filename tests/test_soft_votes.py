@@ -164,6 +164,19 @@ def test_temperatures_undo_what_makes_workers_too_sure():
     assert np.mean(plain.labels_ == other.labels_) > 0.97
 
 
+@pytest.mark.parametrize("seed", range(3, 9))
+@pytest.mark.parametrize("n_workers", [2, 6])
+def test_temperatures_of_equal_workers_do_not_swing_with_two_votes_about_each_item(n_workers, seed):
+    """A step of Newton's that is much too long once let one worker count ten times as much as another."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(3, size=500)
+    votes = special.softmax(1.5 * np.eye(3)[truth][:, None] + rng.normal(size=(500, n_workers, 3)), axis=2)
+    votes[rng.random((500, n_workers)).argsort(axis=1) >= 2] = np.nan
+    model = cs.DawidSkene(workers="temperatures").fit(read(votes))
+    assert accuracy(model, truth) >= np.mean(np.nanmean(votes, axis=1).argmax(axis=1) == truth) - 0.01
+    assert model.temperatures_.max() < 1.5 * model.temperatures_.min()
+
+
 def test_temperatures_in_words():
     report = MODELS["temperatures"].worker_report().to_pandas()
     assert report["sureness"].str.split(",").str[0].tolist() == [
