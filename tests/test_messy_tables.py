@@ -250,11 +250,11 @@ def test_drop_missing_on_the_command_line(folder):
 
 def test_rescale():
     votes = [[[0.33, 0.33, 0.33], [0.5, 0.5, 0.01]], [[1.0, 0.0, 0.0], [np.nan] * 3]]
-    with pytest.raises(InputError, match="If they are rounded, use rescale=True"):
+    with pytest.raises(InputError, match="They seem to be rounded: use rescale=True"):
         cs.Responses.from_probabilities(votes)
     r = cs.Responses.from_probabilities(votes, rescale=True)
     np.testing.assert_allclose(r.soft.probabilities.sum(axis=1), 1.0, rtol=1e-6)
-    with pytest.raises(InputError, match=r"these sum to 0.9. There is 1 such row. Divide"):
+    with pytest.raises(InputError, match=r"these sum to 0.9. There is 1 such row.*divide each vote by its sum"):
         cs.Responses.from_probabilities([[[0.5, 0.4]]], rescale=True)
     with pytest.raises(InputError, match="is not a vote"):
         cs.Responses.from_probabilities([[[0.9, 0.9]]], rescale=True)
