@@ -292,7 +292,7 @@ def test_levels_between_0_and_1_are_labels_if_the_user_says_so():
     for told in ({"ordered": True}, {"ordered": False}, {"classes": levels}):
         assert cs.Responses.from_frame(wide, format="wide", **told).classes.tolist() == levels.tolist()
     scale = {name: pd.Categorical(wide[name], levels, ordered=True) for name in ("ann", "bob")}
-    assert cs.Responses.from_frame(pd.DataFrame(wide | scale), format="wide").ordered
+    assert cs.Responses.from_frame(pd.DataFrame(wide | scale), format="wide").n_classes == 25
 
 
 def test_sums_of_very_many_classes():

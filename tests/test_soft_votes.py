@@ -301,17 +301,32 @@ def test_what_votes_tell():
 
 
 def test_the_rule():
-    def choose(*scores, spread=0.05):
+    def choose(*scores, spread):
         noise = np.random.default_rng(0).normal(size=(3, 400)) * spread
         logs = noise - noise.mean(axis=1, keepdims=True) + np.array([[score] for _, score, _ in scores])
         return choose_way([WayScore(*each) for each in scores], logs, 4)
 
     enough = TELLING * np.log(4) + 0.01
-    assert choose(("halves", -1.0, enough), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "halves"
-    by_chance = ("halves", -1.09, enough), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)
-    assert (choose(*by_chance), choose(*by_chance, spread=1.0)) == ("halves", "temperatures")
-    assert choose(("halves", -1.2, enough), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "temperatures"
-    assert choose(("halves", -1.0, 0.01), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "mean"
+    best, chance = "hidden votes are predicted best this way", "hidden votes are predicted as well as by halves of"
+    nothing = "beyond how frequent classes are, votes tell next to nothing that others confirm"
+    temperatures, mean = ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)
+    for halves, others, spread, way, reason in (
+        (("halves", -1.0, enough), (temperatures, mean), 0.05, "halves", best),
+        (("halves", -1.09, enough), (temperatures, mean), 0.05, "halves", best),
+        (("halves", -1.09, enough), (temperatures, mean), 1.0, "temperatures", chance),
+        (("halves", -1.2, enough), (temperatures, mean), 0.05, "temperatures", best),
+        (("halves", -1.0, 0.01), (temperatures, mean), 0.05, "mean", nothing),
+        # The mean comes second, and halves are ahead by chance alone, or tell too little.
+        (("halves", -1.19, enough), (("temperatures", -1.3, enough), mean), 1.0, "mean", chance),
+        (("halves", -1.19, 0.01), (("temperatures", -1.3, enough), mean), 1.0, "mean", chance),
+        (("halves", -1.0, 0.01), (("temperatures", -1.3, enough), mean), 0.05, "mean", nothing),
+        (("halves", -1.09, enough), (("temperatures", -1.1, 0.01), mean), 1.0, "mean", nothing),
+        (("halves", -1.3, enough), (("temperatures", -1.3, enough), mean), 1.0, "mean", best),
+    ):
+        for scores in ((halves, *others), (*others, halves)):  # in any order
+            found = choose(*scores, spread=spread)
+            assert found.way == way
+            assert found.describe().startswith(reason)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
