@@ -254,7 +254,7 @@ def test_rescale():
         cs.Responses.from_probabilities(votes)
     r = cs.Responses.from_probabilities(votes, rescale=True)
     np.testing.assert_allclose(r.soft.probabilities.sum(axis=1), 1.0, rtol=1e-6)
-    with pytest.raises(InputError, match=r"these sum to 0.9. There is 1 such row. .*divide each vote by its sum"):
+    with pytest.raises(InputError, match=r"these sum to 0.9. There is 1 such row.*divide each vote by its sum"):
         cs.Responses.from_probabilities([[[0.5, 0.4]]], rescale=True)
     with pytest.raises(InputError, match="is not a vote"):
         cs.Responses.from_probabilities([[[0.9, 0.9]]], rescale=True)

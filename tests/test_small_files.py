@@ -144,7 +144,7 @@ def test_soft_votes_with_labels_of_their_own():
 
 def test_soft_votes_on_very_many_classes():
     np.save("a.npy", np.full((20, 3, 4000), 1 / 4000))
-    refuse("needs matrices for 3 workers x 4,000 labels", "a.npy", "--rescale", "-o", "labels.csv")
+    refuse("needs matrices for 3 workers x 4,000 labels", "a.npy", "-o", "labels.csv")
 
 
 def test_very_many_candidates():

@@ -14,6 +14,7 @@ import consilience as cs
 from command_line import run
 from consilience.answers.blocked import drop_workers
 from consilience.answers.responses import to_long
+from consilience.answers.soft_tables import sum_to_one
 from consilience.errors import InputError, ParameterError
 from consilience.formats.soft_files import open_votes
 
@@ -280,6 +281,42 @@ def test_probabilities_of_one_class_alone():
     long = {"item": np.repeat(np.arange(30), 2), "worker": ["ann", "bob"] * 30, "label": ["yes"] * 60}
     with pytest.raises(InputError, match="probabilities of 'yes' alone"):
         cs.Responses.from_frame(long | {"probability": shares})
+
+
+def test_levels_between_0_and_1_are_labels_if_the_user_says_so():
+    levels = np.linspace(0, 1, 25).round(3)
+    ann = np.random.default_rng(0).choice(levels, size=400)
+    wide = {"item": np.arange(400), "ann": ann, "bob": np.where(np.arange(400) % 3, ann, 0.5)}
+    with pytest.raises(InputError, match="If they are levels, say so with ordered=True"):
+        cs.Responses.from_frame(wide, format="wide")
+    for told in ({"ordered": True}, {"ordered": False}, {"classes": levels}):
+        assert cs.Responses.from_frame(wide, format="wide", **told).classes.tolist() == levels.tolist()
+    scale = {name: pd.Categorical(wide[name], levels, ordered=True) for name in ("ann", "bob")}
+    assert cs.Responses.from_frame(pd.DataFrame(wide | scale), format="wide").n_classes == 25
+
+
+def test_sums_of_very_many_classes():
+    """By what rounding does to each of 250 classes, sums of 0 or 2 would pass for 1, and those of 3 for 100 %."""
+    rng = np.random.default_rng(0)
+    names = [f"c{n}" for n in range(250)]
+    votes = rng.dirichlet(np.full(250, 0.05), size=(40, 3)).round(4)
+    np.testing.assert_allclose(
+        cs.Responses.from_probabilities(votes, rescale=True).soft.probabilities.sum(axis=1), 1, 1e-6
+    )
+    for total in (0.0, 0.5, 2.0):
+        wrong = votes.copy()
+        wrong[7, 1] *= total
+        with pytest.raises(InputError, match=r"P\[7, 1\].*is not a vote"):
+            cs.Responses.from_probabilities(wrong, rescale=True)
+    hot = np.zeros((120, 250), int)
+    np.put_along_axis(hot, rng.random(hot.shape).argsort(axis=1)[:, :3], 1, axis=1)
+    assert not sum_to_one(hot.astype(float))
+    assert sum_to_one(votes.reshape(-1, 250))
+    table = {"item": np.repeat(np.arange(40), 3), "worker": ["ann", "bob", "cy"] * 40} | dict(
+        zip(names, hot.T, strict=True)
+    )
+    with pytest.raises(InputError, match="whose numbers are no probabilities"):
+        cs.Responses.from_frame(table, format="soft", rescale=True)
 
 
 def test_workers_can_be_left_out():

@@ -164,6 +164,19 @@ def test_temperatures_undo_what_makes_workers_too_sure():
     assert np.mean(plain.labels_ == other.labels_) > 0.97
 
 
+@pytest.mark.parametrize("seed", range(3, 9))
+@pytest.mark.parametrize("n_workers", [2, 6])
+def test_temperatures_of_equal_workers_do_not_swing_with_two_votes_about_each_item(n_workers, seed):
+    """A step of Newton's that is much too long once let one worker count ten times as much as another."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(3, size=500)
+    votes = special.softmax(1.5 * np.eye(3)[truth][:, None] + rng.normal(size=(500, n_workers, 3)), axis=2)
+    votes[rng.random((500, n_workers)).argsort(axis=1) >= 2] = np.nan
+    model = cs.DawidSkene(workers="temperatures").fit(read(votes))
+    assert accuracy(model, truth) >= np.mean(np.nanmean(votes, axis=1).argmax(axis=1) == truth) - 0.01
+    assert model.temperatures_.max() < 1.5 * model.temperatures_.min()
+
+
 def test_temperatures_in_words():
     report = MODELS["temperatures"].worker_report().to_pandas()
     assert report["sureness"].str.split(",").str[0].tolist() == [
@@ -288,17 +301,32 @@ def test_what_votes_tell():
 
 
 def test_the_rule():
-    def choose(*scores, spread=0.05):
+    def choose(*scores, spread):
         noise = np.random.default_rng(0).normal(size=(3, 400)) * spread
         logs = noise - noise.mean(axis=1, keepdims=True) + np.array([[score] for _, score, _ in scores])
         return choose_way([WayScore(*each) for each in scores], logs, 4)
 
     enough = TELLING * np.log(4) + 0.01
-    assert choose(("halves", -1.0, enough), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "halves"
-    by_chance = ("halves", -1.09, enough), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)
-    assert (choose(*by_chance), choose(*by_chance, spread=1.0)) == ("halves", "temperatures")
-    assert choose(("halves", -1.2, enough), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "temperatures"
-    assert choose(("halves", -1.0, 0.01), ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)) == "mean"
+    best, chance = "hidden votes are predicted best this way", "hidden votes are predicted as well as by halves of"
+    nothing = "beyond how frequent classes are, votes tell next to nothing that others confirm"
+    temperatures, mean = ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)
+    for halves, others, spread, way, reason in (
+        (("halves", -1.0, enough), (temperatures, mean), 0.05, "halves", best),
+        (("halves", -1.09, enough), (temperatures, mean), 0.05, "halves", best),
+        (("halves", -1.09, enough), (temperatures, mean), 1.0, "temperatures", chance),
+        (("halves", -1.2, enough), (temperatures, mean), 0.05, "temperatures", best),
+        (("halves", -1.0, 0.01), (temperatures, mean), 0.05, "mean", nothing),
+        # The mean comes second, and halves are ahead by chance alone, or tell too little.
+        (("halves", -1.19, enough), (("temperatures", -1.3, enough), mean), 1.0, "mean", chance),
+        (("halves", -1.19, 0.01), (("temperatures", -1.3, enough), mean), 1.0, "mean", chance),
+        (("halves", -1.0, 0.01), (("temperatures", -1.3, enough), mean), 0.05, "mean", nothing),
+        (("halves", -1.09, enough), (("temperatures", -1.1, 0.01), mean), 1.0, "mean", nothing),
+        (("halves", -1.3, enough), (("temperatures", -1.3, enough), mean), 1.0, "mean", best),
+    ):
+        for scores in ((halves, *others), (*others, halves)):  # in any order
+            found = choose(*scores, spread=spread)
+            assert found.way == way
+            assert found.describe().startswith(reason)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -337,7 +365,9 @@ def test_hidden_votes_keep_their_probabilities():
 
 
 def test_the_report_says_what_is_known_of_labels_and_of_probabilities(tmp_path):
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(
+        1
+    )  # with 0, the two labels that differ from the mean are right, and the verdict is better
     truth = rng.integers(3, size=500)
     scores = rng.normal(size=(500, 6, 3)) + 1.5 * np.eye(3)[truth][:, None, :]
     votes = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)

@@ -143,8 +143,8 @@ def test_how_sure_workers_are_is_told_on_disk_too(tmp_path):
     # The sample has about half of the items, since partitions are small here.
     np.testing.assert_allclose(on_disk["temperature"].to_numpy(), in_memory["temperature"].to_numpy(), rtol=0.1)
     kinds = [[words.split(",")[0] for words in each["sureness"].to_pylist()] for each in (on_disk, in_memory)]
-    assert kinds[0] == kinds[1]
-    assert set(kinds[0]) >= {"too cautious", "too sure"}
+    # Logits were multiplied by .3, 1, 2, 4 and 1.
+    assert kinds[0] == kinds[1] == ["too cautious", "about right", "too sure", "too sure", "about right"]
 
 
 def test_known_labels_and_threads(tmp_path):
@@ -154,6 +154,7 @@ def test_known_labels_and_threads(tmp_path):
     one = cs.DawidSkene(workers="temperatures").fit(s, gold=gold, engine=cs.engines.Threads(1))
     near = cs.DawidSkene(workers="temperatures").fit(r, gold=gold)
     np.testing.assert_allclose(one.temperatures_, near.temperatures_, rtol=1e-9)
-    assert one.power_ == pytest.approx(near.power_, rel=0.05)  # of a sample
+    # Hidden answers of the sample, about half of the items here, choose the power: 0.807, and 0.831 by all.
+    assert one.power_ == pytest.approx(near.power_, rel=0.04)
     two = cs.DawidSkene(workers="temperatures").fit(s, gold=gold, engine=cs.engines.Threads(2))
     np.testing.assert_array_equal(one.temperatures_, two.temperatures_)

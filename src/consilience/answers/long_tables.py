@@ -16,7 +16,7 @@ from ..memory import release_unused
 from . import Names, translate
 from .arrays import AnswerArrays, Provenance, keep_weights
 from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings
-from .columns import Codes, Indices, Values, find_missing, find_present, is_categorical, is_ordered, to_values
+from .columns import Codes, Column, Indices, Values, find_missing, find_present, is_categorical, is_ordered, to_values
 from .composite import split_names
 from .gold import add_gold, find_gold, match_known
 from .items import Sequences, count_items, encode_items, key_of, read_keys, read_order
@@ -24,7 +24,9 @@ from .slips import Source, find_sets, find_sign, warn_of_silence, warn_of_slips
 from .soft_votes import SoftRows, SoftVotes
 from .tables import WHOLE, Table, squeeze
 from .vocabulary import are_distinct, encode_in_order_of_appearance, encode_sorted, keep_values, narrow_codes
+from .wide_tables import refuse_shares
 
+WIDE_FORMS = ("wide", "matrix")
 DUPLICATES = ("error", "first", "last", "mean")
 # Weights of one worker's spread answer may exceed 1 by rounding.
 WEIGHT_SLACK = 1e-6
@@ -94,7 +96,7 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
     _refuse_sets(table, columns["label"])
     said = table.values(columns["label"], *_suggest_tags(table, columns["label"]), drop, DROP_ROWS)
     votes = None if table.soft is None else _read_votes(table, table.soft, options)
-    label, labels = encode_sorted(said) if votes is None else (votes.find_codes(), votes.labels)
+    label, labels = _encode_labels(table, said, options) if votes is None else (votes.find_codes(), votes.labels)
     spell = choose_spelling(labels, list_classes(options.classes).tolist()) if options.normalise else None
     if spell is not None:
         label, labels = merge_spellings(label, labels, spell, ordered=is_categorical(said))
@@ -145,6 +147,15 @@ def combine(table: Table, names: Names) -> tuple[Table, Names]:
     for role in WHOLE:
         table, given[role] = table.combine(role, given.get(role))
     return table, given
+
+
+def _encode_labels(table: Table, said: Column, options: TableOptions) -> tuple[Codes, Values]:
+    """Return each answer's index among the labels, and these, sorted; probabilities in their place are an error."""
+    label, labels = encode_sorted(said)
+    told = options.classes is not None or options.ordered is not None or is_ordered(said)
+    if table.format in WIDE_FORMS and not told:
+        refuse_shares(table, labels)
+    return label, labels
 
 
 def _read_votes(table: Table, soft: SoftRows, options: TableOptions) -> SoftRows:

@@ -17,6 +17,8 @@ from ..kernels import Floats, Truths
 VOTE_SLACK = 1e-3
 # What rounding to two decimals does to one probability at most.
 ROUNDING = 0.005
+# Sums may differ from 1 by so much at most, however many classes there are.
+MOST_ROUNDING = 0.1
 # What probabilities sum to, and percentages.
 WHOLES = (1.0, PERCENT := 100.0)
 
@@ -82,5 +84,5 @@ def are_near(total: Floats, whole: float, n_classes: int) -> bool:
 
 
 def slack_of(n_classes: int) -> float:
-    """Return by how much sums may differ from 1 if probabilities are rounded to two decimals."""
-    return ROUNDING * n_classes + VOTE_SLACK
+    """Return by how much sums may differ from 1 if probabilities are rounded."""
+    return min(ROUNDING * n_classes, MOST_ROUNDING) + VOTE_SLACK

@@ -24,6 +24,7 @@ from .columns import (
     Codes,
     Column,
     Indices,
+    Values,
     decode_categories,
     find_missing,
     find_present,
@@ -291,13 +292,6 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[Codes, Column]:
     if not said:
         raise InputError(f"{table.name} has no answers: all cells of {listing(workers)} are empty.")
     _, distinct = encode_in_order_of_appearance(reduce(join_columns, said))
-    numbers = to_numbers(to_column(distinct))
-    if numbers is not None and are_shares(numbers):
-        raise InputError(
-            f"{table.name} has fractions between 0 and 1 where labels should be, such as {distinct.tolist()[0]}.",
-            "If they are the probabilities of one of two classes, give each worker a column for each class, such as "
-            "forest_yes and forest_no; the other one is 1 minus the first.",
-        )
     places = [lookup(distinct, each) for each in vocabularies]
     for w, place in enumerate(places):
         codes[:, w] = np.append(place, -1)[codes[:, w]]  # -1 is the last
@@ -306,6 +300,18 @@ def _encode(table: Table, workers: Sequence[str]) -> tuple[Codes, Column]:
         known = scales[0].dictionary
         return codes, pa.DictionaryArray.from_arrays(lookup(to_values(known), to_column(distinct)), known, ordered=True)
     return codes, to_column(distinct)
+
+
+def refuse_shares(table: Table, labels: Values) -> None:
+    """Raise an error for labels of a wide table that seem to be probabilities."""
+    numbers = to_numbers(to_column(labels))
+    if numbers is not None and are_shares(numbers):
+        raise InputError(
+            f"{table.name} has fractions between 0 and 1 where labels should be, such as {labels.tolist()[0]}.",
+            "If they are the probabilities of one of two classes, give each worker a column for each class, such as "
+            "forest_yes and forest_no; the other one is 1 minus the first.",
+            Sentence("If they are levels, say so with {ordered}.", ordered=True),
+        )
 
 
 def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[Indices]) -> list[int]:

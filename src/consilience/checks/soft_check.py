@@ -80,17 +80,18 @@ def check_ways(recipe: IndependentRecipe, answers: Responses | StoredResponses, 
     votes = TemperatureWorkers.of(r, r.class_of_label, r.n_classes).read_votes(r)[answer].astype(np.float64)
     told = [measure_told(found[way], votes, r.worker[answer], r.n_workers) for way in WAYS]
     scores = [WayScore(*each) for each in zip(WAYS, logs.mean(axis=1).tolist(), told, strict=True)]
-    return SoftCheck(choose_way(scores, logs, r.n_classes), scores)
+    return choose_way(scores, logs, r.n_classes)
 
 
-def choose_way(scores: list[WayScore], logs: Floats, n_classes: int) -> str:
-    """Return the way that hidden votes call for; `logs` (n_ways, n) is how each way predicts each of them."""
+def choose_way(scores: list[WayScore], logs: Floats, n_classes: int) -> SoftCheck:
+    """Choose the way that hidden votes call for; `logs` (n_ways, n) is how each way predicts each of them."""
     order = np.argsort([-each.score for each in scores], kind="stable").tolist()
-    if WAYS[order[0]] == HalvesWorkers.name:
+    if scores[order[0]].way == HalvesWorkers.name:
         lead = logs[order[0]] - logs[order[1]]
         order = order if lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)) else order[1:]
     best = scores[order[0]]
-    return best.way if best.told >= TELLING * np.log(n_classes) else MeanWorkers.name
+    telling = bool(best.told >= TELLING * np.log(n_classes))
+    return SoftCheck(best.way if telling else MeanWorkers.name, scores, telling)
 
 
 def predict_votes(r: Responses, answer: Indices, posterior: Floats) -> Floats:

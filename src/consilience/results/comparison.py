@@ -516,10 +516,13 @@ class SoftCheck:
         The worker model that was chosen, by name.
     scores : list of WayScore
         How each way predicted hidden votes; none if there were too few votes.
+    telling : bool
+        Whether votes tell more than how frequent classes are; if not, the mean is taken.
     """
 
     way: str
     scores: list[WayScore]
+    telling: bool = True
 
     def __str__(self) -> str:
         return f"soft votes are fused {NAMES_OF_WAYS[self.way]}: {self.describe()}"
@@ -533,7 +536,7 @@ class SoftCheck:
         figures = f"mean log score {tried}"
         if best.way == self.way:
             return f"hidden votes are predicted best this way ({figures})"
-        if self.way != "mean":
+        if self.telling:
             return f"hidden votes are predicted as well as {NAMES_OF_WAYS[best.way]}, but for chance ({figures})"
         return f"beyond how frequent classes are, votes tell next to nothing that others confirm ({figures})"
 

@@ -49,8 +49,8 @@ from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, o
 FLOOR = 1e-2
 # Which part of a step is taken, the precision of the logarithm of temperatures, and their limits.
 DAMPING, RIDGE, LEAST, MOST = 0.5, 0.25, 0.02, 50.0
-# The logarithm of the factor of all temperatures changes by so much at most.
-LONGEST = 0.7
+# The logarithm of a temperature, and that of the factor of all, should change by so much at most.
+LONGEST = 1.0
 # By so many votes of each worker, temperatures are known well enough.
 ENOUGH_VOTES = 2_000
 # At the start, the most probable class of a worker's median vote is ahead of the others by this, in nats.
@@ -232,28 +232,28 @@ class TemperatureWorkers(ConfusionWorkers):
         before = np.tile(start[:, None], self.n_classes)
         np.divide(pulls[:, BEFORE], n_votes, out=before, where=n_votes > 0)
         old = before.mean(axis=1)
-        target, curvature = pulls[:, TARGET].sum(axis=1), pulls[:, CURVATURE].sum(axis=1)
-        # The logarithm of a temperature has a normal density around that of the start, of deviation 2.
-        slope = target - curvature * old - RIDGE * np.log(old / start) / old
-        curvature = curvature + RIDGE / old**2
         said = np.divide(pulls[:, SAID], n_votes, out=np.tile(self._shares(), (self.n_workers, 1)), where=n_votes > 0)
         lack = np.log(self._shares() + LEAST_SHARE) - np.log(said + LEAST_SHARE)
         # What chance explains is no bias.
         error = BY_CHANCE * np.sqrt(np.maximum(1 - said, 0.0) / np.maximum(said * n_votes, 1.0))
         lack = np.sign(lack) * np.maximum(np.abs(lack) - error, 0.0)
         bias = before - old[:, None] + DAMPING * (lack - lack.mean(axis=1, keepdims=True))
-        new = np.clip(old + damping * slope / curvature, LEAST, MOST)
-        return self._scale(new, old, pulls, damping), bias
+        return np.clip(old * np.exp(damping * self._find_way(old, start, pulls)), LEAST, MOST), bias
 
-    def _scale(self, new: Floats, old: Floats, pulls: Floats, damping: float) -> Floats:
-        """Return new temperatures times the factor at which votes predict the whole posterior, after part of a step."""
-        curvature, target = pulls[:, CURVATURE].sum(axis=1), pulls[:, WHOLE].sum(axis=1)
-        size = float(old**2 @ curvature)
-        if size <= 0:
-            return new
-        further = np.clip(damping * (float(old @ target) / size - 1), -LONGEST, LONGEST)
-        factor = np.exp(further) * np.sqrt(size / float(new**2 @ curvature))
-        return np.asarray(np.clip(factor * new, LEAST, MOST))
+    def _find_way(self, old: Floats, start: Floats, pulls: Floats) -> Floats:
+        """Return by how much the logarithms of temperatures (M,) should change: their ratios, and the common factor."""
+        target, curvature, whole = (pulls[:, row].sum(axis=1) for row in (TARGET, CURVATURE, WHOLE))
+        size = old**2 * curvature
+        if size.sum() <= 0:
+            return np.zeros_like(old)
+        weight = size / size.sum()
+        # The logarithm of a ratio has a normal density around that of the start, of deviation 2.
+        apart = np.log(old / start)
+        apart -= weight @ apart
+        ratio = (old * target - size - RIDGE * apart) / (size + RIDGE)
+        # Far from where it leads, Newton's step may be much too long, and temperatures would swing.
+        ratio = np.clip(ratio - weight @ ratio, -LONGEST, LONGEST)
+        return np.asarray(ratio + np.clip(float(old @ whole) / size.sum() - 1, -LONGEST, LONGEST))
 
     def _shares(self) -> Floats:
         return np.full(self.n_classes, 1 / self.n_classes) if self.shares is None else self.shares
