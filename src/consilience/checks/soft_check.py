@@ -7,8 +7,8 @@ worker is right with one probability :math:`a_m`, and errs evenly,
 
 .. math:: \log\Bigl(a_m q_l + \frac{(1 - a_m)(1 - q_l)}{K - 1}\Bigr)
 
-at the power of q, and with the :math:`a_m`, that suit each way best. The way with the largest score is ahead. Halves of
-confidence, which learn most of each worker, must be ahead of the others by more than chance.
+at the power of q, and with the :math:`a_m`, that suit each way best. Temperatures are taken unless another way is ahead
+of them by more than chance: else the seed, by which votes are hidden, would decide.
 
 It must also be worth something. With :math:`S = \operatorname{softmax}(b_m x + a)` what the hidden vote itself says, at
 the temperature :math:`b_m` that suits it best (see `consilience.inference.workers.temperatures`), and with the bias of
@@ -85,11 +85,10 @@ def check_ways(recipe: IndependentRecipe, answers: Responses | StoredResponses, 
 
 def choose_way(scores: list[WayScore], logs: Floats, n_classes: int) -> SoftCheck:
     """Choose the way that hidden votes call for; `logs` (n_ways, n) is how each way predicts each of them."""
-    order = np.argsort([-each.score for each in scores], kind="stable").tolist()
-    if scores[order[0]].way == HalvesWorkers.name:
-        lead = logs[order[0]] - logs[order[1]]
-        order = order if lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)) else order[1:]
-    best = scores[order[0]]
+    usual = next(n for n, each in enumerate(scores) if each.way == TemperatureWorkers.name)
+    ahead = int(np.argmax([each.score for each in scores]))
+    lead = logs[ahead] - logs[usual]
+    best = scores[ahead if lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)) else usual]
     telling = bool(best.told >= TELLING * np.log(n_classes))
     return SoftCheck(best.way if telling else MeanWorkers.name, scores, telling)
 

@@ -537,7 +537,7 @@ class SoftCheck:
         if best.way == self.way:
             return f"hidden votes are predicted best this way ({figures})"
         if self.telling:
-            return f"hidden votes are predicted as well as {NAMES_OF_WAYS[best.way]}, but for chance ({figures})"
+            return f"no other way predicts hidden votes clearly better ({figures})"
         return f"beyond how frequent classes are, votes tell next to nothing that others confirm ({figures})"
 
 
