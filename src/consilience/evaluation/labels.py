@@ -258,16 +258,16 @@ def evaluate(
     classes : sequence of labels, optional
         The levels from low to high. By default those of the model, or the order of the columns of probabilities;
         numbers are sorted.
-
-    separator : str, optional
+    separator : str or mapping, optional
         What stands between tags, where labels are sets of these in cells of text.
 
     Returns
     -------
     Evaluation
         Or `SpansEvaluation`, where spans are known, `TagsEvaluation` of sets of tags, or `RankingEvaluation`. Of
-        several questions (`Questions`, or a table of their labels), a dict from each to its evaluation. `gold` is then
-        as for `fuse`, and `ordered`, `classes` and `separator` may be mappings from questions.
+        several questions (`Questions`, or a table of their labels if no `label` is named), a `QuestionsEvaluation`: a
+        dict from each to its evaluation. `gold` is then as for `fuse`, and `ordered`, `classes` and `separator` may be
+        mappings from questions.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def evaluate(
     if isinstance(gold, Spans):
         return evaluate_spans(labels, gold)
     labels = open_path(labels)
-    asked = split_labels(labels)
+    asked = split_labels(labels, label)
     if asked is not None:
         settings = {"ordered": ordered, "classes": classes, "separator": separator}
         every = QuestionsEvaluation()

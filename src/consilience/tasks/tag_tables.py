@@ -34,7 +34,7 @@ SIGN = "separator"
 # How a cell says whether the tag of its column was given, in lower case.
 _YES, _NO = frozenset(["1", "true", "yes", "x", "1.0"]), frozenset(["0", "false", "no", "", "0.0"])
 # Signs that may stand between tags, and the share of cells with one from which it is taken for that.
-_USUAL, OFTEN = (";", "|", ","), 0.02
+USUAL, OFTEN = (";", "|", ","), 0.02
 # What a column of sets is often called.
 _NAMES = ("tags", "labels")
 SAY_WHICH = "Say which item a known set is of."
@@ -298,7 +298,7 @@ class Signs(NamedTuple):
 
     def plus(self, other: Signs) -> Signs:
         """Return the same of both."""
-        counts = {sign: self.counts[sign] + other.counts[sign] for sign in _USUAL}
+        counts = {sign: self.counts[sign] + other.counts[sign] for sign in USUAL}
         return Signs(self.several or other.several, self.n_tags + other.n_tags, counts)
 
 
@@ -307,7 +307,7 @@ def count_signs(cells: Sequence[Sequence[Any]], repeats: Iterable[int] | None = 
     several = any(len(cell) > 1 for cell in cells)
     often = repeat(1) if repeats is None else repeats
     texts = [(tag, n) for cell, n in zip(cells, often, strict=False) for tag in cell if isinstance(tag, str)]
-    counts = {sign: 0 if several else sum(n for text, n in texts if sign in text) for sign in _USUAL}
+    counts = {sign: 0 if several else sum(n for text, n in texts if sign in text) for sign in USUAL}
     return Signs(several, sum(n for _, n in texts), counts)
 
 
