@@ -168,6 +168,24 @@ def test_a_separator_goes_with_the_questions_that_hold_it(tmp_path):
     assert int(found["tags"].fusion_.n_answers.sum()) == 3 * len(table)  # empty sets too
     with pytest.raises(cs.errors.InputError, match="';' is in no cell of the questions"):
         fuse(table, separator=";")
+    lists = table.assign(tags=table["tags"].str.split(";").map(lambda each: [tag for tag in each if tag]))
+    of_lists = fuse(lists, label=["Answer.spam", "tags"], separator=";")
+    assert of_lists.to_frame().equals(found.to_frame())
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_question_may_have_another_separator_than_all_others(tmp_path, on_disk):
+    table = make_mixed(tmp_path)
+    table.assign(more=table["tags"].str.replace(";", ",")).to_csv(tmp_path / "mixed.csv", index=False)
+    given = ["fuse", tmp_path / "mixed.csv", "--item", "HITId", "--worker", "WorkerId", "--json"]
+    given += ["--label", "Answer.spam", "--label", "tags"]
+    given += ["--memory", "1GB", "--store", tmp_path / "store"] if on_disk else []
+    told = json.loads(run(*given, "--label", "more", "--separator", ";", "--for", "more", "separator=,").stdout)
+    told = told["questions"]
+    assert [each["model"] for each in told.values()] == ["DawidSkene", "TagSets", "TagSets"]
+    assert told["tags"]["classes"] == told["more"]["classes"] == ["a", "b", "c"]
+    refused = run(*given, "--separator", "|", "--for", "tags", "separator=;")
+    assert "'|' is in no cell of the questions 'Answer.spam'" in " ".join(refused.output.split())
 
 
 def test_tags_beside_other_questions_are_saved_updated_and_listed(tmp_path):
@@ -180,6 +198,9 @@ def test_tags_beside_other_questions_are_saved_updated_and_listed(tmp_path):
     assert asked.loc[asked["question"] == "tags", "tag"].isin(["a", "b", "c"]).all()
     assert asked.loc[asked["question"] == "Answer.spam", "tag"].isna().all()
     assert {"Answer.spam", "tags: a"} <= set(found.explain((3, 4)))
+    assert str(found["tags"].explain(((3, 4), "a"))) == str(found["tags"].explain((3, 4))["a"])
+    with pytest.raises(cs.errors.InputError, match="There is no item"):
+        found["tags"].explain(((3, 99), "a"))
     known = pd.DataFrame({"page": [0, 0], "line": [0, 1], "tags": ["a;c", "b"]})
     loaded.update(gold=known)
     sets = loaded["tags"].to_frame().set_index("item")["labels"]
@@ -194,9 +215,8 @@ def test_a_batch_without_an_answer_to_tags_leaves_them_out(tmp_path, cell):
     assert set(found.predict(batch)) == {"Answer.spam"}
     batch.to_csv(tmp_path / "batch.csv", index=False)
     assert set(found.predict(tmp_path / "batch.csv", as_frame=True)["question"].to_pylist()) == {"Answer.spam"}
-    before = found["tags"].to_frame()
-    found.update(batch)
-    assert found["tags"].to_frame()["labels"].tolist() == before["labels"].tolist()
+    before = found["tags"].labels_.tolist()
+    assert found.update(batch)["tags"].labels_.tolist() == before
     assert len(found["Answer.spam"].labels_) == 70
 
 
