@@ -202,6 +202,10 @@ def test_tags_beside_other_questions_are_saved_updated_and_listed(tmp_path):
     with pytest.raises(cs.errors.InputError, match="There is no item"):
         found["tags"].explain(((3, 99), "a"))
     known = pd.DataFrame({"page": [0, 0], "line": [0, 1], "tags": ["a;c", "b"]})
+    judged = cs.evaluate(found, known.assign(**{"Answer.spam": ["yes", "no"]}))
+    assert [judged["tags"].n_items, judged["Answer.spam"].n_matched] == [2, 2]
+    keyed = {"tags": {(0, 0): "a;c", (0, 1): ["b"]}, "Answer.spam": {(0, 0): "yes", (0, 1): "no"}}
+    assert cs.evaluate(found, keyed).to_dict() == judged.to_dict()
     loaded.update(gold=known)
     sets = loaded["tags"].to_frame().set_index("item")["labels"]
     assert [list(sets["0|0"]), list(sets["0|1"])] == [["a", "c"], ["b"]]

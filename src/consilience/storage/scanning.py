@@ -101,7 +101,8 @@ def scan_responses(
     -------
     StoredResponses or dict
         If `label` lists several columns, a dict from each of these questions to its answers, which `consilience.fuse`
-        takes. Each question is a store of its own. `classes`, `ordered` and `positions` may then be mappings too.
+        takes. Each question is a store of its own. `classes`, `ordered`, `positions` and `separator` may then be
+        mappings too.
 
     Examples
     --------
