@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from consilience import arguments
 from consilience.answers import soft_tables, tables, verdict_tables
 from consilience.formats import arrays, files, json_lines, masks
 from consilience.inference import copy_suspects, preconditions
 from consilience.inference.workers import ordinal, types
 from consilience.memory import format_bytes
-from consilience.models import bradley_terry, question_files
+from consilience.models import bradley_terry
 from consilience.results import archive
 from consilience.tasks import masks as masks_task
 from consilience.tasks import tag_tables
@@ -41,7 +42,7 @@ LIMITS: dict[str, tuple[float, ...]] = {
     "classes of a chain": (preconditions.FEW_CHAINED, preconditions.MOST_CHAINED),
     "seconds that moments may take if there are fewer answers than entries": (preconditions.FUTILE,),
     "tags": (tag_tables.MOST_TAGS,),
-    "questions fused at once": (question_files.MOST_QUESTIONS,),
+    "questions fused at once": (arguments.MOST_QUESTIONS,),
     "candidates of a ranking": (
         bradley_terry.MANY_CANDIDATES,
         bradley_terry.MOST_CANDIDATES,

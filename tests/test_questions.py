@@ -148,11 +148,11 @@ def test_a_question_may_be_one_of_tags():
     assert set(";".join(frame.loc[frame["question"] == "tags", "label"]).split(";")) <= {"a", "b", "c", ""}
 
 
-def make_mixed(tmp_path):
+def make_mixed(tmp_path, sign=";"):
     """Write a question of tags beside another, with empty sets and items of two columns."""
     table, _ = make_table()
     rng = np.random.default_rng(1)
-    table["tags"] = [";".join(rng.choice(["a", "b", "c"], rng.integers(0, 3), False)) for _ in range(len(table))]
+    table["tags"] = [sign.join(rng.choice(["a", "b", "c"], rng.integers(0, 3), False)) for _ in range(len(table))]
     table["page"], table["line"] = table["HITId"] // 10, table["HITId"] % 10
     table.to_csv(tmp_path / "mixed.csv", index=False)
     return table
@@ -168,6 +168,24 @@ def test_a_separator_goes_with_the_questions_that_hold_it(tmp_path):
     assert int(found["tags"].fusion_.n_answers.sum()) == 3 * len(table)  # empty sets too
     with pytest.raises(cs.errors.InputError, match="';' is in no cell of the questions"):
         fuse(table, separator=";")
+    lists = table.assign(tags=table["tags"].str.split(";").map(lambda each: [tag for tag in each if tag]))
+    of_lists = fuse(lists, label=["Answer.spam", "tags"], separator=";")
+    assert of_lists.to_frame().equals(found.to_frame())
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_question_may_have_another_separator_than_all_others(tmp_path, on_disk):
+    table = make_mixed(tmp_path)
+    table.assign(more=table["tags"].str.replace(";", ",")).to_csv(tmp_path / "mixed.csv", index=False)
+    given = ["fuse", tmp_path / "mixed.csv", "--item", "HITId", "--worker", "WorkerId", "--json"]
+    given += ["--label", "Answer.spam", "--label", "tags"]
+    given += ["--memory", "1GB", "--store", tmp_path / "store"] if on_disk else []
+    told = json.loads(run(*given, "--label", "more", "--separator", ";", "--for", "more", "separator=,").stdout)
+    told = told["questions"]
+    assert [each["model"] for each in told.values()] == ["DawidSkene", "TagSets", "TagSets"]
+    assert told["tags"]["classes"] == told["more"]["classes"] == ["a", "b", "c"]
+    refused = run(*given, "--separator", "|", "--for", "tags", "separator=;")
+    assert "'|' is in no cell of the questions 'Answer.spam'" in " ".join(refused.output.split())
 
 
 def test_tags_beside_other_questions_are_saved_updated_and_listed(tmp_path):
@@ -180,16 +198,39 @@ def test_tags_beside_other_questions_are_saved_updated_and_listed(tmp_path):
     assert asked.loc[asked["question"] == "tags", "tag"].isin(["a", "b", "c"]).all()
     assert asked.loc[asked["question"] == "Answer.spam", "tag"].isna().all()
     assert {"Answer.spam", "tags: a"} <= set(found.explain((3, 4)))
+    assert str(found["tags"].explain(((3, 4), "a"))) == str(found["tags"].explain((3, 4))["a"])
+    with pytest.raises(cs.errors.InputError, match="There is no item"):
+        found["tags"].explain(((3, 99), "a"))
     known = pd.DataFrame({"page": [0, 0], "line": [0, 1], "tags": ["a;c", "b"]})
+    judged = cs.evaluate(found, known.assign(**{"Answer.spam": ["yes", "no"]}))
+    assert [judged["tags"].n_items, judged["Answer.spam"].n_matched] == [2, 2]
+    keyed = {"tags": {(0, 0): "a;c", (0, 1): ["b"]}, "Answer.spam": {(0, 0): "yes", (0, 1): "no"}}
+    assert cs.evaluate(found, keyed).to_dict() == judged.to_dict()
     loaded.update(gold=known)
     sets = loaded["tags"].to_frame().set_index("item")["labels"]
     assert [list(sets["0|0"]), list(sets["0|1"])] == [["a", "c"], ["b"]]
 
 
-def test_labels_of_several_questions_are_evaluated(tmp_path):
+@pytest.mark.parametrize("cell", [None, ""])
+def test_a_batch_without_an_answer_to_tags_leaves_them_out(tmp_path, cell):
     table = make_mixed(tmp_path)
     found = fuse(table, label=["Answer.spam", "tags"], separator=";")
-    known = pd.DataFrame({"HITId": [0, 1, 2], "Answer.spam": ["yes", "no", None], "tags": ["a", "b;c", "c"]})
+    batch = table.assign(HITId=table["HITId"] + 100, tags=pd.Series([cell] * len(table), dtype=object))[:40]
+    assert set(found.predict(batch)) == {"Answer.spam"}
+    batch.to_csv(tmp_path / "batch.csv", index=False)
+    assert set(found.predict(tmp_path / "batch.csv", as_frame=True)["question"].to_pylist()) == {"Answer.spam"}
+    before = found["tags"].labels_.tolist()
+    assert found.update(batch)["tags"].labels_.tolist() == before
+    assert len(found["Answer.spam"].labels_) == 70
+
+
+@pytest.mark.parametrize("sign", [";", ","])
+def test_labels_of_several_questions_are_evaluated(tmp_path, sign):
+    table = make_mixed(tmp_path, sign)
+    found = fuse(table, label=["Answer.spam", "tags"], separator=sign)
+    sets = [sign.join(reversed(each)) for each in found["tags"].to_frame()["labels"]]
+    place = [0, 1, next(row for row, each in enumerate(sets) if sign in each)]
+    known = pd.DataFrame({"HITId": place, "Answer.spam": ["yes", "no", None], "tags": [sets[row] for row in place]})
     judged = cs.evaluate(found, known.rename(columns={"HITId": "item"}))
     assert judged["Answer.spam"].n_matched == 2
     assert judged["tags"].n_items == 3
@@ -198,11 +239,21 @@ def test_labels_of_several_questions_are_evaluated(tmp_path):
     for wide in (False, True):
         path = tmp_path / f"labels-{wide}.csv"
         found.to_frame(wide=wide).to_csv(path, index=False)
-        again = cs.evaluate(str(path), str(tmp_path / "known.csv"), separator=";")
-        assert again["tags"].exact == judged["tags"].exact
+        again = cs.evaluate(str(path), str(tmp_path / "known.csv"), separator=sign)
+        assert again["tags"].exact == judged["tags"].exact == 1
         assert again["Answer.spam"].accuracy == judged["Answer.spam"].accuracy
-        shown = run("evaluate", str(path), str(tmp_path / "known.csv"), "--separator", ";")
+        shown = run("evaluate", str(path), str(tmp_path / "known.csv"), "--separator", sign)
         assert shown.stdout.count("Items compared") == 2
+        with pytest.raises(cs.errors.InputError, match=r"tags.*Say what stands between tags with separator"):
+            cs.evaluate(str(path), str(tmp_path / "known.csv"))
+
+
+def test_a_table_whose_label_is_named_has_one_question():
+    table = {"item": [1, 2], "sentiment": ["a", "b"], "sentiment_confidence": [0.9, 0.8]}
+    assert cs.evaluate(table, {1: "a", 2: "a"}, label="sentiment").accuracy == 0.5
+    long = {"item": [1, 1, 2], "question": ["x", "y", "x"], "label": ["no, never", "b", "yes, now"]}
+    judged = cs.evaluate({**long, "confidence": [0.9] * 3}, {"x": {1: "no, never"}})
+    assert judged["x"].accuracy == 1  # not every comma stands between tags
 
 
 def test_one_question_has_its_settings_on_the_command_line(tmp_path):

@@ -88,6 +88,9 @@ def test_clear_errors(tmp_path, file):
         cs.scan_responses(file, store=tmp_path / "stores", label=[NAMES[0], "empty"], **ROLES)
     with pytest.raises(ParameterError, match="a list of different ones"):
         cs.scan_responses(file, store=tmp_path / "stores", label=[NAMES[0], NAMES[0]], **ROLES)
+    with pytest.raises(InputError, match="201 questions, and at most 200"):  # before any store is built
+        cs.scan_responses(file, store=tmp_path / "others", label=[*NAMES, *map(str, range(199))], **ROLES)
+    assert not (tmp_path / "others").exists()
     with pytest.raises(ParameterError, match="is given for 'x'"):
         cs.scan_responses(file, store=tmp_path / "stores", label=NAMES, ordered={"x": True}, **ROLES)
     stores = cs.scan_responses(file, store=tmp_path / "stores", label=NAMES, **ROLES)

@@ -74,6 +74,8 @@ def test_known_sets_and_named_tags_on_disk(tmp_path):
     on_disk, in_memory = (cs.fuse(each, gold=gold, model=model) for each in (stored, tags))
     check_same(tmp_path, on_disk, in_memory)
     assert on_disk.tags_.tolist() == names
+    fitted = cs.TagSets(topics=1).fit(stored, gold=gold)
+    np.testing.assert_array_equal(fitted.tag_confusion_, on_disk.tag_confusion_)
 
 
 def test_topics_on_disk_are_learned_on_a_sample(tmp_path):

@@ -372,6 +372,12 @@ def test_sets_go_back_to_the_tools_that_they_come_from(small, tmp_path, monkeypa
         assert fused == expected
         assert target != "doccano2" or again.n_workers == 1
         assert target == "doccano2" or again.n_workers == 6
+    # Argilla has a score of each tag.
+    rows = cs.fuse("ar.json").to_frame().to_pylist()
+    given = [each["suggestions"]["topics"] for each in json.loads((tmp_path / "ar2.json").read_text())]
+    assert any(len(set(each["score"])) > 1 for each in given)
+    for row, each in zip(rows, given, strict=True):
+        np.testing.assert_allclose(each["score"], [row[f"p({tag})"] for tag in each["value"]])
 
 
 def frame_columns(tags):

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from .errors import ParameterError, Python, Sentence, listing, parameter_error
+from .errors import InputError, ParameterError, Python, Sentence, listing, parameter_error
 from .kernels import Floats
 
 
@@ -96,6 +96,10 @@ def to_floats(values: Any) -> Floats:
         raise ValueError(str(error)) from error
 
 
+# Each question is a fit of its own, with all checks: a tenth of a second however few its answers are.
+MOST_QUESTIONS = 200
+
+
 def check_questions(label: object, owner: str) -> list[str] | None:
     """Return the questions that a list of columns names; None if it is no list. Each is named once."""
     if not isinstance(label, (list, tuple)):
@@ -103,6 +107,12 @@ def check_questions(label: object, owner: str) -> list[str] | None:
     names = [str(each) for each in label]
     if len(set(names)) < len(names) or not names:
         raise parameter_error("label", owner, "the name of a column, or a list of different ones", label)
+    if len(names) > MOST_QUESTIONS:
+        raise InputError(
+            f"There are {len(names):,} questions, and at most {MOST_QUESTIONS:,} are fused at once.",
+            Sentence("Name some of them with {label}."),
+            keyword="label",
+        )
     return names
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
+from typing import cast
 
 import click
 import pyarrow as pa
@@ -23,6 +24,7 @@ from ..models.question_tables import count_question
 from ..models.questions import Questions
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_responses
+from ..tasks.tag_tables import Separators
 from .command import Record, describe_findings, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .options import ROLES
@@ -103,7 +105,10 @@ def add_settings(
             raise click.UsageError(f"--for names {name!r}, and the questions are {listing(names, len(names))}.")
         own[key][name] = value
     known = own.pop("gold", {})
-    split = {key: split_by_question(key, columns.get(key), names) | each for key, each in own.items()}
+    signs = own.pop("separator", None)
+    split: Record = {key: split_by_question(key, columns.get(key), names) | each for key, each in own.items()}
+    if signs is not None:  # who reads cells knows which other questions hold the default
+        split["separator"] = Separators(cast("str | None", columns.get("separator")), signs)
     return {**columns, **split}, known
 
 

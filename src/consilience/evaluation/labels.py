@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ..answers.classes import choose_spelling, find_by_value, normalise_column, normalise_label, to_numbers
 from ..answers.columns import Column, Values, find_missing, is_text, objects, spell_surrogates, to_values
-from ..answers.frames import open_frame
+from ..answers.composite import name_composite, tuples_to_ids
+from ..answers.frames import is_table, open_frame
 from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, open_gold, tell_between
 from ..answers.items import read_positions
 from ..answers.tables import Table
@@ -258,16 +259,16 @@ def evaluate(
     classes : sequence of labels, optional
         The levels from low to high. By default those of the model, or the order of the columns of probabilities;
         numbers are sorted.
-
-    separator : str, optional
+    separator : str or mapping, optional
         What stands between tags, where labels are sets of these in cells of text.
 
     Returns
     -------
     Evaluation
         Or `SpansEvaluation`, where spans are known, `TagsEvaluation` of sets of tags, or `RankingEvaluation`. Of
-        several questions (`Questions`, or a table of their labels), a dict from each to its evaluation. `gold` is then
-        as for `fuse`, and `ordered`, `classes` and `separator` may be mappings from questions.
+        several questions (`Questions`, or a table of their labels if no `label` is named), a `QuestionsEvaluation`: a
+        dict from each to its evaluation. `gold` is then as for `fuse`, and `ordered`, `classes` and `separator` may be
+        mappings from questions.
 
     Examples
     --------
@@ -286,7 +287,7 @@ def evaluate(
     if isinstance(gold, Spans):
         return evaluate_spans(labels, gold)
     labels = open_path(labels)
-    asked = split_labels(labels)
+    asked = split_labels(labels, label)
     if asked is not None:
         settings = {"ordered": ordered, "classes": classes, "separator": separator}
         every = QuestionsEvaluation()
@@ -297,6 +298,7 @@ def evaluate(
     ranked = find_ranking(labels)
     if ranked is not None:
         return evaluate_ranking(ranked, gold)
+    gold = _join_parts(labels, gold)
     if are_sets(labels, separator):
         return evaluate_sets(labels, gold, separator)
     names = {"item": item, "label": label, "known label": label, "sequence": sequence, "position": position}
@@ -321,6 +323,21 @@ def evaluate(
         spans=_judge_spans(given, known, pair) if len(given.keys) == 2 and looks_iob2(pair.classes) else None,
         scale=None if levels is None else _judge_levels(levels[truth], levels[guess]),
     )
+
+
+def _join_parts(labels: object, gold: object) -> object:
+    """Return known labels with ids of items that several columns identify, if those of a model are such."""
+    answers = labels.fusion_.given.answers if isinstance(labels, FittedModel) else None
+    parts = [] if answers is None else name_composite(answers.columns)
+    if answers is None or not parts:
+        return gold
+    if isinstance(gold, Mapping) and not set(parts) <= set(gold):
+        return dict(zip(tuples_to_ids(gold), gold.values(), strict=True))
+    opened = open_path(gold)
+    if not is_table(opened):
+        return opened
+    table = open_frame(opened, "gold")
+    return table.prefer({"item": answers.columns["item"]}) if set(parts) <= set(table.names) else table
 
 
 def _read_scale(

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..answers.columns import holds_sign, to_values
+from ..answers.columns import Column, holds_sign, to_values
 from ..answers.frames import is_table, open_frame
 from ..answers.tables import Table
 from ..answers.vocabulary import are_distinct
 from ..arguments import split_by_question
+from ..errors import shorten
 from ..models.questions import Questions, split_gold
+from ..tasks.tag_tables import USUAL, split_cell
+from .tags import not_told
 
 # What the column of the confidence is called beside that of a question, in a table with a row per item.
 CONFIDENCE = "_confidence"
@@ -30,11 +33,14 @@ class QuestionsEvaluation(dict[str, Any]):
         return {"questions": {name: found.to_dict() for name, found in self.items()}}
 
 
-def split_labels(labels: object) -> dict[str, object] | None:
-    """Return the labels of each question, of fitted ones or of a table that `Questions.to_frame` returns; else None."""
+def split_labels(labels: object, label: str | None) -> dict[str, object] | None:
+    """Return the labels of each question, of fitted ones or of a table that `Questions.to_frame` returns; else None.
+
+    A table whose column of labels is named has one question.
+    """
     if isinstance(labels, Questions):
         return dict(labels)
-    if not is_table(labels):
+    if label is not None or not is_table(labels):
         return None
     table = open_frame(labels, "the table of labels")
     if {"question", "label", "confidence"} <= set(table.names):
@@ -62,7 +68,8 @@ def pair_questions(
 ) -> dict[str, tuple[object, object, dict[str, Any]]]:
     """Return the labels, known labels and other parameters of `evaluate` for each question of which some are known.
 
-    A separator that is one text goes with the questions in some cell of which it is.
+    A separator that is one text goes with the questions in some cell of which it is. Without any, labels in tables that
+    look like sets of tags are an error.
     """
     names = list(labels)
     known = split_gold(gold, names)
@@ -73,13 +80,37 @@ def pair_questions(
         sign = given.get("separator")
         if isinstance(sign, str) and not any(holds(part, sign) for part in (labels[name], each)):
             own["separator"] = None
+        if sign is None and isinstance(labels[name], Table):
+            check_single(name, list_texts(labels[name]) | list_texts(each))
         found[name] = labels[name], each, own
     return found
 
 
 def holds(labels: object, sign: str) -> bool:
     """Tell whether a sign is in some cell of the labels in a table."""
+    column = find_column(labels)
+    return column is not None and holds_sign(column, sign)
+
+
+def find_column(labels: object) -> Column | None:
+    """Return the column of labels in a table; None if it has lists, or if there is none."""
     if not isinstance(labels, Table):
-        return False
+        return None
     name = labels.preferred.get("known label") or labels.find("label")
-    return name is not None and labels.lists(name) is None and holds_sign(labels.read(name), sign)
+    return None if name is None or labels.lists(name) is not None else labels.read(name)
+
+
+def list_texts(labels: object) -> set[str]:
+    """Return the different labels that are text."""
+    column = find_column(labels)
+    values = [] if column is None else to_values(column).tolist()
+    return {each for each in values if isinstance(each, str)}
+
+
+def check_single(name: str, texts: set[str]) -> None:
+    """Raise an error if labels seem to be sets: what a usual sign joins is there alone too, or in another order."""
+    for sign in USUAL:
+        sets = [frozenset(split_cell(text, sign)) for text in texts if sign in text]
+        several = [each for each in sets if len(each) > 1]
+        if len(set(several)) < len(several) or any(each & texts for each in several):
+            raise not_told(f"Labels of question {shorten(name)} hold {sign!r}, and what it joins are labels too.")

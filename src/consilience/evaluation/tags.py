@@ -92,10 +92,7 @@ def evaluate_sets(labels: object, gold: object, separator: str | None) -> TagsEv
     named = {str(name)[2:-1] for name in table.names if str(name).startswith("p(")}
     strange = sorted({str(tag) for cell in said for tag in cell} - named) if named and not told else []
     if strange:
-        raise InputError(
-            f"There is no probability of {listing(strange)}, which may be several tags.",
-            Sentence("Say what stands between tags with {separator}."),
-        )
+        raise not_told(f"There is no probability of {listing(strange)}, which may be several tags.")
     items = to_values(table.values(table.need("item"), "Say which item a set is of."))
     if isinstance(gold, Tags):
         known_items, known = to_column(gold.items[gold.gold_items]), to_lists(gold.gold, gold.tags)
@@ -122,6 +119,11 @@ def evaluate_sets(labels: object, gold: object, separator: str | None) -> TagsEv
         calibration_error=None if chances is None else measure_calibration(chances[row[there]], truth),
         mean_confidence=confidence,
     )
+
+
+def not_told(problem: str) -> InputError:
+    """Return the error that labels seem to be sets, and it is not told what stands between tags."""
+    return InputError(problem, Sentence("Say what stands between tags with {separator}."), keyword="separator")
 
 
 def read_chances(table: Table, tags: list[object]) -> Floats | None:

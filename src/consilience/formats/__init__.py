@@ -31,10 +31,11 @@ FOLDER = ""
 
 
 class Verdict(NamedTuple):
-    """The fused label of an item, or the list of its tags."""
+    """The fused label of an item, or the list of its tags, with the probability of each if that is known."""
 
     label: object
     confidence: float | None
+    chances: list[float] | None = None
 
     @property
     def labels(self) -> list[object]:

@@ -191,8 +191,8 @@ class Argilla(SharedRecords):
         values = [plain(label) for label in verdict.labels]
         if self.is_rating:
             values = [as_rating(value, self.asked) for value in values]
-        # In a list, each label has the score of all.
-        listed = {"value": values, "score": [score] * len(values)}
+        scores = [score for _ in values] if verdict.chances is None else verdict.chances
+        listed: dict[str, object] = {"value": values, "score": scores}
         suggestion = listed if self.in_list else {"value": values[0], "score": score}
         suggestion["agent"] = FUSED
         given, suggestions = record.get("suggestions"), dict(_suggestions(place, record))

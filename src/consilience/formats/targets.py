@@ -11,6 +11,7 @@ answers to a table with one row per answer ("long") or one column per worker ("w
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from .. import formats as register
 from ..answers.columns import is_missing, to_values
 from ..answers.frames import open_frame
 from ..answers.responses import Responses
+from ..answers.tables import Table
 from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error
 from ..tasks import need_task
@@ -158,9 +160,21 @@ def _read_verdicts(labels: Any, question: str | None) -> Verdicts:
     if "confidence" in table.names:
         read = to_values(table.read("confidence")).tolist()
         scores = [None if is_missing(score) else score for score in read]
-    rows = zip(items, names, scores, strict=True)
-    found = {str(item): Verdict(label, score) for item, label, score in rows if label is not None}
+    rows = zip(items, names, scores, _find_chances(table, names), strict=True)
+    found = {str(item): Verdict(label, score, own) for item, label, score, own in rows if label is not None}
     return Verdicts(found, question)
+
+
+def _find_chances(table: Table, names: Sequence[object]) -> list[list[float] | None]:
+    """Return the probability of each tag of each set; None for a set if some are not known, and for single labels."""
+    sets = [[f"p({tag})" for tag in each] if isinstance(each, list) else None for each in names]
+    used = {column for each in sets if each is not None for column in each}
+    chances = {name: to_values(table.read(name)).tolist() for name in table.names if name in used}
+    found = []
+    for row, each in enumerate(sets):
+        own = None if each is None or not set(each) <= set(chances) else [chances[name][row] for name in each]
+        found.append(None if own is None or any(map(is_missing, own)) else own)
+    return found
 
 
 def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeGuard, cast
 
 from ..answers import recognise
@@ -31,12 +32,11 @@ from ..inference.workers.ordinal import OrdinalWorkers
 from ..results.fitting import open_source
 from ..storage.answers import StoredResponses
 from ..tasks import find_task
-from ..tasks.tag_tables import check_separator, no_separator
+from ..tasks.tag_tables import find_separators
 from .base import Model
 from .dawid_skene import DawidSkene
 from .fusing import Fitting, settle_model
 from .preparing import Prepared, prepare
-from .question_files import MOST_QUESTIONS
 from .questions import Posed, Questions, fit_posed, split_gold
 
 
@@ -70,21 +70,11 @@ def find_questions(error: InputError, source: Any, columns: Mapping[str, Any]) -
     return names
 
 
-def check_number(names: Sequence[str]) -> None:
-    """Raise an error for more questions than are fused at once."""
-    if len(names) > MOST_QUESTIONS:
-        raise InputError(
-            f"There are {len(names):,} questions, and at most {MOST_QUESTIONS:,} are fused at once.",
-            Sentence("Name some of them with {label}."),
-            keyword="label",
-        )
-
-
 def fuse_questions(
     source: Any, names: Sequence[str], graph: Any, gold: Any, columns: Mapping[str, Any], block: Any, fitting: Fitting
 ) -> Questions:
     """Fuse the answers to several questions, each in a column of its own; see `fuse`."""
-    check_number(names)
+    check_questions(list(names), "fuse")
     known = split_gold(gold, names)
     if are_stored(source):
         prepares = prepare_stored(source, graph, known, columns, block)
@@ -145,9 +135,8 @@ def prepare_questions(
         table, form = open_table(os.fspath(source), form)
     else:
         table = open_frame(source)
-    split = {role: split_by_question(role, columns[role], names) for role in SPLIT if role in columns}
-    if isinstance(columns.get("separator"), str):
-        split["separator"] = find_tagged(table, names, str(columns["separator"]))
+    split = {role: split_by_question(role, columns[role], names) for role in SCALE if role in columns}
+    split["separator"] = find_separators(columns.get("separator"), names, "fuse", partial(find_tagged, table))
     for name in names:
         read = {role: value for role, value in columns.items() if role not in SPLIT}
         read |= {role: each[name] for role, each in split.items() if name in each}
@@ -161,17 +150,14 @@ def prepare_questions(
 
 
 # What may be given for each question.
-SPLIT = ("classes", "ordered", "positions", "separator")
+SCALE = ("classes", "ordered", "positions")
+SPLIT = (*SCALE, "separator")
 
 
-def find_tagged(table: Table, names: Sequence[str], separator: str) -> dict[str, str]:
-    """Return a separator for those questions in some cell of which it is: the others have one label each."""
-    check_separator(separator, "fuse")
-    texts = {name: table.read(name) for name in names if name in table.names and table.lists(name) is None}
-    found = {name: separator for name, column in texts.items() if holds_sign(column, separator)}
-    if not found:
-        raise no_separator(names, separator)
-    return found
+def find_tagged(table: Table, names: Sequence[str], separator: str) -> list[str]:
+    """Return the questions with lists, or with a separator in some cell: the others have one label each."""
+    there = [name for name in names if name in table.names]
+    return [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), separator)]
 
 
 def keep_answered(table: Table, name: str, are_sets: bool) -> Table:

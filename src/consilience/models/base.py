@@ -206,6 +206,7 @@ class Model(Estimator, Fitted):
         recipe = self.recipe()
         recipe.check()
         if isinstance(responses, StoredResponses):
+            gold = responses.task.spread_known(open_paths(gold), responses.columns)
             return self.adopt(fit(recipe, responses, graph, gold, features, item_prior, engine))
         task, answers = open_posed(responses)
         gold = task.spread_known(open_paths(gold), answers.columns)

@@ -7,13 +7,13 @@ import zipfile
 from collections.abc import Sequence
 from typing import Any
 
+from ..arguments import MOST_QUESTIONS
+
 FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
 # What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
 UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfile.BadZipFile)
-# Of a file that may come from anywhere: the largest header, and the most questions.
+# The largest header of a file that may come from anywhere.
 LARGEST_HEADER = 1 << 20
-# Each question is a fit of its own, with all checks: a tenth of a second however few its answers are.
-MOST_QUESTIONS = 200
 
 
 def name_member(number: int) -> str:

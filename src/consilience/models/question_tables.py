@@ -16,11 +16,11 @@ from ..kernels import Floats
 from ..results.chance import BY_CHANCE, pool_chance
 from ..results.fusion import Fusion
 from ..results.worker_report import AS_IF_BY_CHANCE
+from ..tasks.base import AnyTask
 from ..tasks.tag_task import TagsTask
+from ..tasks.tags import SEPARATOR
 from .fitted import FittedModel
 
-# What stands between the labels of a set of tags in a table that has labels of other questions too.
-SEPARATOR = ";"
 # The column of tags in tables about one tag each.
 TAG = "tag"
 # What every table of labels says.
@@ -42,7 +42,8 @@ def count_question(found: Fusion) -> dict[str, Any]:
 def table_of(model: FittedModel, undecided: float | None) -> pa.Table:
     """Return the labels of a question as an Arrow table."""
     shown = plain_model(model)
-    return join_tags(shown.to_frame() if undecided is None else shown.to_frame(undecided=undecided))
+    table = shown.to_frame() if undecided is None else shown.to_frame(undecided=undecided)
+    return join_tags(table, model.fusion_.task)
 
 
 def plain_model(model: FittedModel) -> FittedModel:
@@ -90,10 +91,11 @@ def interleave(chosen: list[int], drawn: list[int], pattern: Sequence[bool]) -> 
     return [*found, *chosen, *drawn]
 
 
-def join_tags(table: pa.Table) -> pa.Table:
-    """Return a table of labels with sets of tags as text."""
-    if "labels" in table.column_names:  # sets of tags
-        joined = pc.binary_join(table.column("labels").cast(pa.list_(pa.string())), SEPARATOR)
+def join_tags(table: pa.Table, task: AnyTask) -> pa.Table:
+    """Return a table of labels with sets of tags as text, between which is what was between them in the answers."""
+    if isinstance(task, TagsTask):
+        sign = task.separator or SEPARATOR
+        joined = pc.binary_join(table.column("labels").cast(pa.list_(pa.string())), sign)
         table = table.set_column(table.column_names.index("labels"), "label", joined)
     return table
 

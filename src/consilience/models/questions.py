@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..answers.blocked import drop_workers
-from ..answers.columns import Values, find_present, to_column, to_values
+from ..answers.columns import Values, find_present, is_missing, to_column, to_values
 from ..answers.frames import build_frame, is_table, open_frame
 from ..answers.graph import Graph
 from ..answers.joining import check_join_policy, join_responses
@@ -224,7 +224,7 @@ class Questions(Mapping[str, FittedModel]):
         for name, model in self.items():
             labels = cast("Labels | StoredLabels", model.fusion_.labelled)
             for table in list_tables(labels, model.fusion_.task, undecided, engine):
-                table = join_tags(table)
+                table = join_tags(table, model.fusion_.task)
                 if len(kinds) > 1:
                     place = table.column_names.index("label")
                     table = table.set_column(place, "label", table.column("label").cast(pa.string()))
@@ -253,7 +253,10 @@ class Questions(Mapping[str, FittedModel]):
         if not as_frame:
             return {name: self[name].predict(answers) for name, answers in read.items()}
         shown = {name: replace(answers, backend="pyarrow") for name, answers in read.items()}
-        tables = {name: join_tags(self[name].predict(answers, as_frame=True)) for name, answers in shown.items()}
+        tables = {
+            name: join_tags(self[name].predict(answers, as_frame=True), self[name].fusion_.task)
+            for name, answers in shown.items()
+        }
         return build_frame(lengthen(tables), next(iter(read.values())).backend)
 
     def predict_proba(self, responses: object) -> dict[str, Floats]:
@@ -364,9 +367,9 @@ class Questions(Mapping[str, FittedModel]):
         model = self[name]
         before, recipe = model.fusion_, model.recipe()
         old = check_answers(before)
-        new, retracted, _ = read_batch(
-            answered_rows(responses, old.columns["label"], before.task), old, duplicates, before.task
-        )
+        rows = answered_rows(responses, old.columns.get("label", name), before.task)
+        added = None if rows is None or not rows.n_rows else rows
+        new, retracted, _ = read_batch(added, old, duplicates, before.task)
         if before.blocked is not None:
             blocked = lookup(new.workers, to_column(before.blocked))
             new = drop_workers(new, blocked[blocked >= 0])
@@ -494,10 +497,18 @@ def read_question(model: FittedModel, name: str, source: object) -> Responses | 
 
 
 def answered_rows(source: object, label: str, task: AnyTask) -> Any:
-    """Return the rows of a table, or of the one at a path, in which a question has an answer; see `keep_answered`."""
+    """Return the rows of a table, or of the one at a path, in which a question has an answer.
+
+    Those of tags are all rows, since an empty cell may be an empty set, or none if all cells are empty.
+    """
     if source is None:
         return None
     table = open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
-    if label not in table.names or isinstance(task, TagsTask):
+    if label not in table.names:
         return table
-    return table.keep(find_present(table.read(label)))
+    if not isinstance(task, TagsTask):
+        return table.keep(find_present(table.read(label)))
+    is_answered = table.lists(label) is not None or any(
+        not is_missing(cell) and str(cell).strip() for cell in to_values(table.read(label)).tolist()
+    )
+    return table if is_answered else table.keep(np.empty(0, np.int64))

@@ -131,11 +131,11 @@ class TagSets(LatentModel):
         item : id, or pair of an item and a tag
             The item. Without a tag there is an explanation for each, by tag.
         """
-        task = task_of(self.fusion_)
+        task, answers = task_of(self.fusion_), self.fusion_.given.answers
+        is_composite = answers is not None and bool(name_composite(answers.columns))
         if isinstance(item, tuple) and len(item) == 2 and lookup(task.tags, to_column([item[1]]))[0] >= 0:
-            return super().explain(item)
-        answers = self.fusion_.given.answers
-        if isinstance(item, tuple) and not (answers and name_composite(answers.columns)):
+            return super().explain((tuples_to_ids(item[:1])[0] if is_composite else item[0], item[1]))
+        if isinstance(item, tuple) and not is_composite:
             return super().explain(item)  # which says that there is no such tag
         key = tuples_to_ids([item])[0]
         return Explanations({str(tag): super(TagSets, self).explain((key, tag)) for tag in task.tags.tolist()})

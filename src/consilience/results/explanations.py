@@ -302,7 +302,7 @@ def explain_item(recipe: Recipe, found: Fusion, item: object) -> Explanation:
     """Return why an item has its label; see `Model.explain`."""
     if isinstance(found.source, OnDisk):
         found = bring_item(found, found.source, item)
-    return explain_row(recipe, found, find_item(found.answers, item))
+    return explain_row(recipe, found, find_item(found.answers, item, found.task.places[0]))
 
 
 def explain_row(recipe: Recipe, found: Fusion, row: int) -> Explanation:
@@ -608,8 +608,11 @@ class Explanations(dict[str, Explanation]):
 # Which item
 
 
-def find_item(r: Responses, item: object) -> int:
-    """Return the index of an item, by its id or by sequence and position; say what is like it if there is none."""
+def find_item(r: Responses, item: object, kind: str) -> int:
+    """Return the index of an item, by its id or by sequence and position; say what is like it if there is none.
+
+    `kind` is what a sequence is called.
+    """
     s = r.sequences
     if s is None and name_composite(r.columns):
         item = tuples_to_ids([item])[0]
@@ -625,7 +628,7 @@ def find_item(r: Responses, item: object) -> int:
         raise InputError(f"There is no item {shorten(item)}.", suggest(r.items.tolist(), item))
     owner = int(lookup(s.ids, to_column([key[0]]))[0])
     if owner < 0:
-        raise InputError(f"There is no sequence {shorten(key[0])}.", suggest(s.ids.tolist(), key[0]))
+        raise InputError(f"There is no {kind} {shorten(key[0])}.", suggest(s.ids.tolist(), key[0]))
     places = s.position[s.offsets[owner] : s.offsets[owner + 1]].tolist()
     raise InputError(f"Sequence {shorten(key[0])} has no position {shorten(key[1])}.", f"It has {listing(places)}.")
 

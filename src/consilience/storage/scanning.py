@@ -27,7 +27,7 @@ from ..engines.base import Threads
 from ..errors import DataWarning, ParameterError, Sentence, about, listing, parameter_error, warn
 from ..formats.reading import open_paths, scan_table
 from ..memory import available_memory
-from ..tasks.tag_tables import check_duplicates, check_separator
+from ..tasks.tag_tables import check_duplicates, check_separator, find_separators
 from .answers import StoredResponses, open_store
 from .building import HEADER, ROLES, Dropping, build_store, find_key
 from .sets import Asked, find_tagged
@@ -101,7 +101,8 @@ def scan_responses(
     -------
     StoredResponses or dict
         If `label` lists several columns, a dict from each of these questions to its answers, which `consilience.fuse`
-        takes. Each question is a store of its own. `classes`, `ordered` and `positions` may then be mappings too.
+        takes. Each question is a store of its own. `classes`, `ordered`, `positions` and `separator` may then be
+        mappings too.
 
     Examples
     --------
@@ -121,9 +122,10 @@ def scan_responses(
         return how.scan(cast("str | None", label), Scale(classes, ordered, positions, separator))
     if len(questions) == 1:
         return how.scan(questions[0], Scale(classes, ordered, positions, separator))
-    if isinstance(separator, str):
-        separator = find_tagged(scan_table(path, format), questions, separator)
-    given = {"classes": classes, "ordered": ordered, "positions": positions, "separator": separator}
+    told = find_separators(
+        separator, questions, "scan_responses", lambda *sought: find_tagged(scan_table(path, format), *sought)
+    )
+    given = {"classes": classes, "ordered": ordered, "positions": positions, "separator": told}
     split = [split_by_question(role, value, questions) for role, value in given.items()]
     found = {}
     for name in questions:

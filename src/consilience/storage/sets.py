@@ -27,14 +27,12 @@ from ..formats.reading import Scan, Stretch
 from ..kernels import Truths
 from ..tasks.tag_tables import (
     Signs,
-    check_separator,
     check_signs,
     choose_tags,
     count_signs,
     encode_sets,
     find_sets_column,
     need_tags,
-    no_separator,
     settle_sets,
     split_cell,
 )
@@ -154,19 +152,16 @@ def find_sets(scan: Scan, empty: Table, names: Mapping[str, str | None], asked: 
     return SetForm(columns, asked.separator, chosen, objects([NO, YES]))
 
 
-def find_tagged(scan: Scan, names: Sequence[str], separator: str) -> dict[str, str]:
-    """Return a separator for those questions in some cell of whose column it is: the others have one label each."""
-    check_separator(separator, "scan_responses")
-    found: dict[str, str] = {}
+def find_tagged(scan: Scan, names: Sequence[str], separator: str) -> set[str]:
+    """Return the questions with a separator in some cell of their column: the others have one label each."""
+    found = set[str]()
     for stretch in scan.stretches(ROWS):
         left = [name for name in names if name in scan.names and name not in found]
         if not left:
             break
         for _, part in scan.read(stretch, left):
             table = open_arrow(part, scan.describe())
-            found |= {name: separator for name in left if holds_sign(table.read(name), separator)}
-    if not found:
-        raise no_separator(names, separator)
+            found |= {name for name in left if holds_sign(table.read(name), separator)}
     return found
 
 

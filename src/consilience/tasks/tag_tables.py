@@ -6,9 +6,9 @@ set, which is an answer too: the worker saw the item, and gave it no tag.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ..answers.items import encode_items, read_keys
 from ..answers.long_tables import find_columns
 from ..answers.tables import ALIASES, Table
 from ..answers.vocabulary import encode_sorted, lookup
-from ..arguments import check_truth, is_among
+from ..arguments import check_truth, is_among, split_by_question
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
 from ..memory import require_memory
@@ -34,7 +34,7 @@ SIGN = "separator"
 # How a cell says whether the tag of its column was given, in lower case.
 _YES, _NO = frozenset(["1", "true", "yes", "x", "1.0"]), frozenset(["0", "false", "no", "", "0.0"])
 # Signs that may stand between tags, and the share of cells with one from which it is taken for that.
-_USUAL, OFTEN = (";", "|", ","), 0.02
+USUAL, OFTEN = (";", "|", ","), 0.02
 # What a column of sets is often called.
 _NAMES = ("tags", "labels")
 SAY_WHICH = "Say which item a known set is of."
@@ -95,13 +95,35 @@ def check_separator(separator: object, owner: str = "Tags.from_frame") -> None:
         raise parameter_error("separator", owner, "text such as ';'", separator)
 
 
-def no_separator(names: Sequence[str], separator: str) -> InputError:
-    """Return the error that a separator is in no cell of several questions."""
-    return InputError(
-        f"The separator {separator!r} is in no cell of the questions {listing(names, len(names))}.",
-        Sentence("Check {separator}, or leave it out."),
-        keyword="separator",
-    )
+class Separators(NamedTuple):
+    """What stands between tags: in some questions on their own, and by default in all others that hold it."""
+
+    default: str | None
+    own: Mapping[str, str | None]
+
+
+def find_separators(
+    given: object, names: Sequence[str], owner: str, find: Callable[[list[str], str], Collection[str]]
+) -> dict[str, str | None]:
+    """Return the separator of each question that has one: a mapping has it, or else its cells hold the default.
+
+    `find` returns which of some questions hold a separator; if none of them does, that is an error.
+    """
+    if not isinstance(given, Separators):
+        given = Separators(None, given) if isinstance(given, Mapping) else Separators(cast("str | None", given), {})
+    default, own = given.default, split_by_question("separator", given.own, names)
+    check_separator(default, owner)
+    others = [name for name in names if name not in own]
+    if default is None or not others:
+        return own
+    found = find(others, default)
+    if not found:
+        raise InputError(
+            f"The separator {default!r} is in no cell of the questions {listing(others, len(others))}.",
+            Sentence("Check {separator}, or leave it out."),
+            keyword="separator",
+        )
+    return dict.fromkeys(found, default) | own
 
 
 def check_duplicates(policy: object, owner: str) -> None:
@@ -298,7 +320,7 @@ class Signs(NamedTuple):
 
     def plus(self, other: Signs) -> Signs:
         """Return the same of both."""
-        counts = {sign: self.counts[sign] + other.counts[sign] for sign in _USUAL}
+        counts = {sign: self.counts[sign] + other.counts[sign] for sign in USUAL}
         return Signs(self.several or other.several, self.n_tags + other.n_tags, counts)
 
 
@@ -307,7 +329,7 @@ def count_signs(cells: Sequence[Sequence[Any]], repeats: Iterable[int] | None = 
     several = any(len(cell) > 1 for cell in cells)
     often = repeat(1) if repeats is None else repeats
     texts = [(tag, n) for cell, n in zip(cells, often, strict=False) for tag in cell if isinstance(tag, str)]
-    counts = {sign: 0 if several else sum(n for text, n in texts if sign in text) for sign in _USUAL}
+    counts = {sign: 0 if several else sum(n for text, n in texts if sign in text) for sign in USUAL}
     return Signs(several, sum(n for _, n in texts), counts)
 
 
