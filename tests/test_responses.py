@@ -1339,8 +1339,8 @@ def test_probabilities_of_sequences():
     ("P", "options", "expected"),
     [
         ([[[0.5, 0.6]]], {}, r"P\[0, 0\] = \[0.5, 0.6\] is not a vote"),
-        ([[[1, 0], [-0.1, 0.5]]], {}, r"P\[0, 1\] = \[-0.1, 0.5\] is not a vote.*logits, take their softmax"),
-        ([[[0.5, 0.3]]], {}, r"sum to 1, and these sum to 0.8. .*Divide each row by its sum"),
+        ([[[1, 0], [-0.1, 0.5]]], {}, r"P\[0, 1\] = \[-0.1, 0.5\] is not a vote.*logits or scores, take their softmax"),
+        ([[[0.5, 0.3]]], {}, r"sum to 1, and these sum to 0.8. .*divide each vote by its sum"),
         ([[[0, 0]], [[1, 0]]], {}, "is not a vote.* There is 1 such row."),
         ([[[float("inf"), 0]]], {}, "is not a vote"),
         ([[[NAN, NAN]]], {}, "P has no votes"),
