@@ -431,7 +431,7 @@ def test_ids_in_a_matrix_are_no_worker(folder, first):
         [[7, 1, 2], [8, 1, 2]],
         [[0, 1, 2], [1, 2, 0], [2, 0, 1], [3, 3, 3], [4, 4, 0]],
         np.arange(18).reshape(6, 3),
-        np.random.default_rng(0).random((9, 3)),
+        10 * np.random.default_rng(0).random((9, 3)),
     ],
 )
 @pytest.mark.filterwarnings("ignore:No other column", "ignore:The labels are", "ignore:There are")
