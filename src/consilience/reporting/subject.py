@@ -149,7 +149,9 @@ class Subject:
     @property
     def called(self) -> str:
         """What the labels are called, if the results are something else."""
-        return "labels" if self.task.results == "labels" else f"labels of {self.task.item}s"
+        if self.task.results == "labels" or self.task.judged != "label":
+            return f"{self.task.judged}s"
+        return f"labels of {self.task.item}s"
 
     @property
     def n_items(self) -> int:
