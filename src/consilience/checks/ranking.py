@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from ..errors import ConvergenceWarning, Python, Sentence, join_names, plural
+from ..kernels import Truths
 from ..results.findings import Finding
 from ..results.ranking import WIDTH, Ranking, find_camps, find_coin_tossers, find_contrarians, find_one_sided
 
@@ -74,17 +75,22 @@ def find_no_better(found: Ranking) -> Iterator[Finding]:
     )
 
 
+def name_judges(found: Ranking, which: Truths, do: str) -> str:
+    """Return what some judges do, who they are, and how many of the verdicts are theirs, as the start of a sentence."""
+    names = join_names(map(str, found.workers[which].tolist()))
+    share = found.judges.comparisons[which].sum() / found.judges.comparisons.sum()
+    return f"{plural(int(which.sum()), 'judge')} {do}: {names}. Their verdicts ({share:.0%} of all)"
+
+
 def find_same_place(found: Ranking) -> Iterator[Finding]:
     """Some judges nearly always prefer the same place."""
     sided = find_one_sided(found)
     if not sided.any():
         return
-    names = join_names(map(str, found.workers[sided].tolist()))
-    verdicts = found.judges.comparisons[sided].sum() / found.judges.comparisons.sum()
     verb = "prefers" if sided.sum() == 1 else "prefer"
+    told = name_judges(found, sided, f"nearly always {verb} the same place, whatever is there")
     yield Finding(
-        f"{plural(int(sided.sum()), 'judge')} nearly always {verb} the same place, whatever is there: {names}. Their "
-        f"verdicts ({verdicts:.0%} of all) hardly tell candidates apart.",
+        f"{told} hardly tell candidates apart.",
         ("Leave out their verdicts.",),
         category=None,
     )
@@ -113,13 +119,10 @@ def find_coins(found: Ranking) -> Iterator[Finding]:
     tossers = find_coin_tossers(found.judges)
     if not tossers.any():
         return
-    names = join_names(map(str, found.workers[tossers].tolist()))
-    verdicts = found.judges.comparisons[tossers].sum() / found.judges.comparisons.sum()
     verb = "tosses" if tossers.sum() == 1 else "toss"
     yield Finding(
-        f"{plural(int(tossers.sum()), 'judge')} {verb} coins: {names}. Their verdicts ({verdicts:.0%} of all) "
-        "hardly count for the order. Scores, Elo and win probabilities are those of an average judge, coin tossers "
-        "included: a good judge sees larger differences.",
+        f"{name_judges(found, tossers, f'{verb} coins')} hardly count for the order. Scores, Elo and win "
+        "probabilities are those of an average judge, coin tossers included: a good judge sees larger differences.",
         ("Ask others, or look at how these judges understood the question.",),
         category=None,
     )

@@ -153,10 +153,8 @@ def settle_links(links: Links, given: dict[str, Any], engine: Any) -> Settled:
     return Settled("markov-field", {**given, **settled}, links.make_graph(), verdict)
 
 
-def warn_of_levels(responses: Crowd) -> bool:
-    """Tell whether there are too many levels and workers for types of workers, with a warning."""
-    if not OrdinalWorkers.are_too_many(responses):
-        return False
+def warn_of_levels(responses: Crowd) -> None:
+    """Warn that there are too many levels and workers for types of workers."""
     warn(
         DataWarning(
             f"{plural(responses.n_responses, 'rating')} by {plural(responses.n_workers, 'worker')} on "
@@ -165,7 +163,6 @@ def warn_of_levels(responses: Crowd) -> bool:
             "Merge levels.",
         )
     )
-    return True
 
 
 def choose_model(
@@ -187,7 +184,10 @@ def choose_model(
     if model == "hidden-markov" and looks_iob2(responses.classes):
         given = {"transitions": "bio", **given}
     if responses.is_ordered and "workers" in kind.defaults() and "workers" not in given:
-        given |= {} if warn_of_levels(responses) else {"workers": OrdinalWorkers.name}
+        if OrdinalWorkers.are_too_many(responses):
+            warn_of_levels(responses)
+        else:
+            given |= {"workers": OrdinalWorkers.name}
     return kind(**given)
 
 
