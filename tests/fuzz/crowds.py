@@ -75,8 +75,10 @@ def fit_and_check(rng: Rng, folder: Path | None) -> str:
 
 def draw_crowd(rng: Rng) -> Crowd:
     """Draw answers, a graph over their items or none, and known labels or none."""
-    draw = (draw_table, draw_table, draw_table, draw_matrix, draw_votes)[rng.integers(5)]
+    draw = (draw_table, draw_table, draw_table, draw_table, draw_matrix, draw_votes, draw_sets)[rng.integers(7)]
     responses = draw(rng)
+    if draw is draw_sets:
+        return Crowd(responses, None, None)
     graph = draw_graph(rng, responses.items) if rng.random() < 0.5 else None
     return Crowd(responses, graph, draw_gold(rng, responses) if rng.random() < 0.3 else None)
 
@@ -157,7 +159,9 @@ def draw_table(rng: Rng) -> Any:
         said = list(dict.fromkeys(table["label"]))
         others = [name for name in names if name not in said]
         keywords["classes"] = said[: rng.integers(1, len(said) + 1)] + others[: rng.integers(len(others) + 1)]
-    if rng.random() < 0.15 and "weight" not in keywords:
+    if kind == "numbers" and rng.random() < 0.6:
+        keywords["ordered"] = True
+    elif rng.random() < 0.15 and "weight" not in keywords:
         keywords["abstain"] = "answer"
         keywords["background"] = keywords.get("classes", table["label"])[0]
     return cs.Responses.from_frame(table, **keywords)
@@ -184,6 +188,18 @@ def draw_votes(rng: Rng) -> Any:
     votes[0, 0] = 1 / shape[2]
     lengths = draw_lengths(rng, shape[0]) if rng.random() < 0.5 else None
     return cs.Responses.from_probabilities(votes, lengths=lengths)
+
+
+def draw_sets(rng: Rng) -> Any:
+    """Return sets of tags, as answers about each tag of each item."""
+    n_items, n_workers, n_tags = draw_sizes(rng)
+    chosen = np.stack([draw_codes(rng, n_items, n_workers, 2) for _ in range(n_tags)], axis=2)
+    rows, columns = np.nonzero((chosen >= 0).any(axis=2))
+    said = [
+        [LETTERS["text"][tag] for tag in np.flatnonzero(chosen[i, m] == 1)] for i, m in zip(rows, columns, strict=True)
+    ]
+    table = {"item": rows.tolist(), "worker": [f"w{m}" for m in columns], "label": said}
+    return cs.Tags.from_frame(table, classes=LETTERS["text"][:n_tags]).to_responses()
 
 
 def draw_gold(rng: Rng, responses: Any) -> dict[Any, Any]:
@@ -224,6 +240,8 @@ def draw_graph(rng: Rng, items: Any) -> Any:
 
 def draw_model(rng: Rng, crowd: Crowd) -> Any:
     """Return a model that goes with the crowd, with parameters drawn from all that it can have."""
+    if crowd.responses.classes.tolist() == ["no", "yes"]:
+        return draw_tag_sets(rng)
     kinds = ["vote", "independent", "independent"] + ["moments"] * (not crowd.responses.silence_counts)
     kinds += ["chain"] * 4 * (crowd.responses.sequences is not None) + ["field"] * 4 * (crowd.graph is not None)
     kind = kinds[rng.integers(len(kinds))]
@@ -235,6 +253,14 @@ def draw_model(rng: Rng, crowd: Crowd) -> Any:
     if kind == "independent":
         return cs.DawidSkene(**common)
     return (draw_chain if kind == "chain" else draw_field)(rng, crowd, common)
+
+
+def draw_tag_sets(rng: Rng) -> Any:
+    return cs.TagSets(
+        topics=["learn", 1, 2, 5][rng.integers(4)],
+        max_iter=int(rng.choice([1, 5, 50])),
+        tol=float(rng.choice([0, 1e-5, 1])),
+    )
 
 
 def draw_moments(rng: Rng, crowd: Crowd) -> Any:
@@ -268,7 +294,7 @@ def draw_common(rng: Rng, r: Any) -> dict[str, Any]:
     max_iter = int(rng.choice([0, 1, 3, 20, 200], p=[0.05, 0.15, 0.4, 0.3, 0.1]))
     fitted = max_iter > 0 and not (isinstance(start, str) and start == "best" and not max_iter)
     return {
-        "workers": "confusion" if r.silence_counts else str(rng.choice(["confusion", "sequential", "one-coin"])),
+        "workers": str(rng.choice(list_workers(r))),
         "estimation": estimation,
         "prior": draw_prior(rng, r.n_classes),
         "smoothing": smoothings[rng.integers(len(smoothings))],
@@ -278,6 +304,17 @@ def draw_common(rng: Rng, r: Any) -> dict[str, Any]:
         "tol": float(rng.choice([0, 1e-5, 1e-2])),
         "seed": int(rng.integers(5)),
     }
+
+
+def list_workers(r: Any) -> list[str]:
+    """Return the kinds of workers that such answers can have."""
+    if r.silence_counts:
+        return ["confusion"]
+    return [
+        *("confusion", "sequential", "one-coin"),
+        *["ordinal"] * 3 * (r.positions is not None),
+        *("temperatures", "halves", "mean") * r.is_soft,
+    ]
 
 
 def draw_chain(rng: Rng, crowd: Crowd, common: dict[str, Any]) -> Any:
@@ -378,6 +415,8 @@ def check_trace(model: Any) -> None:
 
 def is_likelihood(model: Any) -> bool:
     """Tell whether the objective of a model is one that never falls: a likelihood, or a bound of one."""
+    if isinstance(model, cs.TagSets):
+        return True
     if isinstance(model, cs.HiddenMarkov):
         free = isinstance(model.transitions, str) and model.transitions == "free"
         proper = model.coupling == 1 or (model.coupling == 0 and free)
@@ -387,7 +426,8 @@ def is_likelihood(model: Any) -> bool:
         proper = model.inference == "mean_field" and not isinstance(model.coupling, str)
     else:
         proper = isinstance(model, cs.DawidSkene)
-    return proper and model.workers != "sequential"  # whose smoothing moves with the fit
+    # The smoothing of sequential workers moves with the fit; temperatures and means have no objective of their own.
+    return proper and model.workers not in ("sequential", "temperatures", "mean")
 
 
 def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers.columns import to_column
@@ -23,7 +24,7 @@ from ..models.preparing import Prepared
 from ..models.tag_sets import TagSets
 from ..results.comparison import Comparison, describe_limit
 from ..results.parts import StoredLabels
-from ..results.worker_report import rank_attention
+from ..results.worker_report import FEW, rank_attention
 from ..storage.answers import StoredResponses
 from .command import Record, describe_findings
 
@@ -217,8 +218,8 @@ def tabulate_workers(model: Model) -> pa.Table:
         changes = model.drift_report()
         for name in _CHANGES:
             table = table.append_column(name, changes[name])
-    ranks = [rank_attention(row) for row in table.to_pylist()]
-    return table.take(sorted(range(len(table)), key=ranks.__getitem__))
+    kind, accuracy = rank_attention(table)
+    return table.take(np.lexsort((accuracy, kind)))
 
 
 def _choose_workers(workers: pa.Table, all_workers: bool) -> tuple[list[Record], list[Record], int]:
@@ -247,12 +248,11 @@ def rank_workers(report: pa.Table) -> tuple[NDArray[np.int64], int]:
     They are in the order of `rank_attention`, from its end. Workers with few answers are left out, since little is
     known about them, unless there are no others.
     """
-    remarks = report["remarks"].to_pylist()
-    ranks = [rank_attention(row) for row in report.to_pylist()]
-    known = [row for row, remark in enumerate(remarks) if "few answers" not in remark]
-    rows = known or list(range(len(remarks)))
-    ranked = sorted(rows, key=lambda row: (-ranks[row][0], -ranks[row][1]))
-    return np.array(ranked, np.int64), len(remarks) - len(rows)
+    kind, accuracy = rank_attention(report)
+    known = ~np.asarray(pc.match_substring(report["remarks"], FEW))
+    ranked = np.lexsort((-accuracy, -kind))
+    ranked = ranked[known[ranked]] if known.any() else ranked
+    return ranked, len(kind) - len(ranked)
 
 
 def find_least_certain(model: Model, labels: pa.Table) -> list[Record]:

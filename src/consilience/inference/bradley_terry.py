@@ -467,14 +467,16 @@ class Inverse(NamedTuple):
 
 def invert_symmetric(matrix: Floats) -> Floats:
     """Return the inverse of a symmetric matrix, by Cholesky's factors unless rounding has made it indefinite."""
-    factor, failed = dpotrf(matrix, lower=1)
+    factor, failed = dpotrf(matrix, lower=1, clean=1)
     if not failed:
         inverse, failed = dpotri(factor, lower=1)
     if failed:
         inverse = np.linalg.inv(matrix)
         return np.asarray((inverse + inverse.T) / 2)
-    lower = np.tril(inverse)
-    return np.asarray(lower + np.tril(lower, -1).T)
+    diagonal = np.diag(inverse).copy()
+    inverse = inverse + inverse.T  # the upper triangle is clean
+    np.fill_diagonal(inverse, diagonal)
+    return np.asarray(inverse)
 
 
 def invert(found: Curvature) -> Inverse:

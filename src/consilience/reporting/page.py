@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Mapping
 from copy import copy
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -266,7 +267,19 @@ def render(pictures: Mapping[int, str | None] | None = None, template: str = "pa
 
     All pages have the same policy: it also holds for the documents within a page.
     """
-    drawn = pictures or {}
+    style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    policy = (
+        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    filled = load_templates().get_template(f"{template}.html.jinja")
+    page: str = filled.render(**context, pictures=pictures or {}, policy=policy, style=style, script=script)
+    return page
+
+
+@cache
+def load_templates() -> Any:
+    """Return the templates, which are compiled once however many pages there are."""
     jinja2 = import_templates()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -276,15 +289,8 @@ def render(pictures: Mapping[int, str | None] | None = None, template: str = "pa
         lstrip_blocks=True,
         finalize=hide_controls,
     )
-    environment.filters.update(percent=to_percent, sure=to_confidence, whole=to_whole, picture=lambda it: drawn[id(it)])
-    style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    policy = (
-        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    filled = environment.get_template(f"{template}.html.jinja")
-    page: str = filled.render(**context, policy=policy, style=style, script=script)
-    return page
+    environment.filters.update(percent=to_percent, sure=to_confidence, whole=to_whole, identity=id)
+    return environment
 
 
 def hide_controls(value: object) -> object:

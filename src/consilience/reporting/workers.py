@@ -138,8 +138,10 @@ def describe_workers(subject: Subject) -> Workers | None:
 
 def tabulate(subject: Subject) -> list[Worker]:
     """Return the rows of `worker_report` with the bias of each worker, in the order of the workers."""
-    columns = {name: to_values(column).tolist() for name, column in list_worker_columns(subject.fusion).items()}
+    report = list_worker_columns(subject.fusion)
+    columns = {name: to_values(column).tolist() for name, column in report.items()}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    kind, accuracy = (each.tolist() for each in rank_attention(report))
     changes = list_changes(subject)
     return [
         Worker(
@@ -157,7 +159,7 @@ def tabulate(subject: Subject) -> list[Worker]:
             None if to_figure(row["group"]) is None else int(row["group"]),
             *changes[number],
             to_figure(row["chance"]),
-            rank_attention(row),
+            (kind[number], accuracy[number]),
         )
         for number, (row, bias) in enumerate(zip(rows, find_biases(subject), strict=True))
         for rating in [find_rating(row)]

@@ -318,36 +318,35 @@ def make_columns(
     }
 
 
-def rank_accuracy(worker: Mapping[str, Any]) -> float:
-    """Return by what workers are ranked: the lower end of the interval of their accuracy.
+def rank_attention(report: Mapping[str, Column]) -> tuple[NDArray[np.int64], Floats]:
+    """Return by what the workers of a report are sorted, those first who call for attention: by remarks, then accuracy.
 
-    So a worker with a single answer, which happens to be right, is not the best of all.
+    Accuracy counts by the lower end of its interval, so that a worker with a single answer, which happens to be right,
+    is not the best of all. Those with few answers are sorted by the middle of the interval: of one answer, the lower
+    end says that all may be wrong, and that is no need for attention.
 
-    >>> rank_accuracy({"accuracy": 0.97, "accuracy_low": 0.21}), rank_accuracy({"accuracy": None, "accuracy_low": None})
-    (0.21, 0.0)
+    >>> remarks = pa.array(["few answers", "answers as if by chance; one label"])
+    >>> accuracy = {"accuracy": [0.0, 0.4], "accuracy_low": [0.0, 0.3], "accuracy_high": [0.98, 0.5]}
+    >>> rank_attention({"remarks": remarks, **{name: pa.array(values) for name, values in accuracy.items()}})
+    (array([10,  0]), array([0.49, 0.3 ]))
     """
-    known = (worker[name] for name in ("accuracy_low", "accuracy"))
-    return next((float(value) for value in known if value is not None and not np.isnan(value)), 0.0)
+    # What is missing is not a number.
+    low, accuracy, high = (np.asarray(report[f"accuracy{end}"], float) for end in ("_low", "", "_high"))
+    low = np.where(np.isnan(low), np.where(np.isnan(accuracy), 0.0, accuracy), low)
+    different, place = np.unique(np.asarray(report["remarks"]), return_inverse=True)
+    kind = np.array([_rank_remarks(remarks) for remarks in different], np.int64)[place]
+    halfway = (kind == ATTENTION.index(FEW)) & ~np.isnan(high)
+    return kind, np.where(halfway, (low + high) / 2, low)
 
 
-def rank_attention(worker: Mapping[str, Any]) -> tuple[int, float]:
-    """Return by what workers are sorted, those first who call for attention: by remarks, then by accuracy.
-
-    Those with few answers are sorted by the middle of the interval of accuracy: of one answer, the lower end says that
-    all may be wrong, and that is no need for attention.
-
-    >>> rank_attention({"remarks": "answers as if by chance; one label", "accuracy": 0.4, "accuracy_low": 0.3})
-    (0, 0.3)
-    >>> rank_attention({"remarks": "few answers", "accuracy": 0.0, "accuracy_low": 0.0, "accuracy_high": 0.98})
-    (10, 0.49)
-    """
-    remarks = worker["remarks"].split("; ")
-    known = [name for name in ATTENTION if any(each == name or (name and each.startswith(name)) for each in remarks)]
-    low = rank_accuracy(worker)
-    if known[0] == FEW:
-        high = worker["accuracy_high"]
-        low = low if high is None or np.isnan(high) else (low + float(high)) / 2
-    return ATTENTION.index(known[0]), low
+def _rank_remarks(remarks: str) -> int:
+    """Return the place in `ATTENTION` of the one of several remarks that calls for most."""
+    parts = remarks.split("; ")
+    return next(
+        place
+        for place, name in enumerate(ATTENTION)
+        if any(each == name or (name and each.startswith(name)) for each in parts)
+    )
 
 
 def name_copies(columns: dict[str, Column], groups: Sequence[Sequence[int]]) -> dict[str, Column]:

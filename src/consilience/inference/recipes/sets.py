@@ -29,8 +29,8 @@ from . import AnyCrowd, LatentRecipe, Plan
 
 # Numbers of topics that are tried.
 TOPICS = (1, 2, 4, 8)
-# They are compared on this share of the sets, in as many folds as it takes to hide enough.
-HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS = 0.1, 1000, 5
+# They are compared on this share of the sets, in as many folds as it takes to hide enough sets, or answers about tags.
+HIDDEN, ENOUGH_SETS, ENOUGH_ANSWERS, MOST_FOLDS = 0.1, 1000, 50_000, 5
 # When fits that are only compared have settled.
 ROUGH = 1e-4
 LEAST_SHARE = 1e-3
@@ -136,7 +136,8 @@ class SetsRecipe(LatentRecipe):
         the one before.
         """
         r = source.responses
-        n_folds = min(MOST_FOLDS, -(-ENOUGH_HIDDEN // max(1, round(HIDDEN * count_units(r)))))
+        n_hidden = max(1, round(HIDDEN * count_units(r)))
+        n_folds = min(MOST_FOLDS, -(-ENOUGH_SETS // n_hidden), -(-ENOUGH_ANSWERS // (n_hidden * count_tags(r))))
         scores: list[HeldOutScore] = []
         for hidden, unit in hide_answers(r, HIDDEN, self.seed, n_folds):
             fold = [score_hidden(r, hidden, unit, *found) for found in self.judge_topics(source.keep(~hidden), engine)]
