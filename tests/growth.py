@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 import consilience as cs
+from consilience.answers.responses import LAYOUTS
 from consilience.errors import ConsilienceError
 from consilience.formats import find_by_name
 from consilience.formats.sources import open_source
@@ -294,6 +295,20 @@ def write_labels(suffix: str) -> Callable[[object], object]:
     return lambda given: write_table(cs.MajorityVote().fit(given[0]).to_frame(), given[1] / f"labels{suffix}")
 
 
+def write_wide_table(given: object) -> object:
+    return write_table(LAYOUTS["wide"](given[0]), given[1] / "wide.csv")
+
+
+def write_again(name: str) -> Callable[[object], object]:
+    """Return what reads the file of a tool, and writes a copy with the annotations in place."""
+
+    def use(given: object) -> object:
+        path = Path(given)
+        return cs.write_spans(cs.read_spans(path, format=name), path.with_name(f"b{path.suffix}"), format=name)
+
+    return use
+
+
 def save(given: object) -> object:
     return cs.load(cs.MajorityVote().fit(given[0]).save(given[1] / "a.model"))
 
@@ -349,6 +364,11 @@ SOURCES: dict[str, Source] = {
     "output: csv": Source(keep, write_labels(".csv"), CROWD),
     "output: jsonl": Source(keep, write_labels(".jsonl"), CROWD),
     "output: parquet": Source(keep, write_labels(".parquet"), CROWD),
+    "output: wide": Source(keep, write_wide_table, CROWD),
+    **{
+        f"output: {name}": Source(write_marked(name), write_again(name), SPANS, FEW)
+        for name in ("label-studio", "prodigy", "argilla", "doccano", "brat", "conll")
+    },
     "output: model": Source(keep, save, ("items", "workers")),
     "output: report": Source(keep, report, ("items", "workers")),
 }

@@ -147,6 +147,22 @@ def test_soft_votes_on_very_many_classes():
     refuse("needs matrices for 3 workers x 4,000 labels", "a.npy", "-o", "labels.csv")
 
 
+@pytest.mark.parametrize("n", [3000, 30_000])
+def test_tables_with_a_column_for_each_of_very_many_workers(n):
+    """They are nearly empty: 30,000 answers by as many workers took minutes."""
+    Path("a.csv").write_text("item,worker,label\n" + "".join(f"{i},w{i},{'ab'[i % 2]}\n" for i in range(n)))
+    refuse(f"take {n * n:,} cells for {n:,} answers", "a.csv", "labels.csv", "--to", "wide", command="convert")
+
+
+def test_columns_of_tags_for_each_of_very_many_workers():
+    rows = [(f"d{i}", f"w{i}", 0, 4, "X", "word word") for i in range(3000)]
+    columns = dict(
+        zip(("document", "worker", "start", "end", "label"), zip(*(row[:5] for row in rows), strict=True), strict=True)
+    )
+    cs.write_spans(cs.Spans.from_frame(columns, texts={row[0]: row[5] for row in rows}), "a.jsonl", format="prodigy")
+    refuse("take 18,000,000 cells for 6,000 answers", "a.jsonl", "labels.conll", "--to", "conll", command="convert")
+
+
 def test_very_many_candidates():
     rows = "".join(f"{i},{i + 1},left\n" for i in range(6000))
     Path("a.csv").write_text(f"left,right,winner\n{rows}")

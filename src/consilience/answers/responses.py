@@ -19,7 +19,7 @@ from .frames import build_frame, open_frame
 from .items import Sequences, count_items
 from .long_tables import TableOptions, read_answers
 from .matrices import MatrixOptions, read_matrix, read_probabilities
-from .tables import ROLES
+from .tables import ROLES, check_spread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -357,6 +357,7 @@ def to_wide(responses: Responses) -> Any:
             f"Workers would share a column with something else: {listing(taken or names)}.",
             "Rename them, or write one row per answer.",
         )
+    check_spread(responses.n_items, len(names), responses.n_responses)
     require_memory(NUMBER * responses.n_items * len(names), f"A table of {responses.n_items:,} x {len(names):,} cells")
     codes = np.full((len(names), responses.n_items), -1, np.int64)
     owner = responses.item_of_answer()

@@ -114,6 +114,21 @@ def check_width(n_columns: int, owner: str) -> None:
         )
 
 
+# Cells of a table with a column for each worker, and for each answer in it: the others are empty.
+MOST_CELLS, CELLS_PER_ANSWER = 5_000_000, 100
+
+
+def check_spread(n_rows: int, n_workers: int, n_answers: int) -> None:
+    """Raise an error if a table with a column for each worker is too wide to be read, or huge and nearly empty."""
+    allowed = max(MOST_CELLS, CELLS_PER_ANSWER * n_answers)
+    if n_workers > MOST_COLUMNS or n_rows * n_workers > allowed:
+        raise InputError(
+            f"A column for each of {n_workers:,} workers, and {n_rows:,} rows, take {n_rows * n_workers:,} cells for "
+            f"{n_answers:,} answers. At most {MOST_COLUMNS:,} columns and {allowed:,} cells are written.",
+            "Write one row per answer or span: --to long.",
+        )
+
+
 def check_names(names: Sequence[str], owner: str) -> None:
     """Raise an error unless the columns of a table, which `owner` stands for, are not too many and differ in name."""
     check_width(len(names), owner)

@@ -145,6 +145,10 @@ class Argilla(SharedRecords):
         responses: dict[str, list[Record]] = {}
         for each, response in _responses(place, record):
             responses.setdefault(each, []).append({key: value for key, value in response.items() if key != "values"})
+        finished = dict[str, Record]()
+        for response in responses.get(question, []):
+            if response.get("status") not in _UNFINISHED:
+                finished.setdefault(str(response.get("user_id")), response)
         suggestions = dict(_suggestions(place, record))
         is_taken = False  # a question has one suggestion, so that of several models the others are responses
         for reading in readings:
@@ -152,13 +156,8 @@ class Argilla(SharedRecords):
             worker = str(reading.worker)
             agent = suggestions.get(question, {}).get("agent")
             agent = _AGENT if agent in (None, "") else str(agent)
-            own = [
-                each
-                for each in responses.get(question, [])
-                if str(each.get("user_id")) == worker and each.get("status") not in _UNFINISHED
-            ]
-            if own:
-                own[0]["value"] = value
+            if worker in finished:
+                finished[worker]["value"] = value
             elif question in suggestions and agent == worker:
                 old, is_taken = suggestions[question], True
                 is_same = old.get("value") == value and reading.confidence in (None, old.get("score"))
@@ -167,6 +166,7 @@ class Argilla(SharedRecords):
                 kept = _as_response(suggestions.get(question))
                 if kept is not None:
                     responses.setdefault(question, []).append(kept)
+                    finished.setdefault(str(kept["user_id"]), kept)
                 suggestions[question], is_taken = {"value": value, "score": reading.confidence, "agent": worker}, True
             else:
                 responses.setdefault(question, []).append({"value": value, "user_id": worker, "status": "submitted"})

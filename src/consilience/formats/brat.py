@@ -20,6 +20,7 @@ import itertools
 import os
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import NoReturn
 
@@ -223,15 +224,8 @@ def _compose(file: str, content: str, text: str, reading: Reading) -> str:
     """Return the lines of an .ann file: those of the old one that still hold, and new spans."""
     old, _ = _parse(file, content, text)
     wanted = set(reading.spans)
-    gone = {mark for mark, span in old.items() if span not in wanted}
     lines = [line.removesuffix("\r") for line in content.split("\n") if line.strip()]
-    while True:  # what refers to something that is gone goes too
-        lines = [line for line in lines if not gone & set(_mentions(line))]
-        ids = {line.partition("\t")[0] for line in lines}
-        further = {line.partition("\t")[0] for line in content.split("\n") if line.strip()} - ids - gone - {"*", "#"}
-        if not further:
-            break
-        gone |= further
+    gone, lines = _drop_dangling({mark for mark, span in old.items() if span not in wanted}, lines)
     there = {span for mark, span in old.items() if mark not in gone}
     number = max((int(mark[1:]) for mark in old if re.fullmatch(r"\d{1,18}", mark[1:])), default=0)
     notes = [int(line[1:].split("\t")[0]) for line in lines if re.match(r"#\d{1,9}\t", line)]
@@ -249,6 +243,31 @@ def _compose(file: str, content: str, text: str, reading: Reading) -> str:
             note += 1
             lines.append(f"#{note}\tAnnotatorNotes T{number}\tconfidence {score:.6g}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _drop_dangling(gone: set[str], lines: list[str]) -> tuple[set[str], list[str]]:
+    r"""Return all ids that are gone, and the lines that stay: what refers to something that is gone goes too.
+
+    >>> _drop_dangling({"T1"}, ["T1\tA 0 1\ta", "R1\tx Arg1:T1 Arg2:T2", "#1\tNote R1\tb", "T2\tA 2 3\tc"])[1]
+    ['T2\tA 2 3\tc']
+    """
+    ids = [line.partition("\t")[0] for line in lines]
+    referring = dict[str, list[int]]()
+    for place, line in enumerate(lines):
+        for mark in _mentions(line):
+            referring.setdefault(mark, []).append(place)
+    n_left, dropped, waiting, gone = Counter(ids), set[int](), list(gone), set(gone)
+    while waiting:
+        for place in referring.get(waiting.pop(), ()):
+            if place in dropped:
+                continue
+            dropped.add(place)
+            mark = ids[place]
+            n_left[mark] -= 1
+            if not n_left[mark] and mark not in gone and mark not in ("*", "#"):
+                waiting.append(mark)
+                gone.add(mark)
+    return gone, [line for place, line in enumerate(lines) if place not in dropped]
 
 
 def _fragments(text: str, start: int, end: int) -> str:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..answers.tables import check_spread
 from ..errors import InputError, first_line, listing, shorten
 from ..tasks.spans import SpanCollector, Spans
 from . import Codec
@@ -263,6 +264,9 @@ def _write_spans(spans: Spans, path: str) -> None:
     kept = {} if origin is None else _kept_columns(origin)
     check_all_found(origin, index_documents(spans), kept)
     readings = list_readings(spans)
+    tokens = [token_places(spans, index) or _tokenize(text) for index, text in enumerate(spans.texts)]
+    sizes = np.array([len(places) for places in tokens])
+    check_spread(int(sizes.sum()), len(workers), int(sizes[spans.readings[:, 0]].sum()))
     n_kept = len(next(iter(kept.values())).rows[0]) - 1 if kept else 0
     with replace_file(path) as temporary, open(temporary, "wb") as sink:
         header = ["FORM", *(f"KEPT{i + 1}" for i in range(n_kept)), *names]
@@ -273,8 +277,7 @@ def _write_spans(spans: Spans, path: str) -> None:
                 place = Place(str(origin), "line", sentence.line, sentence.name)
                 check_unchanged(place, " ".join(sentence.tokens), text)
             marks = {str(each.worker): each.spans for each in readings[index]}
-            places = token_places(spans, index) or _tokenize(text)
-            lines = _compose(name, text, sentence, places, [marks.get(worker) for worker in workers])
+            lines = _compose(name, text, sentence, tokens[index], [marks.get(worker) for worker in workers])
             try:
                 sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
             except UnicodeEncodeError as error:

@@ -17,7 +17,7 @@ spans are in ``entities``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import DataWarning, InputError, plural, shorten, warn
@@ -151,35 +151,35 @@ class Doccano(JsonTool):
     def write_spans(self, spans: Spans, path: str) -> None:
         """Write one file; or a folder of one file per worker, if there are several or the path is a folder."""
         workers = [plain(worker) for worker in spans.workers.tolist()]
-        if len(workers) == 1 and not is_folder(path):
-            write_records(self._updated_records(spans, workers[0]), path)
-            return
-        if not is_folder(path):
+        if len(workers) != 1 and not is_folder(path):
             raise InputError(
                 f"{path!r} is a file, and these are the annotations of {plural(len(workers), 'worker')}.",
                 "Give a folder: doccano has one file per annotator.",
             )
-        make_folder(path)
+        known = KnownEntries(self.entries())
+        check_all_found(self.origin, index_documents(spans), known.first)
+        readings: dict[object, list[tuple[int, Reading]]] = {worker: [] for worker in workers}
+        for index, of_document in enumerate(list_readings(spans)):
+            for reading in of_document:
+                readings[reading.worker].append((index, reading))
+        if is_folder(path):
+            make_folder(path)
         with replace_together():
-            for worker in workers:
-                write_records(self._updated_records(spans, worker), os.path.join(path, f"{file_name(worker)}.jsonl"))
+            for worker, read in readings.items():
+                file = os.path.join(path, f"{file_name(worker)}.jsonl") if is_folder(path) else path
+                write_records(self._updated_records(spans, read, known), file)
 
-    def _updated_records(self, spans: Spans, worker: object) -> Iterator[Record]:
+    def _updated_records(
+        self, spans: Spans, readings: list[tuple[int, Reading]], known: KnownEntries
+    ) -> Iterator[Record]:
         """Yield the texts that a worker read: as in the worker's file, else as in any other file, else as new."""
-        readings = list_readings(spans)
-        known: dict[object, tuple[bool, Entry]] = {}
-        for entry in self.entries():
-            if entry.name not in known or stem(entry.file) == worker:
-                known[entry.name] = stem(entry.file) == worker, entry
-        check_all_found(self.origin, index_documents(spans), known)
-        for name, index in index_documents(spans).items():
-            reading = next((each for each in readings[index] if each.worker == worker), None)
-            if reading is None:
-                continue
-            record: Record = {"id": plain(name), "text": spans.texts[index], "label": list(map(list, reading.spans))}
-            if name in known:
-                is_own, entry = known[name]
-                check_unchanged(entry.place, self.text(entry), spans.texts[index])
+        names = spans.documents.tolist()
+        for index, reading in readings:
+            name, text = names[index], spans.texts[index]
+            record: Record = {"id": plain(name), "text": text, "label": list(map(list, reading.spans))}
+            if name in known.first:
+                entry, is_own = known.find(name, reading.worker)
+                check_unchanged(entry.place, self.text(entry), text)
                 record = _update(entry, reading, is_own)
             yield record if reading.confidence is None else {**record, _CONFIDENCE: reading.confidence}
 
@@ -199,6 +199,22 @@ class Doccano(JsonTool):
                 confidence = {} if verdict.confidence is None else {_CONFIDENCE: verdict.confidence}
                 yield {**record, _key(record): list(map(str, verdict.labels)), **confidence}
         verdicts.check_written(self.path, set(map(str, seen)))
+
+
+class KnownEntries:
+    """The lines of all files, by the documents that they are about."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.first: dict[object, Entry] = {}
+        self._own: dict[tuple[object, object], Entry] = {}
+        for entry in entries:
+            self.first.setdefault(entry.name, entry)
+            self._own[stem(entry.file), entry.name] = entry
+
+    def find(self, name: object, worker: object) -> tuple[Entry, bool]:
+        """Return the line of a document in the file of a worker, else the first one, and which of the two it is."""
+        own = self._own.get((worker, name))
+        return (self.first[name], False) if own is None else (own, True)
 
 
 def _text(place: Place, record: Record) -> str:

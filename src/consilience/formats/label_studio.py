@@ -224,11 +224,15 @@ class LabelStudio(SharedRecords):
 
     def update(self, place: Place, record: Record, text: str, readings: list[Reading]) -> None:
         """Put the spans of the workers into a task. What is there already and has the same spans stays as it is."""
+        name, known = record.get("id"), dict[str | None, Record]()
+        for who, each in self._annotated(place, record):
+            known.setdefault(who, each)
+        annotations, predictions = (list(record.get(kind) or []) for kind in ("annotations", "predictions"))
+        given, n_predictions, replaced = set(map(id, annotations)), len(predictions), set[int]()
         for reading in readings:
-            worker, name = str(reading.worker), record.get("id")
-            old = next((each for who, each in self._annotated(place, record) if who == worker), None)
-            is_annotation = any(old is each for each in record.get("annotations") or [])
-            if old is not None and (is_annotation or _says_same(place, text, old, reading)):
+            worker = str(reading.worker)
+            old = known.get(worker)
+            if old is not None and (id(old) in given or _says_same(place, text, old, reading)):
                 kept = [
                     result
                     for result in place.entries(old, "result", dict)
@@ -241,12 +245,15 @@ class LabelStudio(SharedRecords):
                 continue
             new = {"result": self._regions(name, text, reading)}
             if reading.confidence is not None:
-                kept = [each for each in record.get("predictions") or [] if each is not old]
-                record["predictions"] = [*kept, {"model_version": worker, "score": reading.score, **new}]
+                replaced |= set() if old is None else {id(old)}
+                predictions.append({"model_version": worker, "score": reading.score, **new})
             else:
                 is_number = worker.isdecimal() and len(worker) < 19 and str(int(worker)) == worker
-                who = {"completed_by": int(worker) if is_number else {"email": worker}}
-                record["annotations"] = [*(record.get("annotations") or []), {**who, **new}]
+                annotations.append({"completed_by": int(worker) if is_number else {"email": worker}, **new})
+        if len(annotations) > len(given):
+            record["annotations"] = annotations
+        if len(predictions) > n_predictions:
+            record["predictions"] = [each for each in predictions if id(each) not in replaced]
 
     def _regions(self, name: object, text: str, reading: Reading) -> list[Record]:
         controls, regions = self.controls or areas.Controls(), []

@@ -189,6 +189,7 @@ class Prodigy(JsonTool):
     def _updated_tasks(self, spans: Spans) -> Iterator[Record]:
         """Yield the original task of each annotation where there is one, else one like another of the document."""
         readings, indices = list_readings(spans), index_documents(spans)
+        of_worker = [{str(each.worker): each for each in reversed(read)} for read in readings]
         done: set[tuple[Id, str]] = set()
         models: dict[Id, Record] = {}
         for entry in self.entries():
@@ -199,7 +200,7 @@ class Prodigy(JsonTool):
                 continue
             check_unchanged(place, self.text(entry), spans.texts[index])
             models.setdefault(name, task)
-            reading = next((each for each in readings[index] if str(each.worker) == worker), None)
+            reading = of_worker[index].get(worker)
             if reading is not None and task["answer"] == "accept":
                 done.add((name, worker))
                 yield {**task, "spans": _to_spans(task, reading, task.get("spans") or [])}
