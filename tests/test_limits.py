@@ -11,10 +11,11 @@ from consilience import arguments
 from consilience.answers import soft_tables, tables, verdict_tables
 from consilience.formats import arrays, files, json_lines, masks
 from consilience.inference import copy_suspects, preconditions
+from consilience.inference.recipes import sets
 from consilience.inference.workers import ordinal, types
 from consilience.memory import format_bytes
 from consilience.models import bradley_terry
-from consilience.results import archive
+from consilience.results import archive, raters
 from consilience.tasks import masks as masks_task
 from consilience.tasks import tag_tables
 
@@ -45,6 +46,7 @@ LIMITS: dict[str, tuple[float, ...]] = {
     ),
     "classes of a chain": (preconditions.FEW_CHAINED, preconditions.MOST_CHAINED),
     "seconds that moments may take if there are fewer answers than entries": (preconditions.FUTILE,),
+    "workers and tags, multiplied": (sets.MOST_PAIRS, sets.PAIRS_PER_SET),
     "tags": (tag_tables.MOST_TAGS,),
     "questions fused at once": (arguments.MOST_QUESTIONS,),
     "candidates of a ranking": (
@@ -52,9 +54,10 @@ LIMITS: dict[str, tuple[float, ...]] = {
         bradley_terry.MOST_CANDIDATES,
         bradley_terry.VERDICTS_EACH,
     ),
-    "pairs that scores or ranks make": (verdict_tables.MOST_PAIRS,),
+    "pairs that scores or ranks make": (verdict_tables.MOST_PAIRS, verdict_tables.PAIRS_PER_SCORE),
     "verdicts, by their weights": (verdict_tables.MOST_VERDICTS,),
     "near-copies, if nearly all items are answered by all workers": (copy_suspects.MOST_DENSE,),
+    "bias, spread and carelessness of raters": (raters.MOST_LEVELS,),
     "readers with the same masks": (masks_task.MOST_READERS,),
     "what folders of masks stand for: give `folders=`": (masks.MOST_READ,),
 }

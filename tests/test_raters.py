@@ -85,6 +85,20 @@ def test_the_figures_are_what_the_formulas_say():
     assert find_raters(counts, pairs, workers) == pytest.approx(find_slowly(counts, pairs, 3), rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.parametrize("n_classes", [12, raters.MOST_LEVELS + 1])
+def test_long_scales_have_a_coarser_grid_or_none(n_classes):
+    """Rater 0 is exact, and rater 1 two levels too high."""
+    counts = np.stack([np.eye(n_classes), np.eye(n_classes, k=-2)]) * 20
+    found = find_raters(counts, np.eye(n_classes), OrdinalWorkers(2, np.arange(n_classes), n_classes))
+    if n_classes > raters.MOST_LEVELS:
+        assert np.isnan(found).all()
+    else:
+        assert len(list_biases(n_classes)) == raters.MOST_BIASES
+        bias, low, high = found[:, :3].T
+        assert np.diff(bias) == pytest.approx([2], abs=0.2)
+        assert np.all((low < bias) & (bias < high))
+
+
 def test_counts_and_pairs_leave_own_answers_out():
     _, table = draw_ratings(1, n_items=30, n_raters=6)
     model = fit(table)

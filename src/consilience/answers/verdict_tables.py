@@ -32,8 +32,8 @@ _BALANCE = {"1": LEFT, "-1": RIGHT, "0": TIE}
 _SIGNS = {"-1": "-1", ">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
 # Winners are ids of candidates if so many of them are, and those that are not are wrong.
 MOSTLY = 0.9
-# More pairs than this are not made of scores.
-MOST_PAIRS = 50_000_000
+# More pairs than this are not made of scores; of many scores, so many for each.
+MOST_PAIRS, PAIRS_PER_SCORE = 1_000_000, 50
 # More verdicts than this, by their weights, cannot be told apart from certainty in double precision.
 MOST_VERDICTS = 1e12
 _FILL = "Every verdict must say which two were compared: fill it in or drop the row."
@@ -379,8 +379,12 @@ def pair_rows(worker: Codes, item: Codes | None, n_workers: int) -> tuple[Intege
     ends = np.flatnonzero(np.diff(key[order])) + 1
     sizes = np.diff(np.concatenate([[0], ends, [len(key)]]))
     n_pairs = int((sizes * (sizes - 1) // 2).sum())
-    if n_pairs > MOST_PAIRS:
-        raise InputError(f"The scores make {n_pairs:,} pairs, and at most {MOST_PAIRS:,} are compared.", "Give fewer.")
+    most = max(MOST_PAIRS, PAIRS_PER_SCORE * len(key))
+    if n_pairs > most:
+        raise InputError(
+            f"{len(key):,} scores make {n_pairs:,} pairs, and at most {most:,} are compared.",
+            "Give scores of fewer candidates in each list.",
+        )
     start = np.repeat(np.cumsum(sizes) - sizes, sizes)
     place = np.arange(len(key)) - start
     after = np.repeat(sizes, sizes) - place - 1  # how many rows of the same list come later

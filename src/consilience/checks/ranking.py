@@ -133,9 +133,12 @@ def find_two_camps(found: Ranking) -> Iterator[Finding]:
     camps = find_camps(found)
     if camps is not None:
         first, second = int(camps.first.sum()), int(camps.second.sum())
+        camps_are = f"Judges are in two camps of {first:,} and {second:,} that prefer opposite candidates."
+        if not first:
+            verb = "prefers" if second == 1 else "prefer"
+            camps_are = f"{plural(second, 'judge')} {verb} the opposite order, and nobody clearly prefers this one."
         yield Finding(
-            f"Judges are in two camps of {first:,} and {second:,} that prefer opposite candidates. The verdicts do not "
-            "tell which is right: the order may be the wrong way round.",
+            f"{camps_are} The verdicts do not tell which is right: the order may be the wrong way round.",
             (
                 Sentence("Give some known verdicts with {gold}."),
                 "Check whether some judges were asked for the worse one, or have the two sides confused.",

@@ -102,8 +102,11 @@ class LinearTrainer:
             self.centre, scale = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
         self.scale = np.where(scale > 1e-12 * np.abs(self.centre), scale, 1.0)
         if issparse(rows):
-            self.rows = rows.multiply(1 / self.scale.astype(rows.dtype)).tocsr()
+            # Columns that are empty, as those of hashed words may be by the million, would take part in every step.
+            self.used = np.unique(rows.tocsr().indices)
+            self.rows = rows.multiply(1 / self.scale.astype(rows.dtype)).tocsr()[:, self.used]
         else:
+            self.used = np.arange(rows.shape[1])
             self.rows = (rows - self.centre.astype(rows.dtype)) / self.scale.astype(rows.dtype)
 
     def of_strength(self, strength: float) -> LinearTrainer:
@@ -122,7 +125,8 @@ class LinearTrainer:
         with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly settled is good enough
             model.fit(self.rows[at[row]], code, sample_weight=weight)
-        weights, offsets = np.array(model.coef_, np.float64, order="C"), np.asarray(model.intercept_, np.float64)
+        weights, offsets = np.zeros((len(model.coef_), len(self.scale))), np.asarray(model.intercept_, np.float64)
+        weights[:, self.used] = model.coef_
         if len(weights) == 1:  # of two classes, the second one's odds
             weights, offsets = np.vstack([0 * weights, weights]), np.append(0 * offsets, offsets)
         codes = np.asarray(model.classes_, np.int64)
@@ -131,7 +135,7 @@ class LinearTrainer:
     def ask(self, judge: Any, at: NDArray[np.int64]) -> Floats:
         """Return what a classifier says of the rows `at`."""
         with one_thread():
-            scores = self.rows[at] @ judge.weights.T.astype(self.rows.dtype) + judge.offsets
+            scores = self.rows[at] @ judge.weights[:, self.used].T.astype(self.rows.dtype) + judge.offsets
         found = np.zeros((len(at), self.n_classes))
         found[:, judge.codes] = softmax(np.asarray(scores, np.float64), axis=1)
         return found

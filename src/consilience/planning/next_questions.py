@@ -60,7 +60,9 @@ from ..results.worker_report import Suspected
 from ..storage.answers import pick_sample
 from .next_items import hash_keys
 
-MOST_OUTCOMES = 256
+# The most outcomes of earlier answers to tell apart, fewer if there are many labels and classes: each takes a product
+# with the matrix of every worker on a shortlist.
+MOST_OUTCOMES, MOST_PRODUCTS = 256, 1 << 18
 N_SHORT = 32
 # How finely probabilities are rounded to cells; the finest whose table of tangents is not too large.
 GRAINS = (8, 4, 2, 1)
@@ -440,7 +442,8 @@ def choose_questions(part: Fusion, wish: Wish) -> Questions:
     links = (read_only(near.offsets), read_only(near.node), read_only(near.share))  # those of a graph are
     worth = (survey.cells[top], survey.best[top], posterior, survey.slopes)
     here = (items, *worth, *wish.matrices, *survey.closed, *links, place)
-    bounds = (min(N_SHORT, n_workers), MOST_OUTCOMES)
+    n_entries = wish.matrices[0][0].size
+    bounds = (min(N_SHORT, n_workers), int(np.clip(MOST_PRODUCTS // n_entries, 1, MOST_OUTCOMES)))
     waiting = np.stack([place[pending.item], wish.rank[pending.worker]], axis=1).astype(np.int64)
     has = np.bincount(waiting[:, 1], minlength=n_workers)
     crowding = 1 + near.count_questions(pending.item)[items]

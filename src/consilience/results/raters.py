@@ -2,7 +2,7 @@ r"""Raters: how harsh or lenient each is, how exact, and how often careless.
 
 A rater of type t = (b, s, e), with the bias b, the spread s and the carelessness e, says label l of an item of class k
 with probability :math:`\pi_t(l \mid k)`, see `consilience.inference.workers.ordinal`. The types of a fit are few. Here
-biases are 0.05 levels apart.
+biases are 0.05 levels apart, on scales of more than eleven levels a 200th of the scale.
 
 **Counts.** Let p be the probabilities of an item without the rater's own answer, see `consilience.results.chance`, and
 :math:`C_m[l, k]` the sum of :math:`p_k` over the answers l of rater m. A class that is drawn from p need not be the
@@ -44,9 +44,11 @@ from .chance import Apart
 from .fusion import Later
 
 # The grid.
-STEP, LEAST_REACH = 0.05, 2.0
+STEP, LEAST_REACH, MOST_BIASES = 0.05, 2.0, 401
 SPREADS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 CARELESS = (0.01, 0.05, 0.2, 0.5, 0.9)
+# On longer scales nothing is told: the grid, for each pair of levels, would take gigabytes.
+MOST_LEVELS = 60
 # What is learned of the crowd: how often, and what is added: to the sum of squares of one more rater, and to each pair.
 ROUNDS, ADDED_SQUARE, ADDED = 30, 0.25, 0.2
 # So many entries of a table of raters and types are worked on at a time. The crowd is learned from so many.
@@ -76,7 +78,7 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
     named = np.flatnonzero(workers.class_of_label >= 0)
     found = np.full((len(counts), len(FIGURES)), np.nan)
     told = np.flatnonzero(counts[:, named].sum(axis=(1, 2)) > 0)
-    if min(len(named), workers.n_classes) < 2 or not len(told):
+    if min(len(named), workers.n_classes) < 2 or workers.n_classes > MOST_LEVELS or not len(told):
         return found
     grid = list_biases(workers.n_classes)
     logs = list_logs(grid, pairs, workers)
@@ -92,17 +94,19 @@ def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Float
 def list_biases(n_classes: int) -> Floats:
     """Return the biases of the grid, (B,)."""
     reach = max(LEAST_REACH, n_classes - 1.0)
-    return np.linspace(-reach, reach, round(2 * reach / STEP) + 1)
+    return np.linspace(-reach, reach, min(round(2 * reach / STEP) + 1, MOST_BIASES))
 
 
 def list_logs(biases: Floats, pairs: Floats, workers: OrdinalWorkers) -> Floats:
     """Return the logarithms of what types answer to a class that is drawn, (B, S E, L' K)."""
-    types = np.array(np.meshgrid(biases, SPREADS, CARELESS, indexing="ij")).reshape(3, -1).T
-    shares = rate(types, workers.places, workers.class_of_label[workers.class_of_label >= 0])
+    named = workers.class_of_label[workers.class_of_label >= 0]
     total = pairs.sum(axis=1, keepdims=True)
     drawn = np.divide(pairs, total, out=np.eye(len(pairs)), where=total > 0)
-    logs = np.log(shares @ drawn.T)
-    return np.asarray(logs.reshape(len(biases), len(SPREADS) * len(CARELESS), -1))
+    logs = np.empty((len(biases), len(SPREADS) * len(CARELESS), len(named) * workers.n_classes))
+    for number, bias in enumerate(biases):  # one by one: in between there are several tables of this size
+        types = np.array(np.meshgrid([bias], SPREADS, CARELESS, indexing="ij")).reshape(3, -1).T
+        logs[number] = np.log(rate(types, workers.places, named) @ drawn.T).reshape(logs.shape[1:])
+    return logs
 
 
 def weigh(counts: Floats, logs: Floats) -> Floats:
@@ -142,7 +146,8 @@ def describe(likelihood: Floats, biases: Floats, crowd: Crowd) -> Floats:
     of_pair = np.tensordot(likelihood, crowd.biases, axes=(1, 0)) * crowd.pairs
     of_pair = (of_pair / of_pair.sum(axis=1, keepdims=True)).reshape(-1, len(SPREADS), len(CARELESS))
     # A bias stands for all that are nearest to it.
-    edges = np.append(biases - STEP / 2, biases[-1] + STEP / 2) - crowd.mean
+    half = (biases[1] - biases[0]) / 2
+    edges = np.append(biases - half, biases[-1] + half) - crowd.mean
     below = np.pad(of_bias.cumsum(axis=1), ((0, 0), (1, 0)))
     ends = [np.interp(TAILS, each, edges) for each in below]
     spread, careless = of_pair.sum(axis=2) @ np.array(SPREADS), of_pair.sum(axis=1) @ np.array(CARELESS)

@@ -47,7 +47,8 @@ from . import AnyCrowd, LatentRecipe, Plan
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
-HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS = 0.1, 2000, 10
+# With many classes there are fewer folds: so many products of pairs of classes in all.
+HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS, MOST_PRODUCTS = 0.1, 2000, 10, 200_000_000
 # The least part of all neighbouring pairs that an allowed transition is given by moments.
 FLOOR = 1e-8
 
@@ -168,6 +169,7 @@ class ChainRecipe(LatentRecipe):
         """
         r = source.responses
         n_folds = min(MOST_FOLDS, -(-ENOUGH_HIDDEN // max(1, round(HIDDEN * count_units(r)))))
+        n_folds = min(n_folds, max(1, MOST_PRODUCTS // (r.n_items * r.n_classes**2)))
         scores: list[HeldOutScore] = []
         for hidden, unit in hide_answers(r, HIDDEN, self.seed, n_folds):
             problem = self.pose(source.keep(~hidden), chain, None, engine)

@@ -14,7 +14,7 @@ from ...answers.random_choices import count_units, hide_answers
 from ...answers.responses import Responses
 from ...arguments import is_whole
 from ...engines.base import Engine
-from ...errors import ParameterError, Sentence, parameter_error
+from ...errors import InputError, ParameterError, Sentence, parameter_error, plural
 from ...kernels import Floats, freeze
 from ...specs import Fault
 from ..em import Fit, Parameters, Problem, maximise, run_em
@@ -27,6 +27,8 @@ from ..structures.sets import Sets, SetsParameters, SetsSummary, choose_centres,
 from ..workers.tags import count_tags
 from . import AnyCrowd, LatentRecipe, Plan
 
+# Skills, one for each worker and tag, that are learned from few sets, and for each of many.
+MOST_PAIRS, PAIRS_PER_SET = 200_000, 5
 # Numbers of topics that are tried.
 TOPICS = (1, 2, 4, 8)
 # They are compared on this share of the sets, in as many folds as it takes to hide enough sets, or answers about tags.
@@ -74,8 +76,16 @@ class SetsRecipe(LatentRecipe):
             raise Fault("the topics are not those of the tags")
 
     def check_answers(self, r: AnyCrowd) -> AnyCrowd:
-        """Return the answers, if they are about tags."""
-        count_tags(r)
+        """Return the answers, if they are about tags, and the skills to be learned are not far more than the sets."""
+        n_tags = count_tags(r)
+        n_pairs, n_sets = r.n_workers * n_tags, r.n_responses // n_tags
+        most = max(MOST_PAIRS, PAIRS_PER_SET * n_sets)
+        if n_pairs > most:
+            raise InputError(
+                f"{r.n_workers:,} workers x {n_tags:,} tags are {n_pairs:,} skills to be learned from "
+                f"{plural(n_sets, 'set')}, and at most {most:,} are.",
+                "Leave out rare tags, or workers with few sets.",
+            )
         return r
 
     def make_structure(self, r: Crowd) -> Sets:
