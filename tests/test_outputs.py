@@ -43,6 +43,29 @@ def write_together(*names: str) -> None:
             write_table(TABLE, name)
 
 
+# Temporary files
+
+
+@pytest.mark.skipif(os.name != "posix", reason="whether a process runs is not asked here")
+def test_what_a_killed_process_left_is_removed_by_the_next(folder):
+    write = (
+        "import os, signal; from consilience.formats.writing import replace_file\n"
+        "with replace_file('labels.csv'): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", write], check=False).returncode == -signal.SIGKILL
+    (left,) = folder.iterdir()
+    number = left.name.split("-")[2]
+    kept = {
+        left.name.replace(f"-{number}-", f"-{os.getppid()}-"),  # of a process that runs
+        left.name.replace(left.name.split("-")[1], "0" * 8),  # of another machine
+        ".0123456789abcdef.csv",  # of another program
+    }
+    for name in (*kept, f"{left.name}.old"):
+        Path(name).touch()
+    write_table(TABLE, "labels.csv")
+    assert {path.name for path in folder.iterdir()} == {*kept, "labels.csv"}
+
+
 # Renaming
 
 

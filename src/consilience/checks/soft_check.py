@@ -46,8 +46,9 @@ from .scale_check import take_sample
 
 # The ways, the simplest one last.
 WAYS = (HalvesWorkers.name, TemperatureWorkers.name, MeanWorkers.name)
-# Votes that are looked at, and votes to hide in all, in folds of a tenth, if there are so many.
-MOST_VOTES, ENOUGH, MOST_FOLDS = 20_000, 2_000, 4
+# Votes that are looked at, and votes to hide in all, in folds of a tenth, if there are so many. With many classes there
+# are fewer folds: so many entries of all matrices.
+MOST_VOTES, ENOUGH, MOST_FOLDS, MOST_ENTRIES = 20_000, 2_000, 4, 1_000_000
 # Steps by which accuracies, and temperatures, are found; votes that the mean accuracy is worth.
 STEPS, SHRINKAGE = 25, 5.0
 RIDGE, LEAST_SHARE = 1e-3, 1e-6
@@ -59,7 +60,9 @@ def check_ways(recipe: IndependentRecipe, answers: Responses | StoredResponses, 
     n_hidden = round(HIDDEN * r.n_responses)
     if n_hidden * MOST_FOLDS < LEAST_HIDDEN or r.n_classes < 2:
         return SoftCheck(MeanWorkers.name, [])
-    n_folds = int(np.clip(np.ceil(ENOUGH / n_hidden), 1, MOST_FOLDS))
+    least = int(np.ceil(LEAST_HIDDEN / n_hidden))
+    most = min(MOST_FOLDS, max(least, MOST_ENTRIES // (r.n_workers * r.n_classes**2)))
+    n_folds = int(np.clip(np.ceil(ENOUGH / n_hidden), 1, most))
     hidden, posteriors = list[Indices](), {way: list[Floats]() for way in WAYS}
     with quietly():
         for which, _ in hide_answers(r, HIDDEN, recipe.seed, n_folds):

@@ -102,6 +102,8 @@ class Place:
     def check_span(self, text: str, start: object, end: object) -> None:
         """Raise an error unless a span is within its text, and not empty."""
         start, end = self.check(start, int, "the start of a span"), self.check(end, int, "the end of a span")
+        if 0 <= start == end <= len(text):
+            self.fail(f"the span from {start} to {end} is empty.", "Correct it, or leave it out.")
         if not 0 <= start < end <= len(text):
             self.fail(
                 f"the span from {shorten(start)} to {shorten(end)} is not within the text, which has {len(text):,} "

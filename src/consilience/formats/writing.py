@@ -2,16 +2,20 @@
 
 Everything is first written to temporary files, which are then renamed: all of them or none, whatever happens meanwhile.
 What cannot be replaced (a device, a pipe, the standard output) is written to instead, before anything is renamed.
+What a process that is killed outright leaves behind is removed by the next one that writes to the folder.
 """
 
 from __future__ import annotations
 
 import atexit
 import errno
+import hashlib
 import os
+import re
 import secrets
 import shutil
 import signal
+import socket
 import stat
 import tempfile
 import threading
@@ -19,7 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,6 +39,8 @@ _NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 
 # All temporary files there are. A signal may hit where nothing cleans up: what is left goes when the program ends.
 _temporary_files: set[Path] = set()
+# Names of temporary files say which process makes them: of which machine and namespace, and its number there.
+_TEMPORARY = re.compile(r"\.consilience-([0-9a-f]{8})-([0-9]+)-[0-9a-f]{16}")
 # The files that wait for the end of `replace_together`; None outside of such a block.
 _waiting: ContextVar[list[Replacement] | None] = ContextVar("waiting", default=None)
 
@@ -216,7 +222,8 @@ class Replacement:
     def temporary(self) -> Path:
         """Where to write meanwhile: beside the target, with the same suffix."""
         folder = Path(tempfile.gettempdir()) if self.in_place else self.target.parent
-        return folder / f".{secrets.token_hex(8)}{_whole_suffix(self.path)}"
+        name = f".consilience-{_name_machine()}-{os.getpid()}-{secrets.token_hex(8)}"
+        return folder / f"{name}{_whole_suffix(self.path)}"
 
     @cached_property
     def old(self) -> Path:
@@ -226,6 +233,7 @@ class Replacement:
     def create(self) -> None:
         """Make the temporary file, empty, with the permissions that the target has or would get."""
         _temporary_files.update((self.temporary, self.old))
+        remove_abandoned(self.temporary.parent)
         try:
             mode = 0o600 if self.in_place else stat.S_IMODE(os.stat(self.target).st_mode)
         except FileNotFoundError:
@@ -318,6 +326,38 @@ def _remove_leftovers() -> None:
     for file in _temporary_files:
         with suppress(OSError):
             file.unlink(missing_ok=True)
+
+
+@cache
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files that processes left in a folder that are no more; once, for each folder."""
+    if os.name != "posix":  # where to ask whether a process is there would end it
+        return
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            found = _TEMPORARY.match(name)
+            if found is not None and found[1] == _name_machine() and not _is_running(int(found[2])):
+                with suppress(OSError):
+                    (folder / name).unlink()
+
+
+@cache
+def _name_machine() -> str:
+    """Return eight letters for where the numbers of processes are those of this one: machine, start, namespace."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):  # not on every system
+        parts += [Path("/proc/sys/kernel/random/boot_id").read_text("ascii"), os.readlink("/proc/self/ns/pid")]
+    return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()[:8]
+
+
+def _is_running(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
 
 
 def sync(path: Path) -> None:
