@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from .. import metrics
 from ..answers.responses import Responses
 from ..api import fuse
-from ..errors import ConsilienceError, MissingDependencyError, first_line, to_sentence
+from ..errors import ConsilienceError, InputError, MissingDependencyError, first_line, to_sentence
+from ..formats.writing import replace_file
 from ..metrics.probabilities import rank_correlation
 from ..models.fitted import FittedModel
 from ..models.majority_vote import MajorityVote
@@ -157,8 +158,9 @@ def write_answers(crowd: Crowd) -> str:
     try:
         if path.exists() and path.read_bytes() != content:
             return f"{ANSWERS} was not written: there is another file of that name."
-        path.write_bytes(content)
-    except OSError as error:
+        with replace_file(path) as temporary:
+            temporary.write_bytes(content)
+    except (OSError, InputError) as error:
         return f"{ANSWERS} was not written: {first_line(error)}."
     return f"{ANSWERS} holds the answers."
 

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
@@ -28,7 +29,7 @@ from ..arguments import check_truth, to_path
 from ..checks.register import judge
 from ..engines import open_engine
 from ..engines.base import Engine
-from ..errors import InputError, ParameterError, StoreError, about, listing
+from ..errors import InputError, ParameterError, StoreError, about, first_line, listing
 from ..formats.reading import open_path
 from ..formats.sources import open_table
 from ..formats.writing import replace_at_once, replace_file, write_tables
@@ -386,7 +387,7 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
         archive = zipfile.ZipFile(path)
     except UNREADABLE:
         return None  # whoever reads a model says what is wrong
-    with archive, tempfile.TemporaryDirectory() as folder:
+    with archive:
         members = archive.infolist()
         if not members or members[0].filename != HEADER:
             return None
@@ -394,9 +395,8 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
             header = read_header(archive, members)
             models = {}
             for name, member in zip(header["questions"], members[1:], strict=True):
-                with archive.open(member) as source, open(Path(folder, "model"), "wb") as target:
-                    shutil.copyfileobj(source, target)
-                model = load(str(Path(folder, "model")))
+                with unpack(path, archive, member) as file:
+                    model = load(file)
                 if not isinstance(model, FittedModel):  # a ranking, or questions once more
                     raise ValueError("not as it is written")
                 models[name] = model
@@ -411,6 +411,22 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"{path} is damaged, or was not written by this package.", "Save it again.") from error
+
+
+@contextmanager
+def unpack(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[str]:
+    """Give the path of a temporary file with a member of an archive."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "model")
+            with archive.open(member) as source, file.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            yield str(file)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be unpacked to a temporary file: {first_line(error)}.",
+            "Free some space, or name another folder in the environment variable TMPDIR.",
+        ) from error
 
 
 def read_shared(given: Mapping[str, Any], names: list[str]) -> Shared:

@@ -190,4 +190,10 @@ def not_installed(package: str) -> MissingDependencyError:
 
 
 CONVERTER = Converter()
-atexit.register(CONVERTER.stop)
+
+
+@atexit.register
+def _stop_at_the_end() -> None:
+    """End the process; all is written by now, so that a signal which comes meanwhile has nothing more to stop."""
+    with suppress(BaseException):
+        CONVERTER.stop()

@@ -6,6 +6,7 @@ with what must be there before memory is taken for it, and whatever is wrong is 
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -157,6 +158,8 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     except (Fault, OSError, EOFError, zlib.error, ValueError, OverflowError, NotImplementedError) as error:
         if isinstance(error, StoreError):
             raise
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            raise StoreError(f"{os.fspath(path)} cannot be read: {first_line(error)}.", "Close some.") from error
         raise StoreError(
             f"{os.fspath(path)} is damaged: {first_line(error)[:500]}.", "Save the model again, or fit again."
         ) from error

@@ -35,7 +35,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from ...answers.arrays import Crowd
 from ...answers.columns import Values, to_column
@@ -302,21 +302,43 @@ def find_modes(counts: Floats, types: Types, before: Floats | None = None) -> Di
 
 
 def climb(counts: Floats, types: Types, responsibility: Floats) -> tuple[Floats, Floats]:
-    """Return the matrices where turns end that begin with these responsibilities, and their log densities."""
-    density = np.full(len(counts), -np.inf)
+    """Return the matrices where turns end that begin with these responsibilities, and their log densities.
+
+    Workers whose density has settled take part in no further turns.
+    """
+    matrices, density = np.empty_like(counts), np.full(len(counts), -np.inf)
+    left, constants = np.arange(len(counts)), find_constants(types)
     for _ in range(MOST_TURNS):
-        total = counts + np.tensordot(responsibility, types.pseudo_counts, axes=1)
-        matrices = total / total.sum(axis=1, keepdims=True)
-        last, (responsibility, density) = density, respond_to_modes(matrices, types)
-        if np.abs(density - last).max() < SETTLED:
+        total = counts[left] + np.tensordot(responsibility, types.pseudo_counts, axes=1)
+        matrices[left] = total / total.sum(axis=1, keepdims=True)
+        known = constants if len(constants) == 1 else constants[left]
+        responsibility, reached = respond_with(matrices[left], types.pseudo_counts, known)
+        moves = np.abs(reached - density[left]) >= SETTLED
+        density[left] = reached
+        left, responsibility = left[moves], responsibility[moves]
+        if not len(left):
             break
     return matrices, density
 
 
 def respond_to_modes(matrices: Floats, types: Types) -> tuple[Floats, Floats]:
     """Return the responsibility of each type for matrices, (M, T), and their log densities, (M,)."""
+    return respond_with(matrices, types.pseudo_counts, find_constants(types))
+
+
+def find_constants(types: Types) -> Floats:
+    """Return what is added to the log density of each type, (1 or M, T): shares, and the constants of Dirichlet."""
     a = types.pseudo_counts
-    shift = types.log_shares + np.sum(gammaln((a + 1).sum(axis=1)) - gammaln(a + 1).sum(axis=1), axis=1)
-    scores = shift + np.log(matrices).reshape(len(matrices), -1) @ a.reshape(len(a), -1).T
-    density = logsumexp(scores, axis=1)
-    return np.exp(scores - density[:, None]), density
+    return np.asarray(types.log_shares + np.sum(gammaln((a + 1).sum(axis=1)) - gammaln(a + 1).sum(axis=1), axis=1))
+
+
+def respond_with(matrices: Floats, pseudo_counts: Floats, constants: Floats) -> tuple[Floats, Floats]:
+    """Do what `respond_to_modes` says, with the constants of types."""
+    n_types = len(pseudo_counts)
+    scores = constants + np.log(matrices).reshape(len(matrices), -1) @ pseudo_counts.reshape(n_types, -1).T
+    top = scores.max(axis=1, keepdims=True)
+    scores -= top
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=1, keepdims=True)
+    scores /= total
+    return scores, (top + np.log(total)).ravel()
