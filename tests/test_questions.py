@@ -502,3 +502,18 @@ def test_the_summary_says_who_is_left_out(tmp_path, monkeypatch):
     questions = ["--label", "a", "--label", "b"]
     assert "Left out   1 blocked worker" in run("fuse", "a.csv", *questions, "--block", "block.csv").stdout
     assert "Left out" not in run("fuse", "a.csv", *questions).stdout
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")  # these answers are few
+@pytest.mark.parametrize("name", ["label", "question", "confidence", "item_label"])
+def test_questions_may_be_called_as_columns_are(name):
+    """What is written of them can be evaluated, and taken for known labels, in a row or a column each."""
+    table = {"item": [1, 1, 2, 2, 3, 3], "worker": list("ababab"), name: list("xxyyxx"), "tone": list("uuvvuv")}
+    fused = cs.fuse(table, label=[name, "tone"])
+    long = fused.to_frame()
+    found = cs.evaluate(long, long)
+    assert {each: evaluation.accuracy for each, evaluation in found.items()} == {name: 1.0, "tone": 1.0}
+    known = cs.fuse(table, label=[name, "tone"], gold=long)
+    assert known[name].labels_.tolist() == fused[name].labels_.tolist()
+    by_column = pd.DataFrame({"item": [1, 2], name: ["y", "x"]})
+    assert cs.fuse(table, label=[name, "tone"], gold=by_column)[name].labels_.tolist()[:2] == ["y", "x"]

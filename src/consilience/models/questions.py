@@ -476,13 +476,16 @@ def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:
     if is_table(opened):
         table = open_frame(opened, "gold")
         there = [name for name in names if name in table.names]
+        asked = list[str]()
+        if "question" in table.names:
+            asked = [str(each) for each in to_values(table.read("question")).tolist()]
+        # A question may itself be called question, or label.
+        if asked and (not there or ("label" in table.names and set(asked) <= set(names))):
+            places = {name: np.flatnonzero(np.array(asked) == name) for name in names}
+            return {name: table.keep(each) for name, each in places.items() if len(each)}
         if there:
             rows = {name: table.keep(find_present(table.read(name))) for name in there}
             return {name: replace(each, preferred={"known label": name}) for name, each in rows.items()}
-        if "question" in table.names:
-            asked = np.array([str(each) for each in to_values(table.read("question")).tolist()])
-            places = {name: np.flatnonzero(asked == name) for name in names}
-            return {name: table.keep(each) for name, each in places.items() if len(each)}
     raise InputError(
         f"It is not clear to which questions the known labels belong. The questions are {listing(names, len(names))}.",
         "Give {question: known labels}, or a table with a column for each question.",
