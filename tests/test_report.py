@@ -13,6 +13,7 @@ import json
 import re
 import shlex
 import sys
+import warnings
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +26,7 @@ from benchmarks import real_crowds
 from command_line import run
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError, Sentence
 from consilience.reporting import changes, charts, items, overview, sequences, workers
-from consilience.reporting.page import gather, make_page, render, to_json
+from consilience.reporting.page import gather, make_page, render, to_json, write_page
 from consilience.reporting.subject import Subject
 from consilience.results.findings import Finding
 from consilience.results.worker_report import ATTENTION
@@ -1163,3 +1164,14 @@ def test_items_that_gold_csv_cannot_name_are_not_reviewed():
     assert page.data()["review"]["known"] == []
     assert "The file does not hold the 2 labels that were known before. So give both." in page.text()
     assert "cannot be labelled" not in page_of(cs.fuse(crowd)).text()
+
+
+def test_marks_of_direction_are_not_in_pages(tmp_path):
+    """They would turn round the words beside them."""
+    table = {"left": ["a\u202eb", "c"] * 5, "right": ["c", "d\u2066"] * 5, "winner": ["left", "right"] * 5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
+        ranking = cs.rank(table, n_draws=50)
+    page = write_page(ranking, str(tmp_path / "r.html"), title="x\u202ey").read_text("utf-8")
+    assert "<svg" in page
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", page)

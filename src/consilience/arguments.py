@@ -120,7 +120,8 @@ def split_by_question(parameter: str, value: Any, names: Sequence[str]) -> dict[
     """Return the value of a parameter for each question: a mapping from questions, or one value for all of them."""
     if not isinstance(value, Mapping):
         return dict.fromkeys(names, value)
-    unknown = [str(name) for name in value if name not in names]
+    known = set(names)  # which compares only what may be equal
+    unknown = [str(name) for name in value if name not in known]
     if unknown:
         raise ParameterError(
             Sentence(

@@ -35,11 +35,12 @@ from .converter import CONVERTER, find_converter, not_installed
 from .overview import Header, describe_all
 from .questions import describe_questions
 from .ranking import describe_ranking
-from .subject import Command, Subject, find_content, show_by_task, spell
+from .subject import Command, Subject, find_content, show_by_task, to_name
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Characters that control a terminal or an editor in which the page is looked at; a tab and ends of lines do not.
-CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+LONGEST_TITLE = 200
+CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def report(
@@ -173,7 +174,9 @@ def write_questions(questions: Questions, path: str, title: str = "Fused labels"
     pages = {name: make_page(subject, name) for name, subject in subjects.items()}
     view = describe_questions(questions, subjects, pages)
     with replace_file(path) as temporary:
-        temporary.write_text(render(template="questions", title=spell(title), view=view), encoding="utf-8")
+        temporary.write_text(
+            render(template="questions", title=to_name(title, LONGEST_TITLE), view=view), encoding="utf-8"
+        )
     return Path(path)
 
 
@@ -237,7 +240,7 @@ def make_page(
         views["attention"] = [*cast(list[Finding], views["attention"]), missing]
     templates = {name: "plain" if isinstance(view, Plain) else name for name, view in views.items()}
     return render(
-        title=spell(title),
+        title=to_name(title, LONGEST_TITLE),
         header=describe_all(subject) if header is None else header,
         sections={name: sections[name] for name in views},
         views=views,
