@@ -24,10 +24,7 @@ PAGE = (HERE.parent / "docs" / "limits.md").read_text("utf-8")
 # The figures of each row of the page that has a limit and a test, in their order.
 LIMITS: dict[str, tuple[float, ...]] = {
     "columns of a table or of a matrix": (tables.MOST_COLUMNS,),
-    "cells of a table, or tokens times workers of a CoNLL file, with a column for each worker": (
-        tables.MOST_CELLS,
-        tables.CELLS_PER_ANSWER,
-    ),
+    "cells of a table or CoNLL file that has a column for each worker": (tables.MOST_CELLS, tables.CELLS_PER_ANSWER),
     "readers of a mask": (tables.MOST_COLUMNS,),
     "names in JSON lines, times lines": (json_lines.MOST_CELLS, json_lines.CELLS_PER_BYTE),
     "votes and labels, multiplied, of soft votes with a row for each label": (

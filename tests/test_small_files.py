@@ -132,7 +132,7 @@ def test_very_many_tags(n_rows, n_each):
     Path("a.csv").write_text(
         "item,worker,tags\n" + "".join(f"{n // 3},{n % 3},{said}\n" for n, said in enumerate(sets))
     )
-    words = f"holds {n_rows * n_each:,} different tags, and at most 500 are taken"
+    words = f"holds {n_rows * n_each:,} different tags, and at most 500 are fused"
     refuse(words, "a.csv", "--separator", ";", "-o", "labels.csv")
 
 
@@ -145,11 +145,11 @@ def test_sets_of_a_worker_each():
 
 
 def test_sets_of_very_many_tags_are_not_compared():
-    for name, n_each in (("labels", 3), ("gold", 2)):
+    for name, n_each in (("fused", 3), ("gold", 2)):
         rows = "".join(f"{i},{';'.join(f'L{i * 7 + k}' for k in range(n_each))}\n" for i in range(20_000))
-        Path(f"{name}s.csv").write_text(f"item,label\n{rows}")
-    words = "holds 60,000 different tags, and at most 500 are taken"
-    refuse(words, "labelss.csv", "golds.csv", "--separator", ";", command="evaluate")
+        Path(f"{name}.csv").write_text(f"item,label\n{rows}")
+    words = "The sets have 60,000 different tags, and at most 500 are compared"
+    refuse(words, "fused.csv", "gold.csv", "--separator", ";", command="evaluate")
 
 
 def test_soft_votes_with_labels_of_their_own():
@@ -195,9 +195,9 @@ def test_many_candidates_with_few_verdicts():
 
 
 def test_scores_that_make_very_many_pairs():
-    rows = "".join(f"ann,1,model {i},{i % 7}\n" for i in range(2000))
+    rows = "".join(f"ann,1,model {i},{i % 7}\n" for i in range(3000))
     Path("a.csv").write_text(f"judge,prompt,model,score\n{rows}")
-    refuse("2,000 scores make 1,999,000 pairs, and at most 1,000,000", "a.csv", "-o", "labels.csv", command="rank")
+    refuse("3,000 scores make 4,498,500 pairs, and at most 3,000,000", "a.csv", "-o", "labels.csv", command="rank")
 
 
 def test_arrays_that_unpack_to_a_thousand_times_their_size():

@@ -120,7 +120,7 @@ def split_by_question(parameter: str, value: Any, names: Sequence[str]) -> dict[
     """Return the value of a parameter for each question: a mapping from questions, or one value for all of them."""
     if not isinstance(value, Mapping):
         return dict.fromkeys(names, value)
-    known = set(names)  # which compares only what may be equal
+    known = set(names)  # found by hash: an odd object may not be comparable
     unknown = [str(name) for name in value if name not in known]
     if unknown:
         raise ParameterError(

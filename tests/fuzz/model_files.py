@@ -286,7 +286,8 @@ def change_values(rng: np.random.Generator, members: Members) -> Members:
         value = values[rng.integers(len(values))] if array.dtype.kind == "f" else whole[rng.integers(len(whole))]
         chosen = rng.random(array.shape) < rng.choice([0.05, 0.5, 1.0])
         value = np.array(value) if array.dtype.kind == "f" else np.array(value).astype(array.dtype)  # which may wrap
-        array = np.where(chosen, value, array).astype(array.dtype)
+        with np.errstate(over="ignore"):
+            array = np.where(chosen, value, array).astype(array.dtype)
     members[name] = to_bytes(array)
     return members
 

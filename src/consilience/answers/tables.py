@@ -121,11 +121,11 @@ MOST_CELLS, CELLS_PER_ANSWER = 5_000_000, 100
 def check_spread(n_rows: int, n_workers: int, n_answers: int) -> None:
     """Raise an error if a table with a column for each worker is too wide to be read, or huge and nearly empty."""
     allowed = max(MOST_CELLS, CELLS_PER_ANSWER * n_answers)
-    if n_workers > MOST_COLUMNS or n_rows * n_workers > allowed:
+    if n_workers >= MOST_COLUMNS or n_rows * n_workers > allowed:
         raise InputError(
             f"A column for each of {n_workers:,} workers, and {n_rows:,} rows, take {n_rows * n_workers:,} cells for "
-            f"{n_answers:,} answers. At most {MOST_COLUMNS:,} columns and {allowed:,} cells are written.",
-            "Write one row per answer or span: --to long.",
+            f"{n_answers:,} answers. Fewer than {MOST_COLUMNS:,} columns, and at most {allowed:,} cells, are written.",
+            "Write one row per answer or span.",
         )
 
 

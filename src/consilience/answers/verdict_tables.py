@@ -33,7 +33,7 @@ _SIGNS = {"-1": "-1", ">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": 
 # Winners are ids of candidates if so many of them are, and those that are not are wrong.
 MOSTLY = 0.9
 # More pairs than this are not made of scores; of many scores, so many for each.
-MOST_PAIRS, PAIRS_PER_SCORE = 1_000_000, 50
+MOST_PAIRS, PAIRS_PER_SCORE = 3_000_000, 100
 # More verdicts than this, by their weights, cannot be told apart from certainty in double precision.
 MOST_VERDICTS = 1e12
 _FILL = "Every verdict must say which two were compared: fill it in or drop the row."

@@ -46,8 +46,8 @@ from .scale_check import take_sample
 
 # The ways, the simplest one last.
 WAYS = (HalvesWorkers.name, TemperatureWorkers.name, MeanWorkers.name)
-# Votes that are looked at, and votes to hide in all, in folds of a tenth, if there are so many. With many classes there
-# are fewer folds: so many entries of all matrices.
+# Votes that are looked at, and votes to hide in all, in folds of a tenth, if there are so many. There are fewer folds
+# if matrices are large: the entries of all matrices, over all folds.
 MOST_VOTES, ENOUGH, MOST_FOLDS, MOST_ENTRIES = 20_000, 2_000, 4, 1_000_000
 # Steps by which accuracies, and temperatures, are found; votes that the mean accuracy is worth.
 STEPS, SHRINKAGE = 25, 5.0

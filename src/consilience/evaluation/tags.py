@@ -14,7 +14,7 @@ from ..errors import InputError, Sentence, listing, plural
 from ..kernels import Floats, Truths
 from ..metrics.labels import ClassScore
 from ..models.fitted import FittedModel
-from ..tasks.tag_tables import choose_tags, encode_sets, need_tags, open_known_sets, read_set_cells, to_lists
+from ..tasks.tag_tables import MOST_TAGS, choose_tags, encode_sets, open_known_sets, read_set_cells, to_lists
 from ..tasks.tag_task import TagsTask
 from ..tasks.tags import SEPARATOR, Tags
 from .spans import N_BINS, show_scores
@@ -100,7 +100,11 @@ def evaluate_sets(labels: object, gold: object, separator: str | None) -> TagsEv
         known_table, known = open_known_sets(gold, separator, {})
         known_items = known_table.values(known_table.need("item"), "Say which item a known set is of.")
     tags = choose_tags([*said, *known], None, ())
-    need_tags(tags, "The sets together")
+    if len(tags) > MOST_TAGS:
+        raise InputError(
+            f"The sets have {len(tags):,} different tags, and at most {MOST_TAGS:,} are compared.",
+            "Leave out rare tags, or merge them into one.",
+        )
     row = lookup(items, known_items)
     there = np.flatnonzero(row >= 0)
     if not len(there):

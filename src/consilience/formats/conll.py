@@ -264,8 +264,7 @@ def _write_spans(spans: Spans, path: str) -> None:
     kept = {} if origin is None else _kept_columns(origin)
     check_all_found(origin, index_documents(spans), kept)
     readings = list_readings(spans)
-    tokens = [token_places(spans, index) or _tokenize(text) for index, text in enumerate(spans.texts)]
-    sizes = np.array([len(places) for places in tokens])
+    sizes = np.array([len(_find_tokens(spans, index)) for index in range(len(spans.texts))], np.int64)
     check_spread(int(sizes.sum()), len(workers), int(sizes[spans.readings[:, 0]].sum()))
     n_kept = len(next(iter(kept.values())).rows[0]) - 1 if kept else 0
     with replace_file(path) as temporary, open(temporary, "wb") as sink:
@@ -277,7 +276,9 @@ def _write_spans(spans: Spans, path: str) -> None:
                 place = Place(str(origin), "line", sentence.line, sentence.name)
                 check_unchanged(place, " ".join(sentence.tokens), text)
             marks = {str(each.worker): each.spans for each in readings[index]}
-            lines = _compose(name, text, sentence, tokens[index], [marks.get(worker) for worker in workers])
+            lines = _compose(
+                name, text, sentence, _find_tokens(spans, index), [marks.get(worker) for worker in workers]
+            )
             try:
                 sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
             except UnicodeEncodeError as error:
@@ -319,6 +320,11 @@ def _kept_columns(origin: str) -> dict[Id, _Sentence]:
     for sentence in kept.values():  # files may have different columns
         sentence.rows = [[*row, *[_UNREAD] * (width - len(row))] for row in sentence.rows]
     return kept
+
+
+def _find_tokens(spans: Spans, index: int) -> list[tuple[int, int]]:
+    """Return the tokens of a document."""
+    return token_places(spans, index) or _tokenize(spans.texts[index])
 
 
 def _tokenize(text: str) -> list[tuple[int, int]]:

@@ -17,7 +17,8 @@ spans are in ``entities``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import TypeAlias
 
 from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import DataWarning, InputError, plural, shorten, warn
@@ -44,6 +45,8 @@ _LABELS = ("entities", "label", "labels")
 _CONFIDENCE = "confidence"  # our own key: the tool has none
 _NOBODY, _EVERYBODY = "unknown", "all"
 _MEANING = {_NOBODY: "texts that nobody labelled", _EVERYBODY: "the labels of all annotators together"}
+# Lines by the worker in whose file they are and the document; with None, the first one of a document.
+Known: TypeAlias = dict[tuple[object, object], Entry]
 _WORKERS = {squeeze(name) for names in (ALIASES["worker"], *OTHER_ALIASES["worker"]) for name in names}
 
 
@@ -156,8 +159,11 @@ class Doccano(JsonTool):
                 f"{path!r} is a file, and these are the annotations of {plural(len(workers), 'worker')}.",
                 "Give a folder: doccano has one file per annotator.",
             )
-        known = KnownEntries(self.entries())
-        check_all_found(self.origin, index_documents(spans), known.first)
+        known: Known = {}
+        for entry in self.entries():
+            known.setdefault((None, entry.name), entry)
+            known[stem(entry.file), entry.name] = entry
+        check_all_found(self.origin, index_documents(spans), {name for _, name in known})
         readings: dict[object, list[tuple[int, Reading]]] = {worker: [] for worker in workers}
         for index, of_document in enumerate(list_readings(spans)):
             for reading in of_document:
@@ -167,21 +173,17 @@ class Doccano(JsonTool):
         with replace_together():
             for worker, read in readings.items():
                 file = os.path.join(path, f"{file_name(worker)}.jsonl") if is_folder(path) else path
-                write_records(self._updated_records(spans, read, known), file)
+                write_records((self._updated(spans, index, each, known) for index, each in read), file)
 
-    def _updated_records(
-        self, spans: Spans, readings: list[tuple[int, Reading]], known: KnownEntries
-    ) -> Iterator[Record]:
-        """Yield the texts that a worker read: as in the worker's file, else as in any other file, else as new."""
-        names = spans.documents.tolist()
-        for index, reading in readings:
-            name, text = names[index], spans.texts[index]
-            record: Record = {"id": plain(name), "text": text, "label": list(map(list, reading.spans))}
-            if name in known.first:
-                entry, is_own = known.find(name, reading.worker)
-                check_unchanged(entry.place, self.text(entry), text)
-                record = _update(entry, reading, is_own)
-            yield record if reading.confidence is None else {**record, _CONFIDENCE: reading.confidence}
+    def _updated(self, spans: Spans, index: int, reading: Reading, known: Known) -> Record:
+        """Return a text that a worker read: as in the worker's file, else as in any other file, else as new."""
+        name, text = spans.documents[[index]].tolist()[0], spans.texts[index]
+        record: Record = {"id": plain(name), "text": text, "label": list(map(list, reading.spans))}
+        entry = known.get((reading.worker, name), known.get((None, name)))
+        if entry is not None:
+            check_unchanged(entry.place, self.text(entry), text)
+            record = _update(entry, reading, (reading.worker, name) in known)
+        return record if reading.confidence is None else {**record, _CONFIDENCE: reading.confidence}
 
     def write_labels(self, verdicts: Verdicts, path: str) -> None:
         """Write one file, into the folder if the path is that of one."""
@@ -199,22 +201,6 @@ class Doccano(JsonTool):
                 confidence = {} if verdict.confidence is None else {_CONFIDENCE: verdict.confidence}
                 yield {**record, _key(record): list(map(str, verdict.labels)), **confidence}
         verdicts.check_written(self.path, set(map(str, seen)))
-
-
-class KnownEntries:
-    """The lines of all files, by the documents that they are about."""
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self.first: dict[object, Entry] = {}
-        self._own: dict[tuple[object, object], Entry] = {}
-        for entry in entries:
-            self.first.setdefault(entry.name, entry)
-            self._own[stem(entry.file), entry.name] = entry
-
-    def find(self, name: object, worker: object) -> tuple[Entry, bool]:
-        """Return the line of a document in the file of a worker, else the first one, and which of the two it is."""
-        own = self._own.get((worker, name))
-        return (self.first[name], False) if own is None else (own, True)
 
 
 def _text(place: Place, record: Record) -> str:

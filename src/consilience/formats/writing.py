@@ -41,6 +41,7 @@ _NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 _temporary_files: set[Path] = set()
 # Names of temporary files say which process makes them: of which machine and namespace, and its number there.
 _TEMPORARY = re.compile(r"\.consilience-([0-9a-f]{8})-([0-9]+)-[0-9a-f]{16}")
+_UNKNOWN = "0" * 8
 # The files that wait for the end of `replace_together`; None outside of such a block.
 _waiting: ContextVar[list[Replacement] | None] = ContextVar("waiting", default=None)
 
@@ -330,13 +331,15 @@ def _remove_leftovers() -> None:
 
 @cache
 def remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files that processes left in a folder that are no more; once, for each folder."""
-    if os.name != "posix":  # where to ask whether a process is there would end it
-        return
+    """Remove temporary files in a folder whose process has ended; once for each folder.
+
+    Files of other machines stay, and all where it cannot be told which machine this is.
+    """
+    machine = _name_machine()
     with suppress(OSError):
-        for name in os.listdir(folder):
+        for name in os.listdir(folder) if machine != _UNKNOWN else ():
             found = _TEMPORARY.match(name)
-            if found is not None and found[1] == _name_machine() and not _is_running(int(found[2])):
+            if found is not None and found[1] == machine and not _is_running(int(found[2])):
                 with suppress(OSError):
                     (folder / name).unlink()
 
@@ -344,10 +347,11 @@ def remove_abandoned(folder: Path) -> None:
 @cache
 def _name_machine() -> str:
     """Return eight letters for where the numbers of processes are those of this one: machine, start, namespace."""
-    parts = [socket.gethostname()]
-    with suppress(OSError):  # not on every system
-        parts += [Path("/proc/sys/kernel/random/boot_id").read_text("ascii"), os.readlink("/proc/self/ns/pid")]
-    return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()[:8]
+    try:  # on Linux
+        start, namespace = Path("/proc/sys/kernel/random/boot_id").read_text("ascii"), os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return _UNKNOWN
+    return hashlib.sha256(f"{socket.gethostname()}\n{start}\n{namespace}".encode(errors="replace")).hexdigest()[:8]
 
 
 def _is_running(number: int) -> bool:
@@ -355,8 +359,8 @@ def _is_running(number: int) -> bool:
         os.kill(number, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # somebody else's
-        return True
+    except PermissionError:  # it is somebody else's
+        pass
     return True
 
 

@@ -103,7 +103,7 @@ class LinearTrainer:
         self.scale = np.where(scale > 1e-12 * np.abs(self.centre), scale, 1.0)
         if issparse(rows):
             # Columns that are empty, as those of hashed words may be by the million, would take part in every step.
-            self.used = np.unique(rows.tocsr().indices)
+            self.used = np.unique(np.append(rows.tocsr().indices, 0))  # one at least
             self.rows = rows.multiply(1 / self.scale.astype(rows.dtype)).tocsr()[:, self.used]
         else:
             self.used = np.arange(rows.shape[1])

@@ -38,8 +38,8 @@ FIT_TABLES, HIDING_TABLES, START_TABLES, PREDICTION_TABLES = 10, 16, 6, 2
 POSTERIOR_TABLES = 2
 # The most probabilities, and entries of matrices, that few answers are worth, and those for each of many. Of entries
 # there are up to 23 tables at a time, and each takes part in every step.
-MOST_PROBABILITIES, PROBABILITIES_PER_ANSWER = 10_000_000, 1000
-MOST_ENTRIES, ENTRIES_PER_ANSWER = 5_000_000, 200
+MOST_PROBABILITIES, PROBABILITIES_PER_ANSWER = 15_000_000, 1000
+MOST_ENTRIES, ENTRIES_PER_ANSWER = 10_000_000, 300
 # The most classes of a chain, whose time grows with their square at each position: of few answers, and of many.
 FEW_CHAINED, MOST_CHAINED = 100, 200
 NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
@@ -407,7 +407,7 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
                 raise ValueError("questions about other items")
             shared = header["shared"]
             return Questions(models, None if shared is None else read_shared(shared, list(models)))
-        except (KeyError, TypeError, *UNREADABLE) as error:
+        except (AttributeError, KeyError, TypeError, *UNREADABLE) as error:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"{path} is damaged, or was not written by this package.", "Save it again.") from error
@@ -416,17 +416,17 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
 @contextmanager
 def unpack(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[str]:
     """Give the path of a temporary file with a member of an archive."""
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "model")
+    with ExitStack() as stack:
+        try:
+            file = Path(stack.enter_context(tempfile.TemporaryDirectory()), "model")
             with archive.open(member) as source, file.open("wb") as target:
                 shutil.copyfileobj(source, target)
-            yield str(file)
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be unpacked to a temporary file: {first_line(error)}.",
-            "Free some space, or name another folder in the environment variable TMPDIR.",
-        ) from error
+        except OSError as error:
+            raise StoreError(
+                f"{path} cannot be unpacked to a temporary file: {first_line(error)}.",
+                "Free some space, or name another folder in the environment variable TMPDIR.",
+            ) from error
+        yield str(file)
 
 
 def read_shared(given: Mapping[str, Any], names: list[str]) -> Shared:
@@ -475,13 +475,11 @@ def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:
     opened = open_path(gold) if isinstance(gold, (str, os.PathLike)) else gold
     if is_table(opened):
         table = open_frame(opened, "gold")
-        there = [name for name in names if name in table.names]
-        asked = list[str]()
-        if "question" in table.names:
-            asked = [str(each) for each in to_values(table.read("question")).tolist()]
+        there, in_rows = [name for name in names if name in table.names], "question" in table.names
+        asked = np.array(list(map(str, to_values(table.read("question")).tolist())) if in_rows else [], object)
         # A question may itself be called question, or label.
-        if asked and (not there or ("label" in table.names and set(asked) <= set(names))):
-            places = {name: np.flatnonzero(np.array(asked) == name) for name in names}
+        if in_rows and (not there or ("label" in table.names and set(asked) & set(names))):
+            places = {name: np.flatnonzero(asked == name) for name in names}
             return {name: table.keep(each) for name, each in places.items() if len(each)}
         if there:
             rows = {name: table.keep(find_present(table.read(name))) for name in there}

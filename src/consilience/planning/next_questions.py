@@ -11,9 +11,9 @@ the answer tells beyond theirs,
 .. math:: I(y; a_m \mid a_S) = \sum_{s} P(s)\, I(y; a_m \mid a_S = s),
 
 a sum over all answers s that may come. Only the first `MOST_OUTCOMES` - 1 of them, by their probability, are told
-apart; the others are taken together. Each step takes the pair with the largest gain per cost. As the gain of a pair
-never rises while the list grows, this greedy list has at least 1 - 1/e (63 %) of the information of the best list of
-the same length, if all questions cost the same and no worker has a limit.
+apart (fewer from 33 classes on); the others are taken together. Each step takes the pair with the largest gain per
+cost. As the gain of a pair never rises while the list grows, this greedy list has at least 1 - 1/e (63 %) of the
+information of the best list of the same length, if all questions cost the same and no worker has a limit.
 
 Questions that were asked before, and whose answers are not there yet, belong to S from the beginning. They count among
 the questions of their workers.
@@ -443,7 +443,7 @@ def choose_questions(part: Fusion, wish: Wish) -> Questions:
     worth = (survey.cells[top], survey.best[top], posterior, survey.slopes)
     here = (items, *worth, *wish.matrices, *survey.closed, *links, place)
     n_entries = wish.matrices[0][0].size
-    bounds = (min(N_SHORT, n_workers), int(np.clip(MOST_PRODUCTS // n_entries, 1, MOST_OUTCOMES)))
+    bounds = (min(N_SHORT, n_workers), int(np.clip(MOST_PRODUCTS // n_entries, 2, MOST_OUTCOMES)))
     waiting = np.stack([place[pending.item], wish.rank[pending.worker]], axis=1).astype(np.int64)
     has = np.bincount(waiting[:, 1], minlength=n_workers)
     crowding = 1 + near.count_questions(pending.item)[items]

@@ -39,8 +39,8 @@ from .subject import Command, Subject, find_content, show_by_task, to_name
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Characters that control a terminal or an editor in which the page is looked at; a tab and ends of lines do not.
-LONGEST_TITLE = 200
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+LONGEST_TITLE = 200
 
 
 def report(

@@ -159,7 +159,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
         if isinstance(error, StoreError):
             raise
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-            raise StoreError(f"{os.fspath(path)} cannot be read: {first_line(error)}.", "Close some.") from error
+            raise StoreError(f"{os.fspath(path)} cannot be read: {first_line(error)}.", "Close some files.") from error
         raise StoreError(
             f"{os.fspath(path)} is damaged: {first_line(error)[:500]}.", "Save the model again, or fit again."
         ) from error

@@ -299,9 +299,10 @@ class Reader:
             return found.from_state(self.read_arrays(entry, path, found.specs()))
         if isinstance(mark, ByName):
             parts = mark.list_parts()
-            if not isinstance(entry, dict) or entry.get("name") not in parts:
+            part = parts.get(str(entry.get("name"))) if isinstance(entry, dict) else None
+            if part is None:
                 raise refuse(path, entry)
-            return self.read_part(parts[entry["name"]], {name: entry[name] for name in entry if name != "name"}, path)
+            return self.read_part(part, {name: entry[name] for name in entry if name != "name"}, path)
         return self.read_part(_choose(mark, entry) if isinstance(mark, OneOf) else kind, entry, path)
 
     def read_plain(self, kind: Any, mark: object, entry: Any, path: str) -> object:

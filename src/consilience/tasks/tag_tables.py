@@ -140,7 +140,7 @@ def need_tags(tags: Values, source: str) -> None:
     """Raise an error if there are no tags, or too many."""
     if len(tags) > MOST_TAGS:
         raise InputError(
-            f"{source} holds {len(tags):,} different tags, and at most {MOST_TAGS:,} are taken.",
+            f"{source} holds {len(tags):,} different tags, and at most {MOST_TAGS:,} are fused.",
             "Leave out rare tags, or merge them into one.",
         )
     if not len(tags):

@@ -47,7 +47,7 @@ from . import AnyCrowd, LatentRecipe, Plan
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
-# With many classes there are fewer folds: so many products of pairs of classes in all.
+# There are fewer folds if one costs much: products of two classes at each item, over all folds.
 HIDDEN, ENOUGH_HIDDEN, MOST_FOLDS, MOST_PRODUCTS = 0.1, 2000, 10, 200_000_000
 # The least part of all neighbouring pairs that an allowed transition is given by moments.
 FLOOR = 1e-8

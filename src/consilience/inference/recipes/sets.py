@@ -76,8 +76,13 @@ class SetsRecipe(LatentRecipe):
             raise Fault("the topics are not those of the tags")
 
     def check_answers(self, r: AnyCrowd) -> AnyCrowd:
-        """Return the answers, if they are about tags, and the skills to be learned are not far more than the sets."""
-        n_tags = count_tags(r)
+        """Return the answers, if they are about tags."""
+        count_tags(r)
+        return r
+
+    def prepare(self, r: AnyCrowd) -> AnyCrowd:
+        """Return the answers for a fit, if the skills to be learned are not far more than the sets."""
+        n_tags, r = count_tags(r), super().prepare(r)
         n_pairs, n_sets = r.n_workers * n_tags, r.n_responses // n_tags
         most = max(MOST_PAIRS, PAIRS_PER_SET * n_sets)
         if n_pairs > most:

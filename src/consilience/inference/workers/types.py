@@ -290,9 +290,10 @@ def find_modes(counts: Floats, types: Types, before: Floats | None = None) -> Di
     """
     mean, bound = np.empty_like(counts), 0.0
     for part, responsibility, _ in respond_by_parts(counts, types):
-        found, density = climb(counts[part], types, responsibility)
+        own = types if len(types.log_shares) == 1 else types._replace(log_shares=types.log_shares[part])
+        found, density = climb(counts[part], own, responsibility)
         if before is not None:
-            other, other_density = climb(counts[part], types, respond_to_modes(before[part], types)[0])
+            other, other_density = climb(counts[part], own, respond_to_modes(before[part], own)[0])
             gain = np.sum(counts[part] * np.log(other / found), axis=(1, 2)) + other_density - density
             found = np.where(gain[:, None, None] > 0, other, found)
             density = np.where(gain > 0, other_density, density)
@@ -333,7 +334,7 @@ def find_constants(types: Types) -> Floats:
 
 
 def respond_with(matrices: Floats, pseudo_counts: Floats, constants: Floats) -> tuple[Floats, Floats]:
-    """Do what `respond_to_modes` says, with the constants of types."""
+    """Return the same, given the constants that `find_constants` returns."""
     n_types = len(pseudo_counts)
     scores = constants + np.log(matrices).reshape(len(matrices), -1) @ pseudo_counts.reshape(n_types, -1).T
     top = scores.max(axis=1, keepdims=True)
