@@ -47,10 +47,6 @@ WIDTH = 1.959963984540054
 ELO_MEAN, ELO_UNIT = 1000.0, 400 / math.log(10)
 
 
-# Variances in a file that are larger than this would overflow where they are added.
-LARGEST = 1e300
-
-
 class Settings(NamedTuple):
     """How a ranking is found; see `BradleyTerry`."""
 
@@ -176,8 +172,6 @@ class Ranking:
             raise Fault("parts or variances of the candidates cannot be so")
         if (self.rank_low > self.rank).any() or (self.rank > self.rank_high).any():
             raise Fault("a rank is not in its interval")
-        if (np.abs(self.covariance) > LARGEST).any():
-            raise Fault("variances of the candidates are too large")
         if math.isnan(self.log_tie) or self.log_tie == math.inf:
             raise Fault("the weight of ties cannot be so")
 
