@@ -173,6 +173,21 @@ def test_a_full_device_leaves_other_outputs_alone(folder):
     assert sorted(os.listdir()) == ["full.csv", "old.csv"]
 
 
+@pytest.mark.parametrize("full", ["-o", "--save", "--judges-report"])
+def test_a_full_device_leaves_other_outputs_of_rank_alone(folder, full):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    rows = "".join(f"{a},{b},{'left' if i % 3 else 'right'}\n" for i, (a, b) in enumerate(["ab", "bc", "ca"] * 10))
+    Path("verdicts.csv").write_text(f"left,right,winner\n{rows}")
+    names = {"-o": "ranking.csv", "--save": "r.model", "--judges-report": "judges.csv"}
+    for option, name in names.items():
+        os.symlink("/dev/full", name) if option == full else Path(name).write_text("old")
+    result = run("rank", "verdicts.csv", *(part for pair in names.items() for part in pair))
+    assert (result.exit_code, "No space left" in result.stderr) == (2, True)
+    assert {Path(name).read_text() for option, name in names.items() if option != full} == {"old"}
+    assert sorted(os.listdir()) == sorted(["verdicts.csv", *names.values()])
+
+
 def test_the_standard_output_is_written_to_where_it_is_a_file(answers):
     """Text that is written before and after stays around it."""
     os.symlink("/dev/stdout", "labels.csv")
