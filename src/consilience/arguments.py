@@ -104,8 +104,8 @@ def check_questions(label: object, owner: str) -> list[str] | None:
     """Return the questions that a list of columns names; None if it is no list. Each is named once."""
     if not isinstance(label, (list, tuple)):
         return None
-    names = [str(each) for each in label]
-    if len(set(names)) < len(names) or not names:
+    names = [str(each) for each in label if isinstance(each, (str, int, float, np.generic))]
+    if len(set(names)) < len(label) or not names:
         raise parameter_error("label", owner, "the name of a column, or a list of different ones", label)
     if len(names) > MOST_QUESTIONS:
         raise InputError(

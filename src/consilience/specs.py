@@ -229,12 +229,12 @@ def one_of(choices: tuple[str, ...]) -> Kind:
 
 
 def is_whole(value: object) -> bool:
-    """Tell whether a value from JSON is a whole number that is not negative.
+    """Tell whether a value from JSON is a whole number that is not negative, and of at most 63 bits.
 
     >>> is_whole(3), is_whole(-1), is_whole(True), is_whole(3.0)
     (True, False, False, False)
     """
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value < 2**63
 
 
 def is_truth(value: object) -> bool:

@@ -193,7 +193,7 @@ def _check_hashable(entries: list[Any], what: str) -> None:
     for entry in entries:
         try:
             hash(entry)
-        except TypeError:
+        except (TypeError, ValueError):  # the latter of a view of memory
             lists = ["Sets of tags are read by consilience.read_tags, into memory."] if isinstance(entry, list) else []
             raise InputError(
                 f"{what} must hold single values, such as text, numbers or tuples. Got {shorten(entry)} instead, "

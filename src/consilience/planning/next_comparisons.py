@@ -97,6 +97,7 @@ def choose_judges(found: Ranking, workers: object) -> NDArray[np.int64]:
         contrary = find_contrarians(found.judges) & (find_camps(found) is None)
         useful = np.flatnonzero(~find_coin_tossers(found.judges) & ~contrary)
         return useful if len(useful) else np.arange(len(found.workers))
+    workers = workers.ravel() if isinstance(workers, np.ndarray) else workers
     named = to_column(list(workers) if isinstance(workers, (list, tuple, set, np.ndarray)) else [workers])
     place = lookup(found.workers, named)
     if not len(place) or (place < 0).any():

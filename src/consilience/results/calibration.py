@@ -126,7 +126,7 @@ def calibrate(
         return infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
 
     if not isinstance(owner.calibration, str):
-        power = float(np.clip(owner.calibration, *POWER_RANGE))
+        power = float(np.clip(float(owner.calibration), *POWER_RANGE))
         calibrated = Calibrated(Calibration(power, given=True), [power], evidence)
     elif kept is not None and not kept.found.given:
         calibrated = kept._replace(evidence=evidence if kept.evidence is None else kept.evidence, hidden=())
