@@ -50,7 +50,7 @@ WARNINGS = "consilience.warnings"
 ASKED = "consilience.asked"
 # Joiners hold emoji and many scripts together, and do nothing else.
 _JOINERS = "\u200c\u200d"
-_ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
+ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
 
 
 class Stopped(KeyboardInterrupt):
@@ -65,7 +65,7 @@ def heed_signals() -> None:
     """Let signals that would end this process at once raise `Stopped` instead. Those that are ignored stay so."""
     heeded = [
         number
-        for number in (getattr(signal, name, None) for name in _ENDINGS)
+        for number in (getattr(signal, name, None) for name in ENDINGS)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL
     ]
 
@@ -306,7 +306,7 @@ def make_inert(text: str) -> str:
 def tell_signal(stop: BaseException | None) -> tuple[int, str]:
     """Return the exit code and the message for an interruption."""
     number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
-    return STOPPED + number, _ENDINGS[number.name]
+    return STOPPED + number, ENDINGS[number.name]
 
 
 def show_usage_error(error: click.ClickException) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from .command import ALONE, FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
+from .command import ALONE, ENDINGS, FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
 from .commands import COMMANDS
 
 
@@ -109,6 +110,8 @@ def main() -> None:
     try:
         program(prog_name="consilience", obj=ALONE)
     except SystemExit as ending:
+        for name in ENDINGS:  # all is done, so that there is nothing to stop any more
+            signal.signal(getattr(signal, name, signal.SIGINT), signal.SIG_IGN)
         code = ending.code or 0
         if isinstance(code, int) and (code > STOPPED or (has_said_all() and sys.getprofile() is None)):
             leave_at_once(code)

@@ -41,7 +41,6 @@ _NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 _temporary_files: set[Path] = set()
 # Names of temporary files say which process makes them: of which machine and namespace, and its number there.
 _TEMPORARY = re.compile(r"\.consilience-([0-9a-f]{8})-([0-9]+)-[0-9a-f]{16}")
-_UNKNOWN = "0" * 8
 # The files that wait for the end of `replace_together`; None outside of such a block.
 _waiting: ContextVar[list[Replacement] | None] = ContextVar("waiting", default=None)
 
@@ -335,11 +334,10 @@ def remove_abandoned(folder: Path) -> None:
 
     Files of other machines stay, and all where it cannot be told which machine this is.
     """
-    machine = _name_machine()
     with suppress(OSError):
-        for name in os.listdir(folder) if machine != _UNKNOWN else ():
+        for name in os.listdir(folder):
             found = _TEMPORARY.match(name)
-            if found is not None and found[1] == machine and not _is_running(int(found[2])):
+            if found is not None and found[1] == _name_machine() and not _is_running(int(found[2])):
                 with suppress(OSError):
                     (folder / name).unlink()
 
@@ -350,7 +348,7 @@ def _name_machine() -> str:
     try:  # on Linux
         start, namespace = Path("/proc/sys/kernel/random/boot_id").read_text("ascii"), os.readlink("/proc/self/ns/pid")
     except OSError:
-        return _UNKNOWN
+        return "unknown"  # which no file is taken to be of
     return hashlib.sha256(f"{socket.gethostname()}\n{start}\n{namespace}".encode(errors="replace")).hexdigest()[:8]
 
 
