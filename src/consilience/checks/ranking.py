@@ -158,7 +158,7 @@ def find_chance(found: Ranking) -> Iterator[Finding]:
         return
     same = found.part[:, None] == found.part[None, :]
     covariance = found.covariance + float(np.diag(found.covariance).mean()) * same  # scores are centred in each part
-    total = float(np.sum(found.score * np.linalg.solve(covariance, found.score)))
+    total = float(np.sum(found.score * np.linalg.lstsq(covariance, found.score)[0]))
     adapted = np.maximum(1 - (judges.discrimination_error / found.spreads[1]) ** 2, 0.0)
     free = len(found.score) - found.n_parts + float(adapted[judges.discrimination_error > 0].sum())
     if chdtrc(free, total) > LEAST_CHANCE:
