@@ -200,7 +200,7 @@ MODERATE_FIGURES = Kind(
 )
 # An objective may be minus infinity, where something impossible was known.
 OBJECTIVES = Kind(FLOAT, "values of an objective", lambda array, _: _within(array, -np.inf, np.finfo(np.float64).max))
-WHOLE_COUNTS = Kind(WHOLE, "counts", lambda array, _: bool((array >= 0).all()))
+WHOLE_COUNTS = Kind(WHOLE, "counts", lambda array, _: _within(array, 0, 2**53))
 CLASS_CODES = Kind(WHOLE, "indices of classes", lambda array, sizes: _within(array, 0, sizes["K"] - 1))
 TRUTH = Kind(BOOLEAN, "a truth value", lambda _array, _sizes: True)
 BOOLEANS = Kind(BOOLEAN, "truth values", lambda _array, _sizes: True)
