@@ -51,7 +51,7 @@ class Said(NamedTuple):
 def noise(n_classes: int) -> Situation:
     """Workers who answer at random."""
     rng = np.random.default_rng(0)
-    answers = cs.Responses.from_matrix(rng.integers(n_classes, size=(200, 8)))
+    answers = cs.Answers.from_matrix(rng.integers(n_classes, size=(200, 8)))
     return Situation(answers, rng.integers(n_classes, size=200))
 
 
@@ -70,7 +70,7 @@ def functions(**options: Any) -> Situation:
         label = int(function < 9)
         speaks = np.where(truth == label, rng.uniform(0.2, 0.6), rng.uniform(0.02, 0.08))
         votes[rng.random(2000) < speaks, function] = label
-    return Situation(cs.Responses.from_matrix(votes, **options), truth)
+    return Situation(cs.Answers.from_matrix(votes, **options), truth)
 
 
 def copies() -> Situation:
@@ -80,7 +80,7 @@ def copies() -> Situation:
     right = rng.random((1000, 10)) < np.array([0.6, 0.75, 0.75, 0.75, 0.75, 0.75, 0, 0, 0, 0])
     answers = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 3, size=(1000, 10))) % 3)
     answers[:, 6:] = answers[:, :1]
-    return Situation(cs.Responses.from_matrix(answers), truth)
+    return Situation(cs.Answers.from_matrix(answers), truth)
 
 
 def outlines() -> Situation:
@@ -143,7 +143,7 @@ def tired() -> Situation:
     accuracy[:, 0] = np.where(np.arange(800) < 400, 0.95, 0.5)
     situation = make_table(truth, say(truth, rng.random((800, 6)) < accuracy, 2))
     table = situation.source | {"hour": situation.source["item"]}
-    return situation._replace(source=cs.Responses.from_frame(table, order="hour"))
+    return situation._replace(source=cs.Answers.from_frame(table, order="hour"))
 
 
 def sets() -> Situation:
@@ -186,7 +186,7 @@ def soft() -> Situation:
     truth = rng.integers(3, size=500)
     scores = rng.normal(size=(500, 6, 3)) + 1.5 * np.eye(3)[truth][:, None, :]
     shares = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
-    return Situation(cs.Responses.from_probabilities(shares), truth)
+    return Situation(cs.Answers.from_probabilities(shares), truth)
 
 
 def network(**options: Any) -> Situation:
@@ -250,7 +250,7 @@ def listen(make: Callable[[], Situation]) -> Said:
         warnings.simplefilter("always")
         situation = make()
         r = situation.source
-        r = r if isinstance(r, cs.Responses) else cs.Responses.from_frame(r)
+        r = r if isinstance(r, cs.Answers) else cs.Answers.from_frame(r)
         fused = cs.fuse(r, graph=situation.graph, gold=situation.gold, features=situation.features)
     tied = find_tied(cs.MajorityVote().fit(r).posterior_)
     chances = tied / tied.sum(axis=1, keepdims=True)

@@ -75,7 +75,7 @@ def draw_crowd(
 
 def draw_clean(
     kind: str, n_items: int, n_workers: int, n_classes: int, seed: int, answers_per_item: int | None = None
-) -> cs.Responses:
+) -> cs.Answers:
     """Return the answers of a crowd without copies."""
     rng = np.random.default_rng([seed, n_workers, n_classes])
     order = np.arange(n_workers)
@@ -92,10 +92,10 @@ def draw_clean(
     if kind == "one-sided":
         stubborn = (rng.random(votes.shape) < 0.9) & (order % 2 == 0)
         votes = np.where(stubborn, order // 2 % n_classes, votes)
-    return cs.Responses.from_matrix(thin_out(rng, votes, answers_per_item), labels=list(range(n_classes)))
+    return cs.Answers.from_matrix(thin_out(rng, votes, answers_per_item), labels=list(range(n_classes)))
 
 
-def draw_teams(n_teams: int, n_copying: int, seed: int = 0) -> tuple[cs.Responses, list[list[int]]]:
+def draw_teams(n_teams: int, n_copying: int, seed: int = 0) -> tuple[cs.Answers, list[list[int]]]:
     """Return answers of teams of ten workers, of which some have three exact copies, and these groups.
 
     A team has a hundred items of four classes, and its workers have an accuracy of 0.7. Rows are in no order.
@@ -106,7 +106,7 @@ def draw_teams(n_teams: int, n_copying: int, seed: int = 0) -> tuple[cs.Response
     team, item, member = (index.ravel() for index in np.indices(votes.shape))
     table = {"item": team * 100 + item, "worker": team * 10 + member, "label": votes.ravel()}
     order = rng.permutation(votes.size)
-    r = cs.Responses.from_frame({name: column[order] for name, column in table.items()})
+    r = cs.Answers.from_frame({name: column[order] for name, column in table.items()})
     return r, [[10 * t, 10 * t + 1, 10 * t + 2] for t in range(n_copying)]
 
 
@@ -121,7 +121,7 @@ def thin_out(rng: np.random.Generator, votes: NDArray[np.int64], per_item: int |
 def measure(n_items: int, n_classes: int, skill: tuple[float, float], share: float, seed: int) -> Found:
     """Let four of ten workers copy a fifth."""
     votes, truth = draw_crowd(n_items, n_classes, skill, 6, 4, share, seed)
-    r, honest = cs.Responses.from_matrix(votes), cs.Responses.from_matrix(votes[:, :6])
+    r, honest = cs.Answers.from_matrix(votes), cs.Answers.from_matrix(votes[:, :6])
     fused = cs.fuse(r)
     named = {worker for group in fused.copies_ for worker in group}
     scores = [cs.metrics.accuracy(truth, fit.labels_) for fit in (cs.DawidSkene().fit(r), fused)]
@@ -194,7 +194,7 @@ def tabulate_real(names: Sequence[str]) -> str:
     return f"{named}Nobody is named in {', '.join(clean)}." if clean else named.strip()
 
 
-def score_gold(model: Any, r: cs.Responses, gold: dict[Any, Any]) -> float:
+def score_gold(model: Any, r: cs.Answers, gold: dict[Any, Any]) -> float:
     labels = zip(model.labels_.tolist(), r.items.tolist(), strict=True)
     return float(np.mean([label == gold[item] for label, item in labels if item in gold]))
 
@@ -218,7 +218,7 @@ def draw_functions(seed: int, n_items: int = 3000) -> tuple[NDArray[np.int64], N
 def tabulate_functions(n_draws: int) -> str:
     """Return the F1 of the rare class by labelling functions with near-copies among them."""
     lines = [_row("", "F1 of the rare class"), "|---|:-:|"]
-    methods: dict[str, Callable[[cs.Responses], Any]] = {
+    methods: dict[str, Callable[[cs.Answers], Any]] = {
         "majority vote": lambda r: cs.MajorityVote().fit(r),
         "`DawidSkene`": lambda r: cs.DawidSkene().fit(r),
         "`fuse`": cs.fuse,
@@ -228,7 +228,7 @@ def tabulate_functions(n_draws: int) -> str:
         scores = [
             cs.metrics.class_f1(
                 truth,
-                method(cs.Responses.from_matrix(votes, labels=[0, 1], abstain="answer", background=0)).labels_,
+                method(cs.Answers.from_matrix(votes, labels=[0, 1], abstain="answer", background=0)).labels_,
             )[1].f1
             for votes, truth in crowds
         ]
@@ -253,7 +253,7 @@ def tabulate_cost() -> str:
     return "\n".join(lines)
 
 
-def _time(work: Callable[[cs.Responses], object], r: cs.Responses) -> float:
+def _time(work: Callable[[cs.Answers], object], r: cs.Answers) -> float:
     started = time.perf_counter()
     work(r)
     return time.perf_counter() - started

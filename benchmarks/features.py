@@ -39,7 +39,7 @@ NOISY = ("rte", "dog", "bluebird", "music")
 class Crowd(NamedTuple):
     """Answers, features of the items, and labels that are known of some."""
 
-    responses: cs.Responses
+    responses: cs.Answers
     features: Any
     known: np.ndarray  # indices of items
     truth: np.ndarray
@@ -66,7 +66,7 @@ def make_digits(seed: int) -> Crowd:
     for n, workers in enumerate(chosen):
         for m in workers:
             votes[n, m] = truth[n] if rng.random() < accuracy[m] else rng.integers(0, 10)
-    return Crowd(cs.Responses.from_matrix(votes), features, np.arange(len(truth)), truth)
+    return Crowd(cs.Answers.from_matrix(votes), features, np.arange(len(truth)), truth)
 
 
 def load(name: str) -> Crowd:
@@ -96,7 +96,7 @@ def measure(crowd: Crowd, score: Any, has_rival: bool) -> Result:
     return Result(*map(judge, (vote.labels_, alone.labels_, guided.labels_)), rival, lose(alone), lose(guided))
 
 
-def run_crowdlab(r: cs.Responses, features: Any, strength: float) -> Iterator[np.ndarray]:
+def run_crowdlab(r: cs.Answers, features: Any, strength: float) -> Iterator[np.ndarray]:
     """Yield the labels of CROWDLAB after each of three rounds, with a classifier of the same kind."""
     from cleanlab.multiannotator import get_label_quality_multiannotator, get_majority_vote_label
 
@@ -112,7 +112,7 @@ def run_crowdlab(r: cs.Responses, features: Any, strength: float) -> Iterator[np
         yield r.classes[labels]
 
 
-def make_ner() -> tuple[cs.Responses, Any, list[Any]]:
+def make_ner() -> tuple[cs.Answers, Any, list[Any]]:
     """Return answers about tokens, one-hot features of each token and its two neighbours, and the truth."""
     import pyarrow.parquet as pq
 

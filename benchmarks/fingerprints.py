@@ -290,13 +290,13 @@ def simulated_items() -> Results:
 def weighted_items() -> Results:
     weight = np.random.default_rng(1).choice([0.25, 0.5, 1.0], len(table()))
     answers = table().append_column("weight", pa.array(weight))
-    return {"responses": cs.Responses.from_frame(answers, weight="weight")}
+    return {"responses": cs.Answers.from_frame(answers, weight="weight")}
 
 
 def spread_items() -> Results:
     """Workers who answered an item more than once, so that each answer counts in part."""
     again = pick(draw_answers(draw_truth(400), seed=9), np.arange(2000) % 3 == 0)
-    return {"responses": cs.Responses.from_frame(pa.concat_tables([table(), again]), duplicates="mean")}
+    return {"responses": cs.Answers.from_frame(pa.concat_tables([table(), again]), duplicates="mean")}
 
 
 def soft_items() -> Results:
@@ -304,7 +304,7 @@ def soft_items() -> Results:
     truth = draw_truth(300)
     votes = np.stack([rng.dirichlet(4 * np.eye(3)[each] + 1, 6) for each in truth])
     votes[rng.random((300, 6)) < 0.3] = np.nan
-    return {"responses": cs.Responses.from_probabilities(votes, classes=["c0", "c1", "c2"], rescale=True)}
+    return {"responses": cs.Answers.from_probabilities(votes, classes=["c0", "c1", "c2"], rescale=True)}
 
 
 def silent_items() -> Results:
@@ -315,7 +315,7 @@ def silent_items() -> Results:
     said = np.where(rng.random((800, 9)) < 0.75, truth[:, None], rng.integers(0, 3, (800, 9)))
     votes = np.where(speaks & (said > 0), said, -1)
     names = ["none", "ham", "spam"]
-    responses = cs.Responses.from_matrix(votes, labels=names, abstain="answer", background="none")
+    responses = cs.Answers.from_matrix(votes, labels=names, abstain="answer", background="none")
     return {"responses": responses}
 
 
@@ -323,7 +323,7 @@ def odd_items() -> Results:
     """A label that is no class, a class that nobody said, and items that nobody answered."""
     names = ["i399", *(f"i{n}" for n in range(420))]
     items = list(dict.fromkeys(names))
-    return {"responses": cs.Responses.from_frame(table(), classes=["c0", "c1", "c9"], items=items)}
+    return {"responses": cs.Answers.from_frame(table(), classes=["c0", "c1", "c9"], items=items)}
 
 
 def lone_worker() -> Results:
@@ -378,14 +378,14 @@ def silent_tags() -> Results:
     said = pick(tagged_table(), np.array(tagged_table()["label"].to_pylist()) != "c0")
     items = {"sequence": np.repeat(np.arange(50), 13), "position": np.tile(np.arange(13), 50)}
     classes = ["c0", "c1", "c2"]
-    responses = cs.Responses.from_frame(said, classes=classes, items=items, abstain="answer", background="c0")
+    responses = cs.Answers.from_frame(said, classes=classes, items=items, abstain="answer", background="c0")
     return {"responses": responses}
 
 
 def weighted_tags() -> Results:
     weight = np.random.default_rng(1).choice([0.25, 0.5, 1.0], len(tagged_table()))
     answers = tagged_table().append_column("weight", pa.array(weight))
-    return {"responses": cs.Responses.from_frame(answers, weight="weight")}
+    return {"responses": cs.Answers.from_frame(answers, weight="weight")}
 
 
 @cache
@@ -401,7 +401,7 @@ def draw_network() -> tuple[cs.Graph, pa.Table, NDArray[np.int64]]:
 
 def network() -> Results:
     graph, answers, _ = draw_network()
-    return {"responses": cs.Responses.from_frame(answers, items=np.arange(400)), "graph": graph}
+    return {"responses": cs.Answers.from_frame(answers, items=np.arange(400)), "graph": graph}
 
 
 def known_network() -> Results:
@@ -622,7 +622,7 @@ def fuse_probabilities() -> Results:
     classes = ["cat", "dog", "fox"]
     items, workers = (list(dict.fromkeys(read[name].to_pylist())) for name in ("image", "classifier"))
     votes = np.stack([read[name].to_numpy() for name in classes], axis=1).reshape(len(items), len(workers), 3)
-    soft = cs.Responses.from_probabilities(votes, classes=classes, items=items, workers=workers, rescale=True)
+    soft = cs.Answers.from_probabilities(votes, classes=classes, items=items, workers=workers, rescale=True)
     fused = cs.fuse(soft)
     return {"": fused, "evaluation": cs.evaluate(fused, "examples/animals.csv").to_dict()}
 
@@ -660,7 +660,7 @@ def fuse_with_order() -> Results:
     label = np.array(table()["label"].to_pylist())
     label[(worker == "w2") & (order > 900) & (order % 2 == 0)] = "c0"
     answers = {"item": table()["item"], "worker": worker, "label": label, "minute": order}
-    fused = cs.fuse(cs.Responses.from_frame(pa.table(answers), order="minute"))
+    fused = cs.fuse(cs.Answers.from_frame(pa.table(answers), order="minute"))
     return {"": fused, "drift": fused.drift_report()}
 
 
@@ -787,7 +787,7 @@ def evaluate_items() -> Results:
 
 @run("evaluate/metrics")
 def measure() -> Results:
-    responses = cs.Responses.from_frame(table())
+    responses = cs.Answers.from_frame(table())
     model = cs.DawidSkene().fit(responses)
     truth = np.array([f"c{k}" for k in draw_truth(400)])
     judged = {
@@ -889,7 +889,7 @@ def update_network() -> Results:
     given = network()
     _, answers, truth = draw_network()
     item = answers["item"].to_numpy()
-    first = cs.Responses.from_frame(pick(answers, item % 30 > 0), items=np.arange(400))
+    first = cs.Answers.from_frame(pick(answers, item % 30 > 0), items=np.arange(400))
     model = cs.MarkovField().fit(first, graph=given["graph"])
     edges = [(0, 200), (1, 201), (400, 7)]
     new = {"item": [400, 400], "worker": ["w1", "w2"], "label": ["c0", "c1"]}
@@ -973,7 +973,7 @@ RUNS |= {f"saved/{name}": partial(save, name) for name in SAVED}
 def scan(answers: pa.Table, name: str = "answers.parquet", **columns: Any) -> Any:
     """Return answers that were written to a file, and sorted into a store."""
     pa.parquet.write_table(answers, name, row_group_size=50_000)
-    return cs.scan_responses(name, memory="1GB", store="stores", **columns)
+    return cs.scan_answers(name, memory="1GB", store="stores", **columns)
 
 
 def write(model: Any, *names: str, **given: Any) -> Results:

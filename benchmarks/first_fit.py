@@ -22,7 +22,7 @@ crowds = []
 for n_classes in (4, 6):
     truth = np.repeat(rng.integers(0, n_classes, 40), 10)[:, None]
     answers = np.where(rng.random((400, 6)) < 0.7, truth, rng.integers(0, n_classes, (400, 6)))
-    crowds.append(cs.Responses.from_matrix(answers, lengths=[20] * 20 if name == "HiddenMarkov" else None))
+    crowds.append(cs.Answers.from_matrix(answers, lengths=[20] * 20 if name == "HiddenMarkov" else None))
 for responses in crowds:
     times = time.process_time(), time.perf_counter()
     getattr(cs, name)().fit(responses, graph=graph)

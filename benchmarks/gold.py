@@ -44,7 +44,7 @@ class Score(NamedTuple):
 class Crowd(NamedTuple):
     """The answers of a crowd, and the items whose label is known."""
 
-    responses: cs.Responses
+    responses: cs.Answers
     known: NDArray[np.int64]  # indices of items
     truth: NDArray[Any]  # their labels
 

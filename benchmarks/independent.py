@@ -69,7 +69,7 @@ def time_crowd_kit(answers: pd.DataFrame, full: bool) -> tuple[float, float, int
     return (long - short) / 3, time.perf_counter() - start, len(model.loss_history_)
 
 
-def time_ours(responses: cs.Responses, estimation: str, n_threads: int) -> float:
+def time_ours(responses: cs.Answers, estimation: str, n_threads: int) -> float:
     """Return seconds per iteration: the median time from one to the next, in the fastest of three fits."""
 
     def time_fit() -> float:
@@ -92,7 +92,7 @@ def compare_iterations(sizes: dict[str, tuple[int, int, int]], full_rivals: set[
     lines = []
     for name, (n_items, n_workers, n_classes) in sizes.items():
         answers = make_crowd(n_items, n_workers, n_classes)
-        responses = cs.Responses.from_frame(answers)
+        responses = cs.Answers.from_frame(answers)
         rival, rival_full, rival_steps = time_crowd_kit(answers, name in full_rivals)
         lines += [
             f"{name}: {n_items:,} items, M={n_workers:,}, K={n_classes}.",
@@ -110,7 +110,7 @@ def compare_iterations(sizes: dict[str, tuple[int, int, int]], full_rivals: set[
                 # From the table to the labels, as crowd-kit's time is.
                 full = best_time(
                     lambda model=model, answers=answers, engine=engine: model.fit(
-                        cs.Responses.from_frame(answers), engine=engine
+                        cs.Answers.from_frame(answers), engine=engine
                     ),
                     2,
                 )
@@ -139,7 +139,7 @@ def watch():
         time.sleep(0.002)
 thread = threading.Thread(target=watch); thread.start()
 start = time.perf_counter()
-cs.DawidSkene().fit(cs.Responses.from_frame(table, item="task"))
+cs.DawidSkene().fit(cs.Answers.from_frame(table, item="task"))
 seconds = time.perf_counter() - start
 done = True; thread.join()
 print(peak - base, seconds)

@@ -55,10 +55,10 @@ def simulate(n_items: int, n_functions: int, seed: int) -> Weak:
     return Weak(np.where(speaks, side, -1), truth)
 
 
-def read(votes: NDArray[np.int64], abstain: str) -> cs.Responses:
+def read(votes: NDArray[np.int64], abstain: str) -> cs.Answers:
     """Return the votes. Items about which all are silent are in class 0."""
     background = 0 if abstain == "answer" else None
-    return cs.Responses.from_matrix(votes, labels=[0, 1], abstain=abstain, background=background)
+    return cs.Answers.from_matrix(votes, labels=[0, 1], abstain=abstain, background=background)
 
 
 def vote(votes: NDArray[np.int64]) -> Found:
@@ -120,7 +120,7 @@ def compare_real() -> str:
     """Return the table of BC5CDR: strict span F1."""
     stored = real_crowds.load("bc5cdr")
     r, gold = stored.responses, stored.gold
-    spoken = cs.read_responses(stored.folder / "responses.parquet", items=list(gold))
+    spoken = cs.read_answers(stored.folder / "responses.parquet", items=list(gold))
     scores = {
         "majority vote, O where all are silent": span_f1(cs.MajorityVote().fit(r), gold),
         "`DawidSkene()`, silence ignored": span_f1(cs.DawidSkene().fit(spoken), gold),
@@ -140,7 +140,7 @@ def span_f1(model: Any, gold: dict[Any, Any]) -> float:
     return spans.strict.f1
 
 
-def snorkel_span_f1(r: cs.Responses, gold: dict[Any, Any], balance: Sequence[float] | None) -> float:
+def snorkel_span_f1(r: cs.Answers, gold: dict[Any, Any], balance: Sequence[float] | None) -> float:
     """Return the score of snorkel's labels, which are O where all functions are silent."""
     classes = r.classes.tolist()
     votes = np.full((r.n_items, r.n_workers), -1)

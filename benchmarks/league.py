@@ -125,13 +125,13 @@ def score(gold: Sequence[Any], fused: Fused) -> Score:
     return Score(right, loss, cs.metrics.calibration_error(gold, probability, classes, bins=BINS))
 
 
-def fit(model: Any, responses: cs.Responses) -> Fused:
+def fit(model: Any, responses: cs.Answers) -> Fused:
     """Return what a model of this library says."""
     model.fit(responses)
     return Fused(np.asarray(model.labels_, dtype=object), model.posterior_, list(model.classes_))
 
 
-def fit_rival(name: str, responses: cs.Responses) -> Fused:
+def fit_rival(name: str, responses: cs.Answers) -> Fused:
     """Return what a method of crowd-kit says. Items are independent for all of them."""
     import crowdkit.aggregation
     import pandas as pd
@@ -191,7 +191,7 @@ def measure(name: str) -> Row:
     return row
 
 
-def try_rival(name: str, responses: cs.Responses, truth: NDArray[np.object_]) -> Score | str:
+def try_rival(name: str, responses: cs.Answers, truth: NDArray[np.object_]) -> Score | str:
     """Return the scores of a method of crowd-kit, or the reason why there are none."""
     if responses.silence_counts:
         return SILENT

@@ -30,7 +30,7 @@ N_SETS, N_IMAGES, SIZE = 6, 6, 64
 class Masks(NamedTuple):
     """Answers about the pixels of an image, the true mask (1 inside), and the graph that links each pixel to eight."""
 
-    responses: cs.Responses
+    responses: cs.Answers
     truth: NDArray[np.int64]
     graph: cs.Graph
 
@@ -48,14 +48,14 @@ def draw_masks(seed: int, size: int = 64, wobbles: tuple[float, ...] = (1.5,) * 
     drawn = [edge + rng.normal(0, wobble / 2) + waves(rng, angle, wobble) for wobble in wobbles]
     answers = np.stack([(radius < each).astype(np.int64).ravel() for each in drawn], axis=1)
     truth = (radius < edge).astype(np.int64).ravel()
-    return Masks(cs.Responses.from_matrix(answers), truth, cs.Graph.grid((size, size)))
+    return Masks(cs.Answers.from_matrix(answers), truth, cs.Graph.grid((size, size)))
 
 
 def draw_noise(seed: int, size: int = 64, n_readers: int = 5, accuracy: float = 0.8) -> Masks:
     """Draw the same kind of shape, and readers who err at each pixel independently."""
     truth, graph = draw_masks(seed, size).truth, cs.Graph.grid((size, size))
     right = np.random.default_rng(seed).random((len(truth), n_readers)) < accuracy
-    return Masks(cs.Responses.from_matrix(np.where(right, truth[:, None], 1 - truth[:, None])), truth, graph)
+    return Masks(cs.Answers.from_matrix(np.where(right, truth[:, None], 1 - truth[:, None])), truth, graph)
 
 
 def waves(rng: np.random.Generator, angle: NDArray[np.float64], height: float, first: int = 1) -> NDArray[np.float64]:

@@ -77,7 +77,7 @@ def fit_ours(answers: Answers) -> Found:
     import consilience as cs
 
     frame = answers.frame()
-    seconds, peak, model = time_best(lambda: cs.DawidSkene().fit(cs.Responses.from_frame(frame)))
+    seconds, peak, model = time_best(lambda: cs.DawidSkene().fit(cs.Answers.from_frame(frame)))
     labels = np.full(answers.n_items, -1)
     probability = np.full((answers.n_items, answers.n_classes), 1 / answers.n_classes)
     order = np.asarray(model.responses_.items)

@@ -56,7 +56,7 @@ class Dataset:
     """A set in memory."""
 
     name: str
-    responses: cs.Responses | None  # None for sets without answers
+    responses: cs.Answers | None  # None for sets without answers
     gold: dict[Any, Any]  # {item: label}, or {(sequence, position): label}
     graph: cs.Graph | None  # whose nodes are in the order of `items`
     features: Any  # an array, or a sparse matrix: one row for each of `items`
@@ -73,7 +73,7 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> Dataset:
     edges = [file for file in entry.files if file.startswith("edges")]
     return Dataset(
         name=name,
-        responses=read_answers(entry, path, items, gold) if ANSWERS in entry.files else None,
+        responses=read_crowd(entry, path, items, gold) if ANSWERS in entry.files else None,
         gold=gold,
         graph=cs.Graph.from_frame(pq.read_table(path / edges[0]), items=items) if edges else None,
         features=read_features(entry, path, items),
@@ -146,14 +146,14 @@ def read_items(entry: Entry, path: Path, gold: dict[Any, Any]) -> Any:
     return pq.read_table(path / ITEMS)["item"].to_numpy() if ITEMS in entry.files else np.array(list(gold))
 
 
-def read_answers(entry: Entry, path: Path, items: Any, gold: dict[Any, Any]) -> cs.Responses:
+def read_crowd(entry: Entry, path: Path, items: Any, gold: dict[Any, Any]) -> cs.Answers:
     """Return the answers of a set."""
     if entry.name == SILENCE_COUNTS:
-        return cs.read_responses(path / ANSWERS, items=list(gold), abstain="answer", background="O")
+        return cs.read_answers(path / ANSWERS, items=list(gold), abstain="answer", background="O")
     if entry.name == MODELS_ONLY:
         table = pq.read_table(path / ANSWERS)
-        return cs.Responses.from_frame(table.filter(pc.equal(table["kind"].cast("string"), "model")))
-    return cs.read_responses(path / ANSWERS, items=items)
+        return cs.Answers.from_frame(table.filter(pc.equal(table["kind"].cast("string"), "model")))
+    return cs.read_answers(path / ANSWERS, items=items)
 
 
 def read_features(entry: Entry, path: Path, items: Any) -> Any:

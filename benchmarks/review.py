@@ -37,7 +37,7 @@ N_SEEDS = 5
 class Crowd(NamedTuple):
     """The answers of a crowd, and the known label of each item, None where there is none."""
 
-    responses: cs.Responses
+    responses: cs.Answers
     truth: NDArray[Any]
 
     @property

@@ -106,7 +106,7 @@ def fuse_in_memory(source: Path, folder: Path) -> dict[str, Any]:
     from consilience.formats.writing import write_table
 
     watch = Watch()
-    responses = cs.read_responses(source)
+    responses = cs.read_answers(source)
     watch.stage("read")
     fused = cs.fuse(responses, callback=watch.step)
     watch.stage("fuse")
@@ -119,7 +119,7 @@ def fuse_on_disk(source: Path, folder: Path) -> dict[str, Any]:
     import consilience as cs
 
     watch = Watch()
-    stored = cs.scan_responses(source, memory=MEMORY, store=folder / "stores")
+    stored = cs.scan_answers(source, memory=MEMORY, store=folder / "stores")
     watch.stage("read")
     fused = cs.fuse(stored, callback=watch.step)
     watch.stage("fuse")
@@ -292,7 +292,7 @@ def describe(rows: list[Growth], by_item: Growth, start: float) -> str:
         "From a Parquet file of answers to a Parquet file of labels.",
         f"- There are {ANSWERS_PER_ITEM} answers per item, {N_CLASSES} classes, and one worker per 1,000 answers, but "
         f"at most {MOST_WORKERS:,}. Rows are in random order, and ids are integers.\n"
-        "- *in memory* and *on disk* are `read_responses` and `scan_responses`, then `fuse`, with calibration and the "
+        "- *in memory* and *on disk* are `read_answers` and `scan_answers`, then `fuse`, with calibration and the "
         f'comparison with majority vote. On disk, `memory="{MEMORY}"`, and the store is built anew.\n'
         "- DuckDB runs `copy (select item, mode(label) ... group by item) to ...` with "
         f"{os.cpu_count()} threads. *Ratio* is our time in memory to its time.\n"

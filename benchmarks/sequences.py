@@ -150,7 +150,7 @@ def pass_of_peer(name: str, n_tokens: int, rival: float, value: float, counts: N
     return f"| {name} | {seconds * 1e3:,.0f} ms | {rival / seconds:.1f}x |"
 
 
-def time_iterations(responses: cs.Responses) -> str:
+def time_iterations(responses: cs.Answers) -> str:
     """Return the table of full EM iterations: evidence, chain, counts and new parameters."""
     lines = ["| | per iteration | answers per second |", "|---|---|---|"]
     for estimation in ("em", "variational"):
@@ -172,7 +172,7 @@ def time_iterations(responses: cs.Responses) -> str:
     return "\n".join(lines)
 
 
-def find_crowd(quick: bool) -> tuple[str, cs.Responses] | None:
+def find_crowd(quick: bool) -> tuple[str, cs.Answers] | None:
     """Return the crowd that tagged medical abstracts, or a small one made up in its place; None if it is not here."""
     if quick:
         return "made-up tags", make_tags()
@@ -180,12 +180,12 @@ def find_crowd(quick: bool) -> tuple[str, cs.Responses] | None:
     return None if r is None else ("abstracts of PICO", r)
 
 
-def make_tags() -> cs.Responses:
+def make_tags() -> cs.Answers:
     transition = [[0.95, 0.05, 0.0], [0.1, 0.0, 0.9], [0.1, 0.0, 0.9]]
     r = cs.simulate.sequences(20, 100, 6, 3, transition=transition, accuracy=0.8).responses
     item = r.item_of_answer()
     assert r.sequences is not None
-    return cs.Responses.from_frame(
+    return cs.Answers.from_frame(
         {
             "sequence": r.sequences.of_items()[item],
             "position": r.sequences.position[item],

@@ -78,7 +78,7 @@ def simulate(n_classifiers: int, kind: str, seed: int, n_items: int = N_ITEMS) -
 
 def score(truth: NDArray[np.int64], P: Floats) -> Scores:
     """Return how good each way is, on one draw."""
-    hard, soft = cs.Responses.from_matrix(P.argmax(axis=2)), cs.Responses.from_probabilities(P)
+    hard, soft = cs.Answers.from_matrix(P.argmax(axis=2)), cs.Answers.from_probabilities(P)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fused = cs.fuse(soft)
@@ -175,8 +175,8 @@ def score_ensemble(truth: NDArray[np.int64], P: Floats, known: tuple[int, ...]) 
     names = [f"c{k}" for k in range(P.shape[2])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        hard = cs.fuse(cs.Responses.from_matrix(P.argmax(axis=2), labels=names, classes=names))
-        soft = cs.fuse(cs.Responses.from_probabilities(P, classes=names))
+        hard = cs.fuse(cs.Answers.from_matrix(P.argmax(axis=2), labels=names, classes=names))
+        soft = cs.fuse(cs.Answers.from_probabilities(P, classes=names))
         found = [judge(truth, each) for each in (P.mean(axis=1), hard.posterior_, soft.posterior_)]
         for n in known:
             enough = n < len(truth) / 2

@@ -49,7 +49,7 @@ class Case(NamedTuple):
         return self.accuracy - self.vote
 
 
-def thin(r: cs.Responses, most: int, share: float, seed: int) -> cs.Responses:
+def thin(r: cs.Answers, most: int, share: float, seed: int) -> cs.Answers:
     """Return the answers about a random share of the items, at most so many to each."""
     rng = np.random.default_rng(seed)
     item = r.item_of_answer()
@@ -60,7 +60,7 @@ def thin(r: cs.Responses, most: int, share: float, seed: int) -> cs.Responses:
     return r.keep(rank < most).about(items)
 
 
-def judge(name: str, part: str, r: cs.Responses, gold: dict[object, object]) -> Case:
+def judge(name: str, part: str, r: cs.Answers, gold: dict[object, object]) -> Case:
     """Fuse answers without gold, and see what is true of the labels of items whose truth is known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -76,7 +76,7 @@ def judge(name: str, part: str, r: cs.Responses, gold: dict[object, object]) -> 
     return Case(name, part, comparison.verdict, comparison.expected_accuracy, float(right.mean()), float(vote.mean()))
 
 
-def vote_chances(r: cs.Responses) -> NDArray[np.float64]:
+def vote_chances(r: cs.Answers) -> NDArray[np.float64]:
     """Return the probability that the vote of each item falls on each class."""
     tied = find_tied(cs.MajorityVote().fit(r).posterior_)
     return np.asarray(tied / tied.sum(axis=1, keepdims=True))

@@ -252,7 +252,7 @@ def draw_pixels() -> None:
     truth[(np.abs(x - 43) < 9) & (np.abs(y - 40) < 12)] = 2
     rng = np.random.default_rng(0)
     votes = np.where(rng.random((size * size, 3)) < 0.6, truth.ravel()[:, None], rng.integers(0, 3, (size * size, 3)))
-    r = cs.Responses.from_matrix(votes)
+    r = cs.Answers.from_matrix(votes)
     graph = cs.Graph.grid((size, size))
     pictures = {
         "truth": truth.ravel(),

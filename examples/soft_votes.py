@@ -23,7 +23,7 @@ seen = dict(zip(zoo, columns, strict=True))
 fitted = {name: make_pipeline(StandardScaler(), zoo[name]).fit(x[train, c], y[train]) for name, c in seen.items()}
 votes = np.stack([fitted[name].predict_proba(x[new, c]) for name, c in seen.items()], axis=1)
 
-fused = cs.fuse(cs.Responses.from_probabilities(votes, classes=range(3), workers=list(zoo)))
+fused = cs.fuse(cs.Answers.from_probabilities(votes, classes=range(3), workers=list(zoo)))
 cs.report(fused, sys.argv[1] if len(sys.argv) > 1 else "report.html")
 print(fused.soft_check_)
 print(f"right: {np.mean(fused.labels_ == y[new]):.2f}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience import Responses
+from consilience import Answers
 
 
 def make_crew(seed: int) -> list[Any]:
@@ -36,7 +36,7 @@ def make_crew(seed: int) -> list[Any]:
     ]
 
 
-def ask_classifiers(features: Any, truth: Any, items: Any, n_train: int, seed: int) -> Responses:
+def ask_classifiers(features: Any, truth: Any, items: Any, n_train: int, seed: int) -> Answers:
     """Return the answers of all classifiers about all items, each trained on `n_train` random ones.
 
     A classifier also answers about the items that it was trained on, as in the paper.
@@ -48,4 +48,4 @@ def ask_classifiers(features: Any, truth: Any, items: Any, n_train: int, seed: i
         for classifier in make_crew(seed):
             chosen = rng.choice(len(truth), n_train, replace=False)
             columns.append(classifier.fit(features[chosen], code[chosen]).predict(features))
-    return Responses.from_matrix(np.array(columns).T, labels=classes.tolist(), items=items)
+    return Answers.from_matrix(np.array(columns).T, labels=classes.tolist(), items=items)

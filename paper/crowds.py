@@ -1,6 +1,6 @@
 """Real crowds as experiments need them, with the truth beside the answers.
 
-This is the only module here that knows the inside of `Responses`. Everything else uses the public names of the library.
+This is the only module here that knows the inside of `Answers`. Everything else uses the public names of the library.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.real_crowds import Dataset, load
-from consilience import Responses
+from consilience import Answers
 
 Codes = NDArray[np.int64]
 
@@ -24,14 +24,14 @@ class Crowd(NamedTuple):
     ----------
     stored : Dataset
         The dataset itself.
-    responses : Responses
+    responses : Answers
         Its answers.
     truth : ndarray of str
         The known label of each item, in the order of `responses.items`; empty where there is none.
     """
 
     stored: Dataset
-    responses: Responses
+    responses: Answers
     truth: Any
 
 
@@ -43,7 +43,7 @@ def load_crowd(name: str) -> Crowd:
     return Crowd(stored, stored.responses, truth)
 
 
-class Answers(NamedTuple):
+class Triples(NamedTuple):
     """Indices of the item, the worker and the class of each answer."""
 
     item: Codes
@@ -51,19 +51,19 @@ class Answers(NamedTuple):
     said: Codes
 
 
-def list_answers(r: Responses) -> Answers:
+def list_answers(r: Answers) -> Triples:
     """Return all answers as arrays of indices.
 
-    >>> [part.tolist() for part in list_answers(Responses.from_matrix([[0, -1], [1, 0]]))]
+    >>> [part.tolist() for part in list_answers(Answers.from_matrix([[0, -1], [1, 0]]))]
     [[0, 1, 1], [0, 0, 1], [0, 1, 0]]
     """
-    return Answers(r.item_of_answer(), r.worker.astype(np.int64), r.class_of_label[r.label])
+    return Triples(r.item_of_answer(), r.worker.astype(np.int64), r.class_of_label[r.label])
 
 
-def measure_sequences(r: Responses, chosen: NDArray[np.bool_]) -> Codes:
+def measure_sequences(r: Answers, chosen: NDArray[np.bool_]) -> Codes:
     """Return how many chosen items each sequence has, for the sequences that have any.
 
-    >>> r = Responses.from_matrix([[0], [1], [1], [0]], lengths=[2, 1, 1])
+    >>> r = Answers.from_matrix([[0], [1], [1], [0]], lengths=[2, 1, 1])
     >>> measure_sequences(r, np.array([True, True, False, True]))
     array([2, 1])
     """
@@ -72,26 +72,26 @@ def measure_sequences(r: Responses, chosen: NDArray[np.bool_]) -> Codes:
     return lengths[lengths > 0]
 
 
-def keep_busiest(r: Responses, n_workers: int) -> Responses:
+def keep_busiest(r: Answers, n_workers: int) -> Answers:
     """Return the answers of the workers who gave most; the others stay, without answers.
 
-    >>> keep_busiest(Responses.from_matrix([[0, -1], [1, 0]]), 1)
-    Responses(2 answers: 2 items x 2 workers, 2 classes: 0, 1)
+    >>> keep_busiest(Answers.from_matrix([[0, -1], [1, 0]]), 1)
+    Answers(2 answers: 2 items x 2 workers, 2 classes: 0, 1)
     """
     busiest = np.argsort(-np.bincount(r.worker, minlength=r.n_workers), kind="stable")[:n_workers]
     return r.keep(np.isin(r.worker, busiest))
 
 
-def reorder_classes(r: Responses, classes: list[Any]) -> Responses:
+def reorder_classes(r: Answers, classes: list[Any]) -> Answers:
     """Return the same answers with the classes in another order."""
     return r.with_classes(np.array(classes, dtype=object))
 
 
-def merge_labels(r: Responses, name_of: dict[Any, Any]) -> Responses:
+def merge_labels(r: Answers, name_of: dict[Any, Any]) -> Answers:
     """Return the same answers under other names; several labels may get the same name.
 
-    >>> merge_labels(Responses.from_matrix([["B", "I"], ["O", "B"]]), {"B": "I", "I": "I", "O": "O"})
-    Responses(4 answers: 2 items x 2 workers, 2 classes: 'I', 'O')
+    >>> merge_labels(Answers.from_matrix([["B", "I"], ["O", "B"]]), {"B": "I", "I": "I", "O": "O"})
+    Answers(4 answers: 2 items x 2 workers, 2 classes: 'I', 'O')
     """
     names = sorted(set(name_of.values()))
     code = np.array([names.index(name_of[label]) for label in r.labels.tolist()])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from consilience import DawidSkene, HiddenMarkov, Responses
+from consilience import Answers, DawidSkene, HiddenMarkov
 from consilience.metrics.labels import accuracy, macro_f1, span_f1
 
 from .crowds import load_crowd, measure_sequences
@@ -87,7 +87,7 @@ def run_set(data: str) -> list[Record]:
     return records
 
 
-def _score(kind: str, r: Responses, chosen: Any, truth: Any, found: Any) -> float:
+def _score(kind: str, r: Answers, chosen: Any, truth: Any, found: Any) -> float:
     if kind == "span F":
         return span_f1(truth, found, measure_sequences(r, chosen))
     return accuracy(truth, found) if kind == "accuracy" else macro_f1(truth, found)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience import Responses, metrics
+from consilience import Answers, metrics
 
 from .crowds import Codes, list_answers
 
@@ -88,12 +88,12 @@ class BestWorker(NamedTuple):
     said: Codes
 
 
-def find_best_worker(r: Responses, truth: Codes) -> BestWorker:
+def find_best_worker(r: Answers, truth: Codes) -> BestWorker:
     """Return the answers of the worker with the highest macro-F on the items with known truth.
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers.
     truth : array
         Index of each item's class, -1 where it is not known.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consilience import HiddenMarkov, MajorityVote, held_out_score, read_responses
+from consilience import HiddenMarkov, MajorityVote, held_out_score, read_answers
 from consilience.metrics.labels import span_f1
 
 from .chain_coupling import COUPLINGS
@@ -27,7 +27,7 @@ ITERATIONS = ("1", "2", "5", "10", ALL)
 def run_defaults() -> list[Record]:
     """Score majority vote, and the default with and without silence."""
     crowd = load_crowd(DATA)
-    spoken = read_responses(crowd.stored.folder / "responses.parquet", items=list(crowd.stored.gold))
+    spoken = read_answers(crowd.stored.folder / "responses.parquet", items=list(crowd.stored.gold))
     assert spoken.items.tolist() == crowd.responses.items.tolist()
     vote = MajorityVote().fit(crowd.responses)
     ignored, learned = (HiddenMarkov(transitions="bio").fit(r) for r in (spoken, crowd.responses))

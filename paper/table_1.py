@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consilience import DawidSkene, HiddenMarkov, Responses
+from consilience import Answers, DawidSkene, HiddenMarkov
 from consilience.errors import InputError
 
 from .crowds import Crowd, keep_busiest, load_crowd, measure_sequences, merge_labels, reorder_classes
@@ -63,7 +63,7 @@ def run_pos(answers: str) -> list[Record]:
     return [*bench.score_paper(), *bench.score_ours({OURS_ALONE: DawidSkene(**LABELS), OURS: HiddenMarkov(**LABELS)})]
 
 
-def _train_taggers(crowd: Crowd, seed: int) -> Responses:
+def _train_taggers(crowd: Crowd, seed: int) -> Answers:
     """Return the answers of newly trained taggers about the same words."""
     folder = crowd.stored.folder
     answers, sentences = tag_treebank(folder, seed)
@@ -72,7 +72,7 @@ def _train_taggers(crowd: Crowd, seed: int) -> Responses:
     classes = crowd.responses.classes.tolist()
     code = {tag: k for k, tag in enumerate(classes)}
     matrix = np.array([[code[tag] for tag in tags] for tags in answers]).T
-    return Responses.from_matrix(matrix, lengths=[len(each) for each in sentences], labels=classes, workers=list(CREW))
+    return Answers.from_matrix(matrix, lengths=[len(each) for each in sentences], labels=classes, workers=list(CREW))
 
 
 def run_ner() -> list[Record]:
@@ -103,7 +103,7 @@ def run_ie(workers: int) -> list[Record]:
 class Bench:
     """Answers and the truth where it is known, for scoring whatever labels them."""
 
-    def __init__(self, data: str, answers: str, r: Responses, truth: Any) -> None:
+    def __init__(self, data: str, answers: str, r: Answers, truth: Any) -> None:
         self._case = {"data": data, "answers": answers}
         self._r, self._truth, self._known = r, truth, truth != ""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.real_crowds import Dataset, load
-from consilience import DawidSkene, Graph, MajorityVote, MarkovField, Responses, held_out_score
+from consilience import Answers, DawidSkene, Graph, MajorityVote, MarkovField, held_out_score
 from consilience.errors import InputError
 from consilience.metrics.labels import macro_f1
 from consilience.simulate import independent
@@ -54,7 +54,7 @@ def run_pubmed(run: int) -> list[Record]:
     rng = np.random.default_rng([run, len(code)])
     chance = rng.random((len(code), len(workers), 1))
     said = (np.cumsum(workers, axis=2)[:, code].transpose(1, 0, 2) < chance).sum(axis=2)
-    r = Responses.from_matrix(said, labels=classes.tolist(), items=stored.items)
+    r = Answers.from_matrix(said, labels=classes.tolist(), items=stored.items)
     return list(_score_methods({"data": PUBMED, "graph": "citations", "run": run}, r, stored.graph, truth))
 
 
@@ -123,7 +123,7 @@ def _load_network(data: str) -> tuple[Dataset, Any]:
     return stored, np.array([stored.gold[item] for item in stored.items.tolist()])
 
 
-def _score_methods(case: Record, r: Responses, graph: Graph | None, truth: Any) -> Iterator[Record]:
+def _score_methods(case: Record, r: Answers, graph: Graph | None, truth: Any) -> Iterator[Record]:
     assert graph is not None
     case = {**case, "degree": 2 * graph.n_edges / r.n_items}
     code = {label: k for k, label in enumerate(r.classes.tolist())}

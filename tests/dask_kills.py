@@ -66,7 +66,7 @@ def kill_worker(client: distributed.Client, rng: random.Random) -> None:
     os.kill(rng.choice(processes), signal.SIGKILL)
 
 
-def fit(responses: cs.Responses, engine: Any = None, callback: Callable[[Any], object] | None = None) -> cs.DawidSkene:
+def fit(responses: cs.Answers, engine: Any = None, callback: Callable[[Any], object] | None = None) -> cs.DawidSkene:
     """Fit a model of which every iteration sends work to the cluster."""
     model = cs.DawidSkene(calibration="none", tol=0, max_iter=N_ITERATIONS, callback=callback)
     return model.fit(responses, engine=engine)
@@ -76,12 +76,12 @@ def bits_of(model: cs.DawidSkene) -> list[bytes]:
     return [np.asarray(part).tobytes() for part in (model.posterior_, model.confusion_, model.prior_, model.trace_)]
 
 
-def make_crowd() -> cs.Responses:
+def make_crowd() -> cs.Answers:
     """Return a crowd of a dozen blocks, if blocks have the size named in this file."""
     return cs.simulate.independent(20_000, n_workers=100, n_classes=4, answers_per_item=5, seed=3).responses
 
 
-def fit_undisturbed(crowd: cs.Responses) -> float:
+def fit_undisturbed(crowd: cs.Answers) -> float:
     """Return how many seconds a fit takes if no worker dies."""
     with cluster_of(2) as client:
         fit(crowd, client)  # workers load what they need
@@ -90,9 +90,7 @@ def fit_undisturbed(crowd: cs.Responses) -> float:
         return time.monotonic() - begun
 
 
-def kill_during_fit(
-    crowd: cs.Responses, expected: list[bytes], undisturbed: float, restart: bool, seed: int
-) -> Outcome:
+def kill_during_fit(crowd: cs.Answers, expected: list[bytes], undisturbed: float, restart: bool, seed: int) -> Outcome:
     """Fit a crowd on a cluster of two, of which one is killed at a random moment."""
     rng = random.Random(seed)
     iteration, delay = rng.randrange(N_ITERATIONS), rng.uniform(0, undisturbed / N_ITERATIONS)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from consilience.answers.responses import Responses
+from consilience.answers.responses import Answers
 from consilience.inference.em import Progress
 from consilience.inference.moments import MomentFit, order_of_sweeps, repeat_sweeps
 from consilience.kernels import Floats
@@ -31,7 +31,7 @@ class Moments(NamedTuple):
     weights: dict[tuple[int, ...], float]
 
 
-def compute_moments(responses: Responses, count_weights: bool = False) -> Moments:
+def compute_moments(responses: Answers, count_weights: bool = False) -> Moments:
     """Return all moments of workers who answered together; weights are 1, or the number of items in common."""
     n_workers, n_labels = responses.n_workers, responses.n_labels
     answer = np.zeros((responses.n_items, n_workers, n_labels))
@@ -99,7 +99,7 @@ def sweep(
 
 
 def match_explicit_moments(
-    responses: Responses,
+    responses: Answers,
     confusion: Floats,
     prior: Floats,
     *,

@@ -248,12 +248,12 @@ def write_verdicts(size: Size, folder: Path) -> str:
     return str(folder / "a.csv")
 
 
-def keep(size: Size, folder: Path) -> tuple[cs.Responses, Path]:
-    return cs.Responses.from_frame(make_table(size)), folder
+def keep(size: Size, folder: Path) -> tuple[cs.Answers, Path]:
+    return cs.Answers.from_frame(make_table(size)), folder
 
 
-def keep_sequences(size: Size, folder: Path) -> tuple[cs.Responses, Path]:
-    return cs.read_responses(write_sequences(size, folder)), folder
+def keep_sequences(size: Size, folder: Path) -> tuple[cs.Answers, Path]:
+    return cs.read_answers(write_sequences(size, folder)), folder
 
 
 # -------------------------------------------------------------------------------------------------------------- using
@@ -280,7 +280,7 @@ def fuse_questions(given: object) -> object:
 
 
 def fuse_soft(given: object) -> object:
-    return cs.DawidSkene(workers="temperatures", max_iter=5, calibration="none").fit(cs.read_responses(given))
+    return cs.DawidSkene(workers="temperatures", max_iter=5, calibration="none").fit(cs.read_answers(given))
 
 
 def read_verdicts(given: object) -> object:

@@ -1,7 +1,7 @@
 """Slow, obviously right twins of the fast code: dense arrays, plain loops, logarithms, enumeration.
 
 A crowd is dense here: `votes[item, worker, label]` holds weights (1 for an answer, 0 for none). Tables of workers are
-`confusion[worker, truth, answer]`, as users see them. Nothing of the library is used but `Responses`, as data.
+`confusion[worker, truth, answer]`, as users see them. Nothing of the library is used but `Answers`, as data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
-from consilience import Responses
+from consilience import Answers
 
 IMPOSSIBLE = -690.0  # the price of answers that no class allows
 
@@ -26,11 +26,11 @@ PLAIN = {"smoothing": (0.1, 1.1), "calibration": "none"}
 
 
 def spread_answers(votes):
-    """Return `Responses` whose answers are each spread over labels by weights; NaN is no answer."""
+    """Return `Answers` whose answers are each spread over labels by weights; NaN is no answer."""
     item, worker, label = np.nonzero(np.nan_to_num(votes) > 0)
     table = {"item": item, "worker": worker, "label": label, "weight": votes[item, worker, label]}
     n_items, n_workers, n_labels = votes.shape
-    r = Responses.from_frame(table, weight="weight", items=np.arange(n_items), classes=np.arange(n_labels))
+    r = Answers.from_frame(table, weight="weight", items=np.arange(n_items), classes=np.arange(n_labels))
     assert r.n_workers == n_workers
     return r
 
@@ -60,7 +60,7 @@ def simulate(
 
 
 def densify(responses):
-    """Return votes[item, worker, label] of a `Responses`."""
+    """Return votes[item, worker, label] of a `Answers`."""
     votes = np.zeros((responses.n_items, responses.n_workers, responses.n_labels))
     for i in range(responses.n_items):
         for j in range(responses.offsets[i], responses.offsets[i + 1]):

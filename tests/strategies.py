@@ -34,7 +34,7 @@ class Grade(enum.IntEnum):
     NONE = 4
 
 
-# Each kind of label, in the order in which `Responses` sorts it.
+# Each kind of label, in the order in which `Answers` sorts it.
 LABELS: dict[str, list[Any]] = {
     "str": ["=1+1", "cat", "none", "🦉"],
     "int": [-7, 0, 3, 2**40],
@@ -61,7 +61,7 @@ class Crowd:
     matrix : array of shape (n_items, n_workers)
         The same answers as indices into `labels`; -1 is missing. Rows and columns may be empty, not all of them.
     labels : list
-        What the numbers in `matrix` stand for, in the order of `Responses`. Each occurs.
+        What the numbers in `matrix` stand for, in the order of `Answers`. Each occurs.
     items, workers : list
         Names of the rows and columns of `matrix`. Workers are sorted.
     n_classes : int

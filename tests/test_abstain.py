@@ -39,14 +39,14 @@ def implicit(answers, lengths=None, background="a", weight=None, **options):
         frame["weight"] = weight[item, worker]
         options["weight"] = "weight"
     if lengths is None:
-        return cs.Responses.from_frame(
+        return cs.Answers.from_frame(
             frame | {"item": item}, items=keys, abstain="answer", background=background, **options
         )
     owner = np.repeat(np.arange(len(lengths)), lengths)
     place = np.concatenate([np.arange(n) for n in lengths])
     frame |= {"sequence": owner[item], "position": place[item]}
     items = list(zip(owner.tolist(), place.tolist(), strict=True))
-    return cs.Responses.from_frame(frame, items=items, abstain="answer", background=background, **options)
+    return cs.Answers.from_frame(frame, items=items, abstain="answer", background=background, **options)
 
 
 def in_order(answers, r):
@@ -56,7 +56,7 @@ def in_order(answers, r):
 
 def explicit(answers, lengths=None, items=None):
     said = np.array([*LABELS, "silent"])[answers]
-    return cs.Responses.from_matrix(said, lengths=lengths, labels=[*LABELS, "silent"], classes=LABELS, items=items)
+    return cs.Answers.from_matrix(said, lengths=lengths, labels=[*LABELS, "silent"], classes=LABELS, items=items)
 
 
 def smoothing_with_silence(off=0.1, on=1.1):
@@ -161,7 +161,7 @@ def test_a_worker_who_is_never_silent():
             np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
     # All answer everything: silence says nothing, and the fit is the one that ignores it, anchored to the votes.
     options = {"estimation": "em", "smoothing": 0, "calibration": "none", "tol": 0, "max_iter": 20}
-    recipe, r = cs.DawidSkene(**options).recipe(), cs.Responses.from_matrix(answers, labels=LABELS)
+    recipe, r = cs.DawidSkene(**options).recipe(), cs.Answers.from_matrix(answers, labels=LABELS)
     problem = recipe.pose(InMemory(r), recipe.make_structure(r), None, cs.engines.Threads())
     problem = replace(problem, placed=anchored(problem.placed, r, None))
     found = run_em(problem, maximise(problem, expect_from_votes(problem)), 20, 0.0).parameters
@@ -200,34 +200,34 @@ def test_weighted_silence():
 
 def test_background_rules():
     tags = {"sequence": [0, 0], "position": [0, 1], "worker": [0, 0], "label": ["B-X", "I-X"]}
-    r = cs.Responses.from_frame(tags, abstain="answer")
+    r = cs.Answers.from_frame(tags, abstain="answer")
     assert r.background == "O"
     assert r.silence_counts
     assert r.classes.tolist() == ["O", "B-X", "I-X"]
     assert r.labels.tolist() == ["B-X", "I-X"]
     plain = {"item": [0, 1], "worker": [0, 0], "label": ["x", "y"]}
     with pytest.raises(ParameterError, match="background="):
-        cs.Responses.from_frame(plain, abstain="answer")
+        cs.Answers.from_frame(plain, abstain="answer")
     with pytest.raises(ParameterError, match="abstain='answer'"):
-        cs.Responses.from_frame(plain, background="x")
+        cs.Answers.from_frame(plain, background="x")
     with pytest.raises(ParameterError, match="'ignore' or 'answer'"):
-        cs.Responses.from_frame(plain, abstain="silence")
-    r = cs.Responses.from_frame(plain, abstain="answer", background="none")
+        cs.Answers.from_frame(plain, abstain="silence")
+    r = cs.Answers.from_frame(plain, abstain="answer", background="none")
     assert r.classes.tolist() == ["none", "x", "y"]
-    r = cs.Responses.from_frame(plain, abstain="answer", background="y")
+    r = cs.Answers.from_frame(plain, abstain="answer", background="y")
     assert r.classes.tolist() == ["x", "y"]
     assert r.vote_shares().tolist() == [0, 1]
-    given_classes = cs.Responses.from_frame(plain, abstain="answer", classes=["y", "O", "x"])
+    given_classes = cs.Answers.from_frame(plain, abstain="answer", classes=["y", "O", "x"])
     assert given_classes.background == "O"
-    assert cs.Responses.from_frame(plain).background is None
-    numbers = cs.Responses.from_frame({"item": [0], "worker": [0], "label": [1]}, abstain="answer", background=0)
+    assert cs.Answers.from_frame(plain).background is None
+    numbers = cs.Answers.from_frame({"item": [0], "worker": [0], "label": [1]}, abstain="answer", background=0)
     assert numbers.classes.tolist() == [0, 1]
 
 
 def test_a_background_that_looks_like_a_slip():
     def read(background, labels, **options):
         frame = {"item": [*range(len(labels))], "worker": [0] * len(labels), "label": labels}
-        return cs.Responses.from_frame(frame, abstain="answer", background=background, **options)
+        return cs.Answers.from_frame(frame, abstain="answer", background=background, **options)
 
     for background, labels, meant in (
         ("backgroud", ["background", "tumour"], "background"),
@@ -266,7 +266,7 @@ def test_majority_vote_takes_silence_for_background():
 
 def test_refusals():
     answers, _ = crowd(4)
-    loud, quiet = cs.Responses.from_matrix(answers, labels=LABELS), implicit(answers)
+    loud, quiet = cs.Answers.from_matrix(answers, labels=LABELS), implicit(answers)
     for fitted, other in ((quiet, loud), (loud, quiet)):
         model = cs.DawidSkene().fit(fitted)
         with pytest.raises(InputError, match="abstain="):
@@ -286,11 +286,11 @@ def test_predicting_where_the_fit_has_added_classes():
     """The fit knows I-X too, which nobody said: other answers, read without it, are anchored to the same classes."""
     frame = {"sequence": [0, 0, 1, 1], "position": [0, 3, 0, 2], "worker": [0, 1, 0, 1], "label": ["I-X", "B-Y"] * 2}
     every = [(s, t) for s in range(2) for t in range(4)]
-    r = cs.Responses.from_frame(frame, items=every, abstain="answer")
+    r = cs.Answers.from_frame(frame, items=every, abstain="answer")
     model = cs.HiddenMarkov(transitions="bio", coupling=0.5, calibration="none").fit(r)
     assert len(model.classes_) > r.n_classes
     np.testing.assert_array_equal(model.predict_proba(r), model.posterior_)
-    other = cs.Responses.from_frame(frame, items=every, abstain="answer", background="outside")
+    other = cs.Answers.from_frame(frame, items=every, abstain="answer", background="outside")
     with pytest.raises(InputError, match=r"'outside', is no class of the model.* Read them with the same background="):
         model.predict_proba(other)
 
@@ -308,7 +308,7 @@ def test_tags_with_silence():
             if rng.random() < 0.2:
                 rows.append((s, int(rng.choice([0, 6, 7, 11])), w, "B-X"))
     frame = dict(zip(("sequence", "position", "worker", "label"), zip(*rows, strict=True), strict=True))
-    r = cs.Responses.from_frame(frame, items=[(s, t) for s in range(60) for t in range(12)], abstain="answer")
+    r = cs.Answers.from_frame(frame, items=[(s, t) for s in range(60) for t in range(12)], abstain="answer")
     for coupling in (1.0, "learn"):
         model = cs.HiddenMarkov(transitions="bio", coupling=coupling).fit(r)
         labels = model.labels_.reshape(60, 12)

@@ -358,7 +358,7 @@ def test_one_id_has_one_text(folder, name):
     write_lines("team/a.jsonl", example)
     changed = json.loads(json.dumps(example).replace('"x"', '"X"').replace('"a"', '"A"').replace('"u"', '"v"'))
     write_lines("team/b.jsonl", changed)
-    assert "b.jsonl, line 1 (id" in (said := refusal(cs.read_responses, "team"))
+    assert "b.jsonl, line 1 (id" in (said := refusal(cs.read_answers, "team"))
     assert "another record has another text for the id" in said
 
 
@@ -370,7 +370,7 @@ def test_files_without_ids_are_matched_by_text(folder, name):
         said = json.dumps(example[::-1] if number else example)
         said = said.replace('"u"', f'"{file}"').replace('"completed_by": 1', f'"completed_by": {number}')
         write_lines(f"team/{file}.jsonl", json.loads(said))
-    answers = cs.read_responses("team")
+    answers = cs.read_answers("team")
     assert (answers.n_items, answers.n_workers) == (len(classes_of(name)), 2)
 
 
@@ -418,7 +418,7 @@ def test_spans_are_not_taken_for_answers(folder, name):
         records = argilla()
         del records[0]["responses"]["mood"]
         write_json(path, records)
-    assert "read_spans" in refusal(cs.read_responses, path)
+    assert "read_spans" in refusal(cs.read_answers, path)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -454,7 +454,7 @@ def test_plain_tables_stay_tables(folder, name, lines):
 
 def test_a_table_is_not_taken_for_spans(folder):
     Path("a.csv").write_text("item,worker,label\n1,a,B-PER\n", encoding="utf-8")
-    assert "read_responses" in refusal(cs.read_spans, "a.csv")
+    assert "read_answers" in refusal(cs.read_spans, "a.csv")
     assert "No file" in refusal(cs.read_spans, "nothing.json")
     with pytest.raises(cs.errors.ParameterError, match="did you mean 'doccano'"):
         cs.read_spans("a.csv", format="docano")
@@ -521,16 +521,16 @@ def test_choices_are_answers(folder):
          "predictions": [{"model_version": "m", "result": [choice("bad")]}]}
         for i in (5, 6)
     ]  # fmt: skip
-    responses = cs.read_responses(write_json("a.json", tasks))
+    responses = cs.read_answers(write_json("a.json", tasks))
     assert (responses.n_items, responses.n_workers, responses.labels.tolist()) == (2, 3, ["bad", "good"])
-    assert "read_responses" in refusal(cs.read_spans, "a.json")
+    assert "read_answers" in refusal(cs.read_spans, "a.json")
     tasks[0]["annotations"][0]["result"] = [choice("good", "bad")]
-    assert "set of tags" in refusal(cs.read_responses, write_json("a.json", tasks))
+    assert "set of tags" in refusal(cs.read_answers, write_json("a.json", tasks))
     assert cs.read_tags("a.json").said.sum(axis=1).tolist() == [2, 1, 1, 1, 1, 1]
     tasks[0]["annotations"][0]["result"] = [choice("good"), choice("bad")]
-    assert "made twice" in refusal(cs.read_responses, write_json("a.json", tasks))
+    assert "made twice" in refusal(cs.read_answers, write_json("a.json", tasks))
     tasks[0]["annotations"][0]["result"] = [choice("good"), choice("yes", name="spam")]
-    table = cs.read_responses(write_json("a.json", tasks[:1]), label="mood")
+    table = cs.read_answers(write_json("a.json", tasks[:1]), label="mood")
     assert table.labels.tolist() == ["bad", "good"]
 
 
@@ -553,7 +553,7 @@ def test_odd_label_studio_files(folder):
         {"completed_by": 1, "result": [region(0.5, 1.5, "x")]}]}]))  # fmt: skip
     minimal = [{"id": 1, "text": "a", "label": [], "annotator": 1, "annotation_id": 2, "lead_time": 1}]
     assert "JSON-MIN" in refusal(cs.read_spans, write_json("a.json", minimal))
-    assert "no task of Label Studio" in refusal(cs.read_responses, write_json("a.json", {"x": 1}))
+    assert "no task of Label Studio" in refusal(cs.read_answers, write_json("a.json", {"x": 1}))
     regions = [region(4, 7, "P", text="Ann"), region(8, 15, "Q", text="Ann met"), region(0, 7, "R", text="Ann\nAnn")]
     one = {"completed_by": 1, "result": regions}
     dos = [{"id": 1, "data": {"t": "Ann\r\nAnn\r\nAnn met"}, "annotations": [one]}]
@@ -605,22 +605,22 @@ def test_answers_of_prodigy_are_taken_for_what_they_are(folder):
         for i in (1, 2)
         for who, answer in (("x", "accept"), ("y", "reject"), ("z", "ignore"))
     ]
-    responses = cs.read_responses(write_lines("a.jsonl", lines))
+    responses = cs.read_answers(write_lines("a.jsonl", lines))
     assert (responses.n_items, responses.n_workers, responses.labels.tolist()) == (2, 2, ["accept", "reject"])
-    assert "read_responses" in refusal(cs.read_spans, "a.jsonl")
+    assert "read_answers" in refusal(cs.read_spans, "a.jsonl")
     two = lines + [{**line, "label": "HAM"} for line in lines]
-    assert cs.read_responses(write_lines("a.jsonl", two)).n_items == 4
+    assert cs.read_answers(write_lines("a.jsonl", two)).n_items == 4
     options = [{"id": "s", "text": "Spam"}, {"id": "h", "text": "Ham"}]
     chosen = [
         {"text": "a", "options": options, "accept": ["s"], "answer": "accept", "_input_hash": 1, "_annotator_id": "x"},
         {"text": "a", "options": options, "accept": ["h"], "answer": "accept", "_input_hash": 1, "_annotator_id": "y"},
         {"text": "a", "options": options, "accept": [], "answer": "ignore", "_input_hash": 1, "_annotator_id": "z"},
     ]
-    assert cs.read_responses(write_lines("a.jsonl", chosen)).labels.tolist() == ["h", "s"]
+    assert cs.read_answers(write_lines("a.jsonl", chosen)).labels.tolist() == ["h", "s"]
     chosen[1]["accept"] = ["h", "s"]
-    assert "set of tags" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
+    assert "set of tags" in refusal(cs.read_answers, write_lines("a.jsonl", chosen))
     chosen[1]["accept"] = []
-    assert "line 2 (id 1): no option is chosen" in refusal(cs.read_responses, write_lines("a.jsonl", chosen))
+    assert "line 2 (id 1): no option is chosen" in refusal(cs.read_answers, write_lines("a.jsonl", chosen))
     multiple = [{**line, "config": {"choice_style": "multiple"}} for line in chosen]
     assert cs.read_tags(write_lines("a.jsonl", multiple)).said.tolist() == [[True], [False]]
 
@@ -677,7 +677,7 @@ def test_ignored_questions_of_prodigy_do_not_matter(folder):
         for i in (1, 2)
         for who, label, answer in (("z", "HAM", "ignore"), ("x", "SPAM", "accept"), ("y", "SPAM", "reject"))
     ]
-    answers = cs.read_responses(write_lines("a.jsonl", lines))
+    answers = cs.read_answers(write_lines("a.jsonl", lines))
     labels = {"item": answers.items.tolist(), "label": ["accept", "reject"]}
     cs.write_labels(labels, "out.jsonl", "a.jsonl")
     written = [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -691,12 +691,12 @@ def test_ignored_questions_of_prodigy_do_not_matter(folder):
 def test_classes_of_doccano(folder):
     for name, label in (("ann", "pos"), ("bob", "neg")):
         write_lines(f"{name}.jsonl", [{"id": i, "text": f"t{i}", "label": [label], "Comments": []} for i in range(3)])
-    responses = cs.read_responses(folder)
+    responses = cs.read_answers(folder)
     assert (responses.n_items, responses.workers.tolist()) == (3, ["ann", "bob"])
-    assert cs.read_responses("*.jsonl").n_items == 3
-    assert "read_responses" in refusal(cs.read_spans, folder)
+    assert cs.read_answers("*.jsonl").n_items == 3
+    assert "read_answers" in refusal(cs.read_spans, folder)
     write_lines("bob.jsonl", [{"id": 0, "text": "t0", "label": ["pos", "neg"]}])
-    assert "set of tags" in refusal(cs.read_responses, folder)
+    assert "set of tags" in refusal(cs.read_answers, folder)
     assert cs.read_tags(folder).said.sum(axis=1).tolist() == [1, 2, 1, 1]
 
 
@@ -718,10 +718,10 @@ def test_files_of_doccano_that_are_no_annotators(folder):
         write_lines(f"{name}.jsonl", [{"id": i, "text": f"t{i}", "label": [label]} for i in range(3)])
     write_lines("unknown.jsonl", [{"id": i, "text": f"t{i}", "label": []} for i in range(9)])
     with pytest.warns(DataWarning, match="not used") as caught:
-        assert cs.read_responses(folder).workers.tolist() == ["ann", "bob"]
+        assert cs.read_answers(folder).workers.tolist() == ["ann", "bob"]
     assert len(caught) == 2
     with pytest.warns(DataWarning, match="all annotators together.*one worker"):
-        assert cs.read_responses("all.jsonl").workers.tolist() == ["all"]
+        assert cs.read_answers("all.jsonl").workers.tolist() == ["all"]
     with pytest.warns(DataWarning, match="nobody"):
         assert len(cs.read_spans("unknown.jsonl").documents) == 9
 
@@ -731,7 +731,7 @@ def test_results_of_a_fusion_in_doccano_are_noticed(folder):
         write_lines(f"{name}.jsonl", [{"id": i, "text": f"t{i}", "label": [label]} for i in range(3)])
     cs.write_labels({"item": [0, 1], "label": ["pos", "neg"], "confidence": [0.5, 0.6]}, "fused.jsonl", folder)
     with pytest.warns(DataWarning, match="2 records in .* a confidence"):
-        assert cs.read_responses(folder).n_workers == 3
+        assert cs.read_answers(folder).n_workers == 3
 
 
 def test_relations_of_doccano_stay_while_their_ends_do(read):
@@ -883,17 +883,17 @@ def test_answers_of_argilla(folder):
         {"value": "bad", "user_id": "w", "status": "draft"}]},
         "suggestions": {"mood": {"value": "bad", "score": 0.5, "agent": "gpt"}}} for i in range(2)]  # fmt: skip
     for write, name in ((write_json, "a.json"), (write_lines, "a.jsonl")):
-        responses = cs.read_responses(write(name, values))
+        responses = cs.read_answers(write(name, values))
         assert (responses.n_items, responses.workers.tolist()) == (2, ["gpt", "u", "v"])
-    assert "read_responses" in refusal(cs.read_spans, "a.json")
+    assert "read_answers" in refusal(cs.read_spans, "a.json")
     values[0]["responses"]["mood"][0]["value"] = ["good", "bad"]
-    assert "set of tags" in refusal(cs.read_responses, write_json("a.json", values))
+    assert "set of tags" in refusal(cs.read_answers, write_json("a.json", values))
     assert cs.read_tags("a.json").said.sum(axis=1).tolist() == [1, 2, 1, 1, 1, 1]
     values[0]["responses"]["mood"][0]["value"] = {"good": 1}
-    assert "record 1 (id '0'): the answer to 'mood'" in refusal(cs.read_responses, write_json("a.json", values))
+    assert "record 1 (id '0'): the answer to 'mood'" in refusal(cs.read_answers, write_json("a.json", values))
     values[0]["responses"]["mood"][0]["value"] = "good"
     values[0]["responses"]["rating"] = [{"value": 3, "user_id": "u"}]
-    assert cs.read_responses(write_json("a.json", values), label="mood").n_items == 2
+    assert cs.read_answers(write_json("a.json", values), label="mood").n_items == 2
 
 
 def test_suggestions_of_models_become_responses(read):
@@ -916,8 +916,8 @@ def test_suggested_labels_of_models_become_responses(folder, version):
     write_json("a.json", [new if version == 2 else old])
     for source, target in (("a.json", "b.json"), ("b.json", "c.json")):
         cs.write_labels({"item": ["1"], "label": ["good"], "confidence": [0.75]}, target, source)
-        assert cs.read_responses(target).workers.tolist() == ["consilience", "gpt", "u"]
-        assert cs.read_responses(target).labels.tolist() == ["bad", "good"]
+        assert cs.read_answers(target).workers.tolist() == ["consilience", "gpt", "u"]
+        assert cs.read_answers(target).labels.tolist() == ["bad", "good"]
 
 
 def test_argilla_1(folder):
@@ -980,7 +980,7 @@ def test_wrong_types_anywhere(folder, name, make):
     example = make(name)
     if "tokens" in example[0]:
         example = [{**line, "tokens": line["tokens"][:1]} for line in example[1:]]
-    reader = cs.read_spans if make is example_lines else cs.read_responses
+    reader = cs.read_spans if make is example_lines else cs.read_answers
     Path("out").mkdir()
     count = 0
     kinds = [None, 7, -1, 10**30, float("nan"), True, "word", "", [], [1], {"a": 1}, [[]], [{}], ["\ud800"]]
@@ -989,13 +989,13 @@ def test_wrong_types_anywhere(folder, name, make):
             write_lines("a.jsonl", replaced(example, path, new))
             count += 1
             said = try_to_read(name, reader, write=count % 5 == 0)  # writing waits for the disk
-            assert said is None or "a.jsonl" in said or reader is cs.read_responses, (path, new, said)
+            assert said is None or "a.jsonl" in said or reader is cs.read_answers, (path, new, said)
 
 
 def try_to_read(name, reader, write) -> str | None:
     """Read a file, and write and read again what was read. Return our own error, if there is one."""
     try:
-        if reader is cs.read_responses:
+        if reader is cs.read_answers:
             answers = reader("a.jsonl", format=name)
             if write:
                 labels = {"item": answers.items.tolist(), "label": ["s"] * answers.n_items}
@@ -1082,7 +1082,7 @@ def test_small_chunks_give_the_same(folder, monkeypatch):
 @pytest.mark.parametrize("name", JSON_TOOLS)
 def test_tiny_files(folder, content, name):
     Path("a.json").write_text(content, encoding="utf-8")
-    for reader in (cs.read_spans, cs.read_responses):
+    for reader in (cs.read_spans, cs.read_answers):
         assert "a.json" in refusal(reader, "a.json", **({"format": name} if reader is cs.read_spans else {}))
 
 
@@ -1165,9 +1165,9 @@ def test_other_types_of_label_studio_results_are_told(tmp_path, kind):
         )
         if choice in results:
             with pytest.warns(DataWarning, match=f"Results of type '{kind}' in .* are not used"):
-                assert cs.read_responses(path).n_responses == 6
+                assert cs.read_answers(path).n_responses == 6
         else:
-            for read in (cs.read_spans, cs.read_responses, cs.fuse):
+            for read in (cs.read_spans, cs.read_answers, cs.fuse):
                 with pytest.raises(InputError, match=f"found results of type '{kind}'"):
                     read(path)
 
@@ -1200,7 +1200,7 @@ def rate_in(tool, n_items=40):
 def test_ratings_go_round(folder, tool):
     """Ratings are read as a scale, fused, written as ratings, and read again."""
     records, said = rate_in(tool)
-    answers = cs.read_responses(write_json("a.json", records))
+    answers = cs.read_answers(write_json("a.json", records))
     assert answers.positions == (0, 1, 2, 3, 4)
     assert answers.classes.tolist() == [1, 2, 3, 4, 5]
     table = {"item": [], "worker": [], "label": []}
@@ -1212,7 +1212,7 @@ def test_ratings_go_round(folder, tool):
     same = cs.fuse(table, ordered=True, label_by="median")
     assert labels == dict(zip(same.to_frame()["item"].to_pylist(), same.labels_.tolist(), strict=True))
     cs.write_labels(fused.to_frame(), "b.json", "a.json")
-    again = cs.read_responses("b.json")
+    again = cs.read_answers("b.json")
     assert again.is_ordered
     assert again.workers.tolist() == ["ann", "bob", "cem", "consilience", "gpt"]
     kept = again.worker == 3
@@ -1237,7 +1237,7 @@ def test_ratings_go_round(folder, tool):
     # A table of labels may hold them as text.
     texts = {"item": list(labels), "label": list(map(str, labels.values()))}
     cs.write_labels(texts, "c.json", "a.json")
-    assert cs.read_responses("c.json").is_ordered
+    assert cs.read_answers("c.json").is_ordered
     texts["label"][0] = "many"
     assert "'many' is no rating" in refusal(cs.write_labels, texts, "c.json", "a.json")
 
@@ -1251,8 +1251,8 @@ def test_ratings_beside_choices(folder):
         for annotation in record["annotations"][:2]:
             annotation["result"].append(choice)
     write_json("a.json", records)
-    assert cs.read_responses("a.json", label="stars").is_ordered
-    topics = cs.read_responses("a.json", label="topic", drop_missing=True)
+    assert cs.read_answers("a.json", label="stars").is_ordered
+    topics = cs.read_answers("a.json", label="topic", drop_missing=True)
     assert not topics.is_ordered
     assert topics.labels.tolist() == ["1"]
 
@@ -1262,9 +1262,9 @@ def test_ratings_are_whole_numbers(folder):
     value = records[0]["annotations"][0]["result"][0]["value"]
     for rating, message in ((3.5, "a rating must be a whole number, found 3.5"), ("3", "'rating' must be a number")):
         value["rating"] = rating
-        assert message in refusal(cs.read_responses, write_json("a.json", records))
+        assert message in refusal(cs.read_answers, write_json("a.json", records))
     value["rating"] = None
-    assert cs.read_responses(write_json("a.json", records)).n_responses == 7
+    assert cs.read_answers(write_json("a.json", records)).n_responses == 7
     records[0]["annotations"][1]["ground_truth"] = True
-    known = cs.read_responses(write_json("a.json", records))
+    known = cs.read_answers(write_json("a.json", records))
     assert list(known.gold.values()) == [records[0]["annotations"][1]["result"][0]["value"]["rating"]]

@@ -103,7 +103,7 @@ def test_updates_without_answers_of_others(frame):
 def test_matrices_spans_and_masks():
     truth = np.random.default_rng(0).integers(3, size=150)
     matrix = np.stack([truth, truth, truth, 2 - truth], axis=1)
-    fused = cs.fuse(cs.Responses.from_matrix(matrix, workers=["a", "b", "c", "d"]), block=["d"])
+    fused = cs.fuse(cs.Answers.from_matrix(matrix, workers=["a", "b", "c", "d"]), block=["d"])
     assert fused.workers_.tolist() == ["a", "b", "c"]
     project = cs.simulate.spans(40, seed=1)
     everybody = cs.fuse(project.spans).workers_.tolist()
@@ -119,11 +119,11 @@ def test_matrices_spans_and_masks():
 def test_on_disk(frame, tmp_path):
     path = tmp_path / "answers.csv"
     frame.to_csv(path, index=False)
-    stored = cs.scan_responses(path, store=tmp_path / "stores", block=["w1", "w5"])
+    stored = cs.scan_answers(path, store=tmp_path / "stores", block=["w1", "w5"])
     assert stored.workers.tolist() == ["w0", "w2", "w3", "w4", "w6", "w7"]
     assert stored.n_responses == len(without(frame, "w1", "w5"))
-    assert cs.scan_responses(path, store=tmp_path / "stores").n_workers == 8
-    with pytest.raises(ParameterError, match="Give block to scan_responses"):
+    assert cs.scan_answers(path, store=tmp_path / "stores").n_workers == 8
+    with pytest.raises(ParameterError, match="Give block to scan_answers"):
         cs.fuse(stored, block=["w2"])
     assert cs.fuse(stored).fusion_.blocked.tolist() == ["w1", "w5"]
 
@@ -133,11 +133,11 @@ def test_ids_that_are_no_workers_on_disk_are_told_as_in_memory(frame, tmp_path):
     frame.to_csv(path, index=False)
     for _ in range(2):  # the store is built, and found
         with pytest.warns(DataWarning, match="1 worker to block has no answers here: 'W1'.*Did you mean 'w1' by 'W1'"):
-            stored = cs.scan_responses(path, store=tmp_path / "stores", block=["w5", "W1"])
+            stored = cs.scan_answers(path, store=tmp_path / "stores", block=["w5", "W1"])
         assert stored.n_workers == 7
     for block, problem in (["x", "y"], "2 workers to block have no answers"), (frame.worker, "All workers are blocked"):
         with pytest.raises(InputError, match=problem):
-            cs.scan_responses(path, store=tmp_path / "stores", block=block)
+            cs.scan_answers(path, store=tmp_path / "stores", block=block)
 
 
 @pytest.mark.parametrize("size", [[], ["--memory", "2GB"]])

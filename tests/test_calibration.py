@@ -16,7 +16,7 @@ from consilience.inference.sources import choose_folds
 
 def crowd_of(seed=0, n_items=300, n_workers=15, n_classes=3, share=0.4, skill=(0.5, 0.9), **parameters):
     answers, truth, *_ = oracles.simulate(seed, n_items, n_workers, n_classes, share, skill, **parameters)
-    return cs.Responses.from_matrix(answers), truth
+    return cs.Answers.from_matrix(answers), truth
 
 
 def copies_of(seed=0, n_items=400, n_copies=8):
@@ -26,7 +26,7 @@ def copies_of(seed=0, n_items=400, n_copies=8):
     first = np.where(rng.random(n_items) < 0.75, truth, 1 - truth)
     copies = np.where(rng.random((n_items, n_copies)) < 0.9, first[:, None], 1 - first[:, None])
     others = np.where(rng.random((n_items, 2)) < 0.75, truth[:, None], 1 - truth[:, None])
-    return cs.Responses.from_matrix(np.concatenate([copies, others], axis=1)), truth
+    return cs.Answers.from_matrix(np.concatenate([copies, others], axis=1)), truth
 
 
 def log_loss(posterior, truth):
@@ -141,7 +141,7 @@ def test_noise_is_not_believed(n_classes, n_items):
     confidences = []
     for seed in range(4):
         answers = np.random.default_rng(seed).integers(0, n_classes, (n_items, 10))
-        model = cs.DawidSkene().fit(cs.Responses.from_matrix(answers))
+        model = cs.DawidSkene().fit(cs.Answers.from_matrix(answers))
         confidences.append(model.posterior_.max(axis=1).mean())
     assert np.mean(confidences) <= 1 / n_classes + 0.1
 
@@ -159,7 +159,7 @@ def test_items_that_are_hard_for_all():
     truth = rng.integers(0, 2, 500)
     chance = np.where(rng.random(500) < 0.4, 0.5, 0.95)[:, None]
     answers = np.where(rng.random((500, 12)) < chance, truth[:, None], 1 - truth[:, None])
-    model = cs.DawidSkene().fit(cs.Responses.from_matrix(answers))
+    model = cs.DawidSkene().fit(cs.Answers.from_matrix(answers))
     assert model.power_ < 0.7
     assert log_loss(model.posterior_, truth) < 0.8 * log_loss(model.uncalibrated_posterior_, truth)
     assert model.explain_calibration() == (
@@ -178,7 +178,7 @@ def test_rare_classes_are_not_ruled_out():
         for i in range(60):
             who = rng.choice(30, 3, replace=False)
             answers[i, who] = np.where(rng.random(3) < accuracy[who], truth[i], rng.integers(0, 50, 3))
-        r = cs.Responses.from_matrix(answers, labels=list(range(50)))
+        r = cs.Answers.from_matrix(answers, labels=list(range(50)))
         models = cs.DawidSkene().fit(r), cs.MajorityVote().fit(r)
         losses.append([log_loss(model.posterior_, truth) for model in models])
     ours, votes = np.mean(losses, axis=0)
@@ -188,7 +188,7 @@ def test_rare_classes_are_not_ruled_out():
 @pytest.mark.parametrize("calibration", ["hidden answers", 0.3])
 def test_items_that_nobody_answered_keep_the_class_prior(calibration):
     answers, *_ = oracles.simulate(3, 60, 10, 6, 0.3, (0.5, 0.9))
-    r = cs.Responses.from_matrix(np.concatenate([answers, np.full((2, 10), -1)]))
+    r = cs.Answers.from_matrix(np.concatenate([answers, np.full((2, 10), -1)]))
     model = cs.DawidSkene(calibration=calibration).fit(r)
     assert model.power_ < 1
     np.testing.assert_allclose(model.posterior_[-2:], [model.prior_] * 2)
@@ -210,7 +210,7 @@ def test_a_pilot():
         for i in range(120):
             for m in rng.choice(20, 5, replace=False):
                 answers[i, m] = truth[i] if rng.random() < accuracy[m] else (truth[i] + rng.integers(1, 3)) % 3
-        r = cs.Responses.from_matrix(answers)
+        r = cs.Answers.from_matrix(answers)
         model, vote = cs.DawidSkene().fit(r), cs.MajorityVote().fit(r)
         scores.append(
             [(model.labels_ == truth).mean(), (vote.labels_ == truth).mean(), log_loss(model.posterior_, truth)]
@@ -257,7 +257,7 @@ def test_items_that_mislead_everybody():
         truth = rng.integers(0, 2, 300)
         seen = np.where(rng.random(300) < 0.15, 1 - truth, truth)[:, None]
         right = rng.random((300, 60)) < rng.uniform(0.5, 0.95, 60)
-        r = cs.Responses.from_matrix(np.where(right, seen, 1 - seen))
+        r = cs.Answers.from_matrix(np.where(right, seen, 1 - seen))
         known = rng.choice(300, 20, replace=False)
         gold = {int(i): int(truth[i]) for i in known}
         models = cs.MajorityVote().fit(r), cs.DawidSkene().fit(r), cs.DawidSkene().fit(r, gold=gold)
@@ -303,7 +303,7 @@ def test_known_labels_of_items_without_answers_do_not_calibrate():
     """Their probabilities are the class prior, which no power changes."""
     answers, truth, *_ = oracles.simulate(3, 200, 10, 3, 0.4, (0.5, 0.9))
     silent = np.full((100, 10), -1)
-    r = cs.Responses.from_matrix(np.concatenate([answers, silent]))
+    r = cs.Answers.from_matrix(np.concatenate([answers, silent]))
     drawn, others = np.arange(0, 200, 8), np.arange(200, 300)
     some = {int(i): int(truth[i]) for i in drawn}
     for calibration in ("hidden answers", "gold"):
@@ -383,7 +383,7 @@ def test_nothing_is_calibrated_where_nothing_is_fitted():
 
 def test_silence_is_not_hidden():
     answers = {"item": [1, 1, 2, 3, 3], "worker": ["a", "b", "a", "b", "c"], "label": ["x", "x", "y", "y", "x"]}
-    r = cs.Responses.from_frame(answers, items=range(1, 9), classes=["O", "x", "y"], abstain="answer", background="O")
+    r = cs.Answers.from_frame(answers, items=range(1, 9), classes=["O", "x", "y"], abstain="answer", background="O")
     assert cs.DawidSkene().fit(r).calibration_.n_hidden == 0
 
 
@@ -457,7 +457,7 @@ def test_one_class_cannot_judge():
 
 def test_soft_votes_are_counted_once():
     shares = np.random.default_rng(0).dirichlet(np.ones(3), (50, 4))
-    model = cs.DawidSkene().fit(cs.Responses.from_probabilities(shares))
+    model = cs.DawidSkene().fit(cs.Answers.from_probabilities(shares))
     assert model.calibration_.n_hidden <= 200
 
 

@@ -368,7 +368,7 @@ def evidence_of(r, confusion, gold=None):
 def test_chain_is_enumeration_at_any_coupling(coupling, known):
     lengths = [1, 5, 2, 4]
     answers, _, start, transition, confusion = crowd_of_sequences(1, lengths)
-    r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
+    r = cs.Answers.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
     prior = np.array([0.5, 0.3, 0.2])
     structure = Chain(3, None, 0.1, "em", coupling, free_transitions(3))
     gold = np.full(r.n_items, -1, np.int32)
@@ -396,7 +396,7 @@ def test_chain_is_enumeration_at_any_coupling(coupling, known):
 def test_a_chain_with_equal_rows_is_no_chain():
     lengths = [10, 1, 29]
     answers, *_, confusion = crowd_of_sequences(2, lengths)
-    r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
+    r = cs.Answers.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
     prior, workers = np.array([0.5, 0.3, 0.2]), plain_workers(r)
     independent = Independent(3, None, 0.1, "em").given(prior)
     factors = workers.factors(workers.given(confusion), False)
@@ -481,7 +481,7 @@ def test_lagged_moments_are_sums_over_pairs_of_answers(share):
     lengths = [1, 9, 3, 12]
     answers, *_, confusion = crowd_of_sequences(3, lengths, share=share)
     answers[4] = -1
-    r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
+    r = cs.Answers.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
     matrices = confusion.transpose(0, 2, 1)
     for ours, twins in zip(lagged_moments(r, matrices), slow_moments(r, matrices), strict=True):
         np.testing.assert_allclose(ours, twins, rtol=1e-11, atol=1e-11)
@@ -525,14 +525,14 @@ def test_the_solver_finds_the_minimum():
 
 
 def test_moments_need_sequences():
-    r = cs.Responses.from_matrix([[0, 1], [1, 1]])
+    r = cs.Answers.from_matrix([[0, 1], [1, 1]])
     with pytest.raises(cs.errors.InputError, match="sequence="):
         lagged_moments(r, np.full((2, 2, 2), 0.5))
 
 
 def test_sequences_of_one_item_have_no_moments():
     """No neighbours at all: nothing is known, nothing fails."""
-    r = cs.Responses.from_matrix([[0, 1], [1, 1]], lengths=[1, 1])
+    r = cs.Answers.from_matrix([[0, 1], [1, 1]], lengths=[1, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = match_transitions(r, np.full((2, 2, 2), 0.5), np.ones((2, 2), bool))

@@ -84,7 +84,7 @@ def as_columns(model):
 @pytest.mark.parametrize("workers", ["confusion", "one-coin"])
 def test_the_column_is_what_the_formulas_say(workers):
     _, table = make_clickers(3, n_items=60, n_workers=12)
-    model = cs.DawidSkene(workers=workers).fit(cs.Responses.from_frame(table))
+    model = cs.DawidSkene(workers=workers).fit(cs.Answers.from_frame(table))
     counts = count_slowly(model, model.responses_, np.ones(60, bool))
     assert model.fusion_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
 
@@ -101,7 +101,7 @@ def test_only_answers_that_something_else_judges_count():
     _, table = make_clickers(5, n_items=60, n_workers=12)
     alone = {"item": np.arange(100, 140), "worker": np.full(40, 99), "label": np.arange(40) % 4}
     joined = {name: np.concatenate([table[name], alone[name]]) for name in table}
-    model = cs.DawidSkene().fit(cs.Responses.from_frame(joined))
+    model = cs.DawidSkene().fit(cs.Answers.from_frame(joined))
     r = model.responses_
     found = model.fusion_.chance.value
     assert as_columns(model)["chance"][-1] is None
@@ -133,7 +133,7 @@ def test_clickers_are_found_and_others_left_alone():
 @pytest.mark.parametrize("seed", range(4))
 def test_where_all_is_noise_nobody_is_accused_one_by_one(seed):
     rng = np.random.default_rng(seed)
-    answers = cs.Responses.from_matrix(rng.integers(4, size=(150, 8)))
+    answers = cs.Answers.from_matrix(rng.integers(4, size=(150, 8)))
     with pytest.warns(cs.errors.ConsilienceWarning, match="agree no more than by chance"):
         fused = cs.fuse(answers)
     assert not any("by chance" in remark for remark in as_columns(fused)["remarks"])
@@ -159,7 +159,7 @@ def test_labels_need_not_be_classes():
     names = np.array(["a", "b", "c", "d"], object)
     label = names[table["label"]]
     label[::9] = "unsure"
-    answers = cs.Responses.from_frame(table | {"label": label}, classes=["a", "b", "c", "d"])
+    answers = cs.Answers.from_frame(table | {"label": label}, classes=["a", "b", "c", "d"])
     found = as_columns(cs.DawidSkene().fit(answers))["chance"]
     assert all(0 <= chance <= 1 for chance in found)
 
@@ -172,7 +172,7 @@ def test_functions_with_one_label_are_not_judged_by_what_they_never_say():
         says = (rng.random(600) < 0.25) & ((truth == j % 2) == (rng.random(600) < 0.85))
         answers[says, j] = j % 2
     answers[:, 5] = np.where(rng.random(600) < 0.5, np.where(rng.random(600) < 0.8, truth, ~truth), -1)
-    fused = cs.fuse(cs.Responses.from_matrix(answers, abstain="answer", background=0))
+    fused = cs.fuse(cs.Answers.from_matrix(answers, abstain="answer", background=0))
     report = as_columns(fused)
     assert report["chance"][:5] == [None] * 5
     assert report["chance"][5] < 0.1
@@ -186,7 +186,7 @@ def test_functions_with_one_label_are_not_judged_by_what_they_never_say():
 
 def test_the_column_outlives_saving_and_updates_and_is_empty_for_votes_and_streams(tmp_path):
     _, table = make_clickers(4, n_items=100, n_workers=15)
-    answers = cs.Responses.from_frame(table)
+    answers = cs.Answers.from_frame(table)
     fused = cs.fuse(answers)
     fused.save(tmp_path / "model", answers=False)
     assert as_columns(cs.load(tmp_path / "model")) == as_columns(fused)
@@ -288,7 +288,7 @@ def test_a_matrix_of_people_is_judged_alike_in_memory_and_in_a_file(clicked, tmp
     matrix = np.full((max(table["item"]) + 1, len(workers)), -1)
     matrix[table["item"], column] = table["label"]
     np.save(tmp_path / "F.npy", matrix)
-    read, given = cs.fuse(tmp_path / "F.npy"), cs.fuse(cs.Responses.from_matrix(matrix))
+    read, given = cs.fuse(tmp_path / "F.npy"), cs.fuse(cs.Answers.from_matrix(matrix))
     assert read.fusion_.source_kind == given.fusion_.source_kind == "people"
     assert as_columns(read)["remarks"] == as_columns(given)["remarks"]
     assert "answers as if by chance" in as_columns(read)["remarks"]
@@ -301,8 +301,8 @@ def test_functions_whose_silence_is_ignored_are_not_judged_by_chance(tmp_path):
     item, worker = np.nonzero(heard)
     table = pa.table({"item": item, "worker": worker, "label": worker % 2})
     pq.write_table(table, tmp_path / "answers.parquet")
-    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores")
-    found = [cs.DawidSkene().fit(answers) for answers in (cs.Responses.from_frame(table), stored)]
+    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores")
+    found = [cs.DawidSkene().fit(answers) for answers in (cs.Answers.from_frame(table), stored)]
     for model in (*found, cs.fuse(table, source_kind="people")):
         assert model.fusion_.chance.value is None
 
@@ -310,18 +310,18 @@ def test_functions_whose_silence_is_ignored_are_not_judged_by_chance(tmp_path):
 def test_kinds_of_sources_are_recognised():
     truth = np.random.default_rng(0).integers(2, size=200)
     functions = np.where(np.random.default_rng(1).random((200, 5)) < 0.4, truth[:, None], -1)
-    with_silence = cs.Responses.from_matrix(functions, abstain="answer", background=0)
+    with_silence = cs.Answers.from_matrix(functions, abstain="answer", background=0)
     shares = np.eye(2)[truth][:, None, :].repeat(3, axis=1) * 0.8 + 0.1
     found = {
-        "people": cs.Responses.from_matrix(np.stack([truth, truth, 1 - truth], axis=1)),
+        "people": cs.Answers.from_matrix(np.stack([truth, truth, 1 - truth], axis=1)),
         "functions": with_silence,
-        "models": cs.Responses.from_probabilities(shares),
+        "models": cs.Answers.from_probabilities(shares),
     }
     for kind, answers in found.items():
         assert cs.DawidSkene().fit(answers).fusion_.source_kind == kind
     one_sided = np.stack([np.where(truth == j % 2, j % 2, -1) for j in range(6)], axis=1)
     with pytest.warns(cs.errors.DataWarning, match="as labelling functions do"):
-        model = cs.DawidSkene().fit(cs.Responses.from_matrix(one_sided))
+        model = cs.DawidSkene().fit(cs.Answers.from_matrix(one_sided))
     assert model.fusion_.source_kind == "functions"
     assert not any("by chance" in remark for remark in as_columns(model)["remarks"])
 

@@ -65,7 +65,7 @@ def test_nothing_is_said_without_known_labels():
 
 def test_labels_that_change_nothing():
     answers = np.repeat(np.arange(200) % 2, 5).reshape(200, 5)
-    fused = cs.DawidSkene(calibration="none").fit(cs.Responses.from_matrix(answers), gold={0: 0, 1: 1})
+    fused = cs.DawidSkene(calibration="none").fit(cs.Answers.from_matrix(answers), gold={0: 0, 1: 1})
     found = find_changes(gather(fused))
     assert found.words + found.more == [
         "2 labels are known.",
@@ -74,7 +74,7 @@ def test_labels_that_change_nothing():
         "The expected accuracy of all labels is 100.0%, as without known labels.",
     ]
     assert found.tables == []
-    one = find_changes(gather(cs.MajorityVote().fit(cs.Responses.from_matrix(answers), gold={0: 1})))
+    one = find_changes(gather(cs.MajorityVote().fit(cs.Answers.from_matrix(answers), gold={0: 1})))
     assert one.words[:2] == [
         "1 label is known.",
         "It differs from what the crowd alone says: the labels of the same fit without known labels.",
@@ -134,12 +134,12 @@ def test_intervals_are_exact(n_right, n):
 
 SEQUENCES = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)
 NETWORK = cs.simulate.network(200, n_workers=5, n_classes=3, seed=1)
-SILENT = cs.Responses.from_matrix(
+SILENT = cs.Answers.from_matrix(
     np.where(np.random.default_rng(0).random((300, 4)) < 0.6, (np.arange(300) % 2)[:, None], -1),
     abstain="answer",
     background=0,
 )
-SOFT = cs.Responses.from_probabilities(np.random.default_rng(0).dirichlet([0.5, 0.5], (100, 4)))
+SOFT = cs.Answers.from_probabilities(np.random.default_rng(0).dirichlet([0.5, 0.5], (100, 4)))
 ODD = {
     "em": lambda: (cs.DawidSkene(estimation="em").fit, CROWD.responses, {}),
     "one coin": lambda: (cs.DawidSkene(workers="one-coin").fit, CROWD.responses, {}),
@@ -150,9 +150,9 @@ ODD = {
     "network": lambda: (cs.fuse, NETWORK.responses, {"graph": NETWORK.graph}),
     "silence": lambda: (cs.DawidSkene().fit, SILENT, {}),
     "soft votes": lambda: (cs.DawidSkene().fit, SOFT, {}),
-    "one class": lambda: (cs.DawidSkene().fit, cs.Responses.from_matrix(np.zeros((5, 2), int)), {}),
-    "one worker": lambda: (cs.DawidSkene().fit, cs.Responses.from_matrix(np.arange(6)[:, None] % 2), {}),
-    "copies": lambda: (cs.fuse, cs.Responses.from_matrix(np.repeat(np.arange(90).reshape(30, 3) % 2, 4, axis=1)), {}),
+    "one class": lambda: (cs.DawidSkene().fit, cs.Answers.from_matrix(np.zeros((5, 2), int)), {}),
+    "one worker": lambda: (cs.DawidSkene().fit, cs.Answers.from_matrix(np.arange(6)[:, None] % 2), {}),
+    "copies": lambda: (cs.fuse, cs.Answers.from_matrix(np.repeat(np.arange(90).reshape(30, 3) % 2, 4, axis=1)), {}),
 }
 
 
@@ -228,5 +228,5 @@ def test_workers_with_few_answers_are_not_listed():
     answers = np.full((60, 4), -1)
     answers[:, :3] = (np.arange(60) % 2)[:, None]
     answers[0, 3] = 0
-    model = cs.DawidSkene(calibration="none").fit(cs.Responses.from_matrix(answers), gold={0: 1, 2: 1, 4: 1})
+    model = cs.DawidSkene(calibration="none").fit(cs.Answers.from_matrix(answers), gold={0: 1, 2: 1, 4: 1})
     assert [row[0] for row in find_changes(gather(model)).tables[0].rows] == ["0", "1", "2"]

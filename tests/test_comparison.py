@@ -86,7 +86,7 @@ def test_one_rule_for_better(gain, error, verdict):
     assert comparison.better is (verdict == "better")
     assert "1 of 100 labels differs from majority vote" in str(comparison)
     assert "inf" not in str(comparison)
-    r = cs.Responses.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
+    r = cs.Answers.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
     model = cs.DawidSkene().fit(r)
     found = dataclasses.replace(model.fusion_, comparison=comparison)
     for gold in (None, match_gold({0: 0}, r, r.classes)):
@@ -168,7 +168,7 @@ def answers(request):
     frame = {"item": item, "worker": worker, "label": label}
     if request.param == "weights":
         frame["weight"] = rng.uniform(0.1, 1, 240)
-    return cs.Responses.from_frame(frame, classes=[0, 1] if request.param == "unsure" else None)
+    return cs.Answers.from_frame(frame, classes=[0, 1] if request.param == "unsure" else None)
 
 
 def test_the_vote_without_some_answers_is_a_vote_on_the_others(answers):
@@ -229,7 +229,7 @@ def test_gains_of_labels_are_their_definition():
     votes = rng.dirichlet(np.ones(3), (300, 6))
     votes[np.arange(300), :, crowd.truth] += 0.4 * rng.random((300, 6))
     votes /= votes.sum(axis=2, keepdims=True)
-    r = cs.Responses.from_probabilities(votes, classes=range(3))
+    r = cs.Answers.from_probabilities(votes, classes=range(3))
     model = cs.DawidSkene(workers="temperatures").fit(r)
     gain, error = judge(r, vote_on(r), model.fusion_.calibrated.hidden)[4:]
     gains = np.zeros(300)
@@ -268,7 +268,7 @@ def test_ties_are_expectations():
         "worker": list("ababcababcabab") * 5,
         "label": list("xyxxyxyyxyyxyx") * 5,
     }
-    r = cs.Responses.from_frame(frame)
+    r = cs.Answers.from_frame(frame)
     model = cs.DawidSkene().fit(r)
     comparison = compare(model, r)
     q, ours = model.posterior_, model.fusion_.labels.codes
@@ -286,7 +286,7 @@ def test_items_on_which_all_agree():
     # 30 items that two workers call 0, of which 10 are labelled 1; 19 that they call 1; 40 with one answer.
     first = np.repeat([0, 1, 0], [30, 19, 40])
     second = np.where(np.arange(89) < 49, first, -1)
-    r = cs.Responses.from_matrix(np.stack([first, second, np.full(89, -1)], axis=1))
+    r = cs.Answers.from_matrix(np.stack([first, second, np.full(89, -1)], axis=1))
     labels = first.copy()
     labels[:10], labels[30:] = 1, 1 - labels[30:]
     found = share_kept(*count_unanimous(InMemory(r), vote_on(r).labels, labels))
@@ -295,7 +295,7 @@ def test_items_on_which_all_agree():
 
 
 def test_nothing_is_known_where_nobody_checks_anybody():
-    r = cs.Responses.from_frame({"item": range(50), "worker": [n % 5 for n in range(50)], "label": [0, 1] * 25})
+    r = cs.Answers.from_frame({"item": range(50), "worker": [n % 5 for n in range(50)], "label": [0, 1] * 25})
     comparison = compare(cs.DawidSkene().fit(r), r)
     assert math.isnan(comparison.expected_accuracy)
     assert math.isnan(comparison.alpha)
@@ -308,7 +308,7 @@ def test_where_silence_is_an_answer_none_is_hidden(tmp_path):
     crowd = cs.simulate.independent(60, n_workers=5, n_classes=2, answers_per_item=3, seed=0)
     r = crowd.responses
     table = {"item": r.item_of_answer(), "worker": r.worker, "label": r.label}
-    fused = cs.fuse(cs.Responses.from_frame(table, abstain="answer", background=0))
+    fused = cs.fuse(cs.Answers.from_frame(table, abstain="answer", background=0))
     assert not fused.comparison_.tested
     words = "not tested on hidden answers: silence is an answer, so none can be hidden"
     assert words in str(fused.comparison_)
@@ -330,7 +330,7 @@ def test_the_verdict_depends_neither_on_the_order_of_rows_nor_on_types():
 
 
 def test_few_hidden_answers_test_nothing():
-    r = cs.Responses.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
+    r = cs.Answers.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
     assert judge(r, vote_on(r), [Judged(np.arange(2), np.zeros(2), np.zeros(2), np.zeros(2, int))])[1] == math.inf
 
 
@@ -349,7 +349,7 @@ def test_noise_is_never_better(n_classes, n_items, n_workers):
     informed = 0
     for seed in range(8):
         answers = np.random.default_rng(seed).integers(n_classes, size=(n_items, n_workers))
-        comparison = cs.fuse(cs.Responses.from_matrix(answers)).comparison_
+        comparison = cs.fuse(cs.Answers.from_matrix(answers)).comparison_
         assert comparison.verdict == "no different"
         informed += comparison.informed
     assert informed <= 1
@@ -365,14 +365,14 @@ def test_labels_that_are_those_of_the_vote_are_not_better():
 
 def test_what_checks_answers():
     alone = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
-    r = cs.Responses.from_frame(alone)
+    r = cs.Answers.from_frame(alone)
     assert not are_checked(r, 0, False)
     assert are_checked(r, 0, True)
     assert are_checked(r, 1, False)
-    assert are_checked(cs.Responses.from_frame(alone | {"item": [1, 1, 3]}), 0, False)
+    assert are_checked(cs.Answers.from_frame(alone | {"item": [1, 1, 3]}), 0, False)
     chain = {"sequence": [1, 1, 2], "position": [1, 2, 1], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
-    assert are_checked(cs.Responses.from_frame(chain), 0, False)
-    assert not are_checked(cs.Responses.from_frame(chain | {"worker": ["a", "a", "b"]}), 0, False)
+    assert are_checked(cs.Answers.from_frame(chain), 0, False)
+    assert not are_checked(cs.Answers.from_frame(chain | {"worker": ["a", "a", "b"]}), 0, False)
 
 
 # ---------------------------------------------------------------------------------------------------------- the record

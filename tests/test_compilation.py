@@ -38,11 +38,11 @@ def test_a_width_is_as_long_as_there_are_classes(n_classes):
 def test_all_blocks_of_a_data_set_have_the_same_width():
     """Also the last one, however small: what was compiled for the others serves it too."""
     rng = np.random.default_rng(0)
-    r = cs.Responses.from_matrix(rng.integers(0, 3, (BLOCK_SIZE, 2)))
+    r = cs.Answers.from_matrix(rng.integers(0, 3, (BLOCK_SIZE, 2)))
     blocks = cut_blocks(r, r.label, 3)
     assert len(blocks) > 1
     assert {block.width(3) for block in blocks} == {(0, 0, 0)}
-    few = cs.Responses.from_matrix(rng.integers(0, 3, (100, 2)))
+    few = cs.Answers.from_matrix(rng.integers(0, 3, (100, 2)))
     (block,) = cut_blocks(few, few.label, 3)
     assert isinstance(block.width(3), np.ndarray)
 
@@ -144,14 +144,14 @@ warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 rows = rng.integers(0, 4, (60, 9))  # with more answers per item than are multiplied without a look
 gaps = np.where(rng.random(rows.shape) < 0.5, rows, -1)
-crowds = [cs.Responses.from_matrix(each) for each in (rows, gaps, rng.integers(0, 6, (60, 9)))]
-crowds.append(cs.Responses.from_probabilities(rng.dirichlet(np.ones(3), size=(60, 5))))
+crowds = [cs.Answers.from_matrix(each) for each in (rows, gaps, rng.integers(0, 6, (60, 9)))]
+crowds.append(cs.Answers.from_probabilities(rng.dirichlet(np.ones(3), size=(60, 5))))
 item, worker = np.divmod(rng.permutation(60 * 9), 9)
 for dtype in (np.int32, np.int64):
     table = {"item": item.astype(dtype), "worker": worker.astype(dtype), "label": rows[item, worker]}
-    crowds.append(cs.Responses.from_frame(table))
-    crowds.append(cs.Responses.from_frame(table | {"weight": np.full(len(item), 0.5)}, weight="weight"))
-sequences = [cs.Responses.from_matrix(each, lengths=[20] * 3) for each in (rows, gaps)]
+    crowds.append(cs.Answers.from_frame(table))
+    crowds.append(cs.Answers.from_frame(table | {"weight": np.full(len(item), 0.5)}, weight="weight"))
+sequences = [cs.Answers.from_matrix(each, lengths=[20] * 3) for each in (rows, gaps)]
 graphs = [cs.Graph.grid((6, 10)), cs.Graph.from_edges(np.arange(59), np.arange(1, 60), items=np.arange(60))]
 gold = {0: 1, 1: 2}
 for r in crowds:

@@ -44,7 +44,7 @@ def test_parts_are_what_was_joined(parts):
 
 @pytest.mark.parametrize("item", [["prompt", "pair"], "prompt,pair", ("prompt", "pair")])
 def test_an_item_may_be_several_columns(item):
-    r = cs.Responses.from_frame(make_table(), item=item)
+    r = cs.Answers.from_frame(make_table(), item=item)
     assert r.n_items == PROMPTS * len(PAIRS)
     assert r.items[:2].tolist() == ["0|a-b", r"0|a\|c"]
     out = cs.DawidSkene(calibration="none").fit(r).to_frame()
@@ -55,13 +55,13 @@ def test_an_item_may_be_several_columns(item):
 
 def test_a_column_with_a_comma_is_one_column():
     table = make_table().assign(**{"prompt,pair": np.repeat(np.arange(12), 3)})
-    assert cs.Responses.from_frame(table, item="prompt,pair").items.tolist() == list(range(12))
+    assert cs.Answers.from_frame(table, item="prompt,pair").items.tolist() == list(range(12))
 
 
 def test_it_is_the_same_as_one_column_that_joins_them():
     table = make_table()
     joined = table.assign(item=table["prompt"].astype(str) + "/" + table["pair"])
-    one, two = cs.Responses.from_frame(joined), cs.Responses.from_frame(table, item=["prompt", "pair"])
+    one, two = cs.Answers.from_frame(joined), cs.Answers.from_frame(table, item=["prompt", "pair"])
     np.testing.assert_array_equal(cs.DawidSkene().fit(one).posterior_, cs.DawidSkene().fit(two).posterior_)
 
 
@@ -75,7 +75,7 @@ def test_known_labels_are_matched_by_the_same_columns(form):
         "columns": gold,
         "text": pd.DataFrame(gold).astype(str),
     }[form]
-    r = cs.Responses.from_frame(make_table(), item=["prompt", "pair"])
+    r = cs.Answers.from_frame(make_table(), item=["prompt", "pair"])
     out = cs.DawidSkene(calibration="none").fit(r, gold=given).to_frame()
     known = out[out["decided_by"] == "known label"]
     assert list(zip(known["prompt"], known["pair"], known["label"], strict=True)) == [(0, "a|c", "y"), (3, "a-b", "y")]
@@ -83,7 +83,7 @@ def test_known_labels_are_matched_by_the_same_columns(form):
 
 def test_features_are_matched_by_the_same_columns():
     table = pd.concat([make_table(), make_table().assign(prompt=lambda t: t["prompt"] + PROMPTS)])
-    r = cs.Responses.from_frame(table, item=["prompt", "pair"])
+    r = cs.Answers.from_frame(table, item=["prompt", "pair"])
     keys = {"pair": list(PAIRS) * 12, "prompt": np.repeat(np.arange(12), 2)}
     features = pd.DataFrame({**keys, "x": np.arange(24.0)}).sample(frac=1, random_state=0)
     found = match_features(features, r)
@@ -93,7 +93,7 @@ def test_features_are_matched_by_the_same_columns():
 
 def test_update_save_and_load_keep_the_columns(tmp_path):
     table = make_table()
-    model = cs.DawidSkene(calibration="none").fit(cs.Responses.from_frame(table, item=["prompt", "pair"]))
+    model = cs.DawidSkene(calibration="none").fit(cs.Answers.from_frame(table, item=["prompt", "pair"]))
     loaded = cs.load(model.save(tmp_path / "m"))
     pd.testing.assert_frame_equal(loaded.to_frame(), model.to_frame())
     more = pd.DataFrame({"prompt": [0, 9], "pair": ["a-b", "b-c"], "worker": ["zoe", "zoe"], "label": ["x", "y"]})
@@ -105,30 +105,30 @@ def test_update_save_and_load_keep_the_columns(tmp_path):
 
 def test_wide_tables_may_have_items_of_several_columns():
     wide = make_table().pivot_table(index=["prompt", "pair"], columns="worker", values="label", aggfunc="first")
-    r = cs.Responses.from_frame(wide.reset_index(), item=["prompt", "pair"], format="wide")
+    r = cs.Answers.from_frame(wide.reset_index(), item=["prompt", "pair"], format="wide")
     assert r.n_items == 12
     assert r.workers.tolist() == list(WORKERS)
 
 
 def test_the_error_about_repeated_answers_asks_for_further_columns():
     with pytest.raises(cs.errors.InputError) as caught:
-        cs.Responses.from_frame(make_table().assign(row=range(36)), item="prompt")
+        cs.Answers.from_frame(make_table().assign(row=range(36)), item="prompt")
     text = str(caught.value)
     assert "Is an item several columns? With item='prompt,pair' no worker has answered one more than once." in text
     assert text.index("several columns") < text.index("duplicates=")
     twice = pd.concat([make_table()] * 2)
     with pytest.raises(cs.errors.InputError) as caught:
-        cs.Responses.from_frame(twice, item=["prompt", "pair"])
+        cs.Answers.from_frame(twice, item=["prompt", "pair"])
     assert "several columns" not in str(caught.value)
 
 
 def test_errors_name_the_column_that_is_not_there():
     with pytest.raises(cs.errors.InputError, match=r"has no column 'pairs'.*item='pair'"):
-        cs.Responses.from_frame(make_table(), item=["prompt", "pairs"])
+        cs.Answers.from_frame(make_table(), item=["prompt", "pairs"])
     table = make_table().astype({"pair": object})
     table.loc[4, "pair"] = None
     with pytest.raises(cs.errors.InputError, match=r"'prompt\|pair' of .* has 1 missing value"):
-        cs.Responses.from_frame(table, item=["prompt", "pair"])
+        cs.Answers.from_frame(table, item=["prompt", "pair"])
 
 
 class Unshowable:
@@ -156,7 +156,7 @@ def test_sequences_may_be_named_by_several_columns():
         .rename(columns={"pair": "chapter"})
         .assign(position=lambda t: t["prompt"] % 3, book=lambda t: t["prompt"] // 3)
     )
-    r = cs.Responses.from_frame(table, sequence=["book", "chapter"], position="position")
+    r = cs.Answers.from_frame(table, sequence=["book", "chapter"], position="position")
     assert len(r.sequences) == 4
     out = cs.HiddenMarkov(calibration="none", coupling=0.5).fit(r).to_frame()
     assert list(out.columns[:4]) == ["sequence", "position", "book", "chapter"]
@@ -184,4 +184,4 @@ def test_the_command_line_takes_several_columns(tmp_path):
 def test_answers_on_disk_have_items_of_one_column(tmp_path):
     make_table().to_csv(tmp_path / "answers.csv", index=False)
     with pytest.raises(cs.errors.ParameterError, match=r"on disk is one column. Join"):
-        cs.scan_responses(tmp_path / "answers.csv", item="prompt,pair", store=tmp_path)
+        cs.scan_answers(tmp_path / "answers.csv", item="prompt,pair", store=tmp_path)

@@ -37,7 +37,7 @@ def accuracy(model, truth):
 @pytest.fixture(scope="module")
 def copied():
     votes, truth = crowd()
-    return cs.Responses.from_matrix(votes, workers=[f"w{m}" for m in range(10)]), truth
+    return cs.Answers.from_matrix(votes, workers=[f"w{m}" for m in range(10)]), truth
 
 
 GROUP = ["w0", "w6", "w7", "w8", "w9"]
@@ -115,7 +115,7 @@ def test_a_fit_without_copies_says_nothing():
     votes, _ = crowd(n_copies=0, n_honest=8)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fused = cs.fuse(cs.Responses.from_matrix(votes))
+        fused = cs.fuse(cs.Answers.from_matrix(votes))
     assert not any("copy" in str(warning.message) for warning in caught)
     assert fused.copies_ == []
     assert not fused.copies_count_once_
@@ -147,13 +147,13 @@ def test_silence_of_a_group_counts_once():
     speaks = rng.random((1500, 7)) < np.where(truth[:, None] == 1, rng.uniform(0.3, 0.7, 7), 0.06)
     votes = np.where(speaks, 1, -1)
     votes = np.column_stack([votes, votes[:, 0], votes[:, 0]])
-    r = cs.Responses.from_matrix(votes, labels=[0, 1], abstain="answer", background=0)
+    r = cs.Answers.from_matrix(votes, labels=[0, 1], abstain="answer", background=0)
     with pytest.warns(cs.errors.DataWarning, match="copy each other"):
         fused = cs.fuse(r, calibration="none")
     assert fused.copies_ == [[0, 7, 8]]
     assert np.allclose(fused.predict_proba(r), fused.posterior_)
     # Exact copies that count once are as good as none.
-    single = cs.Responses.from_matrix(votes[:, :7], labels=[0, 1], abstain="answer", background=0)
+    single = cs.Answers.from_matrix(votes[:, :7], labels=[0, 1], abstain="answer", background=0)
     alone = cs.DawidSkene(calibration="none", smoothing=(0.1, 1.1)).fit(single)
     once = cs.DawidSkene(calibration="none", smoothing=(0.1, 1.1)).fit(count_once(r, np.array([1, *[0] * 6, 1, 1])))
     assert cs.metrics.accuracy(alone.labels_, once.labels_) > 0.99
@@ -162,7 +162,7 @@ def test_silence_of_a_group_counts_once():
 
 def test_shares_of_a_group_sum_to_one():
     votes = np.array([[0, 0, 1, 0], [1, -1, 1, 1], [-1, -1, 0, 1]])
-    r = cs.Responses.from_matrix(votes)
+    r = cs.Answers.from_matrix(votes)
     weighted = count_once(r, np.array([1, 1, 0, 1]))
     assert weighted.share.tolist() == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 2, 1, 1 / 2, 1, 1])
     assert count_once(r, np.zeros(4, int)) is r
@@ -186,7 +186,7 @@ def test_shares_of_spread_answers_sum_to_one():
 @pytest.mark.parametrize("lengths", [None, [20] * 15])
 def test_a_group_is_hidden_together(lengths):
     votes, _ = crowd(300, answers_per_item=6)
-    r = cs.Responses.from_matrix(votes, lengths=lengths)
+    r = cs.Answers.from_matrix(votes, lengths=lengths)
     groups = np.array([1, 0, 0, 0, 0, 0, 1, 1, 2, 2])
     once = count_once(r, groups)
     owner = r.item_of_answer() if lengths is None else r.sequences.of_items()[r.item_of_answer()]
@@ -204,7 +204,7 @@ def test_copies_of_noise_are_noise():
     noise = rng.integers(0, 3, (500, 4))
     again = np.where(rng.random(noise.shape) < 0.03, rng.integers(0, 3, noise.shape), noise)
     with quietly():
-        fused = cs.fuse(cs.Responses.from_matrix(np.column_stack([noise, again])))
+        fused = cs.fuse(cs.Answers.from_matrix(np.column_stack([noise, again])))
     assert fused.copies_ == [[m, m + 4] for m in range(4)]
     comparison = fused.comparison_
     assert fused.power_ < 0.2
@@ -216,7 +216,7 @@ def test_copies_of_noise_are_noise():
 def test_alpha_without_pairs_of_one_group():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     groups = np.array([1, 0, 0, 0, 2, 1, 2])
-    once = count_once(cs.Responses.from_matrix(votes, labels=[0, 1, 2]), groups)
+    once = count_once(cs.Answers.from_matrix(votes, labels=[0, 1, 2]), groups)
     item, member = once.item_of_answer(), np.where(groups > 0, 100 + groups, np.arange(7))[once.worker]
     paired = [len(set(member[item == i])) > 1 for i in range(60)]
     observed, mass, same, every = 0.0, 0.0, 0.0, 0.0
@@ -261,7 +261,7 @@ def test_the_order_of_rows_does_not_matter(copied):
 )
 def test_nobody_is_named_where_nothing_can_be_known(votes, classes):
     with quietly():
-        r = cs.Responses.from_matrix(votes, labels=classes)
+        r = cs.Answers.from_matrix(votes, labels=classes)
     with np.errstate(all="raise"):
         assert cs.MajorityVote().fit(r).copies_ == []
 
@@ -287,7 +287,7 @@ def test_few_false_alarms(kind):
 
 def test_agreement_is_counted_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
-    r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
+    r = cs.Answers.from_matrix(votes, labels=[0, 1, 2])
     sample = suspects.draw_sample(r, None, suspects.draw_items(r))
     order = np.lexsort((sample.worker, sample.item))
     assert np.array_equal(order, np.arange(len(order)))
@@ -309,7 +309,7 @@ def test_agreement_is_counted_as_by_hand():
 
 def test_common_items_of_pairs_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
-    r = cs.Responses.from_matrix(votes, labels=[0, 1, 2])
+    r = cs.Answers.from_matrix(votes, labels=[0, 1, 2])
     first, second = np.triu_indices(7, 1)
     pair, item, agree = suspects.find_common(r, suspects.Pairs(first, second, np.zeros(21)))
     for p, (a, b) in enumerate(zip(first, second, strict=True)):
@@ -348,7 +348,7 @@ def test_a_sample_is_extended(monkeypatch):
 def test_the_probability_of_agreement_as_by_hand():
     """The twin takes one pair and one item at a time."""
     votes, _ = crowd(80, 2, 5, 2, seed=2)
-    r = cs.Responses.from_matrix(votes)
+    r = cs.Answers.from_matrix(votes)
     sample = suspects.draw_sample(r, None, suspects.draw_items(r))
     rng = np.random.default_rng(0)
     prior, halves = np.array([0.6, 0.4]), rng.dirichlet([1, 1], size=(2, 7, 2)).transpose(0, 1, 3, 2)
@@ -430,7 +430,7 @@ def test_spread_answers_count_once_too():
     votes, truth = crowd(400, 3, 6, 3, 1.0, seed=1)
     soft = np.where(np.eye(3)[votes] > 0, 0.8, 0.1)
     with pytest.warns(cs.errors.DataWarning, match="copy each other"):
-        fused = cs.fuse(cs.Responses.from_probabilities(soft))
+        fused = cs.fuse(cs.Answers.from_probabilities(soft))
     assert fused.copies_ == [[0, 6, 7, 8]]
     assert accuracy(fused, truth) > 0.85
 

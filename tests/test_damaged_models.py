@@ -325,7 +325,7 @@ def test_what_is_saved_is_what_is_declared(workers, tmp_path):
     answers = SEQUENCES
     if WORKERS[workers].needs_votes:
         votes = np.random.default_rng(0).dirichlet(np.ones(3), size=(12, 3))
-        answers = cs.Responses.from_probabilities(votes, lengths=[6, 6])
+        answers = cs.Answers.from_probabilities(votes, lengths=[6, 6])
     model = cs.HiddenMarkov(workers=workers, coupling=1.0, max_iter=2, tol=0).fit(answers)
     members = model_files.unpack(model.save(tmp_path / "m").read_bytes())
     assert {"arrays/prior.npy", "columns/names/workers.arrow", "arrays/given/answers/counts.npy"} < members.keys()

@@ -26,7 +26,7 @@ ESTIMATIONS = ["em", "variational"]
 
 
 def responses_of(answers, **options):
-    return cs.Responses.from_matrix(answers, **options)
+    return cs.Answers.from_matrix(answers, **options)
 
 
 def dawid_skene(**parameters):
@@ -47,7 +47,7 @@ def weighted_responses(answers, seed=0):
                 rows.append((i, m, other, (1 - w) * 0.9 + 1e-3 * w * (1 - w)))
     item, worker, label, weight = zip(*[row for row in rows if row[3] > 0], strict=True)
     frame = {"item": item, "worker": worker, "label": label, "weight": weight}
-    return cs.Responses.from_frame(frame, weight="weight")
+    return cs.Answers.from_frame(frame, weight="weight")
 
 
 def gold_codes(r, gold):
@@ -172,7 +172,7 @@ def test_soft_votes_with_tiny_probabilities():
     """A vote of 1e-40, as a softmax gives it, says next to nothing: it must not rule a class out."""
     answers, *_ = oracles.simulate(7, n_items=40, n_classes=2, skill=(0.7, 0.9), share=1.0)
     votes = np.where(answers[:, :, None] == np.arange(2), 1 - 1e-40, 1e-40)
-    r = cs.Responses.from_probabilities(votes)
+    r = cs.Answers.from_probabilities(votes)
     for options in ({"estimation": "em", "smoothing": 0}, {"estimation": "em"}, {}):
         soft = dawid_skene(tol=0, max_iter=20, **options).fit(r)
         hard = dawid_skene(tol=0, max_iter=20, **options).fit(responses_of(answers))
@@ -274,7 +274,7 @@ def test_anaesthetists():
     worker = np.tile([0, 0, 0, 1, 2, 3, 4], 45).astype(np.int32)
     names = np.arange(1, 5)
     # One observer has three answers about each patient, which no table of answers may have.
-    r = cs.Responses(np.arange(0, 316, 7), worker, label, None, np.arange(1, 6), names, names, np.arange(1, 46))
+    r = cs.Answers(np.arange(0, 316, 7), worker, label, None, np.arange(1, 6), names, names, np.arange(1, 46))
     model = dawid_skene(estimation="em", smoothing=0, tol=0, max_iter=300).fit(r)
     assert model.prior_.round(2).tolist() == [0.40, 0.42, 0.11, 0.07]
     assert model.confusion_[0].round(2).tolist() == [
@@ -473,7 +473,7 @@ def test_renaming_and_reordering(estimation, weighted, monkeypatch):
             "weight": weight[order],
         }
         gold = {items[i]: labels[int(truth[i])] for i in (3, 30, 60)}
-        r = cs.Responses.from_frame(frame, weight="weight")
+        r = cs.Answers.from_frame(frame, weight="weight")
         return dawid_skene(estimation=estimation, tol=0, max_iter=30).fit(r, gold=gold), r
 
     plain, r = fit(list(range(90)), list(range(6)), list(range(4)), np.arange(len(item)))
@@ -669,7 +669,7 @@ def test_unknown_workers_are_the_crowd(options):
     answers, *_ = oracles.simulate(28, n_items=300, n_workers=5, skill=(0.6, 0.9))
     r = responses_of(answers)
     model = dawid_skene(**options).fit(r)
-    stranger = cs.Responses.from_frame({"item": ["i", "i", "j"], "worker": [0, 99, 98], "label": [0, 1, 2]})
+    stranger = cs.Answers.from_frame({"item": ["i", "i", "j"], "worker": [0, 99, 98], "label": [0, 1, 2]})
     with pytest.warns(DataWarning, match=r"2 of 3 workers were not there at the fit: 98, 99\."):
         found = model.predict_proba(stranger)
     counts = np.einsum("iml,ik->mkl", oracles.densify(r), model.posterior_).sum(axis=0)
@@ -816,7 +816,7 @@ def test_one_worker(options):
 
 @pytest.mark.parametrize("options", EDGES)
 def test_one_answer(options):
-    model = fit_edge(cs.Responses.from_frame({"item": ["i"], "worker": ["w"], "label": ["x"]}), options)
+    model = fit_edge(cs.Answers.from_frame({"item": ["i"], "worker": ["w"], "label": ["x"]}), options)
     assert model.labels_.tolist() == ["x"]
 
 
@@ -825,7 +825,7 @@ def test_an_item_nobody_answered_gets_the_prior(options):
     answers, *_ = oracles.simulate(33, n_items=400, n_classes=3)
     item, worker = np.nonzero(answers >= 0)
     frame = {"item": item, "worker": worker, "label": answers[item, worker]}
-    r = cs.Responses.from_frame(frame, items=[*range(400), 1000, 1001])
+    r = cs.Answers.from_frame(frame, items=[*range(400), 1000, 1001])
     model = fit_edge(r, options)
     assert np.array_equal(model.posterior_[400], model.posterior_[401])
     np.testing.assert_allclose(model.posterior_[400], model.prior_, atol=0.01)
@@ -853,14 +853,14 @@ def test_unsure_tells_what_it_can(options):
 def test_soft_votes_that_are_certain_are_answers(options):
     answers, *_ = oracles.simulate(35, n_items=80, n_classes=3, share=0.7)
     votes = np.where(answers[:, :, None] >= 0, np.eye(3)[answers], np.nan)
-    soft, hard = cs.Responses.from_probabilities(votes), responses_of(answers)
+    soft, hard = cs.Answers.from_probabilities(votes), responses_of(answers)
     assert soft.n_responses == hard.n_responses
     assert np.array_equal(fit_edge(soft, options).posterior_, fit_edge(hard, options).posterior_)
     # All but certain: nearly the same, by the path of weights.
     nearly = votes * (1 - 1e-9)
     a, b = (
         dawid_skene(**options | {"tol": 0, "max_iter": 20}).fit(x)
-        for x in (cs.Responses.from_probabilities(nearly), hard)
+        for x in (cs.Answers.from_probabilities(nearly), hard)
     )
     np.testing.assert_allclose(a.posterior_, b.posterior_, atol=1e-6)
 

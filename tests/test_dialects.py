@@ -37,11 +37,11 @@ def write(name: str, *lines: str) -> str:
 
 def refusal(*arguments, **keywords) -> str:
     with pytest.raises(InputError) as caught:
-        cs.read_responses(*arguments, **keywords)
+        cs.read_answers(*arguments, **keywords)
     return str(caught.value)
 
 
-def triples(r: cs.Responses) -> list[tuple]:
+def triples(r: cs.Answers) -> list[tuple]:
     """All answers as (item, worker, label)."""
     names = zip(
         r.items[r.item_of_answer()].tolist(), r.workers[r.worker].tolist(), r.labels[r.label].tolist(), strict=True
@@ -53,7 +53,7 @@ def test_register():
     assert (*list_names(), "one-hot") == FORMS  # which the command line lists
     assert len({dialect.name for dialect in DIALECTS}) == len(DIALECTS)
     with pytest.raises(ParameterError, match=r"'format' parameter .* one of 'long', 'mturk'"):
-        cs.Responses.from_frame({"item": [1]}, format="mtruk")
+        cs.Answers.from_frame({"item": [1]}, format="mtruk")
 
 
 # MTurk
@@ -72,14 +72,14 @@ def test_mturk(folder):
         '3ABC,T,"Cats, or dogs?",A3,W2,Submitted,http://x/2.png,Dog,,',
     )
     with pytest.warns(DataWarning, match=r"1 row of batch.csv was left out as rejected \(column 'AssignmentStatus'\)"):
-        r = cs.read_responses("batch.csv")
+        r = cs.read_answers("batch.csv")
     assert triples(r) == [("http://x/1.png", "W1", "Cat"), ("http://x/2.png", "W2", "Dog")]
     assert r.provenance.format == "mturk"
     assert r.columns == {"item": "Input.image_url", "worker": "WorkerId", "label": "Answer.category.label"}
     with pytest.warns(DataWarning, match="left out as rejected"):
-        assert cs.read_responses("batch.csv", item="HITId").items.tolist() == ["3XYZ", "3ABC"]
+        assert cs.read_answers("batch.csv", item="HITId").items.tolist() == ["3XYZ", "3ABC"]
     # All rows, by the names of columns alone.
-    everything = cs.read_responses("batch.csv", format="long", label="Answer.category.label")
+    everything = cs.read_answers("batch.csv", format="long", label="Answer.category.label")
     assert (everything.n_responses, everything.provenance.format, everything.columns["item"]) == (3, "", "HITId")
 
 
@@ -93,16 +93,16 @@ def test_mturk_radio_buttons(folder):
         "h2,w1,Approved,1,3,,,true",
     )
     # A dot in an option makes another question, which nobody answered.
-    r = cs.read_responses("batch.csv", label="Answer.animal")
+    r = cs.read_answers("batch.csv", label="Answer.animal")
     assert triples(r) == [("h1", "w1", "cat"), ("h1", "w2", "dog"), ("h2", "w1", "dog")]
-    assert cs.read_responses("batch.csv").columns["label"] == "Answer.animal"
+    assert cs.read_answers("batch.csv").columns["label"] == "Answer.animal"
 
 
 def test_mturk_boxes(folder):
     """Boxes of which several can be ticked are a question each."""
     write("batch.csv", "HITId,WorkerId,Answer.has.cat,Answer.has.dog", "h1,w1,true,true", "h1,w2,false,true")
     assert "2 questions: 'Answer.has.cat', 'Answer.has.dog'. Choose one with label=" in refusal("batch.csv")
-    r = cs.read_responses("batch.csv", label="Answer.has.cat")
+    r = cs.read_answers("batch.csv", label="Answer.has.cat")
     assert triples(r) == [("h1", "w1", "true"), ("h1", "w2", "false")]
 
 
@@ -117,7 +117,7 @@ def test_mturk_json(folder):
     frame.to_csv("batch.csv", index=False)
     assert "4 questions: 'Answer.animal.cat'" in refusal("batch.csv")
     frame[:2].to_csv("batch.csv", index=False)
-    r = cs.read_responses("batch.csv", label="Answer.animal")
+    r = cs.read_answers("batch.csv", label="Answer.animal")
     assert triples(r) == [("h1", "w1", "cat"), ("h1", "w2", "dog")]
     for text in ("{", "7", "[1, 2]", "[" * 10_000, '[{"a": 1}, {"a": 2}]'):
         frame.loc[1, "Answer.taskAnswers"] = text
@@ -149,7 +149,7 @@ def test_toloka(folder):
         "1.png\tcat\tcat\t\tt1\tw3\tREJECTED",
     )
     with pytest.warns(DataWarning, match="1 row of assignments.tsv was left out as rejected"):
-        r = cs.read_responses("assignments.tsv")
+        r = cs.read_answers("assignments.tsv")
     assert triples(r) == [("1.png", "w1", "cat"), ("1.png", "w2", "dog"), ('2 "big".png', "w1", "dog")]
     assert (r.provenance.format, dict(r.gold)) == ("toloka", {"1.png": "cat"})
 
@@ -163,12 +163,12 @@ def test_toloka_with_several_fields():
         "ASSIGNMENT:worker_id": ["w1", "w1"],
     }
     with pytest.raises(InputError, match=r"2 columns that may be the item: 'INPUT:left', 'INPUT:right'. Choose one"):
-        cs.Responses.from_frame(table)
-    assert cs.Responses.from_frame(table, item="INPUT:right").items.tolist() == ["b", "c"]
-    r = cs.Responses.from_frame(table | {"ASSIGNMENT:task_id": ["t1", "t2"]})
+        cs.Answers.from_frame(table)
+    assert cs.Answers.from_frame(table, item="INPUT:right").items.tolist() == ["b", "c"]
+    r = cs.Answers.from_frame(table | {"ASSIGNMENT:task_id": ["t1", "t2"]})
     assert (r.items.tolist(), r.columns["label"]) == (["t1", "t2"], "OUTPUT:best")
     with pytest.raises(InputError, match=r"2 questions: 'OUTPUT:best', 'OUTPUT:why'. Choose one with label="):
-        cs.Responses.from_frame(table | {"OUTPUT:why": ["x", "y"]})
+        cs.Answers.from_frame(table | {"OUTPUT:why": ["x", "y"]})
 
 
 # Appen
@@ -187,7 +187,7 @@ def test_appen(folder):
         '3,TRUE,false,0.9,11,no,"yes\nno",,http://z',
     )
     with pytest.warns(DataWarning, match="1 row of full.csv was left out as not to be trusted"):
-        r = cs.read_responses("full.csv")
+        r = cs.read_answers("full.csv")
     assert triples(r) == [(1, 11, "yes"), (1, 12, "no"), (2, 11, "no"), (3, 11, "no")]
     # Where several answers are accepted, no label is known.
     assert (r.provenance.format, dict(r.gold)) == ("appen", {1: "yes"})
@@ -196,7 +196,7 @@ def test_appen(folder):
 def test_appen_without_test_questions(folder):
     write("full.csv", "_unit_id,_worker_id,_trust,colour,url", "1,11,0.9,red,u", "1,12,0.9,blue,u")
     assert "2 questions: 'colour', 'url'. Choose one with label=" in refusal("full.csv")
-    assert cs.read_responses("full.csv", label="colour").labels.tolist() == ["blue", "red"]
+    assert cs.read_answers("full.csv", label="colour").labels.tolist() == ["blue", "red"]
     # The aggregated report has no workers.
     write("aggregated.csv", "_unit_id,_golden,_unit_state,colour,colour:confidence", "1,false,finalized,red,0.9")
     assert "no column" in refusal("aggregated.csv")
@@ -211,25 +211,25 @@ LONG = [(1, "ann", "cat"), (1, "bob", "dog"), (2, "ann", "dog"), (2, "bob", "dog
 @pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
 def test_wide(make):
     with pytest.warns(DataWarning, match="has no column of workers. Each of these columns is taken for one: 'ann'"):
-        r = cs.Responses.from_frame(make(WIDE))
+        r = cs.Answers.from_frame(make(WIDE))
     assert triples(r) == LONG
     assert r.provenance.format == "wide"
     assert r.items.tolist() == [1, 2, 3]  # also the one that nobody answered
-    assert triples(cs.Responses.from_frame(make(WIDE), format="wide")) == LONG
+    assert triples(cs.Answers.from_frame(make(WIDE), format="wide")) == LONG
     with pytest.raises(InputError, match="no columns for worker, label"):
-        cs.Responses.from_frame(make(WIDE), format="long")
+        cs.Answers.from_frame(make(WIDE), format="long")
 
 
 def test_wide_numbers():
     """pandas makes floats of whole numbers beside an empty cell, and CSV makes text of a column with one odd word."""
     frame = pd.DataFrame({"id": [7, 8], "a": [1, None], "b": [1, 2]})
-    assert triples(cs.Responses.from_frame(frame, format="wide")) == [(7, "a", 1), (7, "b", 1), (8, "b", 2)]
+    assert triples(cs.Answers.from_frame(frame, format="wide")) == [(7, "a", 1), (7, "b", 1), (8, "b", 2)]
     mixed = {"id": [7, 8], "a": [1, 2], "b": ["1", "?"]}
-    assert cs.Responses.from_frame(mixed, format="wide").labels.tolist() == ["1", "2", "?"]
+    assert cs.Answers.from_frame(mixed, format="wide").labels.tolist() == ["1", "2", "?"]
 
 
 def test_wide_gold():
-    r = cs.Responses.from_frame({**WIDE, "truth": ["cat", None, "dog"]}, format="wide")
+    r = cs.Answers.from_frame({**WIDE, "truth": ["cat", None, "dog"]}, format="wide")
     assert triples(r) == LONG
     assert dict(r.gold) == {1: "cat"}  # nobody answered the other
 
@@ -249,22 +249,22 @@ def test_wide_gold():
 )
 def test_not_wide(table):
     with pytest.raises(InputError, match="has no column"):
-        cs.Responses.from_frame(table)
+        cs.Answers.from_frame(table)
 
 
 def test_wide_errors():
     with pytest.raises(InputError, match=r"no column of its own for the worker. Leave worker='ann' out"):
-        cs.Responses.from_frame(WIDE, format="wide", worker="ann")
+        cs.Answers.from_frame(WIDE, format="wide", worker="ann")
     with pytest.raises(InputError, match="all cells of 'a' are empty"):
-        cs.Responses.from_frame({"item": [1], "a": [None]}, format="wide")
+        cs.Answers.from_frame({"item": [1], "a": [None]}, format="wide")
     with pytest.raises(InputError, match="has no columns of workers"):
-        cs.Responses.from_frame({"item": [1]}, format="wide")
+        cs.Answers.from_frame({"item": [1]}, format="wide")
     with pytest.raises(InputError, match=r"row 0 \(counting from 0\), column 'ann' and row 1"):
-        cs.Responses.from_frame({"item": [1, 1], "ann": ["x", "y"], "bob": ["x", "y"]}, format="wide")
+        cs.Answers.from_frame({"item": [1, 1], "ann": ["x", "y"], "bob": ["x", "y"]}, format="wide")
     with pytest.warns(DataWarning, match="No other column of the table holds any of the values of 'text'"):
-        cs.Responses.from_frame({"item": [1, 2], "a": [1, 2], "b": [1, 2], "text": ["x", "y"]}, format="wide")
+        cs.Answers.from_frame({"item": [1, 2], "a": [1, 2], "b": [1, 2], "text": ["x", "y"]}, format="wide")
     with pytest.raises(InputError, match=r"If each worker has a column of their own, use format='wide'"):
-        cs.Responses.from_frame({"item": [1], "label": ["x"]})
+        cs.Answers.from_frame({"item": [1], "label": ["x"]})
 
 
 NOTED = {**WIDE, "note": ["x", "y", "z"], "by": ["cat", "ann", "ann"]}
@@ -273,18 +273,18 @@ NOTED = {**WIDE, "note": ["x", "y", "z"], "by": ["cat", "ann", "ann"]}
 @pytest.mark.parametrize("form", [None, "wide"])
 @pytest.mark.filterwarnings("ignore:the table has no column of workers")
 def test_ignored_columns_are_no_workers(form):
-    assert triples(cs.Responses.from_frame(NOTED, format=form, ignore=["note", "by"])) == LONG
-    assert triples(cs.Responses.from_frame({**WIDE, "note": [*"xyz"]}, format=form, ignore="note")) == LONG
+    assert triples(cs.Answers.from_frame(NOTED, format=form, ignore=["note", "by"])) == LONG
+    assert triples(cs.Answers.from_frame({**WIDE, "note": [*"xyz"]}, format=form, ignore="note")) == LONG
     with pytest.raises(InputError, match=r"has no column 'nota'. It has"):
-        cs.Responses.from_frame(NOTED, format=form, ignore=["nota"])
+        cs.Answers.from_frame(NOTED, format=form, ignore=["nota"])
     with pytest.raises(ParameterError, match="'ignore' parameter"):
-        cs.Responses.from_frame(NOTED, format=form, ignore=3)
+        cs.Answers.from_frame(NOTED, format=form, ignore=3)
 
 
 def test_a_column_of_text_is_no_worker():
     table = {"id": range(30), "a": ["x", "y"] * 15, "b": ["y", "x"] * 15, "text": [f"text {n}" for n in range(30)]}
     with pytest.warns(DataWarning, match=r"no other column holds are left out: 'text'. Name them with ignore="):
-        assert cs.Responses.from_frame(table, format="wide").workers.tolist() == ["a", "b"]
+        assert cs.Answers.from_frame(table, format="wide").workers.tolist() == ["a", "b"]
 
 
 def test_content_is_no_worker_on_the_command_line(folder):
@@ -319,7 +319,7 @@ def test_wide_equals_long():
     frame.insert(0, "task_id", [f"t{n}" for n in range(40)])
     expected = [(f"t{n}", "abcdef"[w], str(cells[n, w])) for n in range(40) for w in range(6) if cells[n, w] >= 0]
     with pytest.warns(DataWarning, match="taken for one: 'a', 'b', 'c', 'd', 'e', 'f'\\."):
-        assert triples(cs.Responses.from_frame(frame)) == sorted(expected, key=str)
+        assert triples(cs.Answers.from_frame(frame)) == sorted(expected, key=str)
 
 
 def functions(n_items=60):
@@ -342,14 +342,14 @@ def test_silence_of_labelling_functions_is_recognised(folder, item, suffix):
         frame.insert(0, item, np.arange(60))
     write_table(pa.Table.from_pandas(frame, preserve_index=False), f"L.{suffix}")
     with pytest.warns(DataWarning, match="Most cells of .* are -1.* no answer.* format='matrix'.* format='wide'"):
-        r = cs.read_responses(f"L.{suffix}")
-    expected = cs.read_responses("L.npy")
+        r = cs.read_answers(f"L.{suffix}")
+    expected = cs.read_answers("L.npy")
     assert r.provenance.format == "matrix"
     assert r.labels.tolist() == [0, 1]
     assert (r.n_items, r.n_workers, r.n_responses) == (60, 6, expected.n_responses)
     np.testing.assert_array_equal(r.label, expected.label)
     if item == "item":
-        assert -1 in cs.read_responses(f"L.{suffix}", format="wide").labels
+        assert -1 in cs.read_answers(f"L.{suffix}", format="wide").labels
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -366,7 +366,7 @@ def test_minus_one_may_be_an_answer(cells):
     frame = pd.DataFrame(cells, columns=list("abcdef"))
     frame.insert(0, "item", np.arange(60))
     with pytest.warns(DataWarning, match="Each of these columns is taken for one"):
-        r = cs.Responses.from_frame(frame)
+        r = cs.Answers.from_frame(frame)
     assert r.provenance.format == "wide"
     assert -1 in r.labels
 
@@ -377,7 +377,7 @@ def test_a_scale_that_may_be_silence_is_told():
         np.random.default_rng(0).choice([-1, 0, 1], p=[0.6, 0.25, 0.15], size=(60, 4)), columns=[*"abcd"]
     )
     with pytest.warns(DataWarning, match="Most cells are -1: if that is no answer, give format='matrix'"):
-        cs.Responses.from_frame(frame.assign(item=np.arange(60)))
+        cs.Answers.from_frame(frame.assign(item=np.arange(60)))
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -394,14 +394,14 @@ def test_an_update_of_labelling_functions_keeps_silence(folder):
 def test_matrix(folder):
     matrix = np.array([[0, 1, -1], [1, 1, -1], [-1, -1, -1], [1, -1, 0]])
     np.save("L.npy", matrix)
-    expected = cs.Responses.from_matrix(matrix)
-    for r in (cs.read_responses("L.npy"), cs.Responses.from_frame(pd.DataFrame(matrix), format="matrix")):
+    expected = cs.Answers.from_matrix(matrix)
+    for r in (cs.read_answers("L.npy"), cs.Answers.from_frame(pd.DataFrame(matrix), format="matrix")):
         assert triples(r) == triples(expected)
         assert r.items.tolist() == [0, 1, 2, 3]
         assert r.workers.tolist() == [0, 1, 2]
         assert r.provenance.format == "matrix"
     pd.DataFrame(matrix, columns=["lf_a", "lf_b", "lf_c"]).to_csv("L.csv", index=False)
-    r = cs.read_responses("L.csv", format="matrix", abstain="answer", background=0)
+    r = cs.read_answers("L.csv", format="matrix", abstain="answer", background=0)
     assert r.workers.tolist() == ["lf_a", "lf_b", "lf_c"]
     assert r.silence_counts
 
@@ -411,17 +411,17 @@ def test_ids_in_a_matrix_are_no_worker(folder, first):
     """As numbers, ids may be labels too."""
     matrix = np.array([[0, 1, -1], [1, 1, -1], [-1, -1, -1], [1, -1, 0], [0, 0, 0], [0, -1, 0]])
     frame = pd.DataFrame(matrix, columns=["lf_a", "lf_b", "lf_c"])
-    expected = triples(cs.Responses.from_matrix(matrix, items=list(first), workers=["lf_a", "lf_b", "lf_c"]))
+    expected = triples(cs.Answers.from_matrix(matrix, items=list(first), workers=["lf_a", "lf_b", "lf_c"]))
     for name in ("id", "key"):
         frame.assign(**{name: first})[[name, "lf_a", "lf_b", "lf_c"]].to_csv("L.csv", index=False)
         with pytest.warns(DataWarning, match=f"'{name}', is taken for ids of the items.* name it: item='{name}'"):
-            r = cs.read_responses("L.csv", format="matrix")
+            r = cs.read_answers("L.csv", format="matrix")
         assert triples(r) == expected
         assert r.items.tolist() == list(first)
-        assert triples(cs.read_responses("L.csv", format="matrix", item=name)) == expected
+        assert triples(cs.read_answers("L.csv", format="matrix", item=name)) == expected
     np.save("L.npy", np.column_stack([np.arange(100, 106), matrix]))
     with pytest.warns(DataWarning, match="The first column of L.npy, '0', is taken for ids"):
-        assert cs.read_responses("L.npy").n_workers == 3
+        assert cs.read_answers("L.npy").n_workers == 3
 
 
 @pytest.mark.parametrize(
@@ -436,7 +436,7 @@ def test_ids_in_a_matrix_are_no_worker(folder, first):
 )
 @pytest.mark.filterwarnings("ignore:No other column", "ignore:The labels are", "ignore:There are")
 def test_answers_in_a_matrix_are_no_ids(matrix):
-    assert cs.Responses.from_frame(pd.DataFrame(matrix), format="matrix").n_workers == 3
+    assert cs.Answers.from_frame(pd.DataFrame(matrix), format="matrix").n_workers == 3
 
 
 def test_damaged_matrix(folder):
@@ -458,7 +458,7 @@ def test_wrong_form(form, missing):
     with pytest.raises(
         InputError, match=rf"has no column '{missing}'.* as .* have. It has 'item', 'worker', 'label'. Leave"
     ):
-        cs.Responses.from_frame({"item": [1], "worker": [1], "label": ["x"]}, format=form)
+        cs.Answers.from_frame({"item": [1], "worker": [1], "label": ["x"]}, format=form)
 
 
 # Damaged files of platforms
@@ -487,11 +487,11 @@ def test_platform_parquet(folder):
     )
     pq.write_table(table, "full.parquet")
     with pytest.warns(DataWarning, match="not to be trusted"):
-        assert cs.read_responses("full.parquet").n_responses == 1
+        assert cs.read_answers("full.parquet").n_responses == 1
     lines = [json.dumps(row) for row in table.to_pylist()]
     write("full.jsonl", *lines)
     with pytest.warns(DataWarning, match="not to be trusted"):
-        assert cs.read_responses("full.jsonl").n_responses == 1
+        assert cs.read_answers("full.jsonl").n_responses == 1
 
 
 # Columns of odd types
@@ -541,7 +541,7 @@ def test_odd_types():
             continue
         form = (None, None, "wide", "matrix", "long")[rng.integers(5)]
         with suppress(ConsilienceError):
-            cs.Responses.from_frame(pa.table(columns), format=form, drop_missing=bool(rng.integers(2)))
+            cs.Answers.from_frame(pa.table(columns), format=form, drop_missing=bool(rng.integers(2)))
             n_read += 1
     assert n_read > 20
 
@@ -565,11 +565,11 @@ def test_a_new_dialect_is_a_file_and_a_line(folder, monkeypatch):
     monkeypatch.setattr(register, "__path__", [*register.__path__, str(folder)])
     monkeypatch.setattr(register, "DIALECTS", (*DIALECTS, register.Dialect("toy", "toys that speak", "toy:READER")))
     table = {"thing": [1, 1, 2], "voice": ["bear", "doll", "bear"], "word": ["yes", "no", "no"]}
-    for answers in (cs.Responses.from_frame(table), cs.Responses.from_frame(table, format="toy")):
+    for answers in (cs.Answers.from_frame(table), cs.Answers.from_frame(table, format="toy")):
         assert (answers.provenance.format, answers.columns["worker"], answers.workers.tolist()) == (
             "toy",
             "voice",
             ["bear", "doll"],
         )
     with pytest.raises(InputError, match="no column 'voice', 'word', as toys that speak have"):
-        cs.Responses.from_frame({"thing": [1], "who": ["bear"], "said": ["yes"]}, format="toy")
+        cs.Answers.from_frame({"thing": [1], "who": ["bear"], "said": ["yes"]}, format="toy")

@@ -23,7 +23,7 @@ def test_places_are_picked_in_proportion():
 def test_random_numbers_follow_names():
     table = {"item": ["a", "b", "c"], "worker": ["x", "y", "x"], "label": [0, 1, 2]}
     back = {name: values[::-1] for name, values in table.items()}
-    first, second = (cs.Responses.from_frame(each) for each in (table, back))
+    first, second = (cs.Answers.from_frame(each) for each in (table, back))
     numbers = [dict(zip(r.items.tolist(), RandomByName.of(r, 3).draw_by_item(), strict=True)) for r in (first, second)]
     assert numbers[0] == numbers[1]
 
@@ -63,7 +63,7 @@ def enumerate_truth(r, pseudo_counts, shares, smoothing):
 
 def test_draws_have_the_exact_distribution(monkeypatch):
     matrix = np.array([[0, 0, 1], [1, 2, 2], [2, 2, 1], [0, 1, -1], [1, 1, 2]])
-    r = cs.Responses.from_matrix(matrix, ordered=True)
+    r = cs.Answers.from_matrix(matrix, ordered=True)
     recipe = cs.DawidSkene(workers="ordinal", smoothing=3.0).recipe()  # so that draws forget soon
     with draws.open_engine(None) as engine:
         problem = recipe.pose(InMemory(r), recipe.make_structure(r), None, engine)
@@ -116,6 +116,6 @@ def test_intervals_of_ratings_depend_neither_on_rows_nor_on_threads():
     shuffled = {name: values[order] for name, values in table.items()}
     found = []
     for each, engine in ((table, Threads(1)), (shuffled, Threads(2))):
-        answers = cs.Responses.from_frame(each, ordered=True)
+        answers = cs.Answers.from_frame(each, ordered=True)
         found.append(cs.DawidSkene(workers="ordinal").fit(answers, engine=engine).fusion_.intervals)
     np.testing.assert_allclose(found[0].levels, found[1].levels, atol=1e-6)

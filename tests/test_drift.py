@@ -41,7 +41,7 @@ def draw(
 
 
 def fit(table, model=None, **keywords):
-    return (model or cs.DawidSkene(**PLAIN)).fit(cs.Responses.from_frame(table, order="when", **keywords))
+    return (model or cs.DawidSkene(**PLAIN)).fit(cs.Answers.from_frame(table, order="when", **keywords))
 
 
 def judge_slowly(model, changes):
@@ -240,7 +240,7 @@ def test_sequences():
 def test_graphs():
     table = draw(3, n_items=2000, falls=[0])
     graph = cs.Graph.from_edges(np.arange(1999), np.arange(1, 2000))
-    r = cs.Responses.from_frame(table, order="when")
+    r = cs.Answers.from_frame(table, order="when")
     found = drift.find_drift(cs.MarkovField(coupling=0.2, **PLAIN).fit(r, graph=graph).fusion_)
     assert found.falls[0]
     assert not found.falls[1:].any()
@@ -254,7 +254,7 @@ def test_silence_as_an_answer():
 
 def test_known_labels_judge_too():
     table = draw(9, n_workers=6, per_item=3)
-    r = cs.Responses.from_frame(table, order="when")
+    r = cs.Answers.from_frame(table, order="when")
     model = cs.DawidSkene(**PLAIN).fit(r, gold=dict.fromkeys(range(100), 1))
     known = drift.judge(model.fusion_)
     item = r.item_of_answer()
@@ -279,7 +279,7 @@ def test_near_copies_do_not_judge_each_other():
     copied = {name: np.append(column, column[mine]) for name, column in table.items()}
     copied["worker"][len(mine) :] = 20
     with pytest.warns(cs.errors.DataWarning, match="copy each other"):
-        model = cs.fuse(cs.Responses.from_frame(copied, order="when"))
+        model = cs.fuse(cs.Answers.from_frame(copied, order="when"))
     assert model.copies_ == [[0, 20]]
     assert np.flatnonzero(drift.find_drift(model.fusion_).falls).tolist() == [0, 20]
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from consilience.answers import vocabulary
-from consilience.answers.responses import Responses
+from consilience.answers.responses import Answers
 from consilience.answers.vocabulary import count_codes, encode_in_order_of_appearance, encode_sorted
 from consilience.errors import InputError
 from consilience.kernels import columns as column_kernels
@@ -105,7 +105,7 @@ def test_tables_are_read_the_same_way_however_large(many, shuffled, monkeypatch)
     rows = [(i * 7, f"w{w}", (i + w) % 3, rng.uniform(0.1, 1)) for i in range(60) for w in range(i % 4 + 1)]
     rows = [rows[i] for i in rng.permutation(len(rows))] if shuffled else rows
     table = dict(zip(("item", "worker", "label", "weight"), map(list, zip(*rows, strict=True)), strict=True))
-    r = Responses.from_frame(table, weight="weight")
+    r = Answers.from_frame(table, weight="weight")
     item = r.items[r.item_of_answer()].tolist()
     found = list(zip(item, r.workers[r.worker].tolist(), r.labels[r.label].tolist(), r.weight.tolist(), strict=True))
     place = {key: n for n, key in enumerate(dict.fromkeys(table["item"]))}
@@ -113,4 +113,4 @@ def test_tables_are_read_the_same_way_however_large(many, shuffled, monkeypatch)
     assert found == sorted(rows, key=lambda row: place[row[0]])  # a stable order
     table["worker"][-1], table["item"][-1] = table["worker"][2], table["item"][2]
     with pytest.raises(InputError, match=rf"row 2 .* and row {len(rows) - 1} "):
-        Responses.from_frame({name: column for name, column in table.items() if name != "weight"})
+        Answers.from_frame({name: column for name, column in table.items() if name != "weight"})

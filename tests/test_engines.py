@@ -41,10 +41,10 @@ def crowd(weighted=False, sequences=False):
         item, worker = np.nonzero(answers >= 0)
         weight = np.random.default_rng(2).uniform(0.1, 1, len(item))
         frame = {"item": item, "worker": worker, "label": answers[item, worker], "weight": weight}
-        return cs.Responses.from_frame(frame, weight="weight"), gold
+        return cs.Answers.from_frame(frame, weight="weight"), gold
     if sequences:
-        return cs.Responses.from_matrix(answers, lengths=[7] * 70 + [10]), {(i // 7, i % 7): g for i, g in gold.items()}
-    return cs.Responses.from_matrix(answers), gold
+        return cs.Answers.from_matrix(answers, lengths=[7] * 70 + [10]), {(i // 7, i % 7): g for i, g in gold.items()}
+    return cs.Answers.from_matrix(answers), gold
 
 
 def assert_same_bits(a, b):
@@ -105,7 +105,7 @@ def test_one_heavy_item_is_one_block(monkeypatch):
     answers = np.full((20, 300), -1)
     answers[:, 0] = 1
     answers[7] = 1
-    r = cs.Responses.from_matrix(answers, labels=[0, 1])
+    r = cs.Answers.from_matrix(answers, labels=[0, 1])
     cut = arrays.cut_blocks(r, r.worker, r.n_workers)
     assert sum(block.n_items for block in cut) == 20
     assert max(len(block.codes) for block in cut) >= 300

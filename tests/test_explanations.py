@@ -77,7 +77,7 @@ def test_calibration_is_the_last_step():
 def test_weights_and_answers_that_are_spread():
     rng = np.random.default_rng(0)
     votes = rng.dirichlet([1.0, 1.0, 1.0], (60, 5))
-    model = cs.DawidSkene().fit(cs.Responses.from_probabilities(votes, classes=["x", "y", "z"]))
+    model = cs.DawidSkene().fit(cs.Answers.from_probabilities(votes, classes=["x", "y", "z"]))
     found, _, _ = check_sum(model, 7, 7)
     assert [part.kind for part in found.parts].count("answer") == 5  # one for each worker
     best = {part.worker: part.answer for part in found.parts if part.kind == "answer"}
@@ -88,7 +88,7 @@ def test_silence_is_a_part():
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 300)
     votes = np.where(rng.random((300, 6)) < 0.3, np.where(rng.random((300, 6)) < 0.85, truth[:, None], 0), -1)
-    r = cs.Responses.from_matrix(votes, abstain="answer", background=0)
+    r = cs.Answers.from_matrix(votes, abstain="answer", background=0)
     model = cs.DawidSkene().fit(r)
     for row in range(0, 300, 37):
         found, _, _ = check_sum(model, row, row, known=("silence", "votes"))
@@ -100,7 +100,7 @@ def test_near_copies_count_once():
     truth = np.random.default_rng(3).integers(0, 3, 200)
     votes = np.where(np.random.default_rng(4).random((200, 6)) < 0.6, truth[:, None], votes)
     votes[:, 5] = votes[:, 4]
-    model = cs.fuse(cs.Responses.from_matrix(votes))
+    model = cs.fuse(cs.Answers.from_matrix(votes))
     assert model.copies_
     check_sum(model, 9, 9)
 
@@ -144,7 +144,7 @@ def test_known_labels_decide():
 
 def test_items_without_answers_have_the_prior_alone():
     votes = np.array([[0, 0], [1, 1], [-1, -1], [0, 0]])
-    model = cs.DawidSkene().fit(cs.Responses.from_matrix(votes))
+    model = cs.DawidSkene().fit(cs.Answers.from_matrix(votes))
     found, _, _ = check_sum(model, 2, 2)
     assert not any(part.kind in ("answer", "power") for part in found.parts)
 
@@ -206,7 +206,7 @@ def test_votes_are_shares():
     assert found.is_vote
     assert sum(own) == pytest.approx(found.confidence)
     assert math.isnan(found.log_odds)
-    votes = cs.MajorityVote().fit(cs.Responses.from_matrix([[0, 1], [-1, -1], [1, 1]]), gold={2: 0})
+    votes = cs.MajorityVote().fit(cs.Answers.from_matrix([[0, 1], [-1, -1], [1, 1]]), gold={2: 0})
     assert [part.kind for part in votes.explain(0).parts] == ["answer", "answer", "tie"]
     assert [part.kind for part in votes.explain(1).parts] == ["prior"]
     assert votes.explain(2).parts[-1].kind == "known label"
@@ -223,7 +223,7 @@ def test_beyond_twenty_workers_the_others_are_one_part():
 def test_certain_items_stay_finite():
     """Five hundred workers who agree leave nothing of the other class."""
     votes = np.tile(np.arange(40)[:, None] % 2, (1, 600))
-    found = cs.DawidSkene().fit(cs.Responses.from_matrix(votes)).explain(0)
+    found = cs.DawidSkene().fit(cs.Answers.from_matrix(votes)).explain(0)
     assert math.isfinite(found.log_odds)
     assert "more than a million to 1" in str(found)
 
@@ -323,7 +323,7 @@ def test_a_plain_sentence_comes_first():
     tied = replace(found, confidence=0.52, confidence_against=0.48)
     assert tied.summarise() == "3 of 4 workers say x; y is nearly as probable."
     assert found.summarise() in found._repr_html_()
-    named = cs.fuse(cs.Responses.from_matrix([[0, 1], [0, 0], [1, 1], [-1, -1]] * 20), source_kind="functions")
+    named = cs.fuse(cs.Answers.from_matrix([[0, 1], [0, 0], [1, 1], [-1, -1]] * 20), source_kind="functions")
     assert named.explain(1).summarise().startswith("2 of 2 functions say 0")
     assert named.explain(3).summarise().startswith("Nobody answered")
 

@@ -74,7 +74,7 @@ def test_one_absurd_weight_among_others():
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_absurd_weights_of_both_kinds(inference):
     """The usual weight lies far from both, and moves when the largest are cut."""
-    answers = cs.Responses.from_matrix([[0, 0], [1, 1], [0, 0], [0, 1]])
+    answers = cs.Answers.from_matrix([[0, 0], [1, 1], [0, 0], [0, 1]])
     graph = cs.Graph.from_edges([0, 1, 2], [1, 2, 3], [1e-300, 1e155, 1e308], items=range(4))
     assert_sound(cs.MarkovField(inference=inference, max_iter=5).fit(answers, graph=graph))
 
@@ -122,7 +122,7 @@ def awkward_fits(draw):
         item, worker, label = np.array([0]), np.array([0]), np.array([0])
     weight = draw(st.lists(sizes, min_size=len(label), max_size=len(label)))
     frame = {"item": item, "worker": worker, "label": label, "weight": weight}
-    r = cs.Responses.from_frame(frame, weight="weight", classes=list(range(n_classes)))
+    r = cs.Answers.from_frame(frame, weight="weight", classes=list(range(n_classes)))
     one_hot = np.eye(n_classes)[draw(st.integers(0, n_classes - 1))]
     model = cs.DawidSkene(
         estimation="em",
@@ -161,13 +161,13 @@ def assert_never_falls(trace):
 def test_an_answer_of_the_least_weight_is_not_lost():
     """Shared by two classes, a count of 5e-324 would be 0 for both."""
     frame = {"item": [1, 0, 1], "worker": [0, 0, 1], "label": [1, 0, 0], "weight": [TINY] * 3}
-    r = cs.Responses.from_frame(frame, weight="weight")
+    r = cs.Answers.from_frame(frame, weight="weight")
     assert_never_falls(cs.DawidSkene(estimation="em", smoothing=0, tol=0, max_iter=20).fit(r).trace_)
 
 
 def test_items_that_the_prior_rules_out_have_a_likelihood_too():
     frame = {"item": [0, 2, 2, 3], "worker": [0, 0, 1, 1], "label": [1, 1, 2, 0], "weight": [1.0, 1.0, 0.5, 1.0]}
-    r = cs.Responses.from_frame(frame, weight="weight")
+    r = cs.Answers.from_frame(frame, weight="weight")
     start = [
         [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.25, 0.25]],
         [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.25, 0.25, 0.5]],
@@ -183,7 +183,7 @@ def test_pseudo_counts_that_hardly_allow_what_the_start_rules_out():
         "label": [0, 0, 0, 1, 0, 0, 1, 1, 0, 1],
         "weight": [1e-100, 1e-100, 0.5, 1e-100, 1e-100, 1e-100, 1e-100, 1.0, 1e-100, 0.5],
     }
-    r = cs.Responses.from_frame(frame, weight="weight", classes=[0, 1, 2])
+    r = cs.Answers.from_frame(frame, weight="weight", classes=[0, 1, 2])
     for smoothing in (0.0, TINY, 1e-300):
         model = cs.DawidSkene(estimation="em", smoothing=smoothing, prior=[1, 0, 0], tol=0, max_iter=15)
         assert_never_falls(model.fresh(start=_sparse_matrices(r, 0)).fit(r).trace_)
@@ -257,7 +257,7 @@ def test_other_large_numbers_are_refused():
 def test_agreement_of_answers_whose_weights_are_lost_in_rounding():
     item, worker = np.repeat(range(6), 2), np.tile([0, 1], 6)
     weight = [1.0, 1e-200] * 3 + [1.0] * 6
-    r = cs.Responses.from_frame(
+    r = cs.Answers.from_frame(
         {"item": item, "worker": worker, "label": ["a", "b", "b", "b"] * 3, "weight": weight}, weight="weight"
     )
     assert -1 <= cs.metrics.krippendorff_alpha(r) <= 1

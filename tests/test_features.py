@@ -49,7 +49,7 @@ def make_crowd(n_items=400, n_classes=3, n_features=6, apart=1.5, answers=3, see
     for n in range(n_items):
         for m in rng.permutation(n_workers)[:answers]:
             votes[n, m] = truth[n] if rng.random() < accuracy[m] else rng.integers(0, n_classes)
-    return cs.Responses.from_matrix(votes, classes=range(n_classes), **keywords), features, truth
+    return cs.Answers.from_matrix(votes, classes=range(n_classes), **keywords), features, truth
 
 
 R, X, TRUTH = make_crowd()
@@ -131,7 +131,7 @@ def test_the_strength_grows_as_labels_get_better():
         for n, workers in enumerate(chosen):
             for m in workers:
                 votes[n, m] = truth[n] if rng.random() < accuracy[m] else rng.integers(0, 10)
-        model = cs.DawidSkene().fit(cs.Responses.from_matrix(votes), features=pixels)
+        model = cs.DawidSkene().fit(cs.Answers.from_matrix(votes), features=pixels)
         assert cs.metrics.accuracy(truth, model.labels_) > 0.975
 
 
@@ -139,7 +139,7 @@ def test_no_item_is_judged_by_a_classifier_that_saw_its_label():
     """With a memory for labels, the classifier would repeat the crowd; out of fold it cannot."""
     known = np.eye(3)[np.random.default_rng(0).integers(0, 3, 100)]
     rows = np.eye(100)  # a feature for each item: all that there is to learn is the item itself
-    r = cs.Responses.from_matrix(np.zeros((100, 1), int), classes=[0, 1, 2])
+    r = cs.Answers.from_matrix(np.zeros((100, 1), int), classes=[0, 1, 2])
     fold = find_folds(r, np.arange(100), seed=0)[1]
     judged = judge_out_of_fold(LinearTrainer(rows, 3, 100.0), known, np.arange(100), fold)
     assert (judged.argmax(axis=1) == known.argmax(axis=1)).mean() < 0.6
@@ -151,13 +151,13 @@ def test_no_item_is_judged_by_a_classifier_that_saw_its_label():
 
 
 def test_folds_hold_whole_sequences_and_go_by_ids():
-    r = cs.Responses.from_matrix(np.zeros((60, 1), int), lengths=[4] * 15)
+    r = cs.Answers.from_matrix(np.zeros((60, 1), int), lengths=[4] * 15)
     fold = find_folds(r, np.arange(60), seed=0)[1].reshape(15, 4)
     assert (fold == fold[:, :1]).all()
     assert len(np.unique(fold)) == N_FOLDS
     table = {"item": list("abcdefghij"), "worker": [0] * 10, "label": [1] * 10}
-    here = cs.Responses.from_frame(table)
-    there = cs.Responses.from_frame({name: values[::-1] for name, values in table.items()})
+    here = cs.Answers.from_frame(table)
+    there = cs.Answers.from_frame({name: values[::-1] for name, values in table.items()})
     mine, theirs = (find_folds(each, np.arange(10), seed=3)[1] for each in (here, there))
     np.testing.assert_array_equal(mine, theirs[::-1])
 
@@ -275,7 +275,7 @@ def test_the_classifier_can_be_used_afterwards(guided):
     np.testing.assert_allclose(pipeline.predict_proba(X), guided.fusion_.guidance.guide.judge.judge(X), rtol=1e-6)
     assert cs.metrics.accuracy(TRUTH, pipeline.predict(X)) > 0.7
     names = ["b", "a"]
-    r = cs.Responses.from_matrix(np.array(names)[R_BINARY[2]][:, None].repeat(3, axis=1))
+    r = cs.Answers.from_matrix(np.array(names)[R_BINARY[2]][:, None].repeat(3, axis=1))
     model = cs.DawidSkene().fit(r, features=R_BINARY[1])
     assert set(model.classifier_.predict(R_BINARY[1])) <= {"a", "b"}
     np.testing.assert_allclose(
@@ -396,11 +396,11 @@ def test_gold_weights_and_silence():
     right = np.random.default_rng(3).beta(8, 1.5, (150, 4))
     soft = np.where(truth[:, None, None] == np.arange(2), right[:, :, None], 1 - right[:, :, None])
     rows = np.eye(2)[truth] + 0.5 * np.random.default_rng(1).normal(size=(150, 2))
-    model = cs.DawidSkene().fit(cs.Responses.from_probabilities(soft), features=rows)
+    model = cs.DawidSkene().fit(cs.Answers.from_probabilities(soft), features=rows)
     assert cs.metrics.accuracy(truth, model.labels_) > 0.9
     votes = np.where(np.random.default_rng(2).random((150, 4)) < 0.6, truth[:, None], -1)
     votes[votes == 0] = -1
-    r = cs.Responses.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
+    r = cs.Answers.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
     model = cs.DawidSkene().fit(r, features=rows)
     assert model.feature_findings_.n_items == 150
     assert cs.metrics.accuracy(truth, model.labels_) > 0.9
@@ -412,7 +412,7 @@ def test_the_classifier_tells_posteriors_that_are_too_sure():
     honest = rng.dirichlet([0.7, 0.7], 3000)
     truth = (rng.random(3000) < honest[:, 1]).astype(int)
     code = np.where(rng.random(3000) < 0.8, truth, 1 - truth)
-    source = InMemory(cs.Responses.from_matrix(truth[:, None]))
+    source = InMemory(cs.Answers.from_matrix(truth[:, None]))
     items = np.arange(3000)
     for power in (0.3, 1.0):
         scores = score_by_classifier(source, raise_to(honest, 1 / power), items, code, items)
@@ -441,7 +441,7 @@ def test_the_limit_of_the_power_does_not_depend_on_the_order_of_items(monkeypatc
     code, unit = np.where(rng.random(2000) < 0.9, truth, 1 - truth), rng.permutation(2000)
     powers = []
     for order in (np.arange(2000), np.arange(2000)[::-1]):
-        r = cs.Responses.from_matrix(truth[order, None], items=order.tolist())
+        r = cs.Answers.from_matrix(truth[order, None], items=order.tolist())
         opinion = Opinion(np.arange(2000), unit[order], np.eye(2)[code[order]])
         found, _ = calibration.limit_power(InMemory(r), left_out[order], opinion, Calibration(1.0), NOTHING_KNOWN)
         assert found.n_judged == 1000
@@ -466,7 +466,7 @@ def test_real_crowds(name, least):
     [([[0]], "only 1 item"), ([[0, 0]] * 30, "all items have the same label"), ([[0], [1]], "only 2 items with")],
 )
 def test_too_little_to_learn_from(answers, reason, tmp_path):
-    r = cs.Responses.from_matrix(answers, classes=[0, 1])
+    r = cs.Answers.from_matrix(answers, classes=[0, 1])
     with pytest.warns(DataWarning, match=f"Features are not used.*{reason}"):
         model = cs.DawidSkene().fit(r, features=np.random.default_rng(0).normal(size=(len(answers), 2)))
     assert not model.feature_findings_.used
@@ -474,7 +474,7 @@ def test_too_little_to_learn_from(answers, reason, tmp_path):
 
 
 def test_one_sequence_and_no_iterations():
-    r = cs.Responses.from_matrix(np.random.default_rng(0).integers(0, 3, (60, 3)), lengths=[60])
+    r = cs.Answers.from_matrix(np.random.default_rng(0).integers(0, 3, (60, 3)), lengths=[60])
     with pytest.warns(DataWarning, match="in one sequence"):
         cs.HiddenMarkov(coupling=0.5).fit(r, features=X[:60])
     with pytest.raises(ParameterError, match="max_iter=0"):
@@ -566,7 +566,7 @@ def test_other_items_by_their_features_alone(guided, tmp_path):
     table = pd.DataFrame({"item": list("abc"), "x": list(X[:3])})
     back = cs.load(guided.save(tmp_path / "m"))
     np.testing.assert_array_equal(back.predict(None, features=table), guided.predict(None, features=X[:3]))
-    r = cs.Responses.from_matrix(np.where(R.offsets[:-1, None] >= 0, TRUTH[:, None], -1), lengths=[4] * 100)
+    r = cs.Answers.from_matrix(np.where(R.offsets[:-1, None] >= 0, TRUTH[:, None], -1), lengths=[4] * 100)
     chain = cs.HiddenMarkov(coupling=0.5).fit(r, features=X)
     known = pd.DataFrame({"sequence": [0, 0, 1], "position": [0, 1, 0], "x": list(X[:3])})
     assert chain.predict_proba(None, features=known).shape == (3, 3)
@@ -622,7 +622,7 @@ def test_items_without_features_are_counted():
 
 
 def test_disagreements_are_about_items_with_answers():
-    r = cs.Responses.from_frame(
+    r = cs.Answers.from_frame(
         {"item": R.item_of_answer()[:900], "worker": R.worker[:900], "label": R.label[:900]}, items=range(400)
     )
     gold = {n: int(TRUTH[n]) for n in range(50)}
@@ -639,7 +639,7 @@ def test_disagreements_are_about_items_with_answers():
 def test_features_of_known_labels_alone():
     """Items with features have known labels and no answers: nothing judges probabilities by the classifier."""
     votes = np.where(np.arange(400)[:, None] < 60, -1, np.random.default_rng(0).integers(0, 3, (400, 4)))
-    r = cs.Responses.from_matrix(votes, classes=range(3))
+    r = cs.Answers.from_matrix(votes, classes=range(3))
     table = pd.DataFrame({"item": np.arange(60), "x": list(X[:60])})
     with pytest.warns(DataWarning, match="have no features"):
         model = cs.DawidSkene().fit(r, features=table, gold=dict(enumerate(TRUTH[:60].tolist())))
@@ -651,7 +651,7 @@ def test_features_of_known_labels_alone():
 def test_classes_of_any_type(classes):
     from sklearn.linear_model import LogisticRegression
 
-    r = cs.Responses.from_frame(
+    r = cs.Answers.from_frame(
         {"item": R.item_of_answer(), "worker": R.worker, "label": pd.Series([classes[code] for code in R.label])}
     )
     for classifier in (None, LogisticRegression()):
@@ -711,7 +711,7 @@ def test_one_answer_per_item_points_to_the_disagreements():
     votes = np.full((400, 4), -1)
     votes[np.arange(400), np.arange(400) % 4] = np.where(np.random.default_rng(0).random(400) < 0.8, TRUTH, 0)
     with pytest.warns(DataWarning, match=r"confidence is left empty.*Look at items that the classifier doubts: dis"):
-        model = cs.fuse(cs.Responses.from_matrix(votes), features=X)
+        model = cs.fuse(cs.Answers.from_matrix(votes), features=X)
     table = model.disagreements().to_pandas()
     wrong = (table["crowd_label"] != TRUTH[table["item"]]).to_numpy()
     assert wrong[:15].mean() > 2 * (model.labels_ != TRUTH).mean()

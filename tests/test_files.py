@@ -318,10 +318,10 @@ ANSWERS = "item,who,label\n1,a,x\n2,a,y\n1,b,x\n"
 
 
 def test_answers_remember_their_columns(folder):
-    r = cs.read_responses(write("a.csv", ANSWERS), worker="who")
+    r = cs.read_answers(write("a.csv", ANSWERS), worker="who")
     assert r.columns == {"item": "item", "worker": "who", "label": "label"}
     assert r.keep(r.worker == 0).columns == r.columns
-    assert cs.Responses.from_matrix([[0, 1]]).columns == {}
+    assert cs.Answers.from_matrix([[0, 1]]).columns == {}
 
 
 def test_an_arrow_table_stays_one(folder, monkeypatch):
@@ -332,7 +332,7 @@ def test_an_arrow_table_stays_one(folder, monkeypatch):
 
     monkeypatch.setattr("narwhals.stable.v1.from_native", refuse)
     for path in ("a.csv", "a.parquet"):
-        assert cs.read_responses(path, worker="who").n_responses == 3
+        assert cs.read_answers(path, worker="who").n_responses == 3
 
 
 def test_items_may_be_in_a_file(folder):
@@ -341,7 +341,7 @@ def test_items_may_be_in_a_file(folder):
     frame = read_table("a.csv").table
     for items in ("items.csv", Path("items.csv")):
         for r in (
-            cs.read_responses("a.csv", worker="who", items=items),
+            cs.read_answers("a.csv", worker="who", items=items),
             as_responses("a.csv", worker="who", items=items),
             as_responses(frame, worker="who", items=items),
         ):
@@ -352,7 +352,7 @@ def test_items_may_be_in_a_file(folder):
         1,
     ]
     assert "'itmes.csv' does not exist. Did you mean 'items.csv'?" in message(
-        lambda: cs.read_responses("a.csv", worker="who", items="itmes.csv")
+        lambda: cs.read_answers("a.csv", worker="who", items="itmes.csv")
     )
 
 

@@ -103,7 +103,7 @@ def test_nothing_is_foreseen_from_noise():
     """Workers who guess tell nothing: the gain is not known, and this is no reason to stop."""
     noise = np.random.default_rng(0).integers(0, 3, (60, 12))
     noise[np.random.default_rng(1).random(noise.shape) < 0.7] = -1
-    forecast = cs.DawidSkene().fit(cs.Responses.from_matrix(noise)).forecast_answers()
+    forecast = cs.DawidSkene().fit(cs.Answers.from_matrix(noise)).forecast_answers()
     assert math.isnan(forecast.fewer_errors)
     assert not forecast.stop
     assert "cannot be foreseen" in forecast.describe()

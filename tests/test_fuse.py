@@ -18,8 +18,8 @@ def test_keywords_that_do_not_exist():
     answers = {"item": [1, 1], "worker": ["a", "b"], "label": ["x", "x"]}
     with pytest.raises(TypeError, match=r"fuse\(\) got an unexpected keyword argument 'modle'. Did you mean 'model'\?"):
         cs.fuse(answers, modle=3)
-    with pytest.raises(TypeError, match=r"read_responses\(\) got .* 'wroker'. Did you mean 'worker'\?"):
-        cs.read_responses("answers.csv", wroker="who")
+    with pytest.raises(TypeError, match=r"read_answers\(\) got .* 'wroker'. Did you mean 'worker'\?"):
+        cs.read_answers("answers.csv", wroker="who")
 
 
 def test_comparison_is_always_there():
@@ -53,15 +53,15 @@ def write_answers(path, worker="w3"):
 def test_no_known_labels_can_be_asked_for_wherever_answers_are(tmp_path, monkeypatch, few):
     monkeypatch.setattr("consilience.results.fitting.FEW", few)
     path = write_answers(tmp_path / "answers.parquet")
-    stored = cs.scan_responses(path, store=tmp_path / "stores")
-    fused = [cs.fuse(source, gold=False, model="majority") for source in (path, cs.read_responses(path), stored)]
+    stored = cs.scan_answers(path, store=tmp_path / "stores")
+    fused = [cs.fuse(source, gold=False, model="majority") for source in (path, cs.read_answers(path), stored)]
     assert len({tuple(model.prior_) for model in fused}) == 1
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_labels_of_an_earlier_fusion_are_told_wherever_answers_are(tmp_path, on_disk):
     path = write_answers(tmp_path / "answers.parquet", worker="consilience")
-    source = cs.scan_responses(path, store=tmp_path / "stores") if on_disk else path
+    source = cs.scan_answers(path, store=tmp_path / "stores") if on_disk else path
     with pytest.warns(cs.errors.ConsilienceWarning) as told:
         cs.fuse(source)
     assert "There are answers of a worker called 'consilience'" in " ".join(str(each.message) for each in told)

@@ -123,7 +123,7 @@ def test_a_fit_on_disk_keeps_nothing_of_an_earlier_update(parts, monkeypatch, tm
 
     monkeypatch.setattr(fitting, "FEW", 0)
     pq.write_table(pa.table(parts[0]), tmp_path / "a.parquet")
-    answers = cs.scan_responses(tmp_path / "a.parquet", store=tmp_path / "stores")
+    answers = cs.scan_answers(tmp_path / "a.parquet", store=tmp_path / "stores")
     model = cs.DawidSkene().fit(parts[0]).update(parts[1])
     model.fit(answers)
     assert "answers came" not in model.explain_calibration()
@@ -143,7 +143,7 @@ def test_a_chain_that_was_fitted_in_memory_and_then_on_disk_can_be_saved(monkeyp
     label = np.where(rng.random(1800) < 0.85, truth[item], "O")
     table = pa.table({"sequence": item // 20, "position": item % 20, "worker": worker, "label": label})
     pq.write_table(table, tmp_path / "tags.parquet")
-    stored = cs.scan_responses(tmp_path / "tags.parquet", store=tmp_path / "stores")
+    stored = cs.scan_answers(tmp_path / "tags.parquet", store=tmp_path / "stores")
     model = cs.HiddenMarkov(transitions="bio").fit(table)
     assert model.fusion_.span_confidence is not None
     model.fit(stored)

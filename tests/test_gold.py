@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience import DawidSkene, Responses
+from consilience import Answers, DawidSkene
 from consilience.answers.frames import open_frame
 from consilience.answers.gold import match_gold
 from consilience.errors import DataWarning, InputError
@@ -28,12 +28,12 @@ SEQUENCES = {"sequence": ["s", "s", "t", "s"], "position": [9, 2, 0, 2], "worker
 
 
 def match(gold, answers=ANSWERS, **options):
-    r = Responses.from_frame(answers, **options)
+    r = Answers.from_frame(answers, **options)
     return match_gold(gold, r, r.classes).codes.tolist()
 
 
 def test_no_gold():
-    r = Responses.from_frame(ANSWERS)
+    r = Answers.from_frame(ANSWERS)
     assert match_gold(None, r, r.classes) is None
 
 
@@ -176,7 +176,7 @@ def test_a_file_of_truth_values_is_gold_as_it_is_for_evaluate(tmp_path):
 def test_rounds_of_known_labels_are_taken_together(tmp_path):
     (tmp_path / "two.csv").write_text("item,label,random\na,no,false\nb,yes,true\n")
     rounds = [{"item": ["a", "c"], "label": ["no", "no"], "random": [True, False]}, tmp_path / "two.csv", {"b": "yes"}]
-    r = Responses.from_frame(ANSWERS)
+    r = Answers.from_frame(ANSWERS)
     for gold in (rounds, tuple(rounds)):
         model = DawidSkene().fit(r, gold=gold)
         assert model.labels_.tolist() == ["no", "yes", "no"]
@@ -283,7 +283,7 @@ def test_some_items_do_not_occur():
 @examples(100)
 @given(crowds(), st.data())
 def test_gold_equals_its_slow_twin(crowd, data):
-    r = Responses.from_frame(crowd.frame, items=crowd.items)
+    r = Answers.from_frame(crowd.frame, items=crowd.items)
     known = {
         item: data.draw(st.sampled_from([*crowd.labels, None]))
         for item in data.draw(st.permutations([*crowd.items, "absent"]))[: data.draw(st.integers(0, len(crowd.items)))]
@@ -320,7 +320,7 @@ RANDOM = {"item": ["a", "b", "c"], "label": ["yes", "no", "yes"]}
     ],
 )
 def test_only_items_drawn_at_random_judge(random, judging):
-    r = Responses.from_frame(ANSWERS)
+    r = Answers.from_frame(ANSWERS)
     for column in (random, pa.array(list(random))):
         found = match_gold(RANDOM | {"random": column}, r, r.classes)
         assert found.codes.tolist() == match(RANDOM)
@@ -331,13 +331,13 @@ def test_only_items_drawn_at_random_judge(random, judging):
 
 @pytest.mark.parametrize("random", [["yes", "no", "no"], [0.3, 0.9, 0.1], [2, 0, 1]])
 def test_a_column_random_of_something_else(random):
-    r = Responses.from_frame(ANSWERS)
+    r = Answers.from_frame(ANSWERS)
     with pytest.raises(InputError, match=r"Column 'random' of gold must say whether an item was drawn at random"):
         match_gold(RANDOM | {"random": random}, r, r.classes)
 
 
 def test_a_dict_of_items_may_have_one_called_random():
-    r = Responses.from_frame({"item": ["random", "b"], "worker": [1, 1], "label": ["x", "y"]})
+    r = Answers.from_frame({"item": ["random", "b"], "worker": [1, 1], "label": ["x", "y"]})
     assert match_gold({"random": "x"}, r, r.classes).judging.tolist() == [True, False]
 
 
@@ -354,7 +354,7 @@ def test_labels_of_a_fit_are_not_taken_for_known_ones_without_a_word(tmp_path):
 def odd_ids(*ids):
     rows = [(each, worker, "uv"[n % 2]) for n, each in enumerate(ids) for worker in "xyz"]
     items, workers, labels = zip(*rows, strict=True)
-    return Responses.from_frame({"item": list(items), "worker": list(workers), "label": list(labels)})
+    return Answers.from_frame({"item": list(items), "worker": list(workers), "label": list(labels)})
 
 
 def test_ids_that_a_text_file_cannot_name_are_an_error(tmp_path):

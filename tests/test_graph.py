@@ -100,7 +100,7 @@ def test_items_give_order_and_lonely_nodes():
 
 
 def test_items_of_sequences():
-    r = cs.Responses.from_matrix([[0, 1], [1, 1], [0, 0]], lengths=[2, 1])
+    r = cs.Answers.from_matrix([[0, 1], [1, 1], [0, 0]], lengths=[2, 1])
     graph = Graph.from_edges([(0, 0)], [(1, 0)], items=r.items)
     assert pairs_of(graph) == {frozenset([(0, 0), (1, 0)])}
     assert graph.n_items == 3
@@ -175,7 +175,7 @@ def test_from_frame_takes_the_column_of_weights(name, tmp_path):
     plain = Graph.from_frame(frame, weight=None)
     assert set(edges_of(plain).values()) == {1.0}
     assert plain.description == "given edges"
-    answers = cs.Responses.from_frame({"item": ["a", "b", "c"], "worker": [1] * 3, "label": ["x", "y", "x"]})
+    answers = cs.Answers.from_frame({"item": ["a", "b", "c"], "worker": [1] * 3, "label": ["x", "y", "x"]})
     pq.write_table(pa.table(frame), tmp_path / "edges.parquet")
     for edges in (frame, tmp_path / "edges.parquet"):
         assert edges_of(as_graph(edges, answers)) == weighted
@@ -193,7 +193,7 @@ def test_two_columns_are_the_ends_of_edges(tmp_path):
     assert Graph.from_frame({**frame, "weight": [2.0, 0.5]}).weights.max() == 2
     file = tmp_path / "cites.csv"
     pd.DataFrame(frame).to_csv(file, index=False)
-    answers = cs.Responses.from_frame({"item": ["a", "b", "c"], "worker": [1] * 3, "label": ["x", "y", "x"]})
+    answers = cs.Answers.from_frame({"item": ["a", "b", "c"], "worker": [1] * 3, "label": ["x", "y", "x"]})
     assert edges_of(as_graph(file, answers)) == plain
     with pytest.raises(InputError, match="'citing' and 'cited' are taken for the ends of edges, is not among"):
         Graph.from_frame(frame, items=["a", "b"])

@@ -75,7 +75,7 @@ def test_correlation_equals_its_slow_twin(seed):
     n, m, k = rng.integers(2, 9), rng.integers(1, 5), rng.integers(1, 4)
     F = rng.integers(-1, k + 1, (n, m))
     F[0, 0] = 0
-    r = cs.Responses.from_matrix(F, labels=range(k + 1), classes=range(k), abstain="ignore")  # k is "unsure"
+    r = cs.Answers.from_matrix(F, labels=range(k + 1), classes=range(k), abstain="ignore")  # k is "unsure"
     graph = cs.Graph.from_edges(rng.integers(0, n, 12), rng.integers(0, n, 12), items=r.items)
     labels = rng.integers(0, k, n)
     assert correlate_errors(r, graph, labels) == pytest.approx(correlate_slowly(r, graph, labels))
@@ -119,11 +119,11 @@ def test_agreement_on_shuffled_graphs_is_within_its_standard_error():
 
 def test_nothing_to_measure():
     graph = cs.Graph.from_edges([0], [1], items=range(3))
-    alike = cs.Responses.from_matrix([[0, 0], [0, 0], [0, 0]])
+    alike = cs.Answers.from_matrix([[0, 0], [0, 0], [0, 0]])
     assert measure_agreement(alike, graph) == (0.0, np.inf)
     assert correlate_errors(alike, graph, np.zeros(3, int)) == (0.0, np.inf)
     apart = cs.Graph.from_edges([], [], items=range(3))
-    r = cs.Responses.from_matrix([[0, 1], [1, 1], [0, 1]])
+    r = cs.Answers.from_matrix([[0, 1], [1, 1], [0, 1]])
     assert measure_agreement(r, apart) == (0.0, np.inf)
     assert correlate_errors(r, apart, np.zeros(3, int)) == (0.0, np.inf)
 
@@ -275,7 +275,7 @@ def one_sided_masks(side=32, recall=0.6, workers=5, seed=0):
     truth = (x**2 + y**2 < (side / 3) ** 2).ravel().astype(int)
     heard = np.random.default_rng(seed).random((side * side, workers)) < recall
     F = np.where(heard & (truth[:, None] == 1), 1, -1)
-    r = cs.Responses.from_matrix(F, labels=[0, 1], classes=[0, 1], abstain="answer", background=0)
+    r = cs.Answers.from_matrix(F, labels=[0, 1], classes=[0, 1], abstain="answer", background=0)
     return r, cs.Graph.grid((side, side)), truth
 
 
@@ -300,11 +300,11 @@ def test_misses_are_errors_where_silence_is_an_answer(at_once, monkeypatch):
     rng = np.random.default_rng(0)
     F = rng.integers(-1, 3, (12, 3))  # 2 is "unsure"
     spelled = {"labels": range(3), "classes": range(2)}
-    silent = cs.Responses.from_matrix(F, **spelled, abstain="answer", background=0)
+    silent = cs.Answers.from_matrix(F, **spelled, abstain="answer", background=0)
     graph = cs.Graph.from_edges(rng.integers(0, 12, 30), rng.integers(0, 12, 30), items=silent.items)
     labels = rng.integers(0, 2, 12)
     # The same errors are made by workers who name the background where they are silent.
-    spoken = cs.Responses.from_matrix(np.where(F < 0, 0, F), **spelled)
+    spoken = cs.Answers.from_matrix(np.where(F < 0, 0, F), **spelled)
     assert correlate_errors(silent, graph, labels) == pytest.approx(correlate_slowly(spoken, graph, labels))
 
 
@@ -374,7 +374,7 @@ def test_outlines_drawn_by_a_crowd():
 def test_errors_of_real_crowds_do_not_run_along_nearest_neighbours(name, metric):
     import pyarrow.parquet as pq
 
-    r, features = cs.read_responses(FOLDER / name / "responses.parquet"), np.load(FOLDER / name / "features.npy")
+    r, features = cs.read_answers(FOLDER / name / "responses.parquet"), np.load(FOLDER / name / "features.npy")
     if metric == "euclidean":
         features = (features - features.mean(axis=0)) / features.std(axis=0)
     items = pq.read_table(FOLDER / name / "items.parquet")["item"].to_numpy()
@@ -409,7 +409,7 @@ def test_unanswered_items_are_as_their_neighbours_say(inference, tmp_path):
     n, beta = 60, 1.3
     F = rng.integers(0, 2, (3 * n, 4))
     F[1::3] = -1
-    r = cs.Responses.from_matrix(F)
+    r = cs.Answers.from_matrix(F)
     middle = np.arange(1, 3 * n, 3)
     graph = cs.Graph.from_edges([*middle, *middle], [*(middle - 1), *(middle + 1)], items=r.items)
     model = cs.MarkovField(coupling=beta, listeners="unanswered", inference=inference, calibration="none")
@@ -431,7 +431,7 @@ def test_unanswered_items_are_as_their_neighbours_say(inference, tmp_path):
 def test_all_items_are_answered_where_silence_is_an_answer():
     F = np.random.default_rng(0).integers(-1, 2, (40, 3))
     F[:5] = -1
-    r = cs.Responses.from_matrix(F, abstain="answer", background=0)
+    r = cs.Answers.from_matrix(F, abstain="answer", background=0)
     graph = cs.Graph.grid((5, 8))
     model = cs.MarkovField(coupling=5.0, listeners="unanswered", calibration="none").fit(r, graph=graph)
     alone = cs.DawidSkene(calibration="none").fit(r)

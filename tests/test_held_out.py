@@ -70,7 +70,7 @@ def test_few_answers_are_hidden_in_a_sample_of_the_items():
 
 
 def test_answers_about_some_items():
-    r = cs.Responses.from_matrix([[0, 1, -1], [-1, -1, -1], [1, 1, 0], [-1, 0, -1]])
+    r = cs.Answers.from_matrix([[0, 1, -1], [-1, -1, -1], [1, 1, 0], [-1, 0, -1]])
     some = r.about(np.array([0, 1, 3]))
     assert some.items.tolist() == [0, 1, 3]
     assert some.offsets.tolist() == [0, 2, 2, 3]
@@ -175,7 +175,7 @@ def test_weights_count():
         "label": rng.integers(2, size=200),
         "weight": rng.uniform(0.1, 1, 200),
     }
-    r = cs.Responses.from_frame(frame, weight="weight")
+    r = cs.Answers.from_frame(frame, weight="weight")
     assert np.isfinite(cs.held_out_score(cs.DawidSkene(), r).score)
 
 
@@ -184,11 +184,11 @@ def test_refusals(items):
         with pytest.raises(ParameterError, match="fraction"):
             cs.held_out_score(cs.DawidSkene(), items, fraction=fraction)
     with pytest.raises(InputError, match="nothing to hide"):
-        cs.held_out_score(cs.DawidSkene(), cs.Responses.from_matrix([[0]]))
-    one_unit = cs.Responses.from_matrix([[0], [1]], lengths=[2])
+        cs.held_out_score(cs.DawidSkene(), cs.Answers.from_matrix([[0]]))
+    one_unit = cs.Answers.from_matrix([[0], [1]], lengths=[2])
     with pytest.raises(InputError, match="nothing to hide"):
         cs.held_out_score(cs.HiddenMarkov(coupling=1.0), one_unit)
-    few = cs.Responses.from_matrix([[0, 1]])
+    few = cs.Answers.from_matrix([[0, 1]])
     score = cs.held_out_score(cs.DawidSkene(), few)
     assert score.n_answers == 1
     assert score.error == float("inf")

@@ -26,7 +26,7 @@ LENGTHS = [12, 1, 7, 20, 1, 9]
 
 def small(seed=0, lengths=LENGTHS, **options):
     answers, *_ = crowd_of_sequences(seed, lengths, **options)
-    return cs.Responses.from_matrix(answers, lengths=lengths, labels=list(range(options.get("n_classes", 3))))
+    return cs.Answers.from_matrix(answers, lengths=lengths, labels=list(range(options.get("n_classes", 3))))
 
 
 def weighted(seed, lengths=LENGTHS):
@@ -40,7 +40,7 @@ def weighted(seed, lengths=LENGTHS):
         "label": r.label,
         "weight": rng.uniform(0.05, 1, r.n_responses),
     }
-    return cs.Responses.from_frame(frame, weight="weight", sequence="sequence", position="position")
+    return cs.Answers.from_frame(frame, weight="weight", sequence="sequence", position="position")
 
 
 def assert_never_falls(trace):
@@ -84,10 +84,10 @@ def test_coupling_zero_is_dawid_skene_where_em_learns_zeros():
 @pytest.mark.parametrize("coupling", [0.0, 0.3, 1.0])
 def test_sequences_of_one_item_are_dawid_skenes(estimation, coupling):
     answers, *_ = oracles.simulate(3, n_items=50, n_classes=3)
-    r = cs.Responses.from_matrix(answers, lengths=[1] * 50)
+    r = cs.Answers.from_matrix(answers, lengths=[1] * 50)
     options = oracles.PLAIN | {"estimation": estimation, "tol": 0, "max_iter": 12}
     chain = cs.HiddenMarkov(coupling=coupling, **options).fit(r)
-    plain = cs.DawidSkene(**options).fit(cs.Responses.from_matrix(answers))
+    plain = cs.DawidSkene(**options).fit(cs.Answers.from_matrix(answers))
     np.testing.assert_allclose(chain.posterior_, plain.posterior_, atol=1e-12)
     np.testing.assert_allclose(chain.confusion_, plain.confusion_, atol=1e-12)
     np.testing.assert_allclose(chain.initial_, plain.prior_, atol=1e-12)
@@ -194,7 +194,7 @@ def test_sequences_never_link():
     r = small(6)
     model = cs.HiddenMarkov(coupling=1.0, calibration="none").fit(r)
     for s, (first, stop) in enumerate(zip(r.sequences.offsets[:-1], r.sequences.offsets[1:], strict=True)):
-        part = cs.Responses.from_matrix(
+        part = cs.Answers.from_matrix(
             dense(r)[first:stop], lengths=[stop - first], labels=[0, 1, 2], items=[(s, t) for t in range(stop - first)]
         )
         np.testing.assert_allclose(model.predict_proba(part), model.posterior_[first:stop], atol=1e-12)
@@ -214,14 +214,14 @@ def test_equivariance():
     # Other names, and so another order, of classes.
     names = np.array(["z", "a", "m"])
     order = [1, 2, 0]
-    renamed = cs.Responses.from_matrix(np.where(matrix < 0, "", names[matrix]), missing="", lengths=LENGTHS)
+    renamed = cs.Answers.from_matrix(np.where(matrix < 0, "", names[matrix]), missing="", lengths=LENGTHS)
     other = cs.HiddenMarkov(**options).fit(renamed)
     np.testing.assert_allclose(other.posterior_, base.posterior_[:, order], atol=1e-9)
     np.testing.assert_allclose(other.transition_, base.transition_[np.ix_(order, order)], atol=1e-9)
     # Workers in another order.
     workers = np.random.default_rng(0).permutation(r.n_workers)
     other = cs.HiddenMarkov(**options).fit(
-        cs.Responses.from_matrix(matrix[:, workers], lengths=LENGTHS, labels=[0, 1, 2])
+        cs.Answers.from_matrix(matrix[:, workers], lengths=LENGTHS, labels=[0, 1, 2])
     )
     np.testing.assert_allclose(other.posterior_, base.posterior_, atol=1e-9)
     np.testing.assert_allclose(other.confusion_, base.confusion_[workers], atol=1e-9)
@@ -229,7 +229,7 @@ def test_equivariance():
     parts = np.split(np.arange(r.n_items), r.sequences.offsets[1:-1])
     places = np.concatenate([parts[s] for s in (5, 0, 3, 2, 1, 4)])
     lengths = [LENGTHS[s] for s in (5, 0, 3, 2, 1, 4)]
-    other = cs.HiddenMarkov(**options).fit(cs.Responses.from_matrix(matrix[places], lengths=lengths, labels=[0, 1, 2]))
+    other = cs.HiddenMarkov(**options).fit(cs.Answers.from_matrix(matrix[places], lengths=lengths, labels=[0, 1, 2]))
     np.testing.assert_allclose(other.posterior_, base.posterior_[places], atol=1e-9)
 
 
@@ -328,7 +328,7 @@ def test_settings_that_make_no_sense(options, words):
 
 
 def test_other_refusals():
-    flat = cs.Responses.from_matrix([[0, 1], [1, 1]])
+    flat = cs.Answers.from_matrix([[0, 1], [1, 1]])
     with pytest.raises(InputError, match="sequence= and position="):
         cs.HiddenMarkov().fit(flat)
     model = cs.HiddenMarkov(coupling=1.0).fit(small(1))
@@ -347,11 +347,11 @@ def test_other_refusals():
 
 
 def test_small_worlds():
-    one_class = cs.Responses.from_matrix([[0, 0], [0, -1], [0, 0]], lengths=[2, 1])
+    one_class = cs.Answers.from_matrix([[0, 0], [0, -1], [0, 0]], lengths=[2, 1])
     model = cs.HiddenMarkov().fit(one_class)
     assert (model.labels_ == 0).all()
     np.testing.assert_array_equal(model.transition_, [[1]])
-    one_answer = cs.Responses.from_matrix([[1]], lengths=[1], labels=["a", "b"])
+    one_answer = cs.Answers.from_matrix([[1]], lengths=[1], labels=["a", "b"])
     model = cs.HiddenMarkov().fit(one_answer)
     assert model.labels_.tolist() == ["b"]
     assert model.coupling_ == 1
@@ -376,7 +376,7 @@ def test_positions_nobody_answered_are_told_by_their_neighbours():
                 for column, value in zip(frame.values(), values, strict=True):
                     column.append(value)
     items = [(s, t) for s in range(30) for t in range(20)] + [("new", 0), ("new", 1)]
-    r = cs.Responses.from_frame(frame, items=items)
+    r = cs.Answers.from_frame(frame, items=items)
     model = cs.HiddenMarkov(coupling=1.0).fit(r)
     labels = dict(zip(r.items.tolist(), model.labels_, strict=True))
     right = [labels[s, t] == "ab"[t >= 10] for s in range(30) for t in (2, 7, 12, 17)]
@@ -396,7 +396,7 @@ def test_gold_tells_about_neighbours_and_keeps_its_label():
 def test_gold_that_contradicts_the_rules():
     """O to I-X, an I-X at the beginning, and (BILOU) a span that never ends: known labels are kept, all is finite."""
     matrix = [["O", "O"], ["B-X", "O"], ["O", "O"], ["U-X", "L-X"], ["I-X", "I-X"]] * 4
-    r = cs.Responses.from_matrix(matrix, lengths=[5] * 4, classes=["O", "B-X", "I-X", "L-X", "U-X"])
+    r = cs.Answers.from_matrix(matrix, lengths=[5] * 4, classes=["O", "B-X", "I-X", "L-X", "U-X"])
     gold = {(0, 0): "I-X", (0, 1): "O", (0, 2): "I-X", (1, 4): "B-X", (2, 4): "I-X", (2, 0): "L-X"}
     for coupling, estimation in ((0.0, "em"), (0.4, "variational"), (1.0, "em"), (1.0, "variational")):
         model = cs.HiddenMarkov(coupling=coupling, transitions="bilou", estimation=estimation).fit(r, gold=gold)
@@ -412,7 +412,7 @@ def test_soft_votes():
     matrix = dense(r)
     soft = np.where(np.arange(3) == matrix[:, :, None], 0.9, 0.05)
     soft[matrix < 0] = np.nan
-    model = cs.HiddenMarkov(coupling=1.0).fit(cs.Responses.from_probabilities(soft, lengths=[40, 40]))
+    model = cs.HiddenMarkov(coupling=1.0).fit(cs.Answers.from_probabilities(soft, lengths=[40, 40]))
     hard = cs.HiddenMarkov(coupling=1.0).fit(r)
     assert np.mean(model.labels_ == hard.labels_) > 0.85
 
@@ -467,7 +467,7 @@ def test_moments_alone():
     for n, m, f in zip(r.item_of_answer(), r.worker, r.label, strict=True):
         evidence[n] *= alone.confusion_[m, :, f]
     first = evidence[:5].copy()  # by brute force, the first five positions on their own
-    start = cs.Responses.from_matrix(r.label.reshape(-1, 8)[:5], lengths=[5], labels=[0, 1, 2], classes=[0, 1, 2])
+    start = cs.Answers.from_matrix(r.label.reshape(-1, 8)[:5], lengths=[5], labels=[0, 1, 2], classes=[0, 1, 2])
     paths = np.array(list(np.ndindex(3, 3, 3, 3, 3)))
     score = alone.initial_[paths[:, 0]] * first[0, paths[:, 0]]
     for n in range(1, 5):
@@ -510,7 +510,7 @@ def test_forbidden_is_forbidden(estimation, coupling):
     rng = np.random.default_rng(0)
     tags = np.array(["O", "B-X", "I-X", "B-Y", "I-Y"])
     said = rng.choice(5, (200, 4))  # nobody keeps to the rules
-    r = cs.Responses.from_matrix(tags[said], lengths=[20] * 10)
+    r = cs.Answers.from_matrix(tags[said], lengths=[20] * 10)
     smoothings = [(0.1, 1.1), 0] if estimation == "em" else [(0.1, 1.1)]
     for smoothing in smoothings:
         model = cs.HiddenMarkov(
@@ -538,7 +538,7 @@ def assert_valid(model, r, labels=None):
 
 def test_pairs_have_no_mass_where_forbidden():
     rng = np.random.default_rng(1)
-    r = cs.Responses.from_matrix(np.array(["O", "B", "I"])[rng.choice(3, (60, 3))], lengths=[20] * 3)
+    r = cs.Answers.from_matrix(np.array(["O", "B", "I"])[rng.choice(3, (60, 3))], lengths=[20] * 3)
     model = cs.HiddenMarkov(coupling=0.5, transitions="bio")
     model.fit(r)
     block = arrays.cut_blocks(r, r.label.astype(np.int64), r.n_labels)[0]
@@ -569,7 +569,7 @@ def test_explaining_the_coupling():
 def test_no_chain_no_coupling():
     """Shuffled items: neighbours have nothing to say, and the smallest coupling does as well as any."""
     crowd = cs.simulate.independent(2000, n_workers=8, n_classes=3, accuracy=0.7, seed=3)
-    r = cs.Responses.from_matrix(dense(crowd.responses), lengths=[20] * 100)
+    r = cs.Answers.from_matrix(dense(crowd.responses), lengths=[20] * 100)
     assert cs.HiddenMarkov().fit(r).coupling_ == 0
 
 

@@ -135,12 +135,12 @@ def test_categories_that_are_missing_over_batches(folder):
         ]
     )
     table = answers_with(label=column)
-    assert cs.Responses.from_frame(table).labels.tolist() == ["y", "x"]  # in the order of the categories
+    assert cs.Answers.from_frame(table).labels.tolist() == ["y", "x"]  # in the order of the categories
     with pa.OSFile("a.arrow", "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    assert cs.read_responses("a.arrow").labels.tolist() == ["y", "x"]
+    assert cs.read_answers("a.arrow").labels.tolist() == ["y", "x"]
     missing = answers_with(label=batches(["x", "y"], ["x", None]))
-    assert "has 1 missing value" in refusal(cs.Responses.from_frame, missing)
+    assert "has 1 missing value" in refusal(cs.Answers.from_frame, missing)
 
 
 def test_more_categories_over_batches_than_an_index_counts():
@@ -165,7 +165,7 @@ def test_arrow_files_that_lie_about_lengths(folder, suffix):
         for lie in (2**62, 2**31 - 1, -1):
             Path(f"bad{suffix}").write_bytes(good[:place] + lie.to_bytes(8, "little", signed=True) + good[place + 8 :])
             try:
-                cs.read_responses(f"bad{suffix}")
+                cs.read_answers(f"bad{suffix}")
                 outcomes.add("read")
             except ConsilienceError as error:
                 outcomes.add("refused" if len(str(error)) <= LONGEST else "refused at length")
@@ -235,7 +235,7 @@ def test_names_that_no_file_can_have(folder, path):
     fused = cs.MajorityVote().fit(answers_with())
     assert "is no name of a file" in refusal(write_table, pa.table({"a": [1]}), path)
     assert "is no name of a file" in refusal(fused.save, path)
-    assert "does not exist" in refusal(cs.read_responses, path)
+    assert "does not exist" in refusal(cs.read_answers, path)
     assert "does not exist" in refusal(cs.fuse, answers_with(), gold=path)
     with pytest.raises(ConsilienceError):
         cs.load(path)
@@ -419,7 +419,7 @@ def test_sparse_features_whose_indices_lie():
 def test_metrics_and_matrices_of_odd_arrays():
     odd = pa.array([1, 2], pa.time64("ns"))
     assert "must be an array of labels" in refusal(cs.metrics.accuracy, odd, odd)
-    assert "must be a matrix" in refusal(cs.Responses.from_matrix, odd)
+    assert "must be a matrix" in refusal(cs.Answers.from_matrix, odd)
 
 
 @pytest.mark.filterwarnings("ignore:No known label")

@@ -60,18 +60,16 @@ def draw_matrix(seed, n_items=40, n_workers=6, n_classes=3, accuracy=0.7, answer
 @pytest.mark.parametrize("seed", range(3))
 def test_the_interval_of_alpha_is_an_infinitesimal_jackknife(seed):
     matrix = draw_matrix(seed)
-    found = cs.metrics.krippendorff_interval(cs.Responses.from_matrix(matrix))
+    found = cs.metrics.krippendorff_interval(cs.Answers.from_matrix(matrix))
     assert found == pytest.approx(slow_alpha_interval(matrix, np.arange(len(matrix))), abs=1e-6)
-    assert found.alpha == cs.metrics.krippendorff_alpha(cs.Responses.from_matrix(matrix))
-    in_sequences = cs.metrics.krippendorff_interval(cs.Responses.from_matrix(matrix, lengths=[5] * 8))
+    assert found.alpha == cs.metrics.krippendorff_alpha(cs.Answers.from_matrix(matrix))
+    in_sequences = cs.metrics.krippendorff_interval(cs.Answers.from_matrix(matrix, lengths=[5] * 8))
     assert in_sequences == pytest.approx(slow_alpha_interval(matrix, np.arange(len(matrix)) // 5), abs=1e-6)
 
 
 def test_alpha_is_covered():
-    truth = cs.metrics.krippendorff_alpha(cs.Responses.from_matrix(draw_matrix(1000, n_items=200_000)))
-    intervals = [
-        cs.metrics.krippendorff_interval(cs.Responses.from_matrix(draw_matrix(seed, 60))) for seed in range(200)
-    ]
+    truth = cs.metrics.krippendorff_alpha(cs.Answers.from_matrix(draw_matrix(1000, n_items=200_000)))
+    intervals = [cs.metrics.krippendorff_interval(cs.Answers.from_matrix(draw_matrix(seed, 60))) for seed in range(200)]
     assert 0.91 <= np.mean([low <= truth <= high for _, low, high in intervals]) <= 0.99
 
 
@@ -86,7 +84,7 @@ def test_alpha_is_covered():
     ],
 )
 def test_little_agreement_to_judge_by(matrix, expected):
-    found = cs.metrics.krippendorff_interval(cs.Responses.from_matrix(matrix))
+    found = cs.metrics.krippendorff_interval(cs.Answers.from_matrix(matrix))
     assert found[0] == pytest.approx(expected[0], nan_ok=True)
     assert np.isnan(found[1]) == np.isnan(expected[1])
     assert math.isnan(found[0]) or -1 <= found[1] <= found[0] <= found[2] <= 1
@@ -255,7 +253,7 @@ def test_intervals_of_workers_with_different_weights_contain_the_truth():
 
 @pytest.mark.parametrize("in_sequences", [False, True])
 def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
-    r = cs.Responses.from_matrix(draw_matrix(0, 60), lengths=[7, 13, 1, 9, 30] if in_sequences else None)
+    r = cs.Answers.from_matrix(draw_matrix(0, 60), lengths=[7, 13, 1, 9, 30] if in_sequences else None)
     model = (cs.HiddenMarkov(coupling=0.5) if in_sequences else cs.DawidSkene()).fit(r)
     whole = all_ends(model)
     for entries in (1, 30):
@@ -273,8 +271,8 @@ def test_shares_of_a_class_that_nobody_said(named):
     matrix = draw_matrix(0, 300, n_classes=2)
     for said, n_classes in ((matrix, 2), (np.where(matrix >= 0, 0, -1), 1)):
         classes = list(range(n_classes + 1))
-        r = cs.Responses.from_matrix(said, labels=classes if named else None, classes=classes)
-        more, fewer = cs.DawidSkene().fit(r), cs.DawidSkene().fit(cs.Responses.from_matrix(said))
+        r = cs.Answers.from_matrix(said, labels=classes if named else None, classes=classes)
+        more, fewer = cs.DawidSkene().fit(r), cs.DawidSkene().fit(cs.Answers.from_matrix(said))
         ends = np.stack([more.prior_low_, more.prior_high_])
         assert (ends[:, -1] < 0.03).all()
         if n_classes > 1:
@@ -410,10 +408,10 @@ def test_neither_the_order_of_rows_nor_blocks_nor_threads_matter(monkeypatch):
     table = pa.Table.from_pandas(table_of(r, np.arange(r.n_responses)), preserve_index=False)
     shuffled = table.take(np.random.default_rng(0).permutation(r.n_responses))
     classes = [0, 1, 2]
-    first = cs.DawidSkene().fit(cs.Responses.from_frame(table, classes=classes))
+    first = cs.DawidSkene().fit(cs.Answers.from_frame(table, classes=classes))
     ends = all_ends(first)
     np.testing.assert_allclose(
-        all_ends(cs.DawidSkene().fit(cs.Responses.from_frame(shuffled, classes=classes))), ends, atol=1e-6
+        all_ends(cs.DawidSkene().fit(cs.Answers.from_frame(shuffled, classes=classes))), ends, atol=1e-6
     )
     one, two = (cs.DawidSkene().fit(r, engine=cs.engines.Threads(n)) for n in (1, 2))
     assert np.array_equal(all_ends(one), all_ends(two))
@@ -474,7 +472,7 @@ MATRICES = {
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 def test_small_crowds(name, model):
     labels = [0] if name in ("one class", "one answer") else [0, 1]
-    r = cs.Responses.from_matrix(MATRICES[name], labels=labels)
+    r = cs.Answers.from_matrix(MATRICES[name], labels=labels)
     check_ends(model.fit(r), is_checked=name not in ("one worker", "one answer"))
     if name == "one class" and not isinstance(model, cs.MajorityVote):
         assert model.worker_report()["accuracy_low"].to_pylist() == [1, 1]
@@ -483,7 +481,7 @@ def test_small_crowds(name, model):
 
 def test_a_few_right_answers_are_no_proof():
     rows = [[0, 0, 0, 0 if i < 3 else -1] if i % 2 else [1, 1, 1, 1 if i < 3 else -1] for i in range(60)]
-    report = check_ends(cs.DawidSkene().fit(cs.Responses.from_matrix(rows, labels=[0, 1])))
+    report = check_ends(cs.DawidSkene().fit(cs.Answers.from_matrix(rows, labels=[0, 1])))
     assert report["accuracy"][3] > 0.95
     assert report["accuracy_low"][3] < 0.6
     assert report["accuracy_low"][0] > 0.9
@@ -495,7 +493,7 @@ def test_nobody_can_judge_themselves():
     r, matrix = crowd.responses, np.full((340, 5), -1)
     matrix[r.item_of_answer(), r.worker] = r.label
     matrix[300:, :2] = 0  # two workers meet, so that something is told; the others are still alone with their items
-    report = cs.DawidSkene().fit(cs.Responses.from_matrix(matrix, labels=[0, 1, 2])).worker_report().to_pandas()
+    report = cs.DawidSkene().fit(cs.Answers.from_matrix(matrix, labels=[0, 1, 2])).worker_report().to_pandas()
     assert report["accuracy_low"].notna().tolist() == [True, True, False, False, False]
     known = dict(zip(range(100), crowd.truth[:100].tolist(), strict=True))
     report = check_ends(cs.DawidSkene().fit(crowd.responses, gold=known))
@@ -505,7 +503,7 @@ def test_nobody_can_judge_themselves():
 @pytest.mark.parametrize("lengths", [None, [2, 1, 2]])
 def test_who_is_judged(lengths):
     matrix = [[0, -1], [1, 0], [-1, 1], [-1, -1], [0, 0]]
-    r = cs.Responses.from_matrix(matrix, lengths=lengths, labels=[0, 1])
+    r = cs.Answers.from_matrix(matrix, lengths=lengths, labels=[0, 1])
     judged = answer_worth.find_judged(r, None, None).tolist()
     assert judged == ([False, True, False, False, True] if lengths is None else [True, True, False, True, True])
     gold = Gold(np.array([-1, -1, 1, -1, -1], np.int32), np.zeros(5, bool))
@@ -517,12 +515,12 @@ def test_weights_sequences_silence_and_gold():
     truth = rng.integers(3, size=(40, 1))
     soft = 0.2 + 0.4 * (truth[..., None] == np.arange(3)) * rng.random((40, 4, 1))
     soft /= soft.sum(axis=2, keepdims=True)
-    check_ends(cs.DawidSkene().fit(cs.Responses.from_probabilities(soft)))
-    check_ends(cs.HiddenMarkov().fit(cs.Responses.from_probabilities(soft, lengths=[10, 10, 20])))
-    check_ends(cs.HiddenMarkov().fit(cs.Responses.from_probabilities(soft, lengths=[40])))
+    check_ends(cs.DawidSkene().fit(cs.Answers.from_probabilities(soft)))
+    check_ends(cs.HiddenMarkov().fit(cs.Answers.from_probabilities(soft, lengths=[10, 10, 20])))
+    check_ends(cs.HiddenMarkov().fit(cs.Answers.from_probabilities(soft, lengths=[40])))
     check_ends(cs.HiddenMarkov(workers="sequential", coupling=1.0).fit(small_sequences()))
     matrix = draw_matrix(5, answered=0.4)
-    silent = cs.Responses.from_matrix(matrix, labels=[0, 1, 2], abstain="answer", background=0)
+    silent = cs.Answers.from_matrix(matrix, labels=[0, 1, 2], abstain="answer", background=0)
     check_ends(cs.DawidSkene().fit(silent))
     check_ends(cs.MajorityVote().fit(silent))
     crowd = small_crowd()
@@ -564,7 +562,7 @@ def test_many_classes():
 
 def test_where_nothing_can_be_calibrated_by_the_interval_is_wide():
     matrix = draw_matrix(0, n_items=6)
-    model = cs.DawidSkene().fit(cs.Responses.from_matrix(matrix, labels=[0, 1, 2]))
+    model = cs.DawidSkene().fit(cs.Answers.from_matrix(matrix, labels=[0, 1, 2]))
     assert model.calibration_.n_hidden == 0 or model.power_ < 1
     assert model.expected_accuracy_high_ - model.expected_accuracy_low_ > 0.3
 

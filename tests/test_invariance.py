@@ -143,7 +143,7 @@ def test_the_order_of_workers_does_not_matter(name):
     # Labels are given, for their order must not change.
     plain, other = (
         model.fresh().fit(
-            cs.Responses.from_matrix(votes[:, order], lengths=lengths, labels=["x", "y", "z"], workers=names),
+            cs.Answers.from_matrix(votes[:, order], lengths=lengths, labels=["x", "y", "z"], workers=names),
             graph=crowd.graph,
         )
         for order, names in ((slice(None), workers), (moved, [workers[m] for m in moved]))
@@ -162,9 +162,9 @@ def test_the_order_of_classes_does_not_matter_to_ties():
     first = cs.MajorityVote(seed=1).fit(frame)
     orders = [["z", "x", "y"], ["y", "x", "z", "nobody said it"]]
     for classes in orders:
-        again = cs.MajorityVote(seed=1).fit(cs.Responses.from_frame(frame, classes=classes))
+        again = cs.MajorityVote(seed=1).fit(cs.Answers.from_frame(frame, classes=classes))
         np.testing.assert_array_equal(again.labels_, first.labels_)
-        np.testing.assert_array_equal(again.predict(cs.Responses.from_frame(frame)), first.labels_)
+        np.testing.assert_array_equal(again.predict(cs.Answers.from_frame(frame)), first.labels_)
     assert len(set(first.labels_)) == 3
 
 
@@ -205,9 +205,9 @@ def test_the_same_answers_are_hidden_whatever_the_table(crowd, kind):
             for chosen, _ in hide_answers(r, 0.2, 6, 3)
         ]
 
-    plain = cs.Responses.from_frame(table(crowd.responses))
+    plain = cs.Answers.from_frame(table(crowd.responses))
     order = np.random.default_rng(0).permutation(plain.n_responses)
-    other = cs.Responses.from_frame(table(crowd.responses, order, TYPES[kind]))
+    other = cs.Answers.from_frame(table(crowd.responses, order, TYPES[kind]))
     assert hidden(other) == hidden(plain)
     assert len(hidden(plain)) == 3
     if crowd is INDEPENDENT:

@@ -16,7 +16,7 @@ def small_crowd(n_items=6, n_workers=3, n_classes=3, seed=0, lengths=None):
     rng = np.random.default_rng(seed)
     votes = rng.integers(0, n_classes, (n_items, n_workers))
     prior = rng.dirichlet(np.ones(n_classes), n_items)
-    return cs.Responses.from_matrix(votes, lengths=lengths, classes=range(n_classes)), votes, prior
+    return cs.Answers.from_matrix(votes, lengths=lengths, classes=range(n_classes)), votes, prior
 
 
 def brute_force(votes, confusion, joint, factor):
@@ -75,7 +75,7 @@ def test_the_objective_never_falls():
 
 def test_unanswered_items_count_and_have_their_prior():
     table = {"item": ["a", "a", "b", "b"], "worker": [1, 2, 1, 2], "label": ["x", "x", "y", "y"]}
-    r = cs.Responses.from_frame(table, items=["a", "b", "c"])
+    r = cs.Answers.from_frame(table, items=["a", "b", "c"])
     prior = {"item": ["c"], "x": [0.9], "y": [0.1]}
     model = cs.DawidSkene(**PLAIN).fit(r, item_prior=prior)
     shares = np.array([(0.9 + 1) / 3, (0.1 + 1) / 3])  # of the votes, where there is no prior
@@ -109,7 +109,7 @@ def test_what_is_impossible_stays_so_and_gold_wins():
     prior = np.array([[0.0, 1.0], [0.5, 0.5], [0.0, 1.0], [0.5, 0.5]])
     for estimation in ("em", "variational"):
         model = cs.DawidSkene(estimation=estimation, smoothing=0.0 if estimation == "em" else "learn")
-        model.fit(cs.Responses.from_matrix(votes), item_prior=prior, gold={2: 0})
+        model.fit(cs.Answers.from_matrix(votes), item_prior=prior, gold={2: 0})
         assert (model.labels_[0], model.labels_[2]) == (1, 0)
         assert model.posterior_[0, 0] == 0
         assert model.posterior_[2, 0] == 1
@@ -119,7 +119,7 @@ def test_what_is_impossible_stays_so_and_gold_wins():
 def test_new_items_take_their_prior_in_place_of_the_class_prior():
     crowd = cs.simulate.independent(200, n_workers=5, n_classes=3, seed=1)
     model = cs.DawidSkene(**PLAIN).fit(crowd.responses)
-    alone = cs.Responses.from_frame(
+    alone = cs.Answers.from_frame(
         {"item": ["new"], "worker": [0], "label": [1]}, items=["new", "other"], classes=[0, 1, 2]
     )
     prior = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
@@ -133,7 +133,7 @@ def test_silence_keeps_its_anchor_beside_a_prior():
     rng = np.random.default_rng(0)
     truth = rng.random(300) < 0.3
     votes = np.where(rng.random((300, 5)) < np.where(truth, 0.6, 0.05)[:, None], 1, -1)
-    r = cs.Responses.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
+    r = cs.Answers.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
     flat = np.full((300, 2), 0.5)
     plain, with_flat = cs.DawidSkene().fit(r), cs.DawidSkene().fit(r, item_prior=flat)
     np.testing.assert_allclose(plain.posterior_, with_flat.posterior_, atol=1e-9)
@@ -157,7 +157,7 @@ def test_silence_keeps_its_anchor_beside_a_prior():
     ],
 )
 def test_bad_priors_are_refused(prior, words):
-    r = cs.Responses.from_matrix([[0, 1], [1, 1]])
+    r = cs.Answers.from_matrix([[0, 1], [1, 1]])
     with pytest.raises(InputError, match=words):
         cs.DawidSkene().fit(r, item_prior=prior)
 
@@ -172,7 +172,7 @@ def test_known_labels_that_the_prior_rules_out(power):
 
 
 def test_columns_may_have_any_name():
-    r = cs.Responses.from_matrix([[0, 1], [1, 1]])
+    r = cs.Answers.from_matrix([[0, 1], [1, 1]])
     expected = cs.DawidSkene().fit(r, item_prior=np.array([[0.9, 0.1], [0.2, 0.8]])).posterior_
     for table in (
         {"item": [0, 1], 0: [0.9, 0.2], 1: [0.1, 0.8]},
@@ -186,7 +186,7 @@ def test_columns_may_have_any_name():
 def test_a_prior_that_is_the_same_for_all_items_changes_nothing(flat):
     votes = np.random.default_rng(0).integers(0, 3, (50, 4))
     votes[:10] = -1  # also not for items that nobody answered
-    r = cs.Responses.from_matrix(votes)
+    r = cs.Answers.from_matrix(votes)
     with_prior = cs.DawidSkene(**PLAIN).fit(r, item_prior=np.tile(flat, (50, 1)))
     np.testing.assert_allclose(with_prior.posterior_, cs.DawidSkene(**PLAIN).fit(r).posterior_, atol=1e-12)
 
@@ -195,7 +195,7 @@ def test_silent_items_count_as_background():
     """Items without a prior count with their votes, and where all are silent, as the background."""
     truth = np.arange(400) % 2
     votes = np.where((truth[:, None] == 1) & (np.random.default_rng(0).random((400, 5)) < 0.7), 1, -1)
-    r = cs.Responses.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
+    r = cs.Answers.from_matrix(votes, abstain="answer", background=0, classes=[0, 1])
     alone = cs.DawidSkene(**PLAIN).fit(r)
     flat = {"item": np.arange(40), "0": np.full(40, 0.5), "1": np.full(40, 0.5)}
     model = cs.DawidSkene(**PLAIN).fit(r, item_prior=flat)
@@ -204,7 +204,7 @@ def test_silent_items_count_as_background():
 
 def test_names_of_classes_in_any_spelling():
     answers = {"item": [0, 0, 1, 1], "worker": ["u", "v"] * 2, "label": ["Cat", "dog ", "cat", "DOG"]}
-    r = cs.Responses.from_frame(answers, normalise=True)
+    r = cs.Answers.from_frame(answers, normalise=True)
     prior = {"item": [0, 1], "CAT": [0.9, 0.2], "p(Dog)": [0.1, 0.8]}
     model = cs.DawidSkene().fit(r, item_prior=prior)
     plain = {**answers, "label": ["cat", "dog", "cat", "dog"]}

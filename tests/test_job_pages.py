@@ -57,7 +57,7 @@ def test_what_is_said_of_crowd_kit(page_folder):
 
     frame = pd.read_csv(page_folder / "examples" / "mturk.csv")[["Input.image", "WorkerId", "Answer.animal"]]
     frame.columns = ["task", "worker", "label"]
-    answers = cs.Responses.from_frame(frame)
+    answers = cs.Answers.from_frame(frame)
     theirs, ours = crowdkit.MajorityVote().fit(frame), cs.MajorityVote().fit(frame)
     shares = theirs.probas_.fillna(0).loc[answers.items, answers.classes]
     np.testing.assert_allclose(shares, ours.posterior_)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.answers.frames import open_frame
 from consilience.answers.joining import NOTHING, join_responses, read_further
-from consilience.answers.responses import Responses
+from consilience.answers.responses import Answers
 from consilience.errors import DataWarning, InputError, ParameterError
 from effort import examples
 
@@ -36,7 +36,7 @@ def read(rows, **keywords):
     named = {"weight": "weight"} if "weight" in columns else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        return Responses.from_frame(dict(columns), **named, **keywords)
+        return Answers.from_frame(dict(columns), **named, **keywords)
 
 
 def join_slowly(old, new):
@@ -191,7 +191,7 @@ def test_an_item_stays_when_all_answers_to_it_are_gone():
 
 
 def test_columns_are_those_of_the_answers_that_are_there():
-    old = Responses.from_frame(
+    old = Answers.from_frame(
         {"hit": [1, 1], "who": ["a", "b"], "says": ["x", "y"], "item": [0, 0]}, item="hit", worker="who", label="says"
     )
     new, _ = further({"item": [0, 0], "who": ["a", "c"], "says": ["x", "y"], "hit": [2, 1]}, old)
@@ -239,7 +239,7 @@ def test_items_and_sequences_do_not_mix():
 
 
 def test_matrices_keep_the_order_of_their_columns():
-    old = Responses.from_matrix([["x", "y"], ["y", "x"]], workers=["z", "a"], items=["i", "j"])
+    old = Answers.from_matrix([["x", "y"], ["y", "x"]], workers=["z", "a"], items=["i", "j"])
     new = read([("j", "m", "x"), ("k", "b", "y")])
     joined = join_responses(old, new).responses
     assert joined.workers.tolist() == ["z", "a", "b", "m"]

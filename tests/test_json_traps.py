@@ -76,7 +76,7 @@ def test_deep_lines_are_refused_at_once(deep, line, packed, tmp_path):
     path.write_bytes(gzip.compress(text) if packed else text)
     begun = time.perf_counter()
     with pytest.raises(cs.errors.InputError, match=rf"line {line}: more than 100 brackets are open"):
-        cs.read_responses(path)
+        cs.read_answers(path)
     assert time.perf_counter() - begun < 5
 
 
@@ -84,7 +84,7 @@ def test_what_is_nested_a_little_is_read(tmp_path):
     path = tmp_path / "a.jsonl"
     more = "[" * 80 + "]" * 80
     path.write_text("".join(f'{{"item": {i}, "worker": "a", "label": "x]", "more": {more}}}\n' for i in range(3)))
-    assert cs.read_responses(path).n_items == 3
+    assert cs.read_answers(path).n_items == 3
 
 
 @pytest.mark.parametrize("text", ["null", "  null\n", '\r\n\tnull{"item": 1}', '{"item": 1}\n\nnull\n', "\ufeffnull"])
@@ -94,7 +94,7 @@ def test_a_bare_null_is_refused(text, tmp_path):
     path.write_text(text, encoding="utf-8")
     line = text.replace("\r\n", "\n").partition("null")[0].count("\n") + 1
     with pytest.raises(cs.errors.InputError, match=rf"line {line}: expected one JSON object per line, found null"):
-        cs.read_responses(path)
+        cs.read_answers(path)
 
 
 @pytest.mark.robust
@@ -105,7 +105,7 @@ def test_the_second_reading_takes_no_more_memory_than_the_longest_line_needs(tmp
     path.write_text("\n".join(map(json.dumps, rows)))
     code = (
         "import sys, pyarrow as pa, consilience as cs\n"
-        "assert cs.read_responses(sys.argv[1]).n_items == 2\n"
+        "assert cs.read_answers(sys.argv[1]).n_items == 2\n"
         "print(pa.default_memory_pool().max_memory())\n"
     )
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)

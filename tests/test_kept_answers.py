@@ -17,11 +17,11 @@ PLAIN = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=3
 SEQUENCES = cs.simulate.sequences(4, length=6, n_workers=3, n_classes=2, seed=1).responses
 NETWORK = cs.simulate.network(30, n_workers=4, n_classes=2, degree=3, seed=1)
 SPARSE = {"item": ["a", "b", "a", "c"], "worker": [3, 3, 1, 1], "label": ["x", "y", "x", "unsure"]}
-EMPTY = cs.Responses.from_frame(SPARSE, items=["z", "b", "a", "c", "y"], classes=["y", "x", "never"])
-SILENT = cs.Responses.from_frame(SPARSE | {"label": list("xyxy")}, items=list("zbac"), abstain="answer", background="y")
-NORMAL = cs.Responses.from_frame(SPARSE | {"label": ["X ", "y", "x", "Y"]}, normalise=True)
-SOFT = cs.Responses.from_probabilities(np.random.default_rng(0).dirichlet([1, 1, 1], size=(8, 3)))
-TIMES = cs.Responses.from_frame(
+EMPTY = cs.Answers.from_frame(SPARSE, items=["z", "b", "a", "c", "y"], classes=["y", "x", "never"])
+SILENT = cs.Answers.from_frame(SPARSE | {"label": list("xyxy")}, items=list("zbac"), abstain="answer", background="y")
+NORMAL = cs.Answers.from_frame(SPARSE | {"label": ["X ", "y", "x", "Y"]}, normalise=True)
+SOFT = cs.Answers.from_probabilities(np.random.default_rng(0).dirichlet([1, 1, 1], size=(8, 3)))
+TIMES = cs.Answers.from_frame(
     pd.DataFrame({"sequence": ["s", "s", "t"], "position": pd.to_datetime(["2020-01-02", "2020-01-01", "2021-01-01"])})
     .merge(pd.DataFrame({"worker": ["u", "v"]}), how="cross")
     .assign(label=[True, True, False, True, False, False])
@@ -38,9 +38,9 @@ CROWDS = [
 ]
 
 
-def same_answers(one: cs.Responses, other: cs.Responses) -> None:
+def same_answers(one: cs.Answers, other: cs.Answers) -> None:
     """Compare all that answers hold, except for what is left out on purpose."""
-    for field in dataclasses.fields(cs.Responses):
+    for field in dataclasses.fields(cs.Answers):
         a, b = getattr(one, field.name), getattr(other, field.name)
         if field.name == "keys" and isinstance(a, Sequences):
             assert isinstance(b, Sequences)
@@ -80,7 +80,7 @@ def test_copies_that_count_once_are_kept_with_their_own_weight(tmp_path):
     crowd = cs.simulate.independent(300, n_workers=8, n_classes=3, seed=2).responses
     matrix = np.full((300, 8), -1)
     matrix[crowd.item_of_answer(), crowd.worker] = crowd.label
-    answers = cs.Responses.from_matrix(np.column_stack([matrix, matrix[:, 0], matrix[:, 0]]))
+    answers = cs.Answers.from_matrix(np.column_stack([matrix, matrix[:, 0], matrix[:, 0]]))
     for name in ("dawid-skene", "majority"):
         with pytest.warns(cs.errors.DataWarning, match="copy each other"):
             fused = cs.fuse(answers, model=name)
@@ -118,7 +118,7 @@ def test_the_graph_comes_back_as_it_was_given(weight, tmp_path):
 
 
 def test_a_grid_takes_little_room(tmp_path):
-    answers = cs.Responses.from_matrix(np.random.default_rng(0).integers(0, 2, (2500, 3)))
+    answers = cs.Answers.from_matrix(np.random.default_rng(0).integers(0, 2, (2500, 3)))
     fitted = cs.MarkovField(coupling=0.5, max_iter=2, tol=0).fit(answers, graph=cs.Graph.grid((50, 50)))
     sizes = [fitted.save(tmp_path / "m", answers=keep).stat().st_size for keep in (True, False)]
     assert sizes[0] - sizes[1] < 2500 * 2.5  # three answers and nearly four edges for each item
@@ -171,7 +171,7 @@ def test_damaged_answers_are_explained(tmp_path):
     sequences = cs.MajorityVote().fit(SEQUENCES).save(tmp_path / "c")
     soft = cs.MajorityVote().fit(SOFT).save(tmp_path / "d")
     heavy = {"item": [1, 1], "worker": [1, 2], "label": ["x", "y"], "weight": [0.5, 1.0]}
-    weighted = cs.MajorityVote().fit(cs.Responses.from_frame(heavy, weight="weight")).save(tmp_path / "e")
+    weighted = cs.MajorityVote().fit(cs.Answers.from_frame(heavy, weight="weight")).save(tmp_path / "e")
     array, narrow = model_files.to_bytes, np.uint8
     order = pd.Series(np.arange(24)[::-1] % 6)
     cases = [

@@ -132,7 +132,7 @@ def test_votes_that_are_all_certain_give_numbers():
     for seed in range(5):
         votes = np.random.default_rng(seed).dirichlet([1, 1, 1], size=(8, 3))
         votes[:, 0] = [1, 0, 0]
-        model = cs.DawidSkene(workers="temperatures").fit(cs.Responses.from_probabilities(votes))
+        model = cs.DawidSkene(workers="temperatures").fit(cs.Answers.from_probabilities(votes))
         assert np.isfinite(model.posterior_).all()
         assert np.isfinite(model.class_bias_).all()
 

@@ -251,7 +251,7 @@ def test_a_table_of_spans_is_not_one_of_repeated_answers(tables):
     assert "spans.csv holds spans (columns 'document', 'start', 'end', 'label')" in result.stderr
     assert "fuse the file of the annotation tool" in result.stderr
     with pytest.warns(DataWarning, match="holds spans"):
-        cs.read_responses("spans.csv", duplicates="first")
+        cs.read_answers("spans.csv", duplicates="first")
 
 
 def test_times_of_answers_are_no_spans():
@@ -260,4 +260,4 @@ def test_times_of_answers_are_no_spans():
     answers = {"document": [1, 1, 1, 2], "worker": ["a", "a", "b", "b"], "label": list("xyxy")}
     answers |= {"start": start, "end": start + np.array([7, 9, 8, 30]), "text": ["one", "one", "one", "two"]}
     with pytest.raises(InputError, match="more than once"):
-        cs.Responses.from_frame(answers)
+        cs.Answers.from_frame(answers)

@@ -35,7 +35,7 @@ def model(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitioning, "ROWS_PER_PARTITION", 500)
         patch.setattr(fitting, "FEW", 100)
-        return cs.DawidSkene(calibration="none").fit(cs.scan_responses(folder / "in", store=folder / "stores"))
+        return cs.DawidSkene(calibration="none").fit(cs.scan_answers(folder / "in", store=folder / "stores"))
 
 
 def put(number):

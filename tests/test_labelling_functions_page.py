@@ -72,7 +72,7 @@ def test_a_table_and_a_file_give_the_same_as_a_matrix(tmp_path, monkeypatch):
     table = {"item": item, "worker": function, "label": says[votes[item, function]]}
     options = {"abstain": "answer", "background": "ham"}
     prior = [0.85, 0.15]
-    matrix = cs.DawidSkene(prior=prior).fit(cs.Responses.from_matrix(votes, labels=["ham", "spam"], **options))
+    matrix = cs.DawidSkene(prior=prior).fit(cs.Answers.from_matrix(votes, labels=["ham", "spam"], **options))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)  # that the vote may be as good
         fused = cs.fuse(table, items=range(300), prior=prior, **options)

@@ -25,7 +25,7 @@ def make_crowds():
     return {
         "plain": plain,
         "weighted": replace(plain, weight=rng.uniform(0.1, 1, plain.n_responses)),
-        "spread": cs.Responses.from_probabilities(share),
+        "spread": cs.Answers.from_probabilities(share),
         "unsure": plain.with_classes(plain.classes[:2]),
         "alone": plain.keep(rng.random(plain.n_responses) < 0.3),
         "sequences": cs.simulate.sequences(20, n_workers=6, n_classes=3, seed=2).responses,

@@ -82,9 +82,9 @@ def test_pseudo_counts_are_those_of_the_pair():
 
 def crowds():
     answers, *_ = oracles.simulate(3, n_items=80, n_workers=7, n_classes=3, share=0.6)
-    yield "independent", cs.DawidSkene, cs.Responses.from_matrix(answers), {}
-    yield "one-coin", cs.DawidSkene, cs.Responses.from_matrix(answers), {"workers": "one-coin"}
-    sequences = cs.Responses.from_matrix(answers, lengths=[20] * 4)
+    yield "independent", cs.DawidSkene, cs.Answers.from_matrix(answers), {}
+    yield "one-coin", cs.DawidSkene, cs.Answers.from_matrix(answers), {"workers": "one-coin"}
+    sequences = cs.Answers.from_matrix(answers, lengths=[20] * 4)
     yield "chain", cs.HiddenMarkov, sequences, {"coupling": 1.0}
     spoken = {"item": [], "worker": [], "label": []}
     for (item, worker), label in np.ndenumerate(answers):
@@ -92,7 +92,7 @@ def crowds():
             spoken["item"].append(item)
             spoken["worker"].append(worker)
             spoken["label"].append(str(label))
-    silent = cs.Responses.from_frame(spoken, classes=["0", "1", "2"], items=range(80), abstain="answer", background="0")
+    silent = cs.Answers.from_frame(spoken, classes=["0", "1", "2"], items=range(80), abstain="answer", background="0")
     yield "silence", cs.DawidSkene, silent, {}
 
 
@@ -108,7 +108,7 @@ def test_the_objective_never_falls(kind, model, r, parameters):
 
 def test_a_fit_ends_only_when_the_pair_has_settled():
     answers, *_ = oracles.simulate(5, n_items=400, n_workers=10, n_classes=2, share=0.5, skill=(0.9, 0.99))
-    r = cs.Responses.from_matrix(answers)
+    r = cs.Answers.from_matrix(answers)
     found = cs.DawidSkene(calibration="none").fit(r)
     further = cs.DawidSkene(calibration="none", tol=0, max_iter=300).fit(r)
     assert found.converged_
@@ -121,7 +121,7 @@ def test_a_careful_crowd_and_a_careless_one():
     pairs = {}
     for name, skill in (("careful", (0.95, 0.97)), ("careless", (0.55, 0.57))):
         answers, *_ = oracles.simulate(1, n_items=600, n_workers=30, n_classes=2, share=0.4, skill=skill)
-        pairs[name] = cs.DawidSkene(calibration="none").fit(cs.Responses.from_matrix(answers)).smoothing_
+        pairs[name] = cs.DawidSkene(calibration="none").fit(cs.Answers.from_matrix(answers)).smoothing_
     share = {name: diagonal / (off + diagonal) for name, (off, diagonal) in pairs.items()}
     assert share["careful"] == pytest.approx(0.96, abs=0.02)
     assert share["careless"] == pytest.approx(0.56, abs=0.06)
@@ -130,7 +130,7 @@ def test_a_careful_crowd_and_a_careless_one():
 
 def test_what_smoothing_was_used():
     answers, *_ = oracles.simulate(2)
-    r = cs.Responses.from_matrix(answers)
+    r = cs.Answers.from_matrix(answers)
     assert cs.DawidSkene(estimation="em").fit(r).smoothing_ == (0.1, 1.1)
     assert cs.DawidSkene(smoothing=0.5).fit(r).smoothing_ == (0.5, 0.5)
     assert cs.DawidSkene(smoothing=(0.2, 2)).fit(r).smoothing_ == (0.2, 2.0)
@@ -140,7 +140,7 @@ def test_what_smoothing_was_used():
 def test_it_is_the_same_for_all_orders_of_labels():
     answers, *_ = oracles.simulate(4)
     pairs = [
-        cs.DawidSkene(calibration="none").fit(cs.Responses.from_matrix(each)).smoothing_
+        cs.DawidSkene(calibration="none").fit(cs.Answers.from_matrix(each)).smoothing_
         for each in (answers, np.where(answers >= 0, 2 - answers, -1))
     ]
     np.testing.assert_allclose(pairs[0], pairs[1], rtol=1e-6)

@@ -18,7 +18,7 @@ def crowd(weighted=False, lengths=None):
     answers, *_ = oracles.simulate(7, n_items=24, n_workers=5, n_classes=N_CLASSES, n_labels=4, share=0.5)
     labels = ["a", "b", "c", "unsure"]
     if not weighted:
-        return cs.Responses.from_matrix(answers, labels=labels, classes=labels[:3], lengths=lengths)
+        return cs.Answers.from_matrix(answers, labels=labels, classes=labels[:3], lengths=lengths)
     rng = np.random.default_rng(1)
     columns = {"item": [], "worker": [], "label": [], "weight": []}
     for (item, worker), label in np.ndenumerate(answers):
@@ -27,7 +27,7 @@ def crowd(weighted=False, lengths=None):
             for each, share in ((label, 0.7), ((label + 1) % 4, 0.3)):
                 for name, value in zip(columns, (item, worker, labels[each], share * weight), strict=True):
                     columns[name].append(value)
-    return cs.Responses.from_frame(columns, weight="weight", classes=labels[:3])
+    return cs.Answers.from_frame(columns, weight="weight", classes=labels[:3])
 
 
 def set_up(kind, r, seed=0):
@@ -117,7 +117,7 @@ def test_silence_is_left_out_too(least):
         if label >= least:
             for name, value in zip(columns, (item, worker, "xyz"[label]), strict=True):
                 columns[name].append(value)
-    r = cs.Responses.from_frame(columns, classes=list("xyz"), items=range(40), abstain="answer", background="x")
+    r = cs.Answers.from_frame(columns, classes=list("xyz"), items=range(40), abstain="answer", background="x")
     workers, prior, posterior, counts = set_up("confusion", r)
     found = fast(r, workers, prior, posterior, counts)
     votes = oracles.densify(r)
@@ -130,7 +130,7 @@ def test_silence_is_left_out_too(least):
 
 
 def test_an_item_without_answers_has_no_evidence():
-    r = cs.Responses.from_frame(
+    r = cs.Answers.from_frame(
         {"item": ["a", "a", "c"], "worker": [1, 2, 1], "label": ["x", "y", "y"]}, items=["a", "b", "c", "d"]
     )
     workers, prior, posterior, counts = set_up("confusion", r) if r.n_classes == N_CLASSES else _two_classes(r)
@@ -149,7 +149,7 @@ def _two_classes(r):
 def test_many_answers_to_one_item():
     """More than are multiplied before the logarithm is taken, by quotients of very unequal counts."""
     rng = np.random.default_rng(0)
-    r = cs.Responses.from_matrix(rng.integers(0, 2, (3, 200)))
+    r = cs.Answers.from_matrix(rng.integers(0, 2, (3, 200)))
     workers = WORKERS["confusion"].of(r, r.class_of_label, 2)
     posterior = np.array([[1.0, 0.0], [0.3, 0.7], [1e-9, 1 - 1e-9]])
     counts = 10.0 ** rng.uniform(-11, 7, (workers.n_rows, 2))
@@ -165,7 +165,7 @@ def test_many_answers_to_one_item():
 
 def test_nothing_but_the_item_in_a_count():
     """Without smoothing, what is left of a count may be nothing: evidence stays finite."""
-    r = cs.Responses.from_frame({"item": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]})
+    r = cs.Answers.from_frame({"item": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]})
     workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
     posterior = np.eye(2)
     prior = workers.prior(np.zeros((1, 2, 2)), "em", r.vote_shares())

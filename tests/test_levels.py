@@ -150,7 +150,7 @@ def test_names_have_names_and_positions():
     assert frame["median"].tolist() == [WORDS[slow_quantile(row, 0.5)] for row in posterior]
     assert frame["high"].tolist() == [WORDS[slow_quantile(row, 0.95)] for row in posterior]
     np.testing.assert_allclose(frame["mean"], posterior @ np.arange(4))
-    spaced = cs.Responses.from_frame(in_words(table), classes=WORDS, positions=[0, 1, 2, 6])
+    spaced = cs.Answers.from_frame(in_words(table), classes=WORDS, positions=[0, 1, 2, 6])
     frame = cs.MajorityVote().fit(spaced).to_frame().to_pandas()
     np.testing.assert_allclose(frame["mean"], read_posterior(frame) @ [0, 1, 2, 6])
 
@@ -212,14 +212,14 @@ def test_medians_of_sequences_and_votes():
     _, table = draw_ratings(n_items=100, per_item=5)
     sequence, position = np.divmod(table["item"], 10)
     chain = {"sequence": sequence, "position": position, "worker": table["worker"], "label": table["label"]}
-    answers = cs.Responses.from_frame(pd.DataFrame(chain), ordered=True)
+    answers = cs.Answers.from_frame(pd.DataFrame(chain), ordered=True)
     path = cs.HiddenMarkov(workers="ordinal").fit(answers)
     median = cs.HiddenMarkov(workers="ordinal", label_by="median").fit(answers)
     np.testing.assert_array_equal(path.posterior_, median.posterior_)
     check_medians(median.to_frame(), [0, 1, 2, 3])
     assert set(path.to_frame()["decided_by"]) <= {"", "sequence"}
     assert path.to_frame(label_by="median").equals(median.to_frame())
-    votes = cs.MajorityVote(label_by="median").fit(cs.Responses.from_frame(pd.DataFrame(table), ordered=True))
+    votes = cs.MajorityVote(label_by="median").fit(cs.Answers.from_frame(pd.DataFrame(table), ordered=True))
     by_hand = [sorted(group)[(len(group) - 1) // 2] for _, group in pd.DataFrame(table).groupby("item")["label"]]
     assert votes.labels_.tolist() == by_hand
     assert check_medians(votes.to_frame(), [0, 1, 2, 3]) > 0
@@ -227,7 +227,7 @@ def test_medians_of_sequences_and_votes():
 
 @pytest.mark.filterwarnings("ignore:Moments cannot identify")
 def test_medians_of_moments_and_batches():
-    answers = cs.Responses.from_frame(pd.DataFrame(draw_ratings(n_items=200, n_raters=5, per_item=4)[1]), ordered=True)
+    answers = cs.Answers.from_frame(pd.DataFrame(draw_ratings(n_items=200, n_raters=5, per_item=4)[1]), ordered=True)
     check_medians(cs.MomentMatching(label_by="median").fit(answers).to_frame(), [0, 1, 2, 3])
     model = cs.DawidSkene(workers="ordinal", label_by="median").partial_fit(answers)
     check_medians(model.partial_fit(answers).to_frame(), [0, 1, 2, 3])
@@ -239,7 +239,7 @@ def test_medians_on_disk(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(fitting, "FEW", 100)
     _, table = draw_ratings(n_items=150, per_item=5)
     pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
-    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
+    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
     model = kind(label_by="median").fit(stored, gold={0: 1})
     assert not model.fusion_.in_memory
     model.write(tmp_path / "labels")
@@ -257,8 +257,8 @@ def test_known_labels_between_levels_are_the_nearest(tmp_path, monkeypatch):
     values = [0, 0.2, 0.5, 0.8, 1.5, 2.4999, 2.5, 2.51, 3]
     nearest = [min(range(4), key=lambda level: (abs(level - value), level)) for value in values]
     pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
-    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
-    for answers in (cs.Responses.from_frame(table, ordered=True), stored):
+    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
+    for answers in (cs.Answers.from_frame(table, ordered=True), stored):
         with pytest.warns(DataWarning, match="7 known labels lie between levels and count as the nearest, the lower"):
             model = cs.DawidSkene(calibration="none").fit(answers, gold=dict(enumerate(values)))
         assert model.fusion_.in_memory == (answers is not stored)
@@ -273,7 +273,7 @@ def test_medians_on_a_cluster(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(fitting, "FEW", 100)
     pa.parquet.write_table(pa.table(draw_ratings(n_items=150)[1]), tmp_path / "answers.parquet")
-    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
+    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
     with dask_kills.cluster_of(2) as client:
         model = cs.DawidSkene(workers="ordinal", label_by="median").fit(stored, engine=client)
         model.write(tmp_path / "there", engine=client)

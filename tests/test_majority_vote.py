@@ -41,7 +41,7 @@ def test_shares_and_labels(seed, n_items, n_workers, n_classes, ties, known):
     answers, truth, *_ = oracles.simulate(
         seed, n_items=n_items, n_workers=n_workers, n_classes=n_classes, share=0.6, skill=(0.2, 0.8)
     )
-    r = cs.Responses.from_matrix(answers, labels=range(n_classes))
+    r = cs.Answers.from_matrix(answers, labels=range(n_classes))
     gold = {0: int(truth[0])} if known else None
     model = cs.MajorityVote(ties=ties, seed=seed).fit(r, gold=gold)
     np.testing.assert_allclose(model.posterior_, shares_of(r, gold), atol=1e-14)
@@ -72,14 +72,14 @@ def test_crowd_kit():
 
 def test_weights_are_shares_of_a_vote():
     frame = {"item": [1, 1, 1], "worker": ["a", "b", "c"], "label": ["x", "y", "y"], "weight": [1.0, 0.4, 0.5]}
-    model = cs.MajorityVote().fit(cs.Responses.from_frame(frame, weight="weight"))
+    model = cs.MajorityVote().fit(cs.Answers.from_frame(frame, weight="weight"))
     np.testing.assert_allclose(model.posterior_, [[1 / 1.9, 0.9 / 1.9]])
     assert model.labels_.tolist() == ["x"]
 
 
 def test_items_without_votes_get_the_overall_shares():
     answers = {"item": [1, 1, 1, 2, 3], "worker": [1, 2, 3, 1, 1], "label": ["x", "x", "y", "x", "unsure"]}
-    r = cs.Responses.from_frame(answers, classes=["x", "y", "z"], items=[1, 2, 3, 4])
+    r = cs.Answers.from_frame(answers, classes=["x", "y", "z"], items=[1, 2, 3, 4])
     model = cs.MajorityVote().fit(r)
     assert model.prior_.tolist() == [0.75, 0.25, 0]
     # Item 3 has an answer but no vote, item 4 has neither.
@@ -107,12 +107,12 @@ def test_shares_that_differ_by_rounding_are_tied():
     weights = {"weight": [0.1, 0.2, 0.3]}
     frame = {"item": [1, 1, 1], "worker": ["a", "b", "c"], "label": ["y", "y", "x"], **weights}
     assert 0.1 + 0.2 > 0.3
-    model = cs.MajorityVote(ties="first").fit(cs.Responses.from_frame(frame, weight="weight"))
+    model = cs.MajorityVote(ties="first").fit(cs.Answers.from_frame(frame, weight="weight"))
     assert model.labels_.tolist() == ["x"]
 
 
 def test_blocks_and_seeds(monkeypatch):
-    r = cs.Responses.from_matrix(oracles.simulate(3, n_items=300, n_workers=4, share=0.5)[0])
+    r = cs.Answers.from_matrix(oracles.simulate(3, n_items=300, n_workers=4, share=0.5)[0])
     whole = cs.MajorityVote(seed=3).fit(r)
     monkeypatch.setattr(arrays, "BLOCK_SIZE", 20)
     split = cs.MajorityVote(seed=3).fit(r)

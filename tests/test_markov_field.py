@@ -53,7 +53,7 @@ def star(n_leaves, **options):
         "worker": np.repeat(["u", "v", "w"], 2 * n_leaves),
         "label": (["a"] * n_leaves + ["b"] * n_leaves) * 3,
     }
-    r = cs.Responses.from_frame(frame, items=["hub", *leaves, *others, "lonely"])
+    r = cs.Answers.from_frame(frame, items=["hub", *leaves, *others, "lonely"])
     return r, cs.Graph.from_edges(["hub"] * n_leaves, leaves, **options)
 
 
@@ -177,7 +177,7 @@ def networks(draw):
     """Draw (responses, graph, gold): missing answers, items nobody answered, weights, known labels."""
     matrix = draw(matrices(max_items=8, max_workers=4, max_classes=3, min_classes=2))
     n_items, n_classes = len(matrix), int(matrix.max()) + 1
-    r = cs.Responses.from_matrix(matrix, labels=list(range(n_classes)))
+    r = cs.Answers.from_matrix(matrix, labels=list(range(n_classes)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     adjacency = np.triu(rng.uniform(0.1, 2, (n_items, n_items)) * (rng.random((n_items, n_items)) < 0.4), 1)
     gold = {int(i): int(rng.integers(n_classes)) for i in np.flatnonzero(rng.random(n_items) < 0.2)}
@@ -287,7 +287,7 @@ def test_the_papers_coupling_by_hand():
     np.testing.assert_allclose(model.posterior_, same.posterior_, atol=1e-10)
 
     answers, *_ = oracles.simulate(0, 40, 6, 3, share=0.5)
-    r = cs.Responses.from_matrix(answers, labels=[0, 1, 2])
+    r = cs.Answers.from_matrix(answers, labels=[0, 1, 2])
     graph = cs.Graph.from_scipy(network(40).graph.to_scipy())
     by_hand = np.zeros((40, 40))
     for i, j in zip(*graph.to_scipy().nonzero(), strict=True):
@@ -302,7 +302,7 @@ def test_unanswered_neighbours_have_no_coupling_by_the_paper():
     """The paper couples by the number of answers: an edge between unanswered items is as good as none."""
     answered, others = [f"a{i}" for i in range(4)], [f"u{i}" for i in range(8)]
     frame = {"item": np.repeat(answered, 3), "worker": ["u", "v", "w"] * 4, "label": ["x", "x", "y", *"xyyyyyxxx"]}
-    r = cs.Responses.from_frame(frame, items=answered + others)
+    r = cs.Answers.from_frame(frame, items=answered + others)
     path = cs.Graph.from_edges(r.items[:-1], r.items[1:], items=r.items)
     without = cs.Graph.from_edges(r.items[:4], r.items[1:5], items=r.items)
     for inference in INFERENCES:
@@ -323,7 +323,7 @@ def test_edges_of_weight_zero_lead_on():
 
 def test_the_papers_coupling_counts_a_spread_answer_once():
     soft = np.random.default_rng(0).dirichlet(np.ones(3), (40, 6))
-    r = cs.Responses.from_probabilities(soft)
+    r = cs.Answers.from_probabilities(soft)
     graph = cs.Graph.from_scipy(network(40).graph.to_scipy())
     np.testing.assert_array_equal(paper_couplings(r, graph), 6 / 2)
 
@@ -340,7 +340,7 @@ def test_equivariance(inference):
         "worker": 10 - r.worker[shuffle],
         "label": new_class[r.label][shuffle],
     }
-    other = cs.Responses.from_frame(frame)
+    other = cs.Answers.from_frame(frame)
     source = np.repeat(np.arange(r.n_items), crowd.graph.degrees)
     graph = cs.Graph.from_edges(new_item[source], new_item[crowd.graph.neighbours])
     options = {"inference": inference, "tol": 0, "max_iter": 20}
@@ -357,7 +357,7 @@ def test_equivariance(inference):
 def test_renaming_classes_alone_changes_nothing():
     crowd = network(150)
     r, new = crowd.responses, np.array([2, 0, 1])
-    other = cs.Responses.from_frame(
+    other = cs.Answers.from_frame(
         {"item": r.item_of_answer(), "worker": r.worker, "label": new[r.label]}, items=r.items
     )
     here, there = (cs.MarkovField(tol=0, max_iter=20).fit(each, graph=crowd.graph) for each in (r, other))
@@ -367,7 +367,7 @@ def test_renaming_classes_alone_changes_nothing():
 @pytest.mark.parametrize("build", ["order", "text", "edges only"])
 def test_graphs_are_matched_by_id(build):
     crowd = network(150)
-    r = cs.Responses.from_frame(
+    r = cs.Answers.from_frame(
         {"item": [f"n{i}" for i in crowd.responses.item_of_answer()], "worker": crowd.responses.worker,
          "label": crowd.responses.label}, items=[f"n{i}" for i in range(150)]
     )  # fmt: skip
@@ -670,7 +670,7 @@ def test_a_fit_goes_on_only_where_results_would_differ(inference):
     np.put_along_axis(answers, who, np.where(right, truth[:, None], rng.integers(0, 3, (625, 2))), axis=1)
     options = {"coupling": 3.0, "inference": inference, "calibration": "none"}
     model = cs.MarkovField(**options, callback=lambda progress: begun.append(progress.iteration))
-    model.fit(cs.Responses.from_matrix(answers), graph=cs.Graph.grid((25, 25), connectivity=8))
+    model.fit(cs.Answers.from_matrix(answers), graph=cs.Graph.grid((25, 25), connectivity=8))
     assert model.converged_
     assert begun.count(1) < 5
 
@@ -710,8 +710,8 @@ def test_strong_couplings_are_for_answers_that_are_too_sure():
     source, target = rng.integers(0, 600, (2, 40_000))
     alike = (truth[source] == truth[target]) & (source < target)
     graph = cs.Graph.from_edges(source[alike][:2400], target[alike][:2400], items=np.arange(600))
-    model = cs.MarkovField(calibration="none").fit(cs.Responses.from_matrix(answers), graph=graph)
+    model = cs.MarkovField(calibration="none").fit(cs.Answers.from_matrix(answers), graph=graph)
     assert len(model.coupling_scores_) > 2
     assert model.coupling_ > model.coupling_scores_[1].coupling
-    alone = cs.DawidSkene(calibration="none").fit(cs.Responses.from_matrix(answers))
+    alone = cs.DawidSkene(calibration="none").fit(cs.Answers.from_matrix(answers))
     assert np.mean(model.labels_ == truth) > np.mean(alone.labels_ == truth) + 0.1

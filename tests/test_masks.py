@@ -99,7 +99,7 @@ def test_answers_are_those_of_a_plain_loop():
 
 def test_it_is_what_a_matrix_gives():
     stack = draw(0)
-    r, matrix = cs.Masks.from_arrays(stack).to_responses(), cs.Responses.from_matrix(stack.reshape(3, -1).T)
+    r, matrix = cs.Masks.from_arrays(stack).to_responses(), cs.Answers.from_matrix(stack.reshape(3, -1).T)
     for name in ("offsets", "worker", "label", "workers", "labels", "items"):
         assert np.array_equal(getattr(r, name), getattr(matrix, name))
 
@@ -411,7 +411,7 @@ def test_to_masks_after_loading(tmp_path):
     assert np.array_equal(loaded.to_masks(masks)[0], model.to_masks()[0])
     assert "not the masks" in message(loaded.to_masks, cs.Masks.from_arrays(simulate(0, 20)[0]))
     assert "'masks'" in message(loaded.to_masks, 1)
-    assert "images" in message(cs.DawidSkene().fit(cs.Responses.from_matrix(draw(0).reshape(3, -1).T)).to_masks)
+    assert "images" in message(cs.DawidSkene().fit(cs.Answers.from_matrix(draw(0).reshape(3, -1).T)).to_masks)
     assert "cannot be named for Masks" in message(cs.fuse, masks, item="x")
 
 

@@ -58,7 +58,7 @@ def test_short_numbers_change_no_bit(crowd, monkeypatch):
     table = {"item": given.item_of_answer(), "worker": given.worker, "label": given.label}
 
     def fit():
-        r = cs.Responses.from_frame(table)
+        r = cs.Answers.from_frame(table)
         (block, *_) = arrays.cut_blocks(r, r.label, r.n_labels)
         return (r.label.dtype, block.codes.dtype, block.offsets.dtype), cs.DawidSkene().fit(r).posterior_
 

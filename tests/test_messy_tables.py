@@ -75,40 +75,40 @@ def test_aliases_are_distinct():
     ],
 )
 def test_other_names(role, name):
-    assert cs.Responses.from_frame(rename(role, name)).columns[role] == name
+    assert cs.Answers.from_frame(rename(role, name)).columns[role] == name
 
 
 def test_old_names_come_first():
     table = make_table(worker_id=[1, 2, 3, 4], category=list("abcd"), task_id=[5, 6, 7, 8])
-    assert cs.Responses.from_frame(table).columns == {"item": "item", "worker": "worker", "label": "label"}
+    assert cs.Answers.from_frame(table).columns == {"item": "item", "worker": "worker", "label": "label"}
     # A model is a worker only if there is no other.
-    assert cs.Responses.from_frame(rename("worker", "model", "rater")).columns["worker"] == "rater"
+    assert cs.Answers.from_frame(rename("worker", "model", "rater")).columns["worker"] == "rater"
 
 
 @pytest.mark.parametrize(("role", "names"), [("label", ("category", "verdict")), ("worker", ("rater", "annotator_id"))])
 def test_several_names(role, names):
     with pytest.raises(InputError, match=f"2 columns that may be the {role}: '{names[0]}', '{names[1]}'. Choose one"):
-        cs.Responses.from_frame(rename(role, *names))
-    assert cs.Responses.from_frame(rename(role, *names), **{role: names[1]}).columns[role] == names[1]
+        cs.Answers.from_frame(rename(role, *names))
+    assert cs.Answers.from_frame(rename(role, *names), **{role: names[1]}).columns[role] == names[1]
 
 
 def test_row_numbers():
     """An id that is a number of rows gives way to a name of items; one that is not, does not."""
     table = rename("item", "image_id")
-    assert cs.Responses.from_frame({"id": [1, 2, 3, 4], **table}).columns["item"] == "image_id"
-    assert cs.Responses.from_frame({"id": [1, 1, 2, 2], **table}).columns["item"] == "id"
+    assert cs.Answers.from_frame({"id": [1, 2, 3, 4], **table}).columns["item"] == "image_id"
+    assert cs.Answers.from_frame({"id": [1, 1, 2, 2], **table}).columns["item"] == "id"
 
 
 def test_sequences_keep_their_place():
     """A column of texts does not make items of the positions of sequences."""
     table = {"sequence": ["s"] * 2, "position": [0, 1], "text": ["a", "b"], "worker": ["w"] * 2, "label": ["O", "O"]}
-    assert cs.Responses.from_frame(table).sequences is not None
+    assert cs.Answers.from_frame(table).sequences is not None
 
 
 def test_all_names_are_shown():
     names = [f"column {n}" for n in range(30)]
     with pytest.raises(InputError) as caught:
-        cs.Responses.from_frame({**{name: [1] for name in names}, "my_label": ["x"], "item": [1], "worker": [1]})
+        cs.Answers.from_frame({**{name: [1] for name in names}, "my_label": ["x"], "item": [1], "worker": [1]})
     assert "It has 'my_label', 'column 0', 'column 1'" in str(caught.value)
     assert all(repr(name) in str(caught.value) for name in names)
 
@@ -116,22 +116,22 @@ def test_all_names_are_shown():
 def test_gold_with_the_names_of_the_answers(folder):
     table = rename("item", "image_id")
     gold = pd.DataFrame({"image_id": [1], "doc_id": [9], "true_label": ["x"]})
-    assert cs.DawidSkene().fit(cs.Responses.from_frame(table), gold=gold).labels_[0] == "x"
+    assert cs.DawidSkene().fit(cs.Answers.from_frame(table), gold=gold).labels_[0] == "x"
 
 
 # Known labels beside the answers
 
 
 def test_gold_column():
-    r = cs.Responses.from_frame(make_table(gold=["y", "y", None, None]))
+    r = cs.Answers.from_frame(make_table(gold=["y", "y", None, None]))
     assert (dict(r.gold), r.columns["gold"]) == ({1: "y"}, "gold")
-    assert cs.Responses.from_frame(make_table(gold=["y", "y", None, None]), gold=False).gold is None
-    assert dict(cs.Responses.from_frame(make_table(known=[None, "y", None, None]), gold="known").gold) == {1: "y"}
-    assert cs.Responses.from_frame(make_table(truth=[None] * 4)).gold is None
+    assert cs.Answers.from_frame(make_table(gold=["y", "y", None, None]), gold=False).gold is None
+    assert dict(cs.Answers.from_frame(make_table(known=[None, "y", None, None]), gold="known").gold) == {1: "y"}
+    assert cs.Answers.from_frame(make_table(truth=[None] * 4)).gold is None
     with pytest.raises(InputError, match="has no column 'known'"):
-        cs.Responses.from_frame(make_table(), gold="known")
+        cs.Answers.from_frame(make_table(), gold="known")
     with pytest.raises(ParameterError, match="'gold' parameter"):
-        cs.Responses.from_frame(make_table(), gold=3)
+        cs.Answers.from_frame(make_table(), gold=3)
 
 
 def test_gold_column_of_sequences():
@@ -142,13 +142,13 @@ def test_gold_column_of_sequences():
         "label": ["a", "b"],
         "truth": [None, "a"],
     }
-    assert dict(cs.Responses.from_frame(table).gold) == {("s", 6): "a"}
+    assert dict(cs.Answers.from_frame(table).gold) == {("s", 6): "a"}
 
 
 def test_conflicting_gold(folder):
     write("a.csv", "item,worker,label,truth", "1,a,x,x", "1,b,y,y")
     with pytest.raises(InputError, match=r"Column 'truth' of a.csv gives 1 item more than one .* at a.csv, line 3"):
-        cs.read_responses("a.csv")
+        cs.read_answers("a.csv")
     result = run("fuse", "a.csv")
     assert result.exit_code == 2
     assert "To leave it out, use --ignore-gold." in result.stderr
@@ -165,8 +165,8 @@ def test_gold_that_is_none():
         with pytest.warns(DataWarning, match="Column 'truth' is not used as known labels: it holds"):
             assert np.array_equal(cs.fuse(frame.assign(truth=values)).posterior_, plain.posterior_)
     # What differs from answer to answer, and holds no classes, is none. A class that nobody said is one.
-    assert cs.Responses.from_frame(make_table(gold=[True, False, True, True])).gold is None
-    assert cs.Responses.from_frame(make_table(gold=["z", "z", None, None]), classes=["x", "y", "z"]).gold == {1: "z"}
+    assert cs.Answers.from_frame(make_table(gold=[True, False, True, True])).gold is None
+    assert cs.Answers.from_frame(make_table(gold=["z", "z", None, None]), classes=["x", "y", "z"]).gold == {1: "z"}
 
 
 def make_crowd(known: int) -> tuple[pd.DataFrame, dict]:
@@ -223,21 +223,21 @@ def test_gold_column_on_the_command_line(folder):
 def test_drop_missing(folder):
     table = make_table(label=["x", None, "y", "x"])
     with pytest.raises(InputError, match=r"1 missing value.* Or leave such rows out with drop_missing=True"):
-        cs.Responses.from_frame(table)
+        cs.Answers.from_frame(table)
     with pytest.warns(
         DataWarning, match=r"Rows of the table without an answer in column 'label' were left out: 1 of 4"
     ):
-        r = cs.Responses.from_frame(table, drop_missing=True)
+        r = cs.Answers.from_frame(table, drop_missing=True)
     assert r.n_responses == 3
-    assert cs.Responses.from_frame(make_table(), drop_missing=True).n_responses == 4  # without a word
+    assert cs.Answers.from_frame(make_table(), drop_missing=True).n_responses == 4  # without a word
     with pytest.raises(InputError, match="empty throughout"):
-        cs.Responses.from_frame(make_table(label=[None] * 4), drop_missing=True)
+        cs.Answers.from_frame(make_table(label=[None] * 4), drop_missing=True)
     with pytest.raises(ParameterError, match="drop_missing"):
-        cs.Responses.from_frame(table, drop_missing="yes")
+        cs.Answers.from_frame(table, drop_missing="yes")
     # Places are those of the file.
     write("a.csv", "item,worker,label", "1,a,", "1,b,x", ",b,y")
     with pytest.warns(DataWarning, match="left out"), pytest.raises(InputError, match=r"at a.csv, line 4"):
-        cs.read_responses("a.csv", drop_missing=True)
+        cs.read_answers("a.csv", drop_missing=True)
 
 
 def test_drop_missing_on_the_command_line(folder):
@@ -251,15 +251,15 @@ def test_drop_missing_on_the_command_line(folder):
 def test_rescale():
     votes = [[[0.33, 0.33, 0.33], [0.5, 0.5, 0.01]], [[1.0, 0.0, 0.0], [np.nan] * 3]]
     with pytest.raises(InputError, match="They seem to be rounded: use rescale=True"):
-        cs.Responses.from_probabilities(votes)
-    r = cs.Responses.from_probabilities(votes, rescale=True)
+        cs.Answers.from_probabilities(votes)
+    r = cs.Answers.from_probabilities(votes, rescale=True)
     np.testing.assert_allclose(r.soft.probabilities.sum(axis=1), 1.0, rtol=1e-6)
     with pytest.raises(InputError, match=r"these sum to 0.9. There is 1 such row.*divide each vote by its sum"):
-        cs.Responses.from_probabilities([[[0.5, 0.4]]], rescale=True)
+        cs.Answers.from_probabilities([[[0.5, 0.4]]], rescale=True)
     with pytest.raises(InputError, match="is not a vote"):
-        cs.Responses.from_probabilities([[[0.9, 0.9]]], rescale=True)
+        cs.Answers.from_probabilities([[[0.9, 0.9]]], rescale=True)
     with pytest.raises(ParameterError, match="rescale"):
-        cs.Responses.from_probabilities(votes, rescale=2)
+        cs.Answers.from_probabilities(votes, rescale=2)
 
 
 # Streams
@@ -309,18 +309,18 @@ def test_damaged_standard_input(content, words):
 
 def test_standard_input_in_python(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(LINES).encode())))
-    assert cs.read_responses("-").n_responses == 4
-    assert cs.read_responses("-").n_responses == 4  # what was read is kept
+    assert cs.read_answers("-").n_responses == 4
+    assert cs.read_answers("-").n_responses == 4  # what was read is kept
 
 
 def test_named_file_format(folder):
     write("answers.txt", *LINES)
     with pytest.raises(InputError, match="no suffix that can be read"):
-        cs.read_responses("answers.txt")
-    assert cs.read_responses("answers.txt", format="csv").n_responses == 4
+        cs.read_answers("answers.txt")
+    assert cs.read_answers("answers.txt", format="csv").n_responses == 4
     assert run("fuse", "answers.txt", "--format", "csv", "-q").exit_code == 0
-    with pytest.raises(ParameterError, match=r"'format' parameter of read_responses must be one of .*'csv'"):
-        cs.read_responses("answers.txt", format="xlsx")
+    with pytest.raises(ParameterError, match=r"'format' parameter of read_answers must be one of .*'csv'"):
+        cs.read_answers("answers.txt", format="xlsx")
 
 
 @pytest.mark.filterwarnings("ignore:There are too few answers")
@@ -335,18 +335,18 @@ def test_arrow_stream():
             return self.table.__arrow_c_stream__(requested_schema)
 
     table = pa.table(make_table())
-    expected = cs.Responses.from_frame(table)
+    expected = cs.Answers.from_frame(table)
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(2))
     for source in (reader, Relation(table)):
-        r = cs.Responses.from_frame(source)
+        r = cs.Answers.from_frame(source)
         assert np.array_equal(r.label, expected.label)
         assert r.items.tolist() == expected.items.tolist()
     assert cs.fuse(Relation(table), gold=Relation(pa.table({"item": [1], "label": ["y"]}))).labels_[0] == "y"
     with pytest.raises(InputError, match="no rows"):
-        cs.Responses.from_frame(reader)  # which is at its end
+        cs.Answers.from_frame(reader)  # which is at its end
     broken = Relation(pa.array([1]))  # which is no table
     with pytest.raises(InputError, match="Cannot read the table from the Arrow stream of a Relation"):
-        cs.Responses.from_frame(broken)
+        cs.Answers.from_frame(broken)
 
 
 @pytest.fixture
@@ -364,7 +364,7 @@ def test_adbc_over_sqlite(project):
     dbapi = pytest.importorskip("adbc_driver_sqlite.dbapi")
     with dbapi.connect(project) as connection, connection.cursor() as cursor:
         cursor.execute("select * from answers")
-        r = cs.Responses.from_frame(cursor.fetch_record_batch())
+        r = cs.Answers.from_frame(cursor.fetch_record_batch())
     assert (r.n_responses, r.items.tolist(), r.labels.tolist()) == (4, [1, 2], ["x", "y"])
 
 
@@ -377,13 +377,13 @@ def test_duckdb_over_sqlite(project):
         connection.execute(f"attach '{project}' as project (type sqlite)")
     except duckdb.Error as error:  # it is of another version
         pytest.skip(f"DuckDB has no extension for SQLite here: {str(error)[:60]}")
-    assert cs.Responses.from_frame(connection.sql("select * from project.answers")).n_responses == 4
+    assert cs.Answers.from_frame(connection.sql("select * from project.answers")).n_responses == 4
 
 
 def test_duckdb():
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql("select * from (values (1, 'a', 'x'), (1, 'b', 'y'), (2, 'a', 'x')) t(item, worker, label)")
-    assert cs.Responses.from_frame(relation).n_responses == 3
+    assert cs.Answers.from_frame(relation).n_responses == 3
     assert cs.DawidSkene().fit(relation).labels_.tolist()[1] == "x"
 
 
@@ -472,7 +472,7 @@ def test_id_beside_a_key_is_a_number_of_rows(folder):
     """Rows of several files may have the same numbers."""
     for name, task in (("a", "s"), ("b", "t")):
         write(f"{name}.csv", "id,task_id,worker_id,label", f"1,{task}1,u,x", f"2,{task}1,v,y", f"3,{task}2,u,x")
-    assert cs.read_responses("*.csv").items.tolist() == ["s1", "s2", "t1", "t2"]
+    assert cs.read_answers("*.csv").items.tolist() == ["s1", "s2", "t1", "t2"]
 
 
 def test_exports_of_tools_on_standard_input_are_refused(monkeypatch):
@@ -480,12 +480,12 @@ def test_exports_of_tools_on_standard_input_are_refused(monkeypatch):
     lines = "".join(json.dumps(task) + "\n" for _ in range(2))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
     with pytest.raises(InputError, match=r"a file of an annotation tool \(prodigy\). Give the name of the file"):
-        cs.read_responses("-")
+        cs.read_answers("-")
 
 
 def test_arrays_of_probabilities_are_no_masks(folder):
     np.save("soft.npy", np.full((4, 3, 2), 0.5))
-    assert cs.read_responses("soft.npy").format == "soft-files"
+    assert cs.read_answers("soft.npy").format == "soft-files"
     for header in ("((((", "-----1", "{1:2,'a':[]}"):
         Path("odd.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
         with pytest.raises(InputError):
@@ -497,12 +497,12 @@ def test_csv_files_with_other_separators(folder, sign):
     """Spreadsheets write semicolons where a comma is decimal."""
     rows = [["item", "worker", "label", "share"], ["1", "u", "x, y", "0,5"], ["1", "v", "z", "1,0"]]
     write("a.csv", *(sign.join(row) for row in rows))
-    assert triples_of(cs.read_responses("a.csv")) == [(1, "u", "x, y"), (1, "v", "z")]
+    assert triples_of(cs.read_answers("a.csv")) == [(1, "u", "x, y"), (1, "v", "z")]
     write("b.csv", *(sign.join(row) for row in rows), sign.join(["2", "u"]))
     with pytest.raises(InputError, match=r"b.csv, line 4: expected 4 columns as in the header, found 2"):
-        cs.read_responses("b.csv")
+        cs.read_answers("b.csv")
     write("c.csv", "note; see below,worker,label,item", "n,u,x,1")  # a comma comes first
-    assert cs.read_responses("c.csv").n_responses == 1
+    assert cs.read_answers("c.csv").n_responses == 1
 
 
 def triples_of(r):

@@ -21,7 +21,7 @@ import sklearn.metrics
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from consilience import Responses, metrics
+from consilience import Answers, metrics
 from consilience.errors import InputError, ParameterError
 from effort import examples
 
@@ -38,7 +38,7 @@ def make_answers(rows, n_items=None, n_workers=None, labels=None):
     n_items = max((row[0] for row in rows), default=-1) + 1 if n_items is None else n_items
     n_workers = max((row[1] for row in rows), default=-1) + 1 if n_workers is None else n_workers
     per_item = np.bincount(np.array([row[0] for row in rows], dtype=np.int64), minlength=n_items)
-    return Responses(
+    return Answers(
         offsets=np.append(0, np.cumsum(per_item)).astype(np.int64),
         worker=np.array([row[1] for row in rows], dtype=np.int32),
         label=np.array([labels.index(row[2]) for row in rows], dtype=np.int32),
@@ -549,7 +549,7 @@ def test_agreement_knows_its_limits():
 def test_agreement_needs_no_array_of_items_by_labels():
     n = 50_000
     answers = np.repeat(np.arange(n), 2).reshape(n, 2)
-    r = Responses.from_matrix(answers, labels=range(n))
+    r = Answers.from_matrix(answers, labels=range(n))
     assert metrics.krippendorff_alpha(r) == 1
     assert metrics.pairwise_agreement(r) == 1
     np.testing.assert_array_equal(metrics.agreement_matrix(r)[1], np.full((2, 2), n))

@@ -88,7 +88,7 @@ def draw_functions(rng: np.random.Generator) -> Drawn:
     options: dict[str, Any] = {"abstain": "answer", "background": 0} if rng.random() < 0.5 else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Drawn(cs.Responses.from_matrix(votes, **options), truth)
+        return Drawn(cs.Answers.from_matrix(votes, **options), truth)
 
 
 def list_printed(drawn: Drawn) -> Iterator[Printed]:

@@ -305,7 +305,7 @@ def test_tables_come_back_in_the_callers_library(cls, library):
 
 
 def test_tables_of_sequences():
-    r = cs.Responses.from_matrix([[0, 0], [1, 1], [1, 0]], lengths=[2, 1], labels=["O", "B"])
+    r = cs.Answers.from_matrix([[0, 0], [1, 1], [1, 0]], lengths=[2, 1], labels=["O", "B"])
     frame = cs.DawidSkene().fit(r).to_frame()
     assert frame.column_names == ["sequence", "position", "label", "confidence", "p(O)", "p(B)"]
     assert frame["sequence"].to_pylist() == [0, 0, 1]
@@ -314,7 +314,7 @@ def test_tables_of_sequences():
 
 def test_column_names_are_distinct():
     """Classes of the same text, and classes called like a column."""
-    r = cs.Responses.from_frame({"item": [1, 2, 3], "worker": [1, 1, 1], "label": [1, "1", "label"]})
+    r = cs.Answers.from_frame({"item": [1, 2, 3], "worker": [1, 1, 1], "label": [1, "1", "label"]})
     names = cs.MajorityVote().fit(r).to_frame().column_names
     assert len(set(names)) == len(names) == 6
     assert "p(1)" in names
@@ -323,7 +323,7 @@ def test_column_names_are_distinct():
 
 @pytest.mark.parametrize("labels", [[True, False], [3, 7], [0.5, 1.5], ["x", "y"]])
 def test_labels_keep_their_type(labels):
-    r = cs.Responses.from_frame({"item": [1, 1, 2], "worker": [1, 2, 1], "label": [labels[0], labels[0], labels[1]]})
+    r = cs.Answers.from_frame({"item": [1, 1, 2], "worker": [1, 2, 1], "label": [labels[0], labels[0], labels[1]]})
     for cls in MODELS:
         model = cls().fit(r)
         assert model.labels_.tolist() == labels
@@ -346,9 +346,9 @@ def predicted_by(model, r):
 @given(crowd=crowds(), cls=st.sampled_from(MODELS))
 def test_any_crowd_by_table_and_by_matrix(crowd, cls):
     """Labels of any kind, workers without answers, items without answers: the same fit either way in."""
-    matrix = cs.Responses.from_matrix(crowd.matrix, labels=crowd.labels, items=crowd.items, workers=crowd.workers)
+    matrix = cs.Answers.from_matrix(crowd.matrix, labels=crowd.labels, items=crowd.items, workers=crowd.workers)
     by_matrix = cls().fit(matrix)
-    by_frame = cls().fit(cs.Responses.from_frame(crowd.frame, items=crowd.items))
+    by_frame = cls().fit(cs.Answers.from_frame(crowd.frame, items=crowd.items))
     assert by_matrix.classes_.tolist() == crowd.labels
     assert set(by_matrix.labels_.tolist()) <= set(crowd.labels)
     assert np.isfinite(by_matrix.posterior_).all()
@@ -366,7 +366,7 @@ def test_any_crowd_by_table_and_by_matrix(crowd, cls):
 @examples(30)
 @given(crowd=crowds(weights=True, kinds=["str", "int", "bool"]))
 def test_any_weighted_crowd(crowd):
-    r = cs.Responses.from_frame(crowd.frame, weight="weight")
+    r = cs.Answers.from_frame(crowd.frame, weight="weight")
     for cls in MODELS:
         model = cls().fit(r)
         np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
@@ -398,7 +398,7 @@ def village(request):
     columns["contrary"] = (worker(0.9) + 1) % 3
     columns["newcomer"] = np.where(np.arange(n) < 5, truth, -1)
     answers = np.stack(list(columns.values()), axis=1)
-    r = cs.Responses.from_matrix(answers, workers=list(columns), labels=["x", "y", "z"])
+    r = cs.Answers.from_matrix(answers, workers=list(columns), labels=["x", "y", "z"])
     model = (cs.MajorityVote() if request.param == "vote" else cs.DawidSkene(**request.param)).fit(r)
     return model, report_of(model), truth, r
 
@@ -458,7 +458,7 @@ def test_informativeness():
 
 
 def test_report_of_a_perfect_crowd():
-    r = cs.Responses.from_matrix(np.repeat(np.arange(60)[:, None] % 3, 4, axis=1))
+    r = cs.Answers.from_matrix(np.repeat(np.arange(60)[:, None] % 3, 4, axis=1))
     report = report_of(cs.DawidSkene().fit(r))
     assert report["worst_confusion"].tolist() == [""] * 4
     assert report["remarks"].tolist() == [""] * 4
@@ -468,7 +468,7 @@ def test_report_of_a_perfect_crowd():
 
 def test_nobody_is_blamed_for_one_class():
     """Where the truth is always the same there is nothing to tell, and no flag for not telling it."""
-    report = report_of(cs.DawidSkene().fit(cs.Responses.from_matrix(np.zeros((50, 3), int))))
+    report = report_of(cs.DawidSkene().fit(cs.Answers.from_matrix(np.zeros((50, 3), int))))
     assert report["remarks"].tolist() == ["", "", ""]
     assert report["accuracy"].tolist() == [1, 1, 1]
 
@@ -480,7 +480,7 @@ def test_report_with_unsure_and_weights():
         "label": ["yes", "unsure", "no", "no"] * 10,
         "weight": np.tile([1.0, 0.5], 20),
     }
-    r = cs.Responses.from_frame(frame, weight="weight", classes=["no", "yes"])
+    r = cs.Answers.from_frame(frame, weight="weight", classes=["no", "yes"])
     model = cs.DawidSkene().fit(r)
     report = report_of(model)
     assert report["answers"].tolist() == [20, 20]
@@ -619,7 +619,7 @@ def test_warnings_point_at_the_line_that_led_to_them():
         lambda: model.score(new),
         lambda: cs.fuse({"item": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]}),
         lambda: cs.DawidSkene(max_iter=1).fit(ANSWERS),
-        lambda: cs.Responses.from_frame({"id": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]}),
+        lambda: cs.Answers.from_frame({"id": [1, 2], "worker": ["a", "b"], "label": ["x", "y"]}),
     ]
     for act in acts:
         with pytest.warns(cs.errors.ConsilienceWarning) as caught:
@@ -653,20 +653,20 @@ def test_control_fits_give_no_warnings():
 
 def test_a_fit_to_a_table_with_other_columns_names_what_can_name_them(tmp_path):
     answers = {"question": ["1", "1", "2"], "who": ["a", "b", "a"], "says": ["x", "x", "y"]}
-    with pytest.raises(InputError, match=r"Name them with Responses\.from_frame\(df, worker=\.\.\., label=\.\.\.\)\."):
+    with pytest.raises(InputError, match=r"Name them with Answers\.from_frame\(df, worker=\.\.\., label=\.\.\.\)\."):
         cs.DawidSkene().fit(answers)
-    named = cs.Responses.from_frame(answers, worker="who", label="says")
+    named = cs.Answers.from_frame(answers, worker="who", label="says")
     assert cs.MajorityVote().fit(named).labels_.tolist() == ["x", "y"]
     path = tmp_path / "answers.csv"
     path.write_text("question,worker,labell\n1,a,x\n2,a,y\n")
-    with pytest.raises(InputError, match=r"Did you mean read_responses\(path, label='labell'\)\?"):
+    with pytest.raises(InputError, match=r"Did you mean read_answers\(path, label='labell'\)\?"):
         cs.MajorityVote().fit(path)
     with pytest.raises(InputError, match="Did you mean label='labell'"):
         cs.fuse(path)
 
 
 def test_what_a_model_cannot_use_is_refused_by_predictions_too():
-    r = cs.Responses.from_matrix([[0, 1, 0], [1, 1, 1]] * 10)
+    r = cs.Answers.from_matrix([[0, 1, 0], [1, 1, 1]] * 10)
     for model in (cs.MajorityVote().fit(r), cs.MomentMatching().fit(r)):
         for content in ({"item_prior": np.full((20, 2), 0.5)}, {"features": np.zeros((20, 1))}):
             with pytest.raises(ParameterError, match="takes neither features nor priors of items"):
@@ -674,7 +674,7 @@ def test_what_a_model_cannot_use_is_refused_by_predictions_too():
 
 
 def test_results_cannot_be_replaced():
-    model = cs.MajorityVote().fit(cs.Responses.from_matrix([[0, 1, 0]]))
+    model = cs.MajorityVote().fit(cs.Answers.from_matrix([[0, 1, 0]]))
     with pytest.raises(AttributeError, match="cannot be changed"):
         model.labels_ = [1]
     assert model.labels_.tolist() == [0]

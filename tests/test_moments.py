@@ -58,7 +58,7 @@ def internal(confusion):
 
 def small_crowd(seed, n_items=40, n_workers=5, n_classes=3, share=1.0, **options):
     answers = oracles.simulate(seed, n_items, n_workers, n_classes, share=share, **options)[0]
-    return cs.Responses.from_matrix(answers)
+    return cs.Answers.from_matrix(answers)
 
 
 def crowd_like(confusion, n_items, seed):
@@ -68,7 +68,7 @@ def crowd_like(confusion, n_items, seed):
     truth = rng.integers(confusion.shape[1], size=n_items)
     draws = rng.random((n_items, len(confusion), 1))
     answers = (draws > confusion[:, truth].transpose(1, 0, 2).cumsum(axis=2)[:, :, :-1]).sum(axis=2)
-    return cs.Responses.from_matrix(answers), truth
+    return cs.Answers.from_matrix(answers), truth
 
 
 def caught(function):
@@ -256,7 +256,7 @@ def brute_objective(answers, confusion, prior, weigh):
 def test_explicit_objective_is_its_definition(counted, share):
     answers = oracles.simulate(4, n_items=15, n_workers=4, n_classes=3, share=share)[0]
     confusion, prior = random_parameters(1, 4, 3, 3)
-    computed = explicit_moments.compute_moments(cs.Responses.from_matrix(answers), count_weights=counted)
+    computed = explicit_moments.compute_moments(cs.Answers.from_matrix(answers), count_weights=counted)
     value = explicit_moments.objective_and_gradient(computed, confusion, prior)[0]
     brute, _ = brute_objective(answers, confusion, prior, float if counted else lambda n: 1.0)
     assert value == pytest.approx(brute, abs=1e-12 * max(1, brute))
@@ -370,7 +370,7 @@ def test_layout_is_its_slow_twins(seed, n_items, n_workers, share):
     rng = np.random.default_rng(seed)
     answers = np.where(rng.random((n_items, n_workers)) < share, rng.integers(0, 3, (n_items, n_workers)), -1)
     answers[0, 0] = 2
-    r = cs.Responses.from_matrix(answers, classes=[0, 1, 2])
+    r = cs.Answers.from_matrix(answers, classes=[0, 1, 2])
     layout = moments.lay_out(r)
     answers = oracles.densify(r)
     for m in range(r.n_workers):
@@ -393,14 +393,14 @@ def test_layout_is_its_slow_twins(seed, n_items, n_workers, share):
 def test_every_item_has_equal_say():
     answers = np.full((4, 5), -1)
     answers[0, :5], answers[1, :3], answers[2, :2], answers[3, :1] = 0, 1, 0, 1
-    r = cs.Responses.from_matrix(answers)
+    r = cs.Answers.from_matrix(answers)
     layout = moments.lay_out(r)
     weights = moments.item_weights(r, layout)[layout.set_of_item]
     np.testing.assert_allclose(weights * 4, [[0.02, 0.01, 0.1], [0.1 / 3, 0.1 / 3, 1], [0.05, 0.1, 0], [0.1, 0, 0]])
 
 
 def test_without_triples_pairs_have_the_say():
-    r = cs.Responses.from_matrix(np.array([[0, 1], [1, 1]]))
+    r = cs.Answers.from_matrix(np.array([[0, 1], [1, 1]]))
     weights = moments.item_weights(r, moments.lay_out(r))
     np.testing.assert_allclose(weights, [[0.1 / 2 / 2, 1 / 2, 0]])
 
@@ -465,7 +465,7 @@ def test_strongest_answers():
         "label": ["x", "y", "x", "y", "y", "x"],
         "weight": [0.3, 0.7, 0.5, 0.5, 0.1, 0.9],
     }
-    r = cs.Responses.from_frame(frame, weight="weight")
+    r = cs.Answers.from_frame(frame, weight="weight")
     strongest = moments.strongest_answers(r)
     assert strongest.weight is None
     assert strongest.workers[strongest.worker].tolist() == ["a", "b", "a", "b"]
@@ -485,7 +485,7 @@ def test_weights_count_only_at_the_end():
     }
     plain, halved = (
         cs.MomentMatching().fit(answers),
-        cs.MomentMatching().fit(cs.Responses.from_frame(frame, weight="weight")),
+        cs.MomentMatching().fit(cs.Answers.from_frame(frame, weight="weight")),
     )
     np.testing.assert_allclose(halved.confusion_, plain.confusion_, atol=1e-3)
     # Half of the answers were given with care, and the others by the shares of all answers.
@@ -729,7 +729,7 @@ def test_label_outside_the_classes():
     draws = rng.random((3000, 6, 1))
     answers = (draws > confusion[:, truth].transpose(1, 0, 2).cumsum(axis=2)[:, :, :-1]).sum(axis=2)
     names = np.array(["no", "yes", "unsure"], dtype=object)
-    r = cs.Responses.from_matrix(names[answers], classes=["no", "yes"])
+    r = cs.Answers.from_matrix(names[answers], classes=["no", "yes"])
     order = [r.labels.tolist().index(name) for name in names]
     model = cs.MomentMatching().fit(r)
     assert model.classes_.tolist() == ["no", "yes"]
@@ -759,7 +759,7 @@ HEALTHY = {"one class", "items nobody answered", "a worker without answers", "ev
 @pytest.mark.parametrize("model", [cs.MomentMatching(), cs.DawidSkene(start="moments")], ids=["moments", "start"])
 def test_degenerate_data(name, model):
     answers, classes = DEGENERATE[name]
-    r = cs.Responses.from_matrix(answers, classes=classes)
+    r = cs.Answers.from_matrix(answers, classes=classes)
     fit, told = caught(lambda: model.fresh().fit(r))
     assert_sound(fit)
     assert name in HEALTHY or told
@@ -804,7 +804,7 @@ def test_best_never_ends_below_majority(seed, estimation):
 
 
 def test_best_says_nothing_where_moments_fail(tmp_path):
-    r = cs.Responses.from_matrix(good_answers(100, 2))
+    r = cs.Answers.from_matrix(good_answers(100, 2))
     model = cs.DawidSkene(start="best", max_iter=500).fit(r)  # a warning would be an error
     loaded = cs.load(model.save(tmp_path / "fit.model"))
     assert list(loaded.starts_) == ["majority", "moments"]

@@ -64,7 +64,7 @@ def pick_gold(rng, table, truth):
 
 
 def in_arrow(table, **columns):
-    return cs.Responses.from_frame(pa.table(table), **columns, **({"weight": "weight"} if "weight" in table else {}))
+    return cs.Answers.from_frame(pa.table(table), **columns, **({"weight": "weight"} if "weight" in table else {}))
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -110,7 +110,7 @@ def test_labels_on_disk(seed, tmp_path, monkeypatch):
     if seed > 1:
         table, gold = in_sequences(table), None
     pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
-    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores")
+    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores")
     model = (cs.HiddenMarkov() if seed > 1 else cs.DawidSkene()).fit(stored, gold=gold)
     assert not model.fusion_.in_memory
     model.write(tmp_path / "labels")
@@ -235,7 +235,7 @@ def test_single_answers_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(fitting, "FEW", 100)
     for name, table in (("single", draw_single()), ("vote", draw_single(seed=2))):
         pa.parquet.write_table(pa.table(table), tmp_path / f"{name}.parquet")
-        stored = cs.scan_responses(tmp_path / f"{name}.parquet", store=tmp_path / "stores")
+        stored = cs.scan_answers(tmp_path / f"{name}.parquet", store=tmp_path / "stores")
         found = (cs.DawidSkene() if name == "single" else cs.MajorityVote()).fit(stored)
         assert not found.fusion_.in_memory
         found.write(tmp_path / name)

@@ -112,7 +112,7 @@ def test_labels_of_a_list_can_be_given_back():
 
 def test_independent_items_that_nobody_answered_come_last():
     table = {"item": [1, 1, 2, 2, 3, 3], "worker": ["a", "b"] * 3, "label": list("xyxxyx")}
-    answers = cs.Responses.from_frame(table, items=[9, 8, 7, 1, 2, 3])
+    answers = cs.Answers.from_frame(table, items=[9, 8, 7, 1, 2, 3])
     listed = cs.DawidSkene().fit(answers).next_items(6).to_pydict()
     assert set(listed["item"][:3]) == {1, 2, 3}
     assert set(listed["item"][3:]) == {7, 8, 9}
@@ -121,7 +121,7 @@ def test_independent_items_that_nobody_answered_come_last():
     field = cs.MarkovField(coupling=0.3).fit(answers, graph=graph)
     entropy = field.next_items(6)["entropy"].to_numpy()[[0, 1, 3, 4, 5]]
     assert (np.diff(entropy) <= 0).all()
-    silent = cs.Responses.from_frame(table, items=[9, 8, 7, 1, 2, 3], abstain="answer", background="x")
+    silent = cs.Answers.from_frame(table, items=[9, 8, 7, 1, 2, 3], abstain="answer", background="x")
     assert len(cs.DawidSkene().fit(silent).next_items(6)) == 6
 
 

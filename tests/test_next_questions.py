@@ -297,7 +297,7 @@ def test_of_workers_who_copy_each_other_one_is_asked():
 
 
 def test_silence_that_is_an_answer():
-    r = cs.Responses.from_matrix([[0, 1, -1], [1, -1, 1], [-1, 0, 0], [1, 1, -1]], abstain="answer", background=0)
+    r = cs.Answers.from_matrix([[0, 1, -1], [1, -1, 1], [-1, 0, 0], [1, 1, -1]], abstain="answer", background=0)
     model = cs.DawidSkene().fit(r)
     with pytest.raises(cs.errors.ParameterError, match="functions answer all that they can"):
         model.next_questions()
@@ -309,7 +309,7 @@ def test_silence_that_is_an_answer():
 def test_answers_spread_over_labels_count_as_answers():
     P = np.random.default_rng(0).dirichlet(np.ones(3), size=(12, 4))
     P[:6, 0] = P[6:, 1] = np.nan
-    model = cs.DawidSkene().fit(cs.Responses.from_probabilities(P))
+    model = cs.DawidSkene().fit(cs.Answers.from_probabilities(P))
     listed = pairs(model.next_questions(100))
     assert listed
     assert all(m == 0 if i < 6 else m == 1 for i, m in listed)
@@ -324,7 +324,7 @@ def test_odd_crowds():
     vote = cs.MajorityVote().fit({"item": [1, 1, 2, 3], "worker": list("abac"), "label": list("xyyx")})
     assert {i for i, _ in pairs(vote.next_questions())} == {1}  # the others are certain, by their votes
     unsure = {"item": [1, 1, 2, 2, 3], "worker": list("abaca"), "label": ["x", "?", "y", "y", "x"]}
-    model = cs.DawidSkene().fit(cs.Responses.from_frame(unsure, classes=["x", "y"], items=[1, 2, 3, 4]))
+    model = cs.DawidSkene().fit(cs.Answers.from_frame(unsure, classes=["x", "y"], items=[1, 2, 3, 4]))
     assert_agree(model.next_questions(10, per_worker=100), slow_list(model, 10))
     assert 4 in [i for i, _ in pairs(model.next_questions(3))]  # nobody has answered it
     more = cs.simulate.independent(300, 6, 3, accuracy=(0.6, 0.9), seed=1).responses
@@ -597,9 +597,9 @@ def test_who_answers_by_chance_is_not_asked():
 
 def test_functions_are_not_asked():
     votes = np.where(np.random.default_rng(0).random((120, 5)) < 0.4, -1, np.arange(120)[:, None] % 2)
-    model = cs.fuse(cs.Responses.from_matrix(votes), source_kind="functions")
+    model = cs.fuse(cs.Answers.from_matrix(votes), source_kind="functions")
     with pytest.raises(cs.errors.ParameterError, match="functions answer all that they can"):
         model.next_questions()
-    assert len(cs.fuse(cs.Responses.from_matrix(votes)).next_questions())
+    assert len(cs.fuse(cs.Answers.from_matrix(votes)).next_questions())
     with pytest.warns(cs.errors.DataWarning, match="were not there at the fit"):
         assert set(model.next_questions(workers=["ann"])["worker"].to_pylist()) == {"ann"}

@@ -58,12 +58,12 @@ class Snippet(HTMLParser):
         self.text += data + "\n"
 
 
-def hostile_crowd() -> cs.Responses:
+def hostile_crowd() -> cs.Answers:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 4, 80)
     answers = np.where(rng.random((80, 6)) < 0.7, truth[:, None], rng.integers(0, 4, (80, 6)))
     items = [f"<b>item</b>{n}" for n in range(80)]
-    return cs.Responses.from_matrix(answers, labels=HOSTILE, items=items, workers=[f"<i>{m}" for m in range(6)])
+    return cs.Answers.from_matrix(answers, labels=HOSTILE, items=items, workers=[f"<i>{m}" for m in range(6)])
 
 
 @pytest.fixture(scope="module")
@@ -175,9 +175,9 @@ def test_pandas_shows_few_digits_and_whole_remarks():
 def test_answers_and_evaluations_in_notebooks():
     crowd = cs.simulate.independent(100, n_workers=6, n_classes=3, answers_per_item=4, seed=0)
     text = Snippet(crowd.responses._repr_html_()).text
-    assert all(each in text for each in ("Responses", "400, 4.0 per item", "100", "3: 0, 1, 2"))
+    assert all(each in text for each in ("Answers", "400, 4.0 per item", "100", "3: 0, 1, 2"))
     table = pa.table({"item": [0, 0, 1], "worker": ["a", "b", "a"], "label": [HOSTILE[0], HOSTILE[1], HOSTILE[0]]})
-    assert HOSTILE[0] in Snippet(cs.Responses.from_frame(table)._repr_html_()).text
+    assert HOSTILE[0] in Snippet(cs.Answers.from_frame(table)._repr_html_()).text
     fused = cs.fuse(crowd.responses)
     found = cs.evaluate(fused, dict(enumerate(crowd.truth.tolist())))
     text = Snippet(found._repr_html_()).text
@@ -243,11 +243,11 @@ def test_a_model_shows_what_it_found(fused):
 
 @pytest.mark.parametrize("kind", [cs.MajorityVote, cs.DawidSkene, cs.MomentMatching, cs.HiddenMarkov])
 def test_every_model_and_small_data(kind, tmp_path):
-    r = cs.Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 0, 1]], lengths=[2, 2])
+    r = cs.Answers.from_matrix([[0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 0, 1]], lengths=[2, 2])
     model = kind().fit(r)
     assert "more label" not in Snippet(model._repr_html_()).text
     assert cs.load(model.save(tmp_path / "m.model"))._repr_html_() == model._repr_html_()
-    one = cs.DawidSkene().fit(cs.Responses.from_matrix([[0]]))
+    one = cs.DawidSkene().fit(cs.Answers.from_matrix([[0]]))
     Snippet(one._repr_html_())
     Snippet(one.worker_report()._repr_html_())
 
@@ -291,7 +291,7 @@ def test_charts_are_those_of_the_report(fused, drawing):
     models |= dict.fromkeys(("answers_per_item", "answers_per_worker"), uneven)
     models["tags"] = cs.TagSets().fit(cs.simulate.tags(30, n_workers=5, n_tags=3, seed=1).tags)
     votes = np.random.default_rng(1).dirichlet(np.ones(3), (40, 4))
-    models["votes"] = cs.DawidSkene(workers="temperatures").fit(cs.Responses.from_probabilities(votes))
+    models["votes"] = cs.DawidSkene(workers="temperatures").fit(cs.Answers.from_probabilities(votes))
     models["raters"] = cs.DawidSkene(workers="ordinal").fit(cs.simulate.ratings(40, n_raters=5, seed=1).responses)
     pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
     pages = {id(model): make_page(gather(model), "x") for model in (fused, *models.values())}

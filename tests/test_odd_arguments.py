@@ -56,7 +56,7 @@ def test_numbers_that_are_complex_or_masked_are_no_numbers():
         assert "'prior' parameter" in refusal(cs.simulate.independent, 5, n_classes=2, prior=odd)
     start = np.ma.array(np.full((2, 2, 2), 0.5), mask=True)
     assert "'start' parameter" in refusal(cs.DawidSkene(start=start).fit, FLAT)
-    assert "probabilities" in refusal(cs.Responses.from_probabilities, np.full((2, 2, 2), 0.5 + 0j))
+    assert "probabilities" in refusal(cs.Answers.from_probabilities, np.full((2, 2, 2), 0.5 + 0j))
     assert "must be numbers" in refusal(cs.Graph.knn, np.ones((4, 2)) * 1j, 1)
     assert "must be numbers" in refusal(cs.Graph.knn, sparse.csr_array(np.eye(4) * 1j), 1)
     assert "positive numbers" in refusal(cs.Graph.from_edges, [0], [1], weight=[1j])
@@ -74,7 +74,7 @@ def test_seeds_and_counts(odd):
 
 @pytest.mark.parametrize("odd", [FRAME, ARRAY, [1], Rude(), DURATION], ids=lambda odd: type(odd).__name__)
 def test_choices_and_names(odd):
-    read, graph = cs.Responses.from_frame, cs.Graph
+    read, graph = cs.Answers.from_frame, cs.Graph
     features = np.arange(8.0).reshape(4, 2)
     for name in ("item", "worker", "label", "weight", "position"):
         assert "has no column" in refusal(read, FLAT, **{name: odd})
@@ -93,7 +93,7 @@ def test_choices_and_names(odd):
 
 def test_a_background_that_is_a_table_or_an_array():
     for odd in (FRAME, ARRAY, [1]):
-        assert "single values" in refusal(cs.Responses.from_frame, FLAT, abstain="answer", background=odd)
+        assert "single values" in refusal(cs.Answers.from_frame, FLAT, abstain="answer", background=odd)
 
 
 def test_edges_need_two_columns():
@@ -101,11 +101,11 @@ def test_edges_need_two_columns():
 
 
 def test_matrices_with_odd_companions():
-    read = cs.Responses.from_matrix
+    read = cs.Answers.from_matrix
     assert "'missing' parameter" in refusal(read, [["x", "y"]], missing=np.array(["x", "y"]))
     assert "pairs" in refusal(read, [[0, 1], [1, 0]], lengths=[1, 1], items=np.array(1))
     assert "pairs" in refusal(read, [[0, 1], [1, 0]], lengths=[1, 1], items=memoryview(np.eye(2)))
-    soft = cs.Responses.from_probabilities
+    soft = cs.Answers.from_probabilities
     assert "classes" in refusal(soft, np.full((1, 2, 2), 0.5), classes=np.array(1))
     assert "classes" in refusal(soft, np.full((1, 2, 2), 0.5), classes=[[1], [1, 2]])
 
@@ -121,7 +121,7 @@ def test_small_integers_of_numpy_in_a_simulation():
 def test_paths_that_are_none(odd):
     assert "'path' parameter of save" in refusal(cs.MajorityVote().fit(FLAT).save, odd)
     assert "'path' parameter of load" in refusal(cs.load, odd)
-    assert "'path' parameter" in refusal(cs.read_responses, odd)
+    assert "'path' parameter" in refusal(cs.read_answers, odd)
 
 
 @pytest.mark.parametrize("odd", [7, None, FRAME, "DawidSkene", cs.DawidSkene], ids=lambda odd: type(odd).__name__)
@@ -132,7 +132,7 @@ def test_models_to_score_that_are_none(odd):
 def test_a_graph_is_checked_with_the_answers_of_the_fit():
     graph = cs.Graph.from_frame(EDGES)
     model = cs.MarkovField(max_iter=3, tol=0).fit(FLAT, graph=graph)
-    more = cs.Responses.from_frame(FLAT, items=range(4))
+    more = cs.Answers.from_frame(FLAT, items=range(4))
     with pytest.raises(InputError, match="Give the answers of the fit"):
         model.check_graph(more, graph)
 
@@ -143,7 +143,7 @@ def test_a_graph_is_checked_with_the_answers_of_the_fit():
 @pytest.mark.parametrize("odd", [7, None, "text", FRAME, FLAT], ids=lambda odd: type(odd).__name__)
 def test_agreement_of_anything_but_answers(odd):
     for function in (cs.metrics.krippendorff_alpha, cs.metrics.pairwise_agreement, cs.metrics.agreement_matrix):
-        with pytest.raises(ParameterError, match="must be Responses"):
+        with pytest.raises(ParameterError, match="must be Answers"):
             function(odd)
 
 
@@ -184,7 +184,7 @@ def test_categories_that_are_lists_in_several_batches(tmp_path):
         with pa.ipc.new_file(tmp_path / "answers.arrow", batch.schema) as writer:
             for _ in range(n_batches):
                 writer.write_batch(batch)
-        assert "must hold single values" in refusal(cs.read_responses, tmp_path / "answers.arrow")
+        assert "must hold single values" in refusal(cs.read_answers, tmp_path / "answers.arrow")
 
 
 def test_sparse_features_that_claim_more_rows_than_there_can_be(tmp_path):

@@ -96,7 +96,7 @@ def test_fit_is_the_slow_one(estimation, classes):
     """Also where a label names no class, and where a class has no label."""
     answers, *_ = dense_crowd()
     answers = answers[((answers == 0) | (answers == 1)).any(axis=1)]  # every item has a vote for some class
-    r = cs.Responses.from_matrix(answers, labels=[0, 1, 2], classes=classes)
+    r = cs.Answers.from_matrix(answers, labels=[0, 1, 2], classes=classes)
     options = {"smoothing": SMOOTHING, "calibration": "none", "tol": 0, "max_iter": 7}
     model = cs.DawidSkene(workers="one-coin", estimation=estimation, **options).fit(r)
     named = np.array([k if k in r.classes.tolist() else -1 for k in range(3)])
@@ -167,14 +167,14 @@ def test_every_start_ends_in_one_coin(start):
 
 def test_silence_is_refused_with_a_way_out():
     answers = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
-    r = cs.Responses.from_frame(answers, abstain="answer", background="x")
+    r = cs.Answers.from_frame(answers, abstain="answer", background="x")
     with pytest.raises(ParameterError, match=r"'one-coin' cannot take silence.*Use workers='confusion'"):
         cs.DawidSkene(workers="one-coin").fit(r)
 
 
 def test_one_label_tells_nothing():
     """With a single label nobody can err: rows are certain, and the prior decides."""
-    r = cs.Responses.from_matrix([[0, 0], [0, -1]], labels=["x"], classes=["x", "y"])
+    r = cs.Answers.from_matrix([[0, 0], [0, -1]], labels=["x"], classes=["x", "y"])
     for estimation in ESTIMATIONS:
         model = cs.DawidSkene(workers="one-coin", estimation=estimation).fit(r)
         np.testing.assert_array_equal(model.confusion_, np.ones((2, 2, 1)))
@@ -186,14 +186,14 @@ def test_one_label_tells_nothing():
 def test_strangers_answer_as_the_crowd():
     crowd = cs.simulate.independent(300, n_workers=6, n_classes=3, accuracy=0.8, seed=1)
     model = cs.DawidSkene(workers="one-coin").fit(crowd.responses)
-    new = cs.Responses.from_matrix([[0], [2]], workers=["stranger"])
+    new = cs.Answers.from_matrix([[0], [2]], workers=["stranger"])
     with pytest.warns(cs.errors.DataWarning, match="were not there at the fit"):
         assert model.predict(new).tolist() == [0, 2]
 
 
 def test_array_smoothing_is_that_of_one_row():
     """A matrix of pseudo-counts stands for the mean over classes of right and of wrong ones."""
-    r = cs.Responses.from_matrix([[0, 1, 2]])
+    r = cs.Answers.from_matrix([[0, 1, 2]])
     workers = OneCoinWorkers.of(r, r.class_of_label, 3)
     matrix = np.array([[5.0, 1, 1], [2, 7, 2], [1, 1, 9]])  # [label, class]
     prior = workers.prior(matrix[None], "em", r.vote_shares())

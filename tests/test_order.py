@@ -18,12 +18,12 @@ SORTED = [0, 3, 1, 2]
 
 
 def read(when, **keywords):
-    return cs.Responses.from_frame({**ROWS, "when": when}, order="when", **keywords)
+    return cs.Answers.from_frame({**ROWS, "when": when}, order="when", **keywords)
 
 
 def test_without_a_column_there_is_no_order():
-    assert cs.Responses.from_frame(ROWS).order is None
-    assert cs.Responses.from_frame({**ROWS, "order": [1, 2, 3, 4]}).order is None
+    assert cs.Answers.from_frame(ROWS).order is None
+    assert cs.Answers.from_frame({**ROWS, "order": [1, 2, 3, 4]}).order is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_dates_are_read_from_any_frame():
     days = [datetime.date(2024, 5, day) for day in (4, 1, 2, 3)]
     expected = np.array([4, 1, 2, 3])[SORTED] * 86400
     for frame in (pl.DataFrame({**ROWS, "when": days}), pd.DataFrame({**ROWS, "when": pd.to_datetime(days)})):
-        order = cs.Responses.from_frame(frame, order="when").order
+        order = cs.Answers.from_frame(frame, order="when").order
         assert np.array_equal(order - order.min(), expected - expected.min())
     text = read([str(day) for day in days]).order
     assert np.array_equal(text, order)
@@ -76,7 +76,7 @@ def test_anything_else_is_an_error(when, words):
     with pytest.raises(cs.errors.InputError, match=words):
         read(when)
     with pytest.raises(cs.errors.InputError, match="has no column 'then'"):
-        cs.Responses.from_frame(ROWS, order="then")
+        cs.Answers.from_frame(ROWS, order="then")
 
 
 def test_the_order_goes_with_its_answers():
@@ -84,7 +84,7 @@ def test_the_order_goes_with_its_answers():
     assert r.keep(np.array([True, False, True, False])).order.tolist() == [4, 1]
     assert r.about(np.array([1])).order.tolist() == [1, 2]
     twice = {name: values * 2 for name, values in ROWS.items()} | {"when": list(range(8))}
-    assert cs.Responses.from_frame(twice, order="when", duplicates="last").order.tolist() == [4, 7, 5, 6]
+    assert cs.Answers.from_frame(twice, order="when", duplicates="last").order.tolist() == [4, 7, 5, 6]
 
 
 def test_the_order_is_joined():
@@ -93,7 +93,7 @@ def test_the_order_is_joined():
     parts = [
         {name: [values[i] for i in which] for name, values in {**ROWS, "when": [4, 1, 2, 3]}.items()} for which in rows
     ]
-    old = cs.Responses.from_frame(parts[0], order="when")
+    old = cs.Answers.from_frame(parts[0], order="when")
     new, _ = read_further(open_frame(parts[1]), old, "error")
     joined = join_responses(old, new).responses
     assert joined.order.tolist() == whole.order.tolist()
@@ -101,16 +101,16 @@ def test_the_order_is_joined():
     del parts[1]["when"]
     new, _ = read_further(open_frame(parts[1]), old, "error")
     assert np.array_equal(join_responses(old, new).responses.order, [4, np.nan, 1, np.nan], equal_nan=True)
-    plain = cs.Responses.from_frame(parts[1])
+    plain = cs.Answers.from_frame(parts[1])
     assert np.array_equal(join_responses(plain, old).responses.orders(), [np.nan, 1, np.nan, 4], equal_nan=True)
     assert join_responses(plain, plain).responses.order is None
 
 
 def test_a_corrected_answer_has_its_own_time():
     old = read([4, 1, 2, 3])
-    new = cs.Responses.from_frame({"item": ["b"], "worker": ["x"], "label": ["0"], "when": [9]}, order="when")
+    new = cs.Answers.from_frame({"item": ["b"], "worker": ["x"], "label": ["0"], "when": [9]}, order="when")
     assert sorted(join_responses(old, new, "last").responses.order.tolist()) == [1, 2, 3, 9]
-    again = cs.Responses.from_frame({"item": ["b"], "worker": ["x"], "label": ["1"], "when": [9]}, order="when")
+    again = cs.Answers.from_frame({"item": ["b"], "worker": ["x"], "label": ["1"], "when": [9]}, order="when")
     assert sorted(join_responses(old, again).responses.order.tolist()) == [1, 2, 3, 4]
 
 

@@ -46,25 +46,25 @@ def scale_of(r: Crowd) -> tuple[list[Any], tuple[float, ...] | None]:
 
 def test_numbers_are_in_order_of_their_value() -> None:
     text = NUMBERS | {"label": list(map(str, NUMBERS["label"]))}
-    assert scale_of(cs.Responses.from_frame(NUMBERS, ordered=True)) == ([1, 2, 3, 10], (0.0, 1.0, 2.0, 3.0))
-    assert scale_of(cs.Responses.from_frame(text, ordered=True)) == (["1", "2", "3", "10"], (0.0, 1.0, 2.0, 3.0))
+    assert scale_of(cs.Answers.from_frame(NUMBERS, ordered=True)) == ([1, 2, 3, 10], (0.0, 1.0, 2.0, 3.0))
+    assert scale_of(cs.Answers.from_frame(text, ordered=True)) == (["1", "2", "3", "10"], (0.0, 1.0, 2.0, 3.0))
 
 
 def test_classes_have_no_order_unless_it_is_said() -> None:
     for answers in (NUMBERS, WORDS):
-        r = cs.Responses.from_frame(answers)
+        r = cs.Answers.from_frame(answers)
         assert r.positions is None
         assert not r.is_ordered
 
 
 def test_given_classes_are_in_order() -> None:
-    r = cs.Responses.from_frame(WORDS, classes=LEVELS, ordered=True)
+    r = cs.Answers.from_frame(WORDS, classes=LEVELS, ordered=True)
     assert scale_of(r) == (LEVELS, RANKS)
     assert r.is_ordered
 
 
 def test_positions_say_that_there_is_an_order() -> None:
-    r = cs.Responses.from_frame(WORDS, classes=LEVELS, positions=[0, 1, 5])
+    r = cs.Answers.from_frame(WORDS, classes=LEVELS, positions=[0, 1, 5])
     assert scale_of(r) == (LEVELS, (0.0, 1.0, 5.0))
 
 
@@ -72,8 +72,8 @@ def test_a_label_beside_the_scale_is_no_level() -> None:
     labels = list(map(str, NUMBERS["label"]))
     labels[0] = "can't tell"
     with pytest.raises(InputError, match=r"\"can't tell\" is no number\. Name the classes from low to high with cl"):
-        cs.Responses.from_frame(table(labels), ordered=True)
-    r = cs.Responses.from_frame(table(labels), classes=["1", "2", "3", "10"], ordered=True)
+        cs.Answers.from_frame(table(labels), ordered=True)
+    r = cs.Answers.from_frame(table(labels), classes=["1", "2", "3", "10"], ordered=True)
     assert r.n_labels == 5
     assert r.positions == (0.0, 1.0, 2.0, 3.0)
 
@@ -84,7 +84,7 @@ def test_a_label_beside_the_scale_is_no_level() -> None:
         ({"ordered": True}, "'high', 'low', 'mid' are no numbers"),
         ({"ordered": True, "classes": set(LEVELS)}, "are no numbers"),
         ({"positions": [0, 1, 5]}, "are no numbers"),
-        ({"ordered": "yes"}, "The 'ordered' parameter of Responses must be True or False"),
+        ({"ordered": "yes"}, "The 'ordered' parameter of Answers must be True or False"),
         ({"ordered": False, "classes": LEVELS, "positions": RANKS}, "are those of classes in order"),
         ({"classes": LEVELS, "positions": [0, 1]}, "one position for each of the 3 classes"),
         ({"classes": LEVELS, "positions": [0, 1, 1]}, "must increase"),
@@ -94,12 +94,12 @@ def test_a_label_beside_the_scale_is_no_level() -> None:
 )
 def test_what_is_no_scale_is_an_error(given: dict[str, Any], words: str) -> None:
     with pytest.raises((InputError, ParameterError), match=words):
-        cs.Responses.from_frame(WORDS, **given)
+        cs.Answers.from_frame(WORDS, **given)
 
 
 def test_labels_that_are_the_same_number_are_an_error() -> None:
     with pytest.raises(InputError, match=r"'1', '1\.0' are the same number"):
-        cs.Responses.from_frame(table(["1", "1.0", "2"]), ordered=True)
+        cs.Answers.from_frame(table(["1", "1.0", "2"]), ordered=True)
 
 
 def ordered_frames() -> dict[str, Any]:
@@ -116,43 +116,43 @@ def ordered_frames() -> dict[str, Any]:
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_an_ordered_column_says_so(library: str) -> None:
     frame = ordered_frames()[library]
-    assert scale_of(cs.Responses.from_frame(frame)) == (LEVELS, RANKS)
-    assert cs.Responses.from_frame(frame, ordered=False).positions is None
-    assert cs.Responses.from_frame(frame, normalise=True).positions == RANKS
+    assert scale_of(cs.Answers.from_frame(frame)) == (LEVELS, RANKS)
+    assert cs.Answers.from_frame(frame, ordered=False).positions is None
+    assert cs.Answers.from_frame(frame, normalise=True).positions == RANKS
 
 
 def test_an_unordered_categorical_does_not() -> None:
     frame = pd.DataFrame(WORDS).astype({"label": "category"})
-    assert cs.Responses.from_frame(frame).positions is None
+    assert cs.Answers.from_frame(frame).positions is None
     unordered = pl.DataFrame(WORDS).with_columns(pl.col("label").cast(pl.Categorical))
-    assert cs.Responses.from_frame(unordered).positions is None
+    assert cs.Answers.from_frame(unordered).positions is None
     with pytest.raises(InputError, match="are no numbers"):
-        cs.Responses.from_frame(frame, ordered=True)
+        cs.Answers.from_frame(frame, ordered=True)
 
 
 def test_a_wide_table_of_ordered_columns_says_so() -> None:
     kind = pd.CategoricalDtype(LEVELS, ordered=True)
     wide = pd.DataFrame(np.reshape(WORDS["label"], (-1, 3)), columns=["ann", "bob", "cyd"]).astype(kind)
-    assert scale_of(cs.Responses.from_frame(wide.assign(item=range(4)), format="wide")) == (LEVELS, RANKS)
+    assert scale_of(cs.Answers.from_frame(wide.assign(item=range(4)), format="wide")) == (LEVELS, RANKS)
 
 
 def test_categories_of_several_orders_have_none(tmp_path: Path) -> None:
     frame = ordered_frames()["pandas"]
     other = frame.assign(item=frame.item + 10, label=frame.label.cat.reorder_categories(LEVELS[::-1]))
     both = pa.concat_tables([pa.Table.from_pandas(each) for each in (frame, other)])
-    assert cs.Responses.from_frame(both).positions is None
+    assert cs.Answers.from_frame(both).positions is None
     for name, each in (("a", frame), ("b", other)):
         each.to_parquet(tmp_path / f"{name}.parquet")
-    assert cs.read_responses(tmp_path).positions is None
-    assert cs.scan_responses(tmp_path, store=tmp_path / "stores").positions is None
+    assert cs.read_answers(tmp_path).positions is None
+    assert cs.scan_answers(tmp_path, store=tmp_path / "stores").positions is None
 
 
 def test_a_matrix_is_in_order_of_its_labels() -> None:
     F = [[0, 1], [2, 2]]
-    assert scale_of(cs.Responses.from_matrix(F, labels=LEVELS, ordered=True)) == (LEVELS, RANKS)
-    assert scale_of(cs.Responses.from_matrix(F, ordered=True)) == ([0, 1, 2], RANKS)
+    assert scale_of(cs.Answers.from_matrix(F, labels=LEVELS, ordered=True)) == (LEVELS, RANKS)
+    assert scale_of(cs.Answers.from_matrix(F, ordered=True)) == ([0, 1, 2], RANKS)
     P = np.full((2, 2, 3), 1 / 3)
-    assert scale_of(cs.Responses.from_probabilities(P, classes=LEVELS, positions=[0, 1, 5])) == (
+    assert scale_of(cs.Answers.from_probabilities(P, classes=LEVELS, positions=[0, 1, 5])) == (
         LEVELS,
         (0.0, 1.0, 5.0),
     )
@@ -170,7 +170,7 @@ def test_ratings_of_argilla_are_in_order(tmp_path: Path) -> None:
         for name, values in given.items()
     ]
     file.write_text(json.dumps(records))
-    r = cs.read_responses(file)
+    r = cs.read_answers(file)
     assert scale_of(r) == ([1, 2, 9, 10], (0.0, 1.0, 2.0, 3.0))
     cs.write_labels(cs.MajorityVote().fit(r).to_frame(), out, file)
     suggested = [record["suggestions"]["stars"]["value"] for record in json.loads(out.read_text())]
@@ -183,30 +183,30 @@ def test_ratings_of_argilla_are_in_order(tmp_path: Path) -> None:
 def test_files_and_stores_know_the_order(tmp_path: Path) -> None:
     file = tmp_path / "answers.parquet"
     pq.write_table(ordered_frames()["pyarrow"], file)
-    stored = cs.scan_responses(file, store=tmp_path / "stores")
-    again = cs.scan_responses(file, store=tmp_path / "stores")
+    stored = cs.scan_answers(file, store=tmp_path / "stores")
+    again = cs.scan_answers(file, store=tmp_path / "stores")
     assert stored.built
     assert not again.built
-    for r in (cs.read_responses(file), stored, again, again.load()):
+    for r in (cs.read_answers(file), stored, again, again.load()):
         assert scale_of(r) == (LEVELS, RANKS)
-    assert cs.scan_responses(file, store=tmp_path / "stores", ordered=False).positions is None
-    placed = cs.scan_responses(file, store=tmp_path / "stores", positions=[0, 1, 5])
+    assert cs.scan_answers(file, store=tmp_path / "stores", ordered=False).positions is None
+    placed = cs.scan_answers(file, store=tmp_path / "stores", positions=[0, 1, 5])
     assert placed.positions == (0.0, 1.0, 5.0)
 
 
 def test_a_scale_stays_with_the_answers() -> None:
-    r = cs.Responses.from_frame(WORDS, classes=LEVELS, positions=[0, 1, 5])
+    r = cs.Answers.from_frame(WORDS, classes=LEVELS, positions=[0, 1, 5])
     assert r.keep(np.arange(r.n_responses) > 0).positions == r.positions
     assert r.about(np.array([0, 2])).positions == r.positions
     assert r.with_classes(r.classes[1:]).positions == (1.0, 5.0)
-    assert cs.Responses.from_frame(NUMBERS, ordered=True).with_classes(np.array([1, 10])).positions == (0.0, 1.0)
-    merged = cs.Responses.from_frame(table(["a", "A", "b"]), classes=["a", "A", "b"], positions=[0, 1, 5])
+    assert cs.Answers.from_frame(NUMBERS, ordered=True).with_classes(np.array([1, 10])).positions == (0.0, 1.0)
+    merged = cs.Answers.from_frame(table(["a", "A", "b"]), classes=["a", "A", "b"], positions=[0, 1, 5])
     assert scale_of(merged.spelled_as(np.array(["a", "b"], object))) == (["a", "b"], (0.0, 5.0))
 
 
 @pytest.mark.parametrize("workers", ["confusion", "ordinal"])
 def test_a_saved_model_knows_its_scale(tmp_path: Path, workers: str) -> None:
-    r = cs.Responses.from_frame(table(WORDS["label"] * 10), classes=LEVELS, positions=[0, 1, 5])
+    r = cs.Answers.from_frame(table(WORDS["label"] * 10), classes=LEVELS, positions=[0, 1, 5])
     model = cs.DawidSkene(workers=workers).fit(r)
     loaded = cs.load(model.save(tmp_path / "scale.model"))
     for each in (model, loaded):
@@ -218,7 +218,7 @@ def test_a_saved_model_knows_its_scale(tmp_path: Path, workers: str) -> None:
 
 
 def test_levels_that_are_numbers_find_their_place_later() -> None:
-    model = cs.DawidSkene(workers="ordinal").fit(cs.Responses.from_frame(table(NUMBERS["label"] * 10), ordered=True))
+    model = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(table(NUMBERS["label"] * 10), ordered=True))
     model.update({"item": [99, 99], "worker": ["ann", "bob"], "label": [5, 5]})
     assert scale_of(model.responses_) == ([1, 2, 3, 5, 10], (0.0, 1.0, 2.0, 3.0, 4.0))
     model.partial_fit({"item": [100, 100], "worker": ["ann", "bob"], "label": [4, 4]})
@@ -227,7 +227,7 @@ def test_levels_that_are_numbers_find_their_place_later() -> None:
 
 
 def test_words_do_not() -> None:
-    model = cs.DawidSkene().fit(cs.Responses.from_frame(WORDS, classes=LEVELS, ordered=True))
+    model = cs.DawidSkene().fit(cs.Answers.from_frame(WORDS, classes=LEVELS, ordered=True))
     with pytest.warns(DataWarning, match="'highest' is no class"):
         model.update({"item": [9], "worker": ["ann"], "label": ["highest"]})
     assert scale_of(model.responses_) == (LEVELS, RANKS)
@@ -237,14 +237,14 @@ def test_words_do_not() -> None:
 
 
 def test_known_labels_between_levels_count_as_the_nearest() -> None:
-    r = cs.Responses.from_frame(NUMBERS, ordered=True)
+    r = cs.Answers.from_frame(NUMBERS, ordered=True)
     with pytest.warns(DataWarning, match="2 known labels lie between levels and count as the nearest"):
         model = cs.DawidSkene().fit(r, gold={0: 1.4, 1: 6.5, 2: 10})
     assert model.labels_[:3].tolist() == [1, 3, 10]
     with pytest.raises(InputError, match="not among the classes"):
         cs.DawidSkene().fit(r, gold={0: 11.5})
     with pytest.raises(InputError, match="not among the classes"):
-        cs.DawidSkene().fit(cs.Responses.from_frame(NUMBERS), gold={0: 1.4})
+        cs.DawidSkene().fit(cs.Answers.from_frame(NUMBERS), gold={0: 1.4})
 
 
 def test_a_column_of_mean_ratings_is_one_of_known_labels() -> None:
@@ -283,21 +283,21 @@ def test_the_command_line_says_the_order(tmp_path: Path) -> None:
 
 def test_classes_that_are_numbers_are_told_by_their_value() -> None:
     labels = ["1.0", "1.5", "2.0"]
-    r = cs.Responses.from_frame(table(labels), classes=["1", "1.5", "2", "2.5"], ordered=True)
+    r = cs.Answers.from_frame(table(labels), classes=["1", "1.5", "2", "2.5"], ordered=True)
     assert r.classes.tolist() == ["1.0", "1.5", "2.0", "2.5"]
     assert (r.class_of_label >= 0).all()
-    assert cs.Responses.from_frame(table(labels), classes=[1, 1.5, 2], ordered=True).classes.tolist() == labels
+    assert cs.Answers.from_frame(table(labels), classes=[1, 1.5, 2], ordered=True).classes.tolist() == labels
 
 
 def test_numbers_from_high_to_low_are_doubted() -> None:
     with pytest.warns(DataWarning, match="are numbers from high to low, so 10 is the lowest level and 1 the highest"):
-        cs.Responses.from_frame(NUMBERS, classes=[10, 3, 2, 1], ordered=True)
-    cs.Responses.from_frame(NUMBERS, classes=[10, 3, 2, 1], positions=[0, 1, 2, 3])  # which says that it is meant
+        cs.Answers.from_frame(NUMBERS, classes=[10, 3, 2, 1], ordered=True)
+    cs.Answers.from_frame(NUMBERS, classes=[10, 3, 2, 1], positions=[0, 1, 2, 3])  # which says that it is meant
 
 
 def test_one_level_is_no_scale() -> None:
     with pytest.raises(InputError, match="at least two levels"):
-        cs.Responses.from_frame(WORDS, classes=["low"], ordered=True)
+        cs.Answers.from_frame(WORDS, classes=["low"], ordered=True)
 
 
 @pytest.mark.filterwarnings("ignore:There are too few answers")
@@ -308,7 +308,7 @@ def test_a_number_beside_a_scale_of_numbers_is_found() -> None:
 
 
 def test_an_update_tells_of_new_levels() -> None:
-    fused = cs.DawidSkene(workers="ordinal").fit(cs.Responses.from_frame(NUMBERS, ordered=True))
+    fused = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(NUMBERS, ordered=True))
     more = {"item": [9], "worker": ["ann"], "label": [11]}
     with pytest.warns(DataWarning, match="The new label 11 extends the scale: its levels are now 1, 2, 3, 10, 11"):
         fused.update(more)
@@ -316,7 +316,7 @@ def test_an_update_tells_of_new_levels() -> None:
 
 def test_predictions_tell_numbers_by_their_value() -> None:
     whole = NUMBERS | {"label": list(map(str, NUMBERS["label"]))}
-    fused = cs.DawidSkene(workers="ordinal").fit(cs.Responses.from_frame(whole, ordered=True))
+    fused = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(whole, ordered=True))
     new = {"item": [7, 7, 8], "worker": ["ann", "bob", "ann"], "label": ["3", "10", "1"]}
     floats = new | {"label": ["3.0", "10.0", "1.0"]}
     assert fused.predict(floats).tolist() == fused.predict(new).tolist()
@@ -324,4 +324,4 @@ def test_predictions_tell_numbers_by_their_value() -> None:
 
 def test_positions_must_be_finite() -> None:
     with pytest.raises(ParameterError, match="Positions must be finite"):
-        cs.Responses.from_frame(WORDS, classes=LEVELS, positions=[0, 1, float("inf")])
+        cs.Answers.from_frame(WORDS, classes=LEVELS, positions=[0, 1, float("inf")])

@@ -129,7 +129,7 @@ def cs_prior():
 def test_the_objective_never_falls(estimation, seed):
     _, _, table = draw_ratings(seed, levels=3 + seed % 3)
     model = cs.DawidSkene(workers="ordinal", estimation=estimation, tol=1e-6, max_iter=500)
-    trace = model.fit(cs.Responses.from_frame(table)).trace_
+    trace = model.fit(cs.Answers.from_frame(table)).trace_
     assert np.diff(trace).min() >= -1e-9 * np.abs(trace).max()
 
 
@@ -141,7 +141,7 @@ def test_answers_outside_of_the_scale_have_a_share_of_their_own(estimation):
     label = table["label"].astype(str).astype(object)
     shy = np.where(table["worker"] % 3 == 0, np.where(truth[table["item"]] == 0, 0.6, 0.05), 0.0)
     label[rng.random(len(label)) < shy] = "can't tell"
-    answers = cs.Responses.from_frame(table | {"label": label}, classes=["0", "1", "2", "3"])
+    answers = cs.Answers.from_frame(table | {"label": label}, classes=["0", "1", "2", "3"])
     model = cs.DawidSkene(workers="ordinal", estimation=estimation).fit(answers)
     assert np.diff(model.trace_).min() >= -1e-9 * np.abs(model.trace_).max()
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1.0)
@@ -150,7 +150,7 @@ def test_answers_outside_of_the_scale_have_a_share_of_their_own(estimation):
     assert silent[0, 3] < 0.3
     assert silent[1].max() < OUTSIDE / WITHIN
     # One who says it mostly of one level tells something by that.
-    alone = cs.DawidSkene(workers="ordinal").fit(cs.Responses.from_frame(table))
+    alone = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(table))
     assert np.mean(model.labels_ == truth.astype(str)) > np.mean(alone.labels_ == truth) - 0.05
 
 
@@ -158,7 +158,7 @@ def test_raters_help_more_than_free_matrices():
     better = []
     for seed in range(4):
         truth, _, table = draw_ratings(seed, n_items=400, n_raters=40, levels=5, per_item=3)
-        answers = cs.Responses.from_frame(table)
+        answers = cs.Answers.from_frame(table)
         right = [
             np.mean(cs.DawidSkene(workers=kind).fit(answers).labels_ == truth) for kind in ("ordinal", "confusion")
         ]

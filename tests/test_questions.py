@@ -290,7 +290,7 @@ def test_clear_errors():
         fuse(table, label=["Answer.spam", "Answer.spam"])
     with pytest.raises(cs.errors.ParameterError, match="from a table, or are several stores"):
         cs.fuse(
-            cs.Responses.from_frame(table, item="HITId", worker="WorkerId", label=NAMES[0], format="long"), label=NAMES
+            cs.Answers.from_frame(table, item="HITId", worker="WorkerId", label=NAMES[0], format="long"), label=NAMES
         )
 
 

@@ -30,7 +30,7 @@ def draw_ratings(seed, n_items=400, n_raters=40, per_item=3):
 
 def fit(table, **reading):
     """Return a fit of raters."""
-    return cs.DawidSkene(workers="ordinal").fit(cs.Responses.from_frame(table, **reading))
+    return cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_frame(table, **reading))
 
 
 def report(model):
@@ -146,7 +146,7 @@ def add_raters(rng, n_items=300):
 
 def test_a_harsh_rater_is_called_harsh():
     labels = add_raters(np.random.default_rng(2))
-    model = cs.DawidSkene(workers="ordinal").fit(cs.Responses.from_matrix(labels))
+    model = cs.DawidSkene(workers="ordinal").fit(cs.Answers.from_matrix(labels))
     found = report(model)
     assert found["remarks"].tolist()[:4] == [""] * 4
     assert found["remarks"][4] == "harsh by 1.0 levels"
@@ -161,7 +161,7 @@ def test_a_harsh_rater_is_called_harsh():
 
 def test_no_scale_no_bias():
     _, table = draw_ratings(1, n_items=40)
-    model = cs.DawidSkene().fit(cs.Responses.from_frame(table))
+    model = cs.DawidSkene().fit(cs.Answers.from_frame(table))
     assert not set(FIGURES) & set(report(model))
     assert model.fusion_.raters.value is None
 
@@ -176,7 +176,7 @@ def test_figures_are_kept_in_a_file(tmp_path):
 def test_answers_on_disk_give_the_same(tmp_path):
     _, table = draw_ratings(2, n_items=150)
     pq.write_table(pa.table(table), tmp_path / "answers.parquet")
-    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "store")
+    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "store")
     found, near = report(cs.DawidSkene(workers="ordinal").fit(stored)), report(fit(table))
     for name in FIGURES:
         assert found[name] == pytest.approx(near[name], abs=0.002)
@@ -184,7 +184,7 @@ def test_answers_on_disk_give_the_same(tmp_path):
 
 def test_where_nothing_can_be_told_figures_are_missing():
     _, table = draw_ratings(2, n_items=90)
-    stream = cs.DawidSkene(workers="ordinal").partial_fit(cs.Responses.from_frame(table, classes=range(5)))
+    stream = cs.DawidSkene(workers="ordinal").partial_fit(cs.Answers.from_frame(table, classes=range(5)))
     assert all(value is None for name in FIGURES for value in report(stream)[name].tolist())
     alone = {"item": np.arange(60), "worker": np.arange(60) % 3, "label": np.arange(60) % 5}
     unchecked = report(fit(alone))

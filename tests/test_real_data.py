@@ -20,7 +20,7 @@ LEAST_ACCURACY = {"rte": 0.925, "bluebird": 0.88, "dog": 0.835, "product": 0.935
 
 @pytest.mark.parametrize("name", LEAST_ACCURACY)
 def test_dawid_skene_is_as_accurate_as_it_should_be(name):
-    r = cs.read_responses(FOLDER / name / "responses.parquet")
+    r = cs.read_answers(FOLDER / name / "responses.parquet")
     gold = gold_of(name)
     fused = dict(zip(r.items.tolist(), cs.DawidSkene().fit(r).labels_.tolist(), strict=True))
     vote = dict(zip(r.items.tolist(), cs.MajorityVote().fit(r).labels_.tolist(), strict=True))
@@ -52,7 +52,7 @@ def test_the_table_of_the_readme(row, name):
     line = re.search(rf"^\| {row}\b.*$", README, re.MULTILINE).group()
     cells = (float(cell.replace(",", "")) for cell in line.split("|")[2:-1])
     items, workers, classes, vote, fused, vote_loss, loss = cells
-    r, gold = cs.read_responses(FOLDER / name / "responses.parquet"), gold_of(name)
+    r, gold = cs.read_answers(FOLDER / name / "responses.parquet"), gold_of(name)
     known = np.array([item in gold for item in r.items.tolist()])
     truth = [gold[item] for item in r.items[known].tolist()]
 
@@ -71,6 +71,6 @@ def test_the_table_of_the_readme(row, name):
 
 
 def test_the_same_bits_for_any_number_of_threads():
-    r = cs.read_responses(FOLDER / "product" / "responses.parquet")
+    r = cs.read_answers(FOLDER / "product" / "responses.parquet")
     one, three = (cs.DawidSkene().fit(r, engine=cs.engines.Threads(n)).posterior_ for n in (1, 3))
     assert (one == three).all()

@@ -14,7 +14,7 @@ pytestmark = needs_data
 
 def crowd_of(name):
     """Return answers, features with the ids of their rows, and a function that scores a fitted model."""
-    r, gold = cs.read_responses(FOLDER / name / "responses.parquet"), gold_of(name)
+    r, gold = cs.read_answers(FOLDER / name / "responses.parquet"), gold_of(name)
     features = np.load(FOLDER / name / "features.npy")
     items = pq.read_table(FOLDER / name / "items.parquet")["item"].to_numpy()
     known = [i for i, item in enumerate(r.items.tolist()) if item in gold]

@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 def crowd_of(name):
     """Return the answers, the known labels, which items these are about, and the index of the class of each."""
-    r, gold = cs.read_responses(FOLDER / name / "responses.parquet"), gold_of(name)
+    r, gold = cs.read_answers(FOLDER / name / "responses.parquet"), gold_of(name)
     keys = r.items.tolist()
     known = np.array([i for i, item in enumerate(keys) if item in gold])
     index = {label: k for k, label in enumerate(r.classes.tolist())}

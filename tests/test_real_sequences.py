@@ -29,7 +29,7 @@ def beside_gold(labels, name):
 
 
 def fit(model, name, **options):
-    r = cs.read_responses(FOLDER / name / "responses.parquet", **options)
+    r = cs.read_answers(FOLDER / name / "responses.parquet", **options)
     return model.fresh().fit(r)
 
 
@@ -94,7 +94,7 @@ def test_labelling_functions_whose_silence_counts():
 # Fits the answers in argv[1] in a process of its own, writes the labels to argv[2], prints the peak memory in KiB.
 FIT_AND_WATCH = """
 import sys, consilience as cs
-model = cs.HiddenMarkov(transitions="bio").fit(cs.read_responses(sys.argv[1]))
+model = cs.HiddenMarkov(transitions="bio").fit(cs.read_answers(sys.argv[1]))
 with open("/proc/self/status") as status:
     print(next(line for line in status if line.startswith("VmHWM")).split()[1])
 import pyarrow.parquet as pq

@@ -201,7 +201,7 @@ def test_the_number_is_carried_by_files_updates_and_streams(crowd, tmp_path):
 def test_the_number_is_that_of_answers_on_disk(crowd, tmp_path):
     known, path = known_of(crowd, 60), tmp_path / "answers.parquet"
     pq.write_table(to_long(crowd.responses), path)
-    stored = cs.fuse(cs.scan_responses(path, store=tmp_path / "stores"), gold=known)
+    stored = cs.fuse(cs.scan_answers(path, store=tmp_path / "stores"), gold=known)
     fused = cs.fuse(crowd.responses, gold=known)
     assert stored.comparison_.n_known == 60
     assert stored.comparison_.n_known_right == fused.comparison_.n_known_right
@@ -309,7 +309,7 @@ def test_there_is_no_record_of_other_data_and_models():
     said, truth = matrix(300, 5)
     crowds = {
         "classes": cs.fuse(many_classes()),
-        "sequences": cs.fuse(cs.Responses.from_matrix(said, lengths=[10] * 30)),
+        "sequences": cs.fuse(cs.Answers.from_matrix(said, lengths=[10] * 30)),
         "power": cs.fuse(table(said), calibration=1.0),
         "one coin": cs.fuse(table(said), model=cs.DawidSkene(workers="one-coin")),
     }
@@ -321,7 +321,7 @@ def test_there_is_no_record_of_other_data_and_models():
         assert c.describe_headline().endswith("there is no record of such data")
         assert "if workers err independently" in c.describe_expected()
     # Known labels of a sequence are right or wrong together.
-    r = cs.Responses.from_matrix(said, lengths=[10] * 30)
+    r = cs.Answers.from_matrix(said, lengths=[10] * 30)
     gold = {(0, n): int(truth[n]) for n in range(10)} | {(1, n): int(truth[10 + n]) for n in range(10)}
     assert math.isnan(cs.fuse(r, gold=gold).comparison_.accuracy)
 

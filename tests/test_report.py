@@ -89,7 +89,7 @@ def make_crowd(n_items=120, n_workers=8, labels=("cat", "dog", "fox"), seed=1):
     truth = rng.integers(0, len(labels), n_items)
     knows = rng.random((n_items, n_workers)) < np.linspace(0.9, 0.2, n_workers)
     said = np.where(knows, truth[:, None], rng.integers(0, len(labels), (n_items, n_workers)))
-    return cs.Responses.from_matrix(said, labels=list(labels), workers=[f"w{m}" for m in range(n_workers)])
+    return cs.Answers.from_matrix(said, labels=list(labels), workers=[f"w{m}" for m in range(n_workers)])
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def hostile():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 4, 60)
     said = np.where(rng.random((60, 5)) < 0.6, truth[:, None], rng.integers(0, 4, (60, 5)))
-    r = cs.Responses.from_matrix(
+    r = cs.Answers.from_matrix(
         said,
         labels=HOSTILE,
         items=[f"<b onclick=alert(1)>item {n}</b>" for n in range(60)],
@@ -237,7 +237,7 @@ def test_half_characters_in_content_and_title_are_spelled(fused):
 
 
 def fuse_matrix(matrix, **more):
-    return cs.fuse(cs.Responses.from_matrix(matrix, **more))
+    return cs.fuse(cs.Answers.from_matrix(matrix, **more))
 
 
 RNG = np.random.default_rng(5)
@@ -247,13 +247,13 @@ ODD = {
     "one answer": lambda: fuse_matrix([[0]], labels=["a", "b"]),
     "one class": lambda: fuse_matrix(np.zeros((30, 4), int)),
     "300 classes": lambda: cs.DawidSkene(max_iter=2, tol=0, calibration="none").fit(
-        cs.Responses.from_matrix(np.where(RNG.random((300, 3)) < 0.8, np.arange(300)[:, None], 7))
+        cs.Answers.from_matrix(np.where(RNG.random((300, 3)) < 0.8, np.arange(300)[:, None], 7))
     ),
     "unanswered items": lambda: fuse_matrix(np.where(np.arange(40)[:, None] < 30, RNG.integers(0, 2, (40, 4)), -1)),
     "silence": lambda: fuse_matrix(
         np.where(RNG.random((90, 5)) < 0.3, (np.arange(90) % 2)[:, None], -1), abstain="answer", background=0
     ),
-    "soft votes": lambda: cs.fuse(cs.Responses.from_probabilities(RNG.dirichlet([1, 1], (30, 4)))),
+    "soft votes": lambda: cs.fuse(cs.Answers.from_probabilities(RNG.dirichlet([1, 1], (30, 4)))),
     "majority vote": lambda: cs.fuse(make_crowd(40), model="majority"),
     "moments": lambda: cs.fuse(make_crowd(), model="moments"),
     "no comparison": lambda: cs.DawidSkene().fit(make_crowd(40)),
@@ -360,7 +360,7 @@ def test_copies_and_useless_workers_are_named():
     spam = np.full(300, "cat", object)
     random = np.array(["cat", "dog", "fox"], object)[rng.integers(0, 3, 300)]
     names = ["a", "b", "c", "d", "e", "f", "twin of d", "spam", "random"]
-    model = cs.fuse(cs.Responses.from_matrix(np.column_stack([matrix, matrix[:, 3], spam, random]), workers=names))
+    model = cs.fuse(cs.Answers.from_matrix(np.column_stack([matrix, matrix[:, 3], spam, random]), workers=names))
     subject = gather(model)
     notes = overview.list_notes(subject)
     text = " ".join(note.problem for note in notes)
@@ -377,7 +377,7 @@ def test_a_worker_who_is_more_often_wrong_than_right_is_named():
     right = rng.random((500, 6)) < [0.9, 0.9, 0.9, 0.9, 0.6, 0.35]
     said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 10, (500, 6))) % 10)
     names = ["a", "b", "c", "d", "often right", "often wrong"]
-    subject = gather(cs.fuse(cs.Responses.from_matrix(said, workers=names)))
+    subject = gather(cs.fuse(cs.Answers.from_matrix(said, workers=names)))
     notes = overview.list_notes(subject)
     assert notes[0].problem.startswith("1 worker (16.7% of the answers) is more often wrong than right: 'often wrong'.")
     assert not any("often right" in note.problem for note in notes)
@@ -493,7 +493,7 @@ def test_biases_are_labels_given_too_often():
     rng = np.random.default_rng(0)
     fair = np.where(rng.random((400, 4)) < 0.9, truth[:, None], 1 - truth[:, None])
     biased = np.where(rng.random(400) < 0.5, 1, truth)
-    model = cs.fuse(cs.Responses.from_matrix(np.column_stack([fair, biased]), labels=["no", "yes"]))
+    model = cs.fuse(cs.Answers.from_matrix(np.column_stack([fair, biased]), labels=["no", "yes"]))
     found = [row.bias for row in workers.tabulate(gather(model))]
     assert found[:4] == [""] * 4
     share = (biased == 1).mean() - 0.5
@@ -571,7 +571,7 @@ def test_of_many_classes_each_that_is_shown_has_a_row_and_a_column():
     rng = np.random.default_rng(0)
     truth = np.arange(1200) % 60
     matrix = np.where(rng.random((1200, 5)) < 0.8, truth[:, None], rng.integers(0, 60, (1200, 5)))
-    subject = gather(cs.DawidSkene(max_iter=3, tol=0, calibration="none").fit(cs.Responses.from_matrix(matrix)))
+    subject = gather(cs.DawidSkene(max_iter=3, tol=0, calibration="none").fit(cs.Answers.from_matrix(matrix)))
     chart = workers.draw_confusion(subject)
     assert "other classes" not in chart.alt
     for row in chart.rows[:-1]:
@@ -588,7 +588,7 @@ def test_a_class_without_items_is_not_called_confused():
 def test_labels_that_are_no_classes_are_no_votes():
     rng = np.random.default_rng(1)
     matrix = np.where(rng.random((200, 5)) < 0.85, (np.arange(200) % 4)[:, None], rng.integers(0, 4, (200, 5)))
-    r = cs.Responses.from_matrix(matrix, labels=["a", "b", "unsure", "other"], classes=["a", "b"])
+    r = cs.Answers.from_matrix(matrix, labels=["a", "b", "unsure", "other"], classes=["a", "b"])
     subject = gather(cs.fuse(r))
     votes = np.array([np.bincount(row, minlength=4) for row in matrix])
     ours = np.asarray(subject.codes)

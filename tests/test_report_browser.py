@@ -49,7 +49,7 @@ def crowd():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 60)
     knows = rng.random((60, 6)) < np.linspace(0.9, 0.3, 6)
-    return cs.Responses.from_matrix(
+    return cs.Answers.from_matrix(
         np.where(knows, truth[:, None], rng.integers(0, 3, (60, 6))),
         labels=HOSTILE,
         items=[f"<b>item {n}</b>" for n in range(60)],

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience import Responses
+from consilience import Answers
 from consilience.answers.columns import find_missing, to_column, to_values
 from consilience.answers.frames import build_frame
 from consilience.answers.responses import LAYOUTS
@@ -53,7 +53,7 @@ quickly = examples(60)
 
 
 def read(table, library="dict", **options):
-    return Responses.from_frame(LIBRARIES[library](table), **options)
+    return Answers.from_frame(LIBRARIES[library](table), **options)
 
 
 def with_labels(labels):
@@ -61,7 +61,7 @@ def with_labels(labels):
 
 
 def labels_of(column, frame=dict):
-    return Responses.from_frame(frame(with_labels(column))).labels.tolist()
+    return Answers.from_frame(frame(with_labels(column))).labels.tolist()
 
 
 def message(call, *arguments, **options):
@@ -162,12 +162,12 @@ def test_columns_of_any_kind(columns):
 
 
 def test_record_batch():
-    assert_same(Responses.from_frame(pa.RecordBatch.from_pydict(TABLE)), read(TABLE))
+    assert_same(Answers.from_frame(pa.RecordBatch.from_pydict(TABLE)), read(TABLE))
 
 
 def test_pandas_index_does_not_matter():
     frame = pd.DataFrame(TABLE, index=[5, 5, 1, 0, -1])
-    assert_same(Responses.from_frame(frame), read(TABLE))
+    assert_same(Answers.from_frame(frame), read(TABLE))
 
 
 def test_source_is_not_written_to():
@@ -176,7 +176,7 @@ def test_source_is_not_written_to():
     read({**TABLE, "weight": weights}, weight="weight")
     read({**SEQUENCES, "position": positions})
     labels = np.array([5, 6])
-    r = Responses.from_matrix(matrix := np.array([[0, 1]]), labels=labels)
+    r = Answers.from_matrix(matrix := np.array([[0, 1]]), labels=labels)
     for array in (weights, positions, labels, matrix):
         array[:] = 1  # still ours
     assert r.labels.tolist() == [5, 6]
@@ -213,9 +213,9 @@ def test_a_million_rows_of_text_take_less_than_three_seconds():
             "label": np.array(["cat", "dog", "owl"], object)[rng.integers(0, 3, n)],
         }
     )
-    Responses.from_frame(frame[:10])  # compile
+    Answers.from_frame(frame[:10])  # compile
     start = time.perf_counter()
-    r = Responses.from_frame(frame)
+    r = Answers.from_frame(frame)
     assert time.perf_counter() - start < 3
     assert (r.n_items, r.n_responses) == (200_000, n)
 
@@ -284,20 +284,20 @@ def test_item_and_sequence_exclude_each_other():
 
 @pytest.mark.parametrize("frame", [pd.DataFrame([[1, 2, 3, 4]], columns=["item", "worker", "label", "label"])])
 def test_columns_of_the_same_name(frame):
-    assert "more than one column called 'label'" in message(Responses.from_frame, frame)
+    assert "more than one column called 'label'" in message(Answers.from_frame, frame)
     assert "more than one column called 'label'" in message(
-        Responses.from_frame, pa.Table.from_arrays([pa.array([1])] * 4, names=list(frame.columns))
+        Answers.from_frame, pa.Table.from_arrays([pa.array([1])] * 4, names=list(frame.columns))
     )
 
 
 def test_columns_that_are_not_text():
     frame = pd.DataFrame([[1, 2, 3, 9]], columns=["item", "worker", "label", 0])
-    assert Responses.from_frame(frame).n_responses == 1
+    assert Answers.from_frame(frame).n_responses == 1
 
 
 @pytest.mark.parametrize("source", [None, 3, "text", [1, 2], np.eye(2), pd.Series([1]), pl.Series([1]), object()])
 def test_what_is_no_table(source):
-    assert type(source).__name__ in message(Responses.from_frame, source)
+    assert type(source).__name__ in message(Answers.from_frame, source)
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_answers_of_an_item_stay_in_the_order_of_rows():
 def test_pandas_categoricals_keep_their_order(ordered, frame):
     categories = ["z", "b", "unused", "a"]
     labels = pd.Categorical(["a", "b", "z", "a"], categories, ordered=ordered)
-    r = Responses.from_frame(frame({**with_labels(labels), "worker": labels, "item": labels}), duplicates="first")
+    r = Answers.from_frame(frame({**with_labels(labels), "worker": labels, "item": labels}), duplicates="first")
     assert r.labels.tolist() == r.classes.tolist() == r.workers.tolist() == ["z", "b", "a"]
     assert r.items.tolist() == ["a", "b", "z"]
     assert [row[2] for row in rows_of(r)] == ["a", "b", "z"]
@@ -673,7 +673,7 @@ def missing_columns():
 @pytest.mark.parametrize("role", ["item", "worker", "label"])
 def test_missing_values(frame, column, role):
     table = {"item": [1, 2], "worker": [1, 2], "label": [1, 2], role: column}
-    text = message(Responses.from_frame, frame(table))
+    text = message(Answers.from_frame, frame(table))
     assert f"Column '{role}' of the table has 1 missing value; the first is at row 1" in text
 
 
@@ -907,7 +907,7 @@ def test_duplicates_in_a_sequence():
 
 @pytest.mark.parametrize("policy", ["", "mode", None, 1])
 def test_unknown_policy(policy):
-    with pytest.raises(ParameterError, match="'duplicates' parameter of Responses must be one of 'error', 'first'"):
+    with pytest.raises(ParameterError, match="'duplicates' parameter of Answers must be one of 'error', 'first'"):
         read(TABLE, duplicates=policy)
 
 
@@ -1021,8 +1021,8 @@ def test_items_of_other_types():
         (TABLE, ["i9", None], "items= has missing entries"),
         (TABLE, [float("nan")], "items= has missing entries"),
         (TABLE, 5, "items must be a sequence of values. Got 5"),
-        (TABLE, "i9", "items='i9' is text.*read_responses"),
-        (SEQUENCES, "items.csv", "items='items.csv' is text.*read_responses"),
+        (TABLE, "i9", "items='i9' is text.*read_answers"),
+        (SEQUENCES, "items.csv", "items='items.csv' is text.*read_answers"),
         (TABLE, np.eye(2), "items must have one dimension"),
         (TABLE, [["i9"]], "items must hold single values"),
         (TABLE, pd.DataFrame({"itme": [1]}), "the table of items has no column for the item .* Rename 'itme'"),
@@ -1083,7 +1083,7 @@ NAN = float("nan")
     ],
 )
 def test_matrices(matrix, labels):
-    r = Responses.from_matrix(matrix)
+    r = Answers.from_matrix(matrix)
     assert_back(r.labels.tolist(), labels)
     assert r.items.tolist() == r.workers.tolist() == [0, 1]
     if len(labels) == 2:
@@ -1117,15 +1117,15 @@ def test_matrices(matrix, labels):
 )
 @pytest.mark.filterwarnings("ignore:The label '-1' is treated")
 def test_what_stands_for_missing(matrix, missing, labels):
-    assert Responses.from_matrix(matrix, missing=missing).labels.tolist() == labels
+    assert Answers.from_matrix(matrix, missing=missing).labels.tolist() == labels
 
 
 def test_matrices_keep_rows_and_columns():
-    r = Responses.from_matrix([[-1, -1, 5], [-1, -1, -1], [3, -1, 5]])
+    r = Answers.from_matrix([[-1, -1, 5], [-1, -1, -1], [3, -1, 5]])
     assert (r.n_items, r.n_workers) == (3, 3)
     assert r.offsets.tolist() == [0, 1, 1, 3]
     assert rows_of(r) == [(0, 2, 5, 1.0), (2, 0, 3, 1.0), (2, 2, 5, 1.0)]
-    named = Responses.from_matrix([[1, 0]], items=["z"], workers=["b", "a"])
+    named = Answers.from_matrix([[1, 0]], items=["z"], workers=["b", "a"])
     assert rows_of(named) == [("z", "b", 1, 1.0), ("z", "a", 0, 1.0)]
     assert named.workers.tolist() == ["b", "a"]
 
@@ -1133,14 +1133,14 @@ def test_matrices_keep_rows_and_columns():
 @quickly
 @given(crowds())
 def test_matrix_equals_table(crowd):
-    r = Responses.from_matrix(crowd.matrix, labels=crowd.labels, items=crowd.items, workers=crowd.workers)
+    r = Answers.from_matrix(crowd.matrix, labels=crowd.labels, items=crowd.items, workers=crowd.workers)
     assert rows_of(r) == rows_in(crowd.frame)
     assert_back(r.labels.tolist(), crowd.labels)
     objects = np.empty(crowd.matrix.shape, object)
     for (i, m), k in np.ndenumerate(crowd.matrix):
         objects[i, m] = None if k < 0 else crowd.labels[k]
     for F in (objects, objects.tolist()):
-        values = Responses.from_matrix(F, missing=None, items=crowd.items, workers=crowd.workers, labels=None)
+        values = Answers.from_matrix(F, missing=None, items=crowd.items, workers=crowd.workers, labels=None)
         assert [row[:2] for row in rows_of(values)] == [row[:2] for row in rows_of(r)]
         assert [row[2] for row in rows_of(values)] == [row[2] for row in rows_of(r)]
 
@@ -1150,7 +1150,7 @@ def test_matrix_equals_table(crowd):
 def test_matrix_of_sequences_equals_table(matrix, data):
     cuts = data.draw(st.sets(st.integers(1, len(matrix)))) | {len(matrix)}
     lengths = np.diff([0, *sorted(cuts)])
-    r = Responses.from_matrix(matrix, lengths=lengths)
+    r = Answers.from_matrix(matrix, lengths=lengths)
     owner = np.repeat(np.arange(len(lengths)), lengths)
     position = np.concatenate([np.arange(length) for length in lengths])
     rows, columns = np.nonzero(matrix >= 0)
@@ -1164,7 +1164,7 @@ def test_matrix_of_sequences_equals_table(matrix, data):
     assert sorted(rows_of(r)) == sorted(rows_of(expected))
     assert sorted(r.items.tolist()) == sorted(expected.items.tolist())
     assert r.sequences.offsets.tolist() == [0, *np.cumsum(lengths)]
-    named = Responses.from_matrix(matrix, lengths=lengths, items=[(f"s{s}", p) for s, p in r.items.tolist()])
+    named = Answers.from_matrix(matrix, lengths=lengths, items=[(f"s{s}", p) for s, p in r.items.tolist()])
     assert named.items.tolist() == [(f"s{s}", p) for s, p in r.items.tolist()]
 
 
@@ -1185,13 +1185,13 @@ def test_matrix_of_sequences_equals_table(matrix, data):
     ],
 )
 def test_matrix_with_labels(matrix, labels, expected):
-    r = Responses.from_matrix(matrix, labels=labels)
+    r = Answers.from_matrix(matrix, labels=labels)
     assert_back(r.labels.tolist(), list(labels))
     assert [row[2] for row in rows_of(r)] == expected
 
 
 def test_matrix_with_classes():
-    r = Responses.from_matrix([[0, 1, 2]], labels=["no", "yes", "unsure"], classes=["yes", "no"])
+    r = Answers.from_matrix([[0, 1, 2]], labels=["no", "yes", "unsure"], classes=["yes", "no"])
     assert r.classes.tolist() == ["yes", "no"]
     assert r.class_of_label.tolist() == [1, 0, -1]
 
@@ -1249,12 +1249,12 @@ def test_matrix_with_classes():
 )
 def test_bad_matrices(matrix, options, expected):
     with pytest.raises(InputError, match=expected):
-        Responses.from_matrix(matrix, **options)
+        Answers.from_matrix(matrix, **options)
 
 
 def test_lengths_of_any_kind():
     for lengths in ([1, 2], np.array([1, 2], np.uint64), pd.Series([1, 2]), pl.Series([1, 2]), (1, 2)):
-        r = Responses.from_matrix([[0], [1], [0]], lengths=lengths)
+        r = Answers.from_matrix([[0], [1], [0]], lengths=lengths)
         assert r.items.tolist() == [(0, 0), (1, 0), (1, 1)]
 
 
@@ -1262,7 +1262,7 @@ def test_lengths_of_any_kind():
     "positions", [["9", "10"], [dt.date(2020, 1, 1), dt.date(2020, 1, 2)], [dt.time(1), dt.time(2)], [0.5, 1.5]]
 )
 def test_named_rows_of_sequences(positions):
-    r = Responses.from_matrix([[0], [1]], lengths=[2], items=[("s", position) for position in positions])
+    r = Answers.from_matrix([[0], [1]], lengths=[2], items=[("s", position) for position in positions])
     assert [str(position) for _, position in r.items.tolist()] == [str(position) for position in positions]
 
 
@@ -1271,7 +1271,7 @@ def test_named_rows_of_sequences(positions):
 
 def test_probabilities():
     P = np.array([[[0.75, 0.25, 0], [NAN, NAN, NAN]], [[NAN, NAN, NAN]] * 2, [[0, 0, 1], [0.25, 0.5, 0.25]]])
-    r = Responses.from_probabilities(P, classes=["b", "a", "c"], workers=["x", "w"])
+    r = Answers.from_probabilities(P, classes=["b", "a", "c"], workers=["x", "w"])
     assert r.classes.tolist() == r.labels.tolist() == ["b", "a", "c"]
     assert rows_of(r) == [(0, "x", "b", 1.0), (2, "x", "c", 1.0), (2, "w", "a", 1.0)]
     assert r.offsets.tolist() == [0, 1, 1, 3]
@@ -1284,7 +1284,7 @@ def test_what_becomes_of_soft_votes():
     """Whatever selects, merges or moves answers does the same with their probabilities."""
     P = np.random.default_rng(1).dirichlet(np.ones(3), size=(12, 4))
     P[3, 1] = NAN
-    r = Responses.from_probabilities(P, classes=["cat", "Dog", "dog"])
+    r = Answers.from_probabilities(P, classes=["cat", "Dog", "dog"])
     answered = ~np.isnan(P[:, :, 0])
     np.testing.assert_allclose(r.soft.probabilities, P[answered], rtol=1e-6)
     for m in range(4):  # half of a worker's answers are sure
@@ -1305,15 +1305,15 @@ def test_what_becomes_of_soft_votes():
 
 
 def test_probabilities_of_ones_are_plain_answers():
-    r = Responses.from_probabilities([[[1, 0], [0, 1]]])
+    r = Answers.from_probabilities([[[1, 0], [0, 1]]])
     assert r.weight is None
-    assert_same(r, Responses.from_matrix([[0, 1]]))
+    assert_same(r, Answers.from_matrix([[0, 1]]))
 
 
 def test_probabilities_that_are_masked_or_none():
     masked = np.ma.array([[[0.5, 0.5], [9, 9]]], mask=[[[0, 0], [1, 1]]])
     for P in (masked, [[[0.5, 0.5], [None, None]]], [[[0.5, 0.5], [NAN, NAN]]]):
-        r = Responses.from_probabilities(P)
+        r = Answers.from_probabilities(P)
         assert (rows_of(r), r.soft.probabilities.tolist()) == ([(0, 0, 0, 1.0)], [[0.5, 0.5]])
 
 
@@ -1321,17 +1321,17 @@ def test_probabilities_of_some_classes_only():
     with pytest.warns(
         DataWarning, match=r"^1 row of P is NaN for some classes only.* P\[0, 1\] = \[nan, 1.0\]. Use 0 for"
     ):
-        r = Responses.from_probabilities([[[0.5, 0.5], [NAN, 1]]])
+        r = Answers.from_probabilities([[[0.5, 0.5], [NAN, 1]]])
     assert rows_of(r) == [(0, 0, 0, 1.0)]
 
 
 def test_probabilities_may_miss_one_by_rounding():
-    r = Responses.from_probabilities([[[0.7004, 0.3]]])
+    r = Answers.from_probabilities([[[0.7004, 0.3]]])
     assert r.soft.probabilities.sum() == pytest.approx(1, abs=1e-7)
 
 
 def test_probabilities_of_sequences():
-    r = Responses.from_probabilities(np.full((3, 1, 2), 0.5), lengths=[1, 2])
+    r = Answers.from_probabilities(np.full((3, 1, 2), 0.5), lengths=[1, 2])
     assert r.items.tolist() == [(0, 0), (1, 0), (1, 1)]
 
 
@@ -1358,7 +1358,7 @@ def test_probabilities_of_sequences():
 )
 def test_bad_probabilities(P, options, expected):
     with pytest.raises(InputError, match=expected):
-        Responses.from_probabilities(P, **options)
+        Answers.from_probabilities(P, **options)
 
 
 def test_probabilities_with_axes_in_another_order():
@@ -1366,17 +1366,17 @@ def test_probabilities_with_axes_in_another_order():
     holed = P.copy()
     holed[0] = NAN
     for proper in (P, holed, P.transpose(1, 0, 2), P.astype(np.float32), P[:1], P[:, :1]):
-        assert Responses.from_probabilities(proper).n_classes == 4
+        assert Answers.from_probabilities(proper).n_classes == 4
     for order, axis in (((0, 2, 1), 1), ((1, 2, 0), 1), ((2, 0, 1), 0), ((2, 1, 0), 0)):
         for array in (P, holed, P.astype(np.float32), P[:, :1]):
-            text = message(Responses.from_probabilities, array.transpose(order))
+            text = message(Answers.from_probabilities, array.transpose(order))
             assert f"P sums to 1 along axis {axis}, and not along its last axis" in text
     # Sums that are not 1 tell nothing, but the classes may have names.
-    text = message(Responses.from_probabilities, 0.2 * P.transpose(0, 2, 1), classes="abcd")
+    text = message(Answers.from_probabilities, 0.2 * P.transpose(0, 2, 1), classes="abcd")
     assert "There are 4 classes, and P has 3 entries along its last axis, but 4 along axis 1." in text
 
 
-# What a Responses can do
+# What a Answers can do
 
 
 @quickly
@@ -1436,7 +1436,7 @@ def test_repr_is_short_whatever_the_labels():
     r = read(with_labels(["x" * 10_000, *map(str, range(14))]))
     assert len(repr(r)) < 300
     assert "and 5 more" in repr(r)
-    assert repr(read(SEQUENCES)) == "Responses(5 answers: 4 items in 2 sequences x 2 workers, 3 classes: 'B', 'I', 'O')"
+    assert repr(read(SEQUENCES)) == "Answers(5 answers: 4 items in 2 sequences x 2 workers, 3 classes: 'B', 'I', 'O')"
 
 
 @quickly
@@ -1553,6 +1553,6 @@ def test_lookup_does_not_confuse():
 
 def test_a_column_with_another_role_is_not_suggested():
     with pytest.raises(InputError, match=r"no column for the worker.*Name it with worker="):
-        Responses.from_frame({"item": [1, 2], "label": ["x", "y"]})
+        Answers.from_frame({"item": [1, 2], "label": ["x", "y"]})
     with pytest.raises(InputError, match=r"Did you mean worker='wrker'\?"):
-        Responses.from_frame({"item": [1, 2], "label": ["x", "y"], "wrker": ["a", "b"]})
+        Answers.from_frame({"item": [1, 2], "label": ["x", "y"], "wrker": ["a", "b"]})

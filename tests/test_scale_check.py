@@ -79,7 +79,7 @@ def draw_names(seed, n_items=400, n_workers=40, n_classes=5, per_item=3):
     ],
 )
 def test_what_looks_like_a_scale(classes, order):
-    r = cs.Responses.from_matrix([[0], [1]], labels=["a", "b"])
+    r = cs.Answers.from_matrix([[0], [1]], labels=["a", "b"])
     found = order_levels(dataclasses.replace(r, classes=np.array(classes, object)))
     assert (None if found is None else found.tolist()) == order
 
@@ -113,7 +113,7 @@ def test_who_names_workers_or_a_model_gets_them(given):
 
 def test_a_scale_that_is_declared_is_not_asked_for():
     table = draw_ratings(0, n_items=100)[1]
-    scale = cs.Responses.from_frame(table, ordered=True)
+    scale = cs.Answers.from_frame(table, ordered=True)
     assert cs.fuse(table, ordered=False).scale_check_ is None
     for given in ({}, {"model": "dawid-skene"}):
         fused = cs.fuse(scale, **given)
@@ -180,10 +180,10 @@ def test_few_answers_of_few_workers():
 
 def test_soft_votes_and_silence_are_no_ratings():
     rng = np.random.default_rng(0)
-    soft = cs.Responses.from_probabilities(rng.dirichlet(np.ones(3), (40, 3)))
+    soft = cs.Answers.from_probabilities(rng.dirichlet(np.ones(3), (40, 3)))
     assert cs.fuse(soft).scale_check_ is None
     votes = rng.integers(0, 3, (60, 4))
-    silent = cs.Responses.from_matrix(votes, abstain="answer", background=0)
+    silent = cs.Answers.from_matrix(votes, abstain="answer", background=0)
     assert cs.fuse(silent).scale_check_ is None
 
 
@@ -214,7 +214,7 @@ def test_names_of_classes_are_no_scale_where_that_costs_anything(name, n_namings
     naming = np.random.default_rng(0)
     for _ in range(n_namings):
         table, gold = name_digits(naming) if name == "digits" else name_classes(name, naming)
-        r = cs.Responses.from_frame(table)
+        r = cs.Answers.from_frame(table)
         with open_engine(None) as engine:
             found = check_scale(cs.DawidSkene().recipe(), r, order_levels(r), engine)
         if found is not None and found.ordered:

@@ -33,14 +33,14 @@ def as_reliability(matrix, values=None):
 @pytest.mark.parametrize("seed", range(3))
 def test_alpha_is_that_of_another_package(level, seed):
     matrix = draw_ratings(seed)
-    ours = cs.metrics.krippendorff_alpha(cs.Responses.from_matrix(matrix, ordered=True), level)
+    ours = cs.metrics.krippendorff_alpha(cs.Answers.from_matrix(matrix, ordered=True), level)
     theirs = krippendorff.alpha(reliability_data=as_reliability(matrix), level_of_measurement=level)
     assert ours == pytest.approx(theirs, abs=1e-12)
 
 
 def test_alpha_takes_positions_and_leaves_out_what_is_not_on_the_scale():
     matrix, places = draw_ratings(7, n_levels=4), [0.0, 1.0, 5.0]
-    r = cs.Responses.from_matrix(matrix, classes=[0, 1, 2], ordered=True, positions=places)
+    r = cs.Answers.from_matrix(matrix, classes=[0, 1, 2], ordered=True, positions=places)
     assert len(r.labels) == 4
     theirs = krippendorff.alpha(as_reliability(np.where(matrix == 3, -1, matrix), [*places, 0]), None, None, "interval")
     assert cs.metrics.krippendorff_alpha(r, "interval") == pytest.approx(theirs, abs=1e-12)
@@ -78,16 +78,16 @@ def test_the_interval_of_alpha_on_a_scale_is_an_infinitesimal_jackknife(level):
     alpha, error = slow_alpha(matrix, ones, level), np.std(influence, ddof=1) * np.sqrt(len(used))
     reach = t.ppf(0.975, len(used) - 1) * error / (1 - alpha**2)
     ends = np.tanh(np.arctanh(alpha) + np.array([0, -reach, reach]))
-    found = cs.metrics.krippendorff_interval(cs.Responses.from_matrix(matrix, ordered=True), level)
+    found = cs.metrics.krippendorff_interval(cs.Answers.from_matrix(matrix, ordered=True), level)
     assert found == pytest.approx(ends, abs=1e-6)
 
 
 def test_workers_who_count_once_are_no_pair_on_a_scale():
     matrix = draw_ratings(5)
     doubled = np.column_stack([matrix, matrix[:, 0]])
-    r = cs.Responses.from_matrix(doubled, ordered=True)
+    r = cs.Answers.from_matrix(doubled, ordered=True)
     once = count_once(r, number_groups([[0, 5]], 6))
-    plain = cs.Responses.from_matrix(matrix, ordered=True)
+    plain = cs.Answers.from_matrix(matrix, ordered=True)
     for level in ("ordinal", "interval"):
         # Two copies are one worker, whose answers count as often as those of anybody else.
         alpha = cs.metrics.krippendorff_interval(plain, level)
@@ -96,7 +96,7 @@ def test_workers_who_count_once_are_no_pair_on_a_scale():
 
 
 def test_labels_without_an_order_have_no_distance():
-    r = cs.Responses.from_frame({"item": [1, 1], "worker": ["a", "b"], "label": ["cat", "dog"]})
+    r = cs.Answers.from_frame({"item": [1, 1], "worker": ["a", "b"], "label": ["cat", "dog"]})
     with pytest.raises(cs.errors.InputError, match="no order"):
         cs.metrics.krippendorff_alpha(r, "ordinal")
     with pytest.raises(cs.errors.ParameterError, match="level"):

@@ -48,7 +48,7 @@ def test_previous_answers(seed, lengths, spread):
                     rows.append((s, t, w, (first + 1) % 3, 0.4))
     columns = dict(zip(("sequence", "position", "worker", "label", "weight"), zip(*rows, strict=True), strict=True))
     items = [(s, t) for s, length in enumerate(lengths) for t in range(length)]
-    r = cs.Responses.from_frame(columns, weight="weight", items=items)
+    r = cs.Answers.from_frame(columns, weight="weight", items=items)
     expected = slow_previous(r)
     np.testing.assert_array_equal(previous_answers(r), expected)
     workers = sequential_workers(r)
@@ -58,14 +58,14 @@ def test_previous_answers(seed, lengths, spread):
 
 
 def test_without_sequences_nothing_was_said_before():
-    r = cs.Responses.from_matrix([[0, 1], [1, 1]])
+    r = cs.Answers.from_matrix([[0, 1], [1, 1]])
     assert (previous_answers(r) == r.n_labels).all()
 
 
 def test_counts_and_estimates_are_the_slow_ones():
     lengths = [8, 1, 13]
     answers, *_ = crowd_of_sequences(1, lengths)
-    r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
+    r = cs.Answers.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
     workers, plain = sequential_workers(r), plain_workers(r)
     confusion = np.random.default_rng(0).dirichlet(np.ones(3), (r.n_workers, 3))
     structure = Independent(3, None, 0.1, "em")
@@ -103,7 +103,7 @@ def expect_votes(problem):
 def test_votes_do_not_depend_on_what_was_said_before():
     lengths = [8, 1, 13]
     answers, *_ = crowd_of_sequences(2, lengths)
-    r = cs.Responses.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
+    r = cs.Answers.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
     a, b = (
         expect_votes(pose(r, kind, Independent(3, None, 0.1, "em")))
         for kind in (sequential_workers(r), plain_workers(r))
@@ -133,7 +133,7 @@ def sticky_crowd(seed=0, n_sequences=150, length=20, n_workers=6, repeat=0.5, st
     expected = np.repeat(confusion[:, None], 4, axis=1)
     for m in sticky:
         expected[m, :3] = (1 - repeat) * confusion[m] + repeat * np.eye(3)[:, None, :]
-    return cs.Responses.from_matrix(answers, lengths=[length] * n_sequences), truth, expected
+    return cs.Answers.from_matrix(answers, lengths=[length] * n_sequences), truth, expected
 
 
 def test_workers_who_repeat_themselves():
@@ -164,7 +164,7 @@ def test_workers_who_repeat_themselves():
 @pytest.mark.parametrize("estimation", ["em", "variational"])
 def test_classes_a_worker_never_met(estimation):
     """No smoothing, few answers: finite, without a warning."""
-    r = cs.Responses.from_matrix([[0, 0, -1], [1, 1, -1], [2, 2, 2]], lengths=[2, 1])
+    r = cs.Answers.from_matrix([[0, 0, -1], [1, 1, -1], [2, 2, 2]], lengths=[2, 1])
     smoothing = 0 if estimation == "em" else (0.1, 1.1)
     model = cs.DawidSkene(workers="sequential", estimation=estimation, smoothing=smoothing, tol=0, max_iter=5).fit(r)
     for name in ("posterior_", "confusion_", "sequential_confusion_"):
@@ -179,7 +179,7 @@ def test_predicting_with_other_workers_and_fewer_labels(tmp_path):
     model.save(tmp_path / "model")
     matrix = np.full((r.n_items, r.n_workers), -1)
     matrix[r.item_of_answer(), r.worker] = r.label
-    part = cs.Responses.from_matrix(matrix[:20, [4, 1]], lengths=[20], workers=[4, 1])
+    part = cs.Answers.from_matrix(matrix[:20, [4, 1]], lengths=[20], workers=[4, 1])
     expected = model.predict_proba(part)
     np.testing.assert_array_equal(cs.load(tmp_path / "model").predict_proba(part), expected)
     # By hand: evidence from the tables by previous answer.
@@ -191,11 +191,11 @@ def test_predicting_with_other_workers_and_fewer_labels(tmp_path):
     by_hand = np.exp(logs - logs.max(axis=1, keepdims=True))
     np.testing.assert_allclose(expected, by_hand / by_hand.sum(axis=1, keepdims=True), atol=1e-10)
     few = np.flatnonzero((matrix[:, :2] < 2).all(axis=1))[:3]
-    fewer = cs.Responses.from_matrix(matrix[few, :2], lengths=[1] * len(few))
+    fewer = cs.Answers.from_matrix(matrix[few, :2], lengths=[1] * len(few))
     assert fewer.n_labels <= 2
     assert model.predict_proba(fewer).shape == (len(few), 3)
     with pytest.warns(cs.errors.DataWarning, match="were not there at the fit"):
-        stranger = model.predict_proba(cs.Responses.from_matrix(matrix[:20, :1], lengths=[20], workers=["new"]))
+        stranger = model.predict_proba(cs.Answers.from_matrix(matrix[:20, :1], lengths=[20], workers=["new"]))
     assert np.isfinite(stranger).all()
 
 
@@ -212,5 +212,5 @@ def test_weights_and_soft_votes():
     answers, *_ = oracles.simulate(3, n_items=40, n_classes=3)
     soft = np.where(np.arange(3) == answers[:, :, None], 0.8, 0.1)
     soft[answers < 0] = np.nan
-    model = cs.HiddenMarkov(workers="sequential", coupling=1.0).fit(cs.Responses.from_probabilities(soft, lengths=[40]))
+    model = cs.HiddenMarkov(workers="sequential", coupling=1.0).fit(cs.Answers.from_probabilities(soft, lengths=[40]))
     assert np.isfinite(model.posterior_).all()

@@ -143,7 +143,7 @@ def draw_questions(seed, accuracy, n_items=150, n_workers=40, per_item=5):
     right = rng.random((len(item), n_questions)) < accuracy[worker]
     said = np.where(right, truth[item], 1 - truth[item])
     return truth, [
-        cs.Responses.from_frame({"item": item, "worker": worker, "label": said[:, q]}) for q in range(n_questions)
+        cs.Answers.from_frame({"item": item, "worker": worker, "label": said[:, q]}) for q in range(n_questions)
     ]
 
 

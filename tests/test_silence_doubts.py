@@ -36,17 +36,17 @@ def long_table(answers):
 def test_functions_of_one_label_are_recognised():
     answers, truth = labelling_functions()
     with pytest.warns(DataWarning, match=ONE_LABEL) as caught:
-        loud = cs.Responses.from_matrix(answers)
+        loud = cs.Answers.from_matrix(answers)
     assert len(caught) == 1
     assert str(caught[0].message).endswith(
         "Their silence about other items is ignored. If it means something, read the answers with abstain='answer'. "
         "Then background= is the class of items about which all are silent."
     )
     with pytest.warns(DataWarning, match=ONE_LABEL + r".* And items= names those nobody spoke about, too\."):
-        cs.Responses.from_frame(long_table(answers))
+        cs.Answers.from_frame(long_table(answers))
     # It is said once, when answers are read; and it matters.
     ignored = cs.DawidSkene().fit(loud)
-    heard = cs.DawidSkene().fit(cs.Responses.from_matrix(answers, abstain="answer", background=0))
+    heard = cs.DawidSkene().fit(cs.Answers.from_matrix(answers, abstain="answer", background=0))
     assert f1(truth, heard.labels_) > max(0.8, f1(truth, cs.MajorityVote().fit(loud).labels_))
     assert f1(truth, ignored.labels_) < 0.1
 
@@ -58,10 +58,10 @@ def test_soft_votes_of_one_label():
     votes[item, worker] = 0.2
     votes[item, worker, answers[item, worker]] = 0.8
     with pytest.warns(DataWarning, match=ONE_LABEL):
-        cs.Responses.from_probabilities(votes)
-    heard = cs.Responses.from_probabilities(votes, abstain="answer", background=0)
+        cs.Answers.from_probabilities(votes)
+    heard = cs.Answers.from_probabilities(votes, abstain="answer", background=0)
     assert (heard.background, heard.classes.tolist()) == (0, [0, 1])
-    added = cs.Responses.from_probabilities(votes, abstain="answer", background="none", classes=["ham", "spam"])
+    added = cs.Answers.from_probabilities(votes, abstain="answer", background="none", classes=["ham", "spam"])
     assert added.classes.tolist() == ["none", "ham", "spam"]
     assert cs.DawidSkene().fit(added).confusion_.shape == (10, 3, 3)
 
@@ -95,33 +95,33 @@ def test_answers_on_disk_are_recognised(tmp_path, monkeypatch):
     options = {"store": tmp_path / "stores"}
     for _ in range(2):  # built, and found
         with pytest.warns(DataWarning, match=ONE_LABEL + r".* read the answers into memory, with abstain='answer'\."):
-            cs.scan_responses(tmp_path / "a.csv", **options)
+            cs.scan_answers(tmp_path / "a.csv", **options)
     monkeypatch.setattr("consilience.storage.scanning.SAMPLE", 200)
     with pytest.warns(DataWarning, match=r"In a sample of 1\d\d items, \d+ of \d+ workers with enough answers to tell"):
-        cs.scan_responses(tmp_path / "a.csv", **options)
+        cs.scan_answers(tmp_path / "a.csv", **options)
     rows = zip(*tags().values(), strict=True)
     text = "".join(f"{s},{t},{w},{k}\n" for s, t, w, k in rows)
     (tmp_path / "tags.csv").write_text("sequence,position,worker,label\n" + text)
     monkeypatch.setattr("consilience.storage.scanning.SAMPLE", 30)
     with pytest.warns(DataWarning, match=r"workers say tags and never O, about \d+ of \d+ items"):
-        cs.scan_responses(tmp_path / "tags.csv", **options)
+        cs.scan_answers(tmp_path / "tags.csv", **options)
     crowd = cs.simulate.independent(600, n_workers=30, n_classes=2, answers_per_item=2, prior=[0.97, 0.03], seed=0)
     r = crowd.responses
     text = "".join(f"{i},{w},{k}\n" for i, w, k in zip(r.item_of_answer(), r.worker, r.label, strict=True))
     (tmp_path / "crowd.csv").write_text("item,worker,label\n" + text)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cs.scan_responses(tmp_path / "crowd.csv", **options)
+        cs.scan_answers(tmp_path / "crowd.csv", **options)
 
 
 def test_the_report_tells_it_too(tmp_path):
     answers, _ = labelling_functions(n_items=600)
     with pytest.warns(DataWarning, match=ONE_LABEL):
-        loud = cs.Responses.from_matrix(answers)
+        loud = cs.Answers.from_matrix(answers)
     for model in (cs.DawidSkene(), cs.MajorityVote()):
         cs.report(model.fit(loud), tmp_path / "r.html")
         assert "only ever say one label, as labelling functions do" in (tmp_path / "r.html").read_text()
-    heard = cs.Responses.from_matrix(answers, abstain="answer", background=0)
+    heard = cs.Answers.from_matrix(answers, abstain="answer", background=0)
     for model in (cs.DawidSkene(), cs.MajorityVote()):
         cs.report(model.fit(heard), tmp_path / "r.html")
         page = (tmp_path / "r.html").read_text()
@@ -133,7 +133,7 @@ def test_the_report_on_answers_on_disk_says_that_they_must_be_in_memory(tmp_path
     monkeypatch.setattr("consilience.results.fitting.FEW", 100)
     write_table(tmp_path / "a.csv", labelling_functions(n_items=600)[0])
     with pytest.warns(DataWarning, match=ONE_LABEL):
-        answers = cs.scan_responses(tmp_path / "a.csv", store=tmp_path / "stores")
+        answers = cs.scan_answers(tmp_path / "a.csv", store=tmp_path / "stores")
     cs.report(cs.DawidSkene().fit(answers), tmp_path / "r.html")
     assert "read the answers into memory, with abstain=" in (tmp_path / "r.html").read_text()
 
@@ -143,7 +143,7 @@ def test_functions_that_seldom_speak_are_judged_when_they_do():
     answers, truth = labelling_functions()
     rare = np.where((truth[:, None] == 1) & (rng.random((2000, 2)) < 0.06), 1, -1)  # always right
     noise = np.where(rng.random((2000, 1)) < 0.2, 0, -1)
-    r = cs.Responses.from_matrix(np.hstack([answers, rare, noise]), abstain="answer", background=0)
+    r = cs.Answers.from_matrix(np.hstack([answers, rare, noise]), abstain="answer", background=0)
     report = cs.DawidSkene().fit(r).worker_report().to_pandas()
     assert report["informativeness"][10:12].max() <= 0.05
     assert report["remarks"].tolist() == [""] * 12 + ["uninformative"]
@@ -173,23 +173,23 @@ def tags(n_sequences=40, says_outside=False):
 def test_tags_on_few_tokens():
     every = [(s, t) for s in range(40) for t in range(12)]
     with pytest.warns(DataWarning, match=r"tags and never O, about 120 of 480 items, as labelling functions do"):
-        cs.Responses.from_frame(tags(), items=every)
+        cs.Answers.from_frame(tags(), items=every)
     with pytest.warns(DataWarning, match=r"about 1\d\d of 3\d\d items.* And items= names those nobody spoke about"):
-        cs.Responses.from_frame(tags())  # positions between those that were answered
+        cs.Answers.from_frame(tags())  # positions between those that were answered
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cs.Responses.from_frame(tags(), items=every, abstain="answer")
-        cs.Responses.from_frame(tags(says_outside=True), items=every)
-        cs.Responses.from_frame(tags() | {"position": np.arange(len(tags()["position"]))})
+        cs.Answers.from_frame(tags(), items=every, abstain="answer")
+        cs.Answers.from_frame(tags(says_outside=True), items=every)
+        cs.Answers.from_frame(tags() | {"position": np.arange(len(tags()["position"]))})
 
 
 def test_a_single_label():
     answers = {"item": range(30), "worker": [i % 3 for i in range(30)], "label": ["spam"] * 30}
     with pytest.warns(DataWarning, match=r"Workers say only 'spam', about 30 of 100 items"):
-        cs.Responses.from_frame(answers, items=range(100))
+        cs.Answers.from_frame(answers, items=range(100))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cs.Responses.from_frame(answers)
+        cs.Answers.from_frame(answers)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -203,7 +203,7 @@ def test_crowds_are_not_taken_for_functions(seed):
             worker = np.repeat(np.arange(n), rng.integers(1, 3, n))
             label = np.repeat(rng.integers(0, n_classes, n), np.bincount(worker))
             item = np.arange(len(worker)) % (len(worker) // 3)
-            cs.Responses.from_frame({"item": item, "worker": worker, "label": label}, classes=np.unique(label))
+            cs.Answers.from_frame({"item": item, "worker": worker, "label": label}, classes=np.unique(label))
         # Rare classes, of which most workers never meet any.
         for share in (0.9, 0.97, 0.995):
             crowd = cs.simulate.independent(
@@ -213,12 +213,12 @@ def test_crowds_are_not_taken_for_functions(seed):
         # A third of all workers always says the same.
         crowd = cs.simulate.independent(300, n_workers=30, n_classes=4, answers_per_item=5, seed=seed).responses
         label = np.where(crowd.worker < 10, crowd.worker % 4, crowd.label)
-        cs.Responses.from_frame({"item": crowd.item_of_answer(), "worker": crowd.worker, "label": label})
+        cs.Answers.from_frame({"item": crowd.item_of_answer(), "worker": crowd.worker, "label": label})
         # Many who answered little, alike by chance, beside a few who answered much.
         casual = {"item": np.arange(400) % 100, "worker": 100 + np.arange(400) // 4, "label": np.zeros(400, int)}
         regular = {"item": np.tile(np.arange(100), 5), "worker": np.repeat(np.arange(5), 100)}
         regular["label"] = rng.integers(0, 3, 500)
-        cs.Responses.from_frame({name: np.concatenate([casual[name], regular[name]]) for name in casual})
+        cs.Answers.from_frame({name: np.concatenate([casual[name], regular[name]]) for name in casual})
 
 
 def test_simulated_crowds_pass_through_the_readers():
@@ -229,5 +229,5 @@ def test_simulated_crowds_pass_through_the_readers():
             r = cs.simulate.independent(
                 500, n_workers=60, n_classes=3, answers_per_item=3, spammers=10, adversaries=5, seed=seed
             ).responses
-            again = cs.Responses.from_frame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
+            again = cs.Answers.from_frame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
             assert (again.n_responses, again.n_workers) == (1500, 60)

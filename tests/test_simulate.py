@@ -85,7 +85,7 @@ def test_results_fit_together(simulator):
     assert true.kinds.tolist() == ["honest"] * 8 + ["copycat"] * 2
     assert (crowd.graph is not None) == (simulator is cs.simulate.network)
     assert (true.transition is not None) == (simulator is cs.simulate.sequences)
-    assert "Simulation(Responses(" in repr(crowd)
+    assert "Simulation(Answers(" in repr(crowd)
     cs.DawidSkene(max_iter=3, tol=0).fit(r)
 
 
@@ -540,7 +540,7 @@ def test_files_hold_what_the_library_draws(folder, kind, suffix):
     )
     assert made.exit_code == 0, made.output
     crowd = getattr(cs.simulate, kind)(spammers=1, copycats=1, answers_per_item=4)
-    r = cs.read_responses(f"answers.{suffix}")
+    r = cs.read_answers(f"answers.{suffix}")
     assert r.items.tolist() == crowd.responses.items.tolist()
     assert r.workers.tolist() == list(range(10))
     for name in ("offsets", "worker", "label"):

@@ -118,7 +118,7 @@ LARGE_FITS = {
 @pytest.mark.parametrize("name", LARGE_FITS)
 def test_matrices_too_large_are_refused_with_advice(name, small_machine):
     model, links = LARGE_FITS[name]
-    r = cs.Responses.from_frame(many_labels())
+    r = cs.Answers.from_frame(many_labels())
     small_machine(50 << 20)
     with pytest.raises(InputError) as caught:
         model.fresh().fit(r, **links)
@@ -135,7 +135,7 @@ def test_the_advice_helps(small_machine):
     """Ten classes, or as many labels as are said to fit, do fit."""
     table = many_labels()
     small_machine(50 << 20)
-    few = cs.Responses.from_frame(table, classes=[f"text {i}" for i in range(10)])
+    few = cs.Answers.from_frame(table, classes=[f"text {i}" for i in range(10)])
     assert cs.DawidSkene(max_iter=2, tol=0).fit(few).n_iter_ == 2
     merged = {**table, "label": [label if int(label[5:]) < 115 else "other" for label in table["label"]]}
     assert len(cs.DawidSkene(max_iter=2, tol=0).fit(merged).classes_) == 116
@@ -147,7 +147,7 @@ def test_the_advice_helps(small_machine):
 )
 def test_what_fits_is_not_refused(max_iter, estimation, workers, calibration, small_machine):
     """The estimate is below the memory that a fit was measured to take, and not by much."""
-    r = cs.Responses.from_frame(many_labels(10, 100))
+    r = cs.Answers.from_frame(many_labels(10, 100))
     options = {"estimation": estimation, "calibration": calibration, "max_iter": max_iter, "tol": 0}
     model = cs.DawidSkene(workers=workers, **options)
     tracemalloc.start()
@@ -162,7 +162,7 @@ def test_what_fits_is_not_refused(max_iter, estimation, workers, calibration, sm
 
 
 def test_sequential_workers_and_transitions(small_machine):
-    r = cs.Responses.from_matrix(np.arange(60).reshape(30, 2), lengths=[10, 10, 10], labels=range(60))
+    r = cs.Answers.from_matrix(np.arange(60).reshape(30, 2), lengths=[10, 10, 10], labels=range(60))
     small_machine(20 << 20)
     with pytest.raises(InputError, match="2 workers x 61 previous answers x 60 labels x 60 classes"):
         cs.HiddenMarkov(workers="sequential", coupling=1.0).fit(r)
@@ -173,7 +173,7 @@ def test_sequential_workers_and_transitions(small_machine):
 
 def test_messages_and_posteriors(small_machine):
     n = 2000
-    r = cs.Responses.from_matrix(np.arange(n)[:, None] % 20)
+    r = cs.Answers.from_matrix(np.arange(n)[:, None] % 20)
     source = np.repeat(np.arange(n - 20), 20)
     graph = cs.Graph.from_edges(source, source + 1 + np.arange(len(source)) % 19, items=range(n))
     small_machine(3 << 20)
@@ -185,7 +185,7 @@ def test_messages_and_posteriors(small_machine):
 
 
 def test_predictions_for_many_new_workers(small_machine):
-    model = cs.DawidSkene(max_iter=1, tol=0).fit(cs.Responses.from_frame(many_labels(3, 50)))
+    model = cs.DawidSkene(max_iter=1, tol=0).fit(cs.Answers.from_frame(many_labels(3, 50)))
     other = {"item": np.arange(500), "worker": np.arange(500), "label": ["text 1"] * 500}
     small_machine(100_000)
     with (
@@ -215,7 +215,7 @@ def test_the_command_line_says_it_in_one_line(small_machine, tmp_path):
 
 def test_majority_vote_needs_no_matrices(small_machine):
     """A report and a held-out score included; only what is a matrix itself is refused."""
-    r = cs.Responses.from_frame(many_labels())
+    r = cs.Answers.from_frame(many_labels())
     small_machine(5 << 20)
     model = cs.MajorityVote().fit(r)
     assert model.worker_report().num_rows == 30
@@ -246,7 +246,7 @@ def sparse_crowd(seed):
     answers[0, 0] = 0
     labels = [f"l{i}" for i in range(n_labels)]
     classes = [label for label in labels if rng.random() < 0.8 or label == "l0"] + ["new"] * int(rng.integers(0, 2))
-    r = cs.Responses.from_matrix(answers, labels=labels, classes=classes)
+    r = cs.Answers.from_matrix(answers, labels=labels, classes=classes)
     return r, {0: "l0"} if rng.random() < 0.5 else None
 
 
@@ -325,7 +325,7 @@ def test_a_row_too_long_is_refused_by_its_line(kind, compressed, short_rows, tmp
     file = tmp_path / (name + ".gz" * compressed)
     file.write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
     with pytest.raises(InputError, match=rf"line {line}: the (row|line) is longer than"):
-        cs.read_responses(file)
+        cs.read_answers(file)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
@@ -333,7 +333,7 @@ def test_rows_longer_than_a_block_are_read(name, short_rows, tmp_path):
     file = tmp_path / name
     table = {"item": [1, 2, 3], "worker": ["a", "b", "a"], "label": ["x", "y" * 1800, 'z\n"' * 300]}
     write_table(pa.table(table), str(file))
-    assert set(cs.read_responses(file).labels) == set(table["label"])
+    assert set(cs.read_answers(file).labels) == set(table["label"])
 
 
 def test_even_and_odd_runs_of_backslashes(short_rows, tmp_path):
@@ -342,7 +342,7 @@ def test_even_and_odd_runs_of_backslashes(short_rows, tmp_path):
         file = tmp_path / f"{n}.jsonl"
         rows = [{"item": i, "worker": "a", "label": "\\" * (n // 2) + '["' * (n % 2)} for i in range(3)]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        assert cs.read_responses(file).n_items == 3
+        assert cs.read_answers(file).n_items == 3
 
 
 def test_a_short_ragged_file_takes_little_memory(tmp_path):
@@ -354,7 +354,7 @@ def test_a_short_ragged_file_takes_little_memory(tmp_path):
     pa.set_memory_pool(watched)
     try:
         with pytest.raises(InputError, match="line 3: expected 3 columns"):
-            cs.read_responses(file)
+            cs.read_answers(file)
     finally:
         pa.set_memory_pool(usual)
     assert 0 < watched.max_memory() < 150 << 20
@@ -384,14 +384,14 @@ def test_moments_that_take_long_for_few_answers_are_refused():
     """300 classes in three kilobytes took a minute."""
     label = [f"text {i}" for i in range(300)]
     with pytest.warns(DataWarning, match="300 different labels"):
-        r = cs.Responses.from_frame({"item": np.arange(300) // 10, "worker": np.arange(300) % 10, "label": label})
+        r = cs.Answers.from_frame({"item": np.arange(300) // 10, "worker": np.arange(300) % 10, "label": label})
     with pytest.raises(InputError, match=r"may take about \d+ minutes .* 300 answers are too few .*Or use DawidSkene"):
         cs.MomentMatching().fit(r)
 
 
 def test_estimates_of_moments():
     """500 classes took more than two minutes without a word; what takes seconds is not said to be slow."""
-    many = cs.Responses.from_frame(many_labels(10, 500, 1000))
+    many = cs.Answers.from_frame(many_labels(10, 500, 1000))
     assert estimate_moments(many).seconds > 5 * preconditions.SLOW
     assert is_hopeless(many, estimate_moments(many))
     few = cs.simulate.independent(5000, n_workers=50, n_classes=10, seed=0).responses
@@ -402,7 +402,7 @@ def test_estimates_of_moments():
 
 @pytest.mark.parametrize("start", ["moments", "best"])
 def test_starts_leave_hopeless_moments_out(start, impatience):
-    r = cs.Responses.from_frame(many_labels(10, 20))
+    r = cs.Answers.from_frame(many_labels(10, 20))
     with pytest.warns(DataWarning, match=r"does not start from moments.* 1,200 answers .*start='majority'"):
         found = cs.DawidSkene(start=start, max_iter=3, tol=0).fit(r)
     assert list(found.starts_) == ["majority"]
@@ -418,14 +418,14 @@ def test_slow_moments_with_enough_answers_are_still_a_start(impatience):
 def test_moments_too_large_for_memory(small_machine):
     rng = np.random.default_rng(0)
     answers = np.where(rng.random((600, 12)) < 0.5, rng.integers(0, 20, (600, 12)), -1)
-    r = cs.Responses.from_matrix(answers)
+    r = cs.Answers.from_matrix(answers)
     small_machine(1 << 20)
     with pytest.raises(InputError, match=r"moments of 600 items for all pairs of 20 classes.*DawidSkene"):
         cs.MomentMatching().fit(r)
     with pytest.raises(InputError, match=r"moments of 600 items.*start='majority'"):
         cs.DawidSkene(start="moments").fit(r)
     small_machine(20 << 20)
-    tagged = cs.Responses.from_matrix(np.arange(3000).reshape(-1, 2) % 50, lengths=[150] * 10, labels=range(50))
+    tagged = cs.Answers.from_matrix(np.arange(3000).reshape(-1, 2) % 50, lengths=[150] * 10, labels=range(50))
     with pytest.raises(InputError, match=r"HiddenMarkov needs the moments of 1,500 items for all pairs of 50 classes"):
         cs.HiddenMarkov(start="moments", coupling=1.0).fit(tagged)
 
@@ -435,14 +435,14 @@ def test_moments_too_large_for_memory(small_machine):
 MANY = 10**12
 ANSWERS = {"item": [1], "worker": [1], "label": [1]}
 VAST = {
-    "range of items": lambda: cs.Responses.from_frame(ANSWERS, items=range(MANY)),
-    "range beyond all lengths": lambda: cs.Responses.from_frame(ANSWERS, items=range(0, 10**30, 7)),
-    "range of classes": lambda: cs.Responses.from_frame(ANSWERS, classes=range(MANY)),
+    "range of items": lambda: cs.Answers.from_frame(ANSWERS, items=range(MANY)),
+    "range beyond all lengths": lambda: cs.Answers.from_frame(ANSWERS, items=range(0, 10**30, 7)),
+    "range of classes": lambda: cs.Answers.from_frame(ANSWERS, classes=range(MANY)),
     "repeated item": lambda: cs.Graph.from_edges([0], [1], items=np.broadcast_to(np.int64(3), (MANY,))),
-    "matrix": lambda: cs.Responses.from_matrix(np.broadcast_to(np.int8(0), (10**7, 10**7))),
-    "names of rows": lambda: cs.Responses.from_matrix([[0], [1]], items=range(MANY)),
-    "names of labels": lambda: cs.Responses.from_matrix([[0], [1]], labels=range(MANY)),
-    "probabilities": lambda: cs.Responses.from_probabilities(np.broadcast_to(1.0, (10**7, 10**7, 1))),
+    "matrix": lambda: cs.Answers.from_matrix(np.broadcast_to(np.int8(0), (10**7, 10**7))),
+    "names of rows": lambda: cs.Answers.from_matrix([[0], [1]], items=range(MANY)),
+    "names of labels": lambda: cs.Answers.from_matrix([[0], [1]], labels=range(MANY)),
+    "probabilities": lambda: cs.Answers.from_probabilities(np.broadcast_to(1.0, (10**7, 10**7, 1))),
     "adjacency matrix": lambda: cs.Graph.from_scipy(coo_array(([1.0], ([0], [1])), shape=(MANY, MANY))),
     "grid": lambda: cs.Graph.grid((MANY, MANY)),
     "many grids": lambda: cs.Graph.grid([(3, 3), (10**6, 10**6)]),
@@ -476,7 +476,7 @@ def test_ids_of_any_size_cost_nothing():
     """Ids are names: they are not indices of anything."""
     assert cs.Graph.from_edges([MANY, 1], [2, MANY]).n_items == 3
     answers = {"sequence": [1, 1], "position": [0, 10**15], "worker": [MANY, MANY], "label": [1, 2]}
-    assert cs.Responses.from_frame(answers).n_items == 2
+    assert cs.Answers.from_frame(answers).n_items == 2
 
 
 def test_a_graph_has_no_more_items_than_its_indices_can_tell(monkeypatch):
@@ -493,7 +493,7 @@ def test_parquet_of_one_repeated_value(small_machine, tmp_path):
     assert file.stat().st_size < 10_000
     small_machine(1 << 20)
     with pytest.raises(InputError, match=r"has 200,000 rows: that takes at least 3\.1 MiB"):
-        cs.read_responses(file)
+        cs.read_answers(file)
 
 
 def test_features_of_compressed_zeros(small_machine, tmp_path):

@@ -36,7 +36,7 @@ def slips(source, **keywords):
     """Return the texts of the warnings that reading gives."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        cs.Responses.from_frame(source, **keywords)
+        cs.Answers.from_frame(source, **keywords)
     assert all(warning.category is DataWarning for warning in caught)
     return [str(warning.message) for warning in caught]
 
@@ -66,8 +66,8 @@ def test_spellings_are_named_and_can_be_one(spellings):
     assert "differ only in case, spaces or Unicode form" in text
     assert "normalise=True" in text
     assert not slips(source, normalise=True)
-    assert cs.Responses.from_frame(source, normalise=True).n_labels == 2
-    assert cs.Responses.from_frame(source, normalise=True).normalised
+    assert cs.Answers.from_frame(source, normalise=True).n_labels == 2
+    assert cs.Answers.from_frame(source, normalise=True).normalised
     assert not slips(source, classes=[*spellings, "other"])  # which says that they are different
     assert len(slips(source, classes=[spellings[0], "other"])) == 1  # the others are then no class
 
@@ -78,7 +78,7 @@ def test_spellings_are_named_and_can_be_one(spellings):
 def test_other_labels_stay_apart(pair):
     source = table(draw(*pair))
     assert not slips(source)
-    assert cs.Responses.from_frame(source, normalise=True).n_labels == 2
+    assert cs.Answers.from_frame(source, normalise=True).n_labels == 2
 
 
 def test_spellings_that_look_alike_are_shown_by_their_codes():
@@ -113,12 +113,12 @@ def test_groups_equal_their_slow_twin(texts):
 def test_categories_keep_their_order():
     labels = pd.Categorical(["Low", "high", "low", "Mid "], ["high", "Mid ", "low", "Low"])
     frame = pd.DataFrame({"item": [1, 2, 3, 4], "worker": [1, 1, 1, 1], "label": labels})
-    assert cs.Responses.from_frame(frame, normalise=True).labels.tolist() == ["high", "mid", "low"]
+    assert cs.Answers.from_frame(frame, normalise=True).labels.tolist() == ["high", "mid", "low"]
 
 
 def test_other_types_are_left_alone():
     for labels in ([1, 2, 1], [True, False, True], ["A", 1, "a"]):
-        r = cs.Responses.from_frame({"item": [1, 2, 3], "worker": [1, 1, 1], "label": labels}, normalise=True)
+        r = cs.Answers.from_frame({"item": [1, 2, 3], "worker": [1, 1, 1], "label": labels}, normalise=True)
         assert r.n_labels == 2
 
 
@@ -129,7 +129,7 @@ def test_tags_stay_tags():
         "worker": ["w"] * 4,
         "label": ["b-PER", "I-per", "o", "O "],
     }
-    r = cs.Responses.from_frame(answers, normalise=True)
+    r = cs.Answers.from_frame(answers, normalise=True)
     assert r.labels.tolist() == ["B-per", "I-per", "O"]
     assert choose_spelling(np.array(["o", "a"], dtype=object))("O") == "o"
 
@@ -139,16 +139,16 @@ def test_tags_stay_tags():
 
 def test_classes_and_background_are_brought_to_the_same_form():
     source = table(draw("Cat", "cat", "dog"))
-    r = cs.Responses.from_frame(source, normalise=True, classes=["DOG", "Cat", "cat", "Fox"])
+    r = cs.Answers.from_frame(source, normalise=True, classes=["DOG", "Cat", "cat", "Fox"])
     assert r.classes.tolist() == ["DOG", "Cat", "Fox"]
     assert r.labels.tolist() == ["Cat", "DOG"]
-    r = cs.Responses.from_frame(source, normalise=True, abstain="answer", background=" CAT")
+    r = cs.Answers.from_frame(source, normalise=True, abstain="answer", background=" CAT")
     assert r.background == "cat"
 
 
 @pytest.mark.parametrize("model", [cs.MajorityVote(), cs.DawidSkene()])
 def test_gold_may_be_written_in_any_way(model):
-    r = cs.Responses.from_frame(table(draw("Cat", "cat", "dog")), normalise=True)
+    r = cs.Answers.from_frame(table(draw("Cat", "cat", "dog")), normalise=True)
     model.fit(r, gold={0: " CAT ", 1: "Dog", 2: "dog"})
     assert model.labels_[:3].tolist() == ["cat", "dog", "dog"]
     with pytest.raises(ValueError, match="not among the classes"):
@@ -157,7 +157,7 @@ def test_gold_may_be_written_in_any_way(model):
 
 @pytest.mark.parametrize("kind", [list, pd.array, pd.Categorical, np.array])
 def test_a_missing_known_label_is_unknown_where_labels_are_normalised(kind):
-    r = cs.Responses.from_frame(table(draw("Cat", "cat", "dog")), normalise=True)
+    r = cs.Answers.from_frame(table(draw("Cat", "cat", "dog")), normalise=True)
     gold = pd.DataFrame({"item": [0, 1, 2], "label": kind([" CAT", None, "Dog"])})
     assert match_gold(gold, r, r.classes).codes[:4].tolist() == [0, -1, 1, -1]
 
@@ -173,7 +173,7 @@ def test_the_command_line_takes_an_empty_known_label_with_normalise(tmp_path):
 
 
 def test_gold_of_labels_as_they_are_must_be_as_they_are():
-    r = cs.Responses.from_frame(table(draw("cat", "dog")))
+    r = cs.Answers.from_frame(table(draw("cat", "dog")))
     with pytest.raises(ValueError, match="not among the classes"):
         cs.DawidSkene().fit(r, gold={0: "Cat"})
 
@@ -181,27 +181,27 @@ def test_gold_of_labels_as_they_are_must_be_as_they_are():
 def test_every_reader_normalises(tmp_path):
     labels = draw("Cat", "cat ", "dog")
     matrix = labels.reshape(100, 3)
-    r = cs.Responses.from_matrix(matrix, normalise=True)
+    r = cs.Answers.from_matrix(matrix, normalise=True)
     assert r.labels.tolist() == ["cat", "dog"]
-    coded = cs.Responses.from_matrix((matrix == "dog").astype(int), labels=["Cat", "DOG"], normalise=True)
+    coded = cs.Answers.from_matrix((matrix == "dog").astype(int), labels=["Cat", "DOG"], normalise=True)
     assert coded.labels.tolist() == ["cat", "dog"]
-    assert cs.Responses.from_matrix(matrix, labels=["DOG", "Cat"], normalise=True).labels.tolist() == ["dog", "cat"]
+    assert cs.Answers.from_matrix(matrix, labels=["DOG", "Cat"], normalise=True).labels.tolist() == ["dog", "cat"]
     with pytest.warns(DataWarning, match="normalise=True"):
-        cs.Responses.from_matrix(matrix)
+        cs.Answers.from_matrix(matrix)
     path = tmp_path / "answers.csv"
     pd.DataFrame(table(labels)).to_csv(path, index=False)
-    assert cs.read_responses(path, normalise=True).labels.tolist() == ["cat", "dog"]
+    assert cs.read_answers(path, normalise=True).labels.tolist() == ["cat", "dog"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
         assert cs.fuse(table(labels), normalise=True).classes_.tolist() == ["cat", "dog"]
     for odd in (1, "yes", None):
         with pytest.raises(ParameterError, match="normalise"):
-            cs.Responses.from_frame(table(labels), normalise=odd)
+            cs.Answers.from_frame(table(labels), normalise=odd)
 
 
 def test_soft_votes_of_classes_that_differ_only_in_spelling():
     P = np.full((4, 2, 2), 0.5)
-    r = cs.Responses.from_probabilities(P, classes=["cat", "Cat"])  # named, so they are meant: there is no warning
+    r = cs.Answers.from_probabilities(P, classes=["cat", "Cat"])  # named, so they are meant: there is no warning
     assert r.classes.tolist() == ["cat", "Cat"]
 
 
@@ -323,7 +323,7 @@ def test_words_for_nothing(word):
     assert not slips(source, classes=["yes", "no", word])
     assert len(slips(source, classes=["yes", "no"])) == 1
     with pytest.warns(DataWarning, match="missing="):
-        cs.Responses.from_matrix(source["label"].reshape(100, 3))
+        cs.Answers.from_matrix(source["label"].reshape(100, 3))
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_abstentions_as_a_class(labels, shape):
     wide = {"item": range(100), **dict(zip(("a", "b", "c"), said.reshape(100, 3).T, strict=True))}
     if shape == "array":
         with pytest.warns(DataWarning, match=r"did not see the item, name it with missing="):
-            cs.Responses.from_matrix(said.reshape(100, 3), missing="none")
+            cs.Answers.from_matrix(said.reshape(100, 3), missing="none")
         return
     source, form = (wide, {"format": "wide"}) if shape == "wide" else (table(said), {})
     (text,) = slips(source, **form)
@@ -377,12 +377,12 @@ def test_the_command_line_says_how_to_leave_abstentions_out(tmp_path):
 
 
 def test_an_update_asks_about_abstentions_only_if_labels_are_new():
-    model = cs.MajorityVote().fit(cs.Responses.from_frame(table(draw("x", "y", "ABSTAIN")), classes=["x", "y"]))
+    model = cs.MajorityVote().fit(cs.Answers.from_frame(table(draw("x", "y", "ABSTAIN")), classes=["x", "y"]))
     model.update({"item": [900], "worker": ["ann"], "label": ["x"]})
     with pytest.warns(DataWarning, match="'ABSTAIN' is treated as an answer"):
-        model = cs.MajorityVote().fit(cs.Responses.from_frame(table(draw("x", "y", "ABSTAIN"))))
+        model = cs.MajorityVote().fit(cs.Answers.from_frame(table(draw("x", "y", "ABSTAIN"))))
     model.update({"item": [900], "worker": ["ann"], "label": ["x"]})
-    model = cs.MajorityVote().fit(cs.Responses.from_frame(table(draw("x", "y"))))
+    model = cs.MajorityVote().fit(cs.Answers.from_frame(table(draw("x", "y"))))
     with pytest.warns(DataWarning, match="'ABSTAIN' is treated as an answer"):
         model.update({"item": [900], "worker": ["ann"], "label": ["ABSTAIN"]})
 
@@ -412,13 +412,13 @@ def test_workers_in_several_spellings():
 def test_real_labels_pass(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert cs.read_responses(FOLDER / name / "responses.parquet").n_responses > 0
+        assert cs.read_answers(FOLDER / name / "responses.parquet").n_responses > 0
 
 
 @pytest.mark.parametrize("name", ["majority", "dawid-skene", "moments"])
 def test_a_model_of_normalised_labels_takes_any_spelling(name, tmp_path):
     fitted = table(draw("Cat", "cat", "DOG", "dog "))
-    r = cs.Responses.from_frame(fitted, normalise=True)
+    r = cs.Answers.from_frame(fitted, normalise=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # answers at random do not converge soon
         model = model_class(name)().fit(r)
@@ -426,7 +426,7 @@ def test_a_model_of_normalised_labels_takes_any_spelling(name, tmp_path):
     other = table([{"c": " CAT", "d": "dOG"}[label.strip().lower()[0]] for label in fitted["label"]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read = cs.Responses.from_frame(other, classes=["Cat", "DOG"], normalise=True)
+        read = cs.Answers.from_frame(other, classes=["Cat", "DOG"], normalise=True)
         for each in (model, cs.load(model.save(tmp_path / "model"))):
             for answers in (other, read, fitted):
                 np.testing.assert_array_equal(each.predict_proba(answers), expected)
@@ -434,7 +434,7 @@ def test_a_model_of_normalised_labels_takes_any_spelling(name, tmp_path):
                 assert each.score(answers) == model.score(r)
             assert each.predict(other, gold={3: "DOG"})[3] == "dog"
     with pytest.warns(DataWarning, match="normalise=True"):
-        apart = cs.Responses.from_frame(fitted)
+        apart = cs.Answers.from_frame(fitted)
     np.testing.assert_array_equal(model.predict_proba(apart), expected)
 
 
@@ -447,7 +447,7 @@ def test_a_model_of_labels_as_written_takes_no_other_spelling():
 
 def test_normalised_tags_are_predicted_from_a_table_that_has_few_of_them():
     keys = {"sequence": [1] * 4, "position": [0, 0, 1, 1], "worker": ["a", "b"] * 2}
-    tags = cs.Responses.from_frame({**keys, "label": ["b-PER", "B-per", "o", "O"]}, normalise=True)
+    tags = cs.Answers.from_frame({**keys, "label": ["b-PER", "B-per", "o", "O"]}, normalise=True)
     model = cs.HiddenMarkov(coupling=0.5, calibration="none").fit(tags)
     assert model.predict({**keys, "label": ["o", "O", "o", " O"]}).tolist() == ["O", "O"]
 
@@ -455,7 +455,7 @@ def test_normalised_tags_are_predicted_from_a_table_that_has_few_of_them():
 @pytest.mark.parametrize("prior", [{"CAT": 0.9, " dog": 0.1}, pd.Series({"Dog": 0.1, "Cat": 0.9})])
 def test_a_prior_by_class_and_gold_in_any_spelling(prior, tmp_path):
     answers = {"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["Cat", "cat", "DOG", "dog"]}
-    r = cs.Responses.from_frame(answers, normalise=True)
+    r = cs.Answers.from_frame(answers, normalise=True)
     model = cs.DawidSkene(prior=prior).fit(r, gold={1: "DOG"})
     assert model.prior_.tolist() == [0.9, 0.1]
     assert model.labels_[0] == "dog"
@@ -476,10 +476,10 @@ def test_the_command_line_takes_a_prior_in_any_spelling(tmp_path):
 def test_labels_are_written_as_the_classes_are(classes):
     """Other labels are in their normal form, and whatever comes later is matched by that."""
     rows = {"item": [1, 1, 2, 2], "worker": list("abab"), "label": ["positive", "POSITIVE", " Negative", "Unsure"]}
-    r = cs.Responses.from_frame(rows, classes=classes, normalise=True)
+    r = cs.Answers.from_frame(rows, classes=classes, normalise=True)
     assert sorted(r.classes.tolist()) == ["Mixed", "Negative", "Positive"]
     assert r.labels.tolist() == ["Negative", "Positive", "unsure"]
-    matrix = cs.Responses.from_matrix([["positive", "POSITIVE"]], missing="", classes=["Positive"], normalise=True)
+    matrix = cs.Answers.from_matrix([["positive", "POSITIVE"]], missing="", classes=["Positive"], normalise=True)
     assert matrix.labels.tolist() == ["Positive"]
     model = cs.DawidSkene(prior={"positive": 0.5, "negative": 0.3, "mixed": 0.2}).fit(r, gold={1: "POSITIVE"})
     assert model.labels_[0] == "Positive"
@@ -490,7 +490,7 @@ def test_labels_are_written_as_the_classes_are(classes):
 
 def test_tags_keep_their_capital_whatever_the_classes_are():
     rows = {"sequence": [1, 1], "position": [0, 1], "worker": ["a", "a"], "label": ["b-per", "o"]}
-    r = cs.Responses.from_frame(rows, classes=["B-PER", "i-PER", "O"], normalise=True)
+    r = cs.Answers.from_frame(rows, classes=["B-PER", "i-PER", "O"], normalise=True)
     assert r.classes.tolist() == ["B-PER", "I-per", "O"]
 
 

@@ -206,7 +206,7 @@ def test_arrays_that_unpack_to_a_thousand_times_their_size():
 
 
 def test_masks_of_very_many_readers_are_not_compared_in_pairs(monkeypatch):
-    r = cs.Responses.from_matrix(np.random.default_rng(0).integers(0, 2, (4, masks_task.MOST_READERS + 1)))
+    r = cs.Answers.from_matrix(np.random.default_rng(0).integers(0, 2, (4, masks_task.MOST_READERS + 1)))
     monkeypatch.setattr(masks_task, "_are_same", None)
     assert masks_task.find_same_masks(r) == []
 
@@ -226,7 +226,7 @@ def test_ratings_with_few_answers_for_each_entry(n_workers, n_classes):
         assert fused.get_params()["workers"] == "confusion"
     assert "median" in fused.to_frame().column_names
     assert time.process_time() - began < 30
-    r = cs.Responses.from_frame(table, ordered=True)
+    r = cs.Answers.from_frame(table, ordered=True)
     with pytest.raises(InputError, match=r"with 540 types of workers, which takes too long.*Use workers='confusion'"):
         cs.DawidSkene(workers="ordinal").fit(r)
 
@@ -238,7 +238,7 @@ def test_sparse_objects_are_read():
     """A thousand names that few objects have are a usable table."""
     rows = ({"item": i // 4, "worker": i % 4, "label": i // 3 % 2, f"key {i}": 1} for i in range(1000))
     Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert cs.read_responses("a.jsonl").n_responses == 1000
+    assert cs.read_answers("a.jsonl").n_responses == 1000
 
 
 @pytest.mark.parametrize("blank", ["", " ", "   "])
@@ -291,7 +291,7 @@ def test_folders_are_told_apart_by_a_few_of_many_pixels(monkeypatch):
 
 
 def test_pairs_of_very_many_workers_are_not_counted(monkeypatch):
-    r = cs.Responses.from_matrix(np.random.default_rng(0).integers(0, 3, (12, 60)))
+    r = cs.Answers.from_matrix(np.random.default_rng(0).integers(0, 3, (12, 60)))
     monkeypatch.setattr(copy_suspects, "MOST_DENSE", 50)
 
     def refuse_to_count(*_):

@@ -1,4 +1,4 @@
-"""Tables and files of soft votes: all of them hold what `Responses.from_probabilities` is given."""
+"""Tables and files of soft votes: all of them hold what `Answers.from_probabilities` is given."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def draw(seed=0):
 
 
 P = draw()
-VOTES = cs.Responses.from_probabilities(P, classes=CLASSES, items=ITEMS, workers=WORKERS)
+VOTES = cs.Answers.from_probabilities(P, classes=CLASSES, items=ITEMS, workers=WORKERS)
 
 
 def make_rows(named=True):
@@ -86,23 +86,23 @@ def test_tables_are_recognised_by_their_content(form, make, way, tmp_path):
     if way != "pandas":
         path = tmp_path / f"votes.{way}"
         getattr(table, f"to_{way}")(path, index=False)
-        found = cs.read_responses(path)
+        found = cs.read_answers(path)
     else:
-        found = cs.Responses.from_frame(table)
+        found = cs.Answers.from_frame(table)
     assert found.format == form
     assert_same(found)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_can_be_given(form):
-    assert_same(cs.Responses.from_frame(FORMS[form][0](), format=form))
-    assert_same(cs.Responses.from_frame(pl.from_pandas(FORMS[form][0]()), format=form))
+    assert_same(cs.Answers.from_frame(FORMS[form][0](), format=form))
+    assert_same(cs.Answers.from_frame(pl.from_pandas(FORMS[form][0]()), format=form))
 
 
 def test_sequences_of_soft_votes():
     table = make_rows().assign(sequence="s", position=lambda t: t["item"].map(ITEMS.index)).drop(columns="item")
-    given = cs.Responses.from_probabilities(P, lengths=[12], classes=CLASSES, workers=WORKERS)
-    found = cs.Responses.from_frame(table)
+    given = cs.Answers.from_probabilities(P, lengths=[12], classes=CLASSES, workers=WORKERS)
+    found = cs.Answers.from_frame(table)
     assert found.sequences.offsets.tolist() == [0, 12]
     assert np.array_equal(found.label, given.label)
     np.testing.assert_allclose(found.soft.probabilities, given.soft.probabilities, atol=1e-7)
@@ -110,18 +110,18 @@ def test_sequences_of_soft_votes():
 
 def test_other_tables_stay_what_they_are():
     hard = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "x"]}
-    assert cs.Responses.from_frame(hard | {"probability": [0.9, 0.8, 0.7]}).soft is None  # of the answer, one row each
-    assert cs.Responses.from_frame(hard | {"x": [0.3, 0.4, 0.5], "y": [0.7, 0.6, 0.5]}).soft is None
+    assert cs.Answers.from_frame(hard | {"probability": [0.9, 0.8, 0.7]}).soft is None  # of the answer, one row each
+    assert cs.Answers.from_frame(hard | {"x": [0.3, 0.4, 0.5], "y": [0.7, 0.6, 0.5]}).soft is None
     rated = pd.DataFrame({"item": [1, 2, 3], "q_one": [3, 4, 5], "q_two": [3, 4, 4]})
-    assert cs.Responses.from_frame(rated, format="wide").soft is None
+    assert cs.Answers.from_frame(rated, format="wide").soft is None
     questions = {"item": [1, 1], "worker": ["a", "b"], "q1": [1, 3], "q2": [2, 4]}
     with pytest.raises(InputError, match="no column for the label"):
-        cs.Responses.from_frame(questions)
+        cs.Answers.from_frame(questions)
 
 
 def test_certain_votes_are_plain_answers():
     table = pd.DataFrame({"item": [1, 1], "worker": ["a", "b"], "p(x)": [1.0, 0.0], "p(y)": [0.0, 1.0]})
-    found = cs.Responses.from_frame(table)
+    found = cs.Answers.from_frame(table)
     assert found.soft is None
     assert found.labels[found.label].tolist() == ["x", "y"]
 
@@ -136,32 +136,32 @@ def test_a_folder_with_a_file_for_each_worker(tmp_path):
         np.save(tmp_path / "arrays" / f"{who}.npy", P[:, m])
         columns = {"item": ITEMS} | {f"p({what})": P[:, m, k] for k, what in enumerate(CLASSES)}
         pd.DataFrame(columns).to_parquet(tmp_path / "tables" / f"{who}.parquet")
-    found = cs.read_responses(tmp_path / "tables")
+    found = cs.read_answers(tmp_path / "tables")
     assert found.format == "soft-files"
     assert_same(found)
-    numbered = cs.Responses.from_probabilities(P, classes=CLASSES, workers=WORKERS)
-    assert_same(cs.read_responses(tmp_path / "arrays", classes=CLASSES), numbered)
-    assert_same(cs.read_responses(str(tmp_path / "arrays" / "*.npy"), classes=CLASSES), numbered)
-    assert cs.read_responses(tmp_path / "arrays").classes.tolist() == [0, 1, 2]
+    numbered = cs.Answers.from_probabilities(P, classes=CLASSES, workers=WORKERS)
+    assert_same(cs.read_answers(tmp_path / "arrays", classes=CLASSES), numbered)
+    assert_same(cs.read_answers(str(tmp_path / "arrays" / "*.npy"), classes=CLASSES), numbered)
+    assert cs.read_answers(tmp_path / "arrays").classes.tolist() == [0, 1, 2]
     np.save(tmp_path / "all.npy", P)
-    found = cs.read_responses(tmp_path / "all.npy", classes=CLASSES)
-    assert_same(found, cs.Responses.from_probabilities(P, classes=CLASSES))
+    found = cs.read_answers(tmp_path / "all.npy", classes=CLASSES)
+    assert_same(found, cs.Answers.from_probabilities(P, classes=CLASSES))
     with pytest.raises(InputError, match=r"2 classes are named, and .* has 3"):
-        cs.read_responses(tmp_path / "all.npy", classes=["cat", "dog"])
+        cs.read_answers(tmp_path / "all.npy", classes=["cat", "dog"])
 
 
 def test_arrays_that_do_not_go_together(tmp_path):
     np.save(tmp_path / "a.npy", P[:, 0])
     np.save(tmp_path / "b.npy", P[:, 0, :2])
     with pytest.raises(InputError, match=r"a.npy' has 12 rows and 3 columns.*b.npy' 12 and 2.*the same classes"):
-        cs.read_responses(tmp_path)
+        cs.read_answers(tmp_path)
     np.save(tmp_path / "b.npy", np.zeros((12, 3), int))
     assert open_votes(str(tmp_path), None) is None
     with pytest.raises(InputError, match=r"must hold fractions.*b\.npy"):
-        cs.read_responses(tmp_path, format="soft-files")
+        cs.read_answers(tmp_path, format="soft-files")
     np.save(tmp_path / "flat.npy", np.zeros(3))
     with pytest.raises(InputError, match="by item, worker and class"):
-        cs.read_responses(tmp_path / "flat.npy", format="soft-files")
+        cs.read_answers(tmp_path / "flat.npy", format="soft-files")
 
 
 def test_the_command_line_takes_them_all(tmp_path, monkeypatch):
@@ -182,7 +182,7 @@ def test_the_command_line_takes_them_all(tmp_path, monkeypatch):
     assert run("fuse", "rounded.csv", "-o", "labels.csv", "--rescale", "-q").exit_code == 0
     result = run("convert", "votes.csv", "out.csv")
     assert result.exit_code == 0, result.stderr
-    assert_same(cs.read_responses("out.csv"))
+    assert_same(cs.read_answers("out.csv"))
 
 
 def test_further_votes_may_come_from_a_file(tmp_path):
@@ -217,31 +217,31 @@ def test_further_votes_may_come_from_a_file(tmp_path):
 )
 def test_votes_that_are_none(change, words):
     with pytest.raises(InputError, match=words):
-        cs.Responses.from_frame(change(make_rows()))
+        cs.Answers.from_frame(change(make_rows()))
 
 
 def test_labels_without_a_row():
     table = make_long()
     ruled_out = table[(table["label"] != "cat") | (table["probability"] > 1e-9)]
-    assert_same(cs.Responses.from_frame(ruled_out))
+    assert_same(cs.Answers.from_frame(ruled_out))
     with pytest.raises(InputError, match="Give a row to each class that is not ruled out"):
-        cs.Responses.from_frame(table[table["label"] != "fox"])
+        cs.Answers.from_frame(table[table["label"] != "fox"])
     with pytest.raises(InputError, match="two probabilities of 'cat' by one worker about one item"):
-        cs.Responses.from_frame(pd.concat([table, table[:1]]))
+        cs.Answers.from_frame(pd.concat([table, table[:1]]))
     with pytest.raises(InputError, match="no column of probabilities"):
-        cs.Responses.from_frame(table.drop(columns="probability"), format="soft-long")
+        cs.Answers.from_frame(table.drop(columns="probability"), format="soft-long")
 
 
 def test_what_does_not_go_with_probabilities():
     for options in ({"normalise": True}, {"duplicates": "mean"}):
         with pytest.raises(ParameterError, match="does not go with probabilities"):
-            cs.Responses.from_frame(make_rows(), **options)
+            cs.Answers.from_frame(make_rows(), **options)
     with pytest.raises(InputError, match="no column of its own for the weight"):
-        cs.Responses.from_frame(make_rows().assign(w=0.5), weight="w", format="soft")
+        cs.Answers.from_frame(make_rows().assign(w=0.5), weight="w", format="soft")
     with pytest.raises(InputError, match="with a sign between the two"):
-        cs.Responses.from_frame(make_rows().drop(columns="worker"), format="soft-wide")
+        cs.Answers.from_frame(make_rows().drop(columns="worker"), format="soft-wide")
     twice = pd.concat([make_rows(), make_rows()[:1].assign(**{"p(cat)": 1.0, "p(dog)": 0.0, "p(fox)": 0.0})])
-    last = cs.Responses.from_frame(twice, duplicates="last")
+    last = cs.Answers.from_frame(twice, duplicates="last")
     assert last.n_responses == VOTES.n_responses
     assert last.labels.tolist() == CLASSES
     assert last.soft.probabilities[last.soft.probabilities.max(axis=1) == 1].tolist() == [[1, 0, 0]]
@@ -268,19 +268,19 @@ def test_percentages_are_rescaled():
     cells = [name for name in table.columns if name.startswith("p(")]
     percent = table.assign(**{name: 100 * table[name] for name in cells})
     with pytest.raises(InputError, match="seem to be percentages: use rescale=True"):
-        cs.Responses.from_frame(percent)
-    read = cs.Responses.from_frame(percent, rescale=True)
-    np.testing.assert_allclose(read.soft.probabilities, cs.Responses.from_frame(table).soft.probabilities, atol=1e-6)
+        cs.Answers.from_frame(percent)
+    read = cs.Answers.from_frame(percent, rescale=True)
+    np.testing.assert_allclose(read.soft.probabilities, cs.Answers.from_frame(table).soft.probabilities, atol=1e-6)
 
 
 def test_probabilities_of_one_class_alone():
     shares = np.linspace(0, 1, 60)
     wide = {"item": np.arange(30), "ann": shares[:30], "bob": shares[30:]}
     with pytest.raises(InputError, match="fractions between 0 and 1 where labels should be"):
-        cs.Responses.from_frame(wide, format="wide")
+        cs.Answers.from_frame(wide, format="wide")
     long = {"item": np.repeat(np.arange(30), 2), "worker": ["ann", "bob"] * 30, "label": ["yes"] * 60}
     with pytest.raises(InputError, match="probabilities of 'yes' alone"):
-        cs.Responses.from_frame(long | {"probability": shares})
+        cs.Answers.from_frame(long | {"probability": shares})
 
 
 def test_levels_between_0_and_1_are_labels_if_the_user_says_so():
@@ -288,11 +288,11 @@ def test_levels_between_0_and_1_are_labels_if_the_user_says_so():
     ann = np.random.default_rng(0).choice(levels, size=400)
     wide = {"item": np.arange(400), "ann": ann, "bob": np.where(np.arange(400) % 3, ann, 0.5)}
     with pytest.raises(InputError, match="If they are levels, say so with ordered=True"):
-        cs.Responses.from_frame(wide, format="wide")
+        cs.Answers.from_frame(wide, format="wide")
     for told in ({"ordered": True}, {"ordered": False}, {"classes": levels}):
-        assert cs.Responses.from_frame(wide, format="wide", **told).classes.tolist() == levels.tolist()
+        assert cs.Answers.from_frame(wide, format="wide", **told).classes.tolist() == levels.tolist()
     scale = {name: pd.Categorical(wide[name], levels, ordered=True) for name in ("ann", "bob")}
-    assert cs.Responses.from_frame(pd.DataFrame(wide | scale), format="wide").n_classes == 25
+    assert cs.Answers.from_frame(pd.DataFrame(wide | scale), format="wide").n_classes == 25
 
 
 def test_sums_of_very_many_classes():
@@ -301,13 +301,13 @@ def test_sums_of_very_many_classes():
     names = [f"c{n}" for n in range(250)]
     votes = rng.dirichlet(np.full(250, 0.05), size=(40, 3)).round(4)
     np.testing.assert_allclose(
-        cs.Responses.from_probabilities(votes, rescale=True).soft.probabilities.sum(axis=1), 1, 1e-6
+        cs.Answers.from_probabilities(votes, rescale=True).soft.probabilities.sum(axis=1), 1, 1e-6
     )
     for total in (0.0, 0.5, 2.0):
         wrong = votes.copy()
         wrong[7, 1] *= total
         with pytest.raises(InputError, match=r"P\[7, 1\].*is not a vote"):
-            cs.Responses.from_probabilities(wrong, rescale=True)
+            cs.Answers.from_probabilities(wrong, rescale=True)
     hot = np.zeros((120, 250), int)
     np.put_along_axis(hot, rng.random(hot.shape).argsort(axis=1)[:, :3], 1, axis=1)
     assert not sum_to_one(hot.astype(float))
@@ -316,11 +316,11 @@ def test_sums_of_very_many_classes():
         zip(names, hot.T, strict=True)
     )
     with pytest.raises(InputError, match="whose numbers are no probabilities"):
-        cs.Responses.from_frame(table, format="soft", rescale=True)
+        cs.Answers.from_frame(table, format="soft", rescale=True)
 
 
 def test_workers_can_be_left_out():
-    r = cs.Responses.from_frame(make_rows())
+    r = cs.Answers.from_frame(make_rows())
     left = drop_workers(r, np.array([0]))
     np.testing.assert_array_equal(left.medians, r.medians[1:])
     for workers in ("halves", "temperatures", "mean"):

@@ -31,7 +31,7 @@ def draw(seed=0, n_items=300, sharpness=(0.2, 1.0, 1.0, 3.0, 5.0), skill=1.5, mi
 
 def read(P, first=0, last=None, **options):
     names = [f"i{n}" for n in range(len(P))][first:last]
-    return cs.Responses.from_probabilities(P[first:last], classes=CLASSES, items=names, **options)
+    return cs.Answers.from_probabilities(P[first:last], classes=CLASSES, items=names, **options)
 
 
 def accuracy(model, truth):
@@ -145,7 +145,7 @@ def test_halves_are_confusion_workers_with_twice_the_labels():
     start, plain = np.eye(3) * 0.4 + 0.2, {"smoothing": 0.5, "calibration": "none", "tol": 0, "max_iter": 60}
     halves = cs.DawidSkene(workers="halves", start=start, **plain).fit(SOFT)
     twin = cs.DawidSkene(start=np.concatenate([start, start], axis=1) / 2, **plain).fit(
-        cs.Responses.from_matrix(matrix, labels=labels, classes=CLASSES)
+        cs.Answers.from_matrix(matrix, labels=labels, classes=CLASSES)
     )
     np.testing.assert_allclose(halves.posterior_, twin.posterior_, atol=1e-5)
     np.testing.assert_allclose(halves.halves_confusion_, twin.confusion_, atol=1e-5)
@@ -208,7 +208,7 @@ def test_predictions_are_those_of_the_fit(way, tmp_path):
     # Halves are told apart as at the fit, also in a part that is surer than the whole.
     sure = np.argsort(-np.nan_to_num(P).max(axis=2).mean(axis=1))[:50]
     part = SOFT.about(np.sort(sure))
-    again = cs.Responses.from_probabilities(P[np.sort(sure)], classes=CLASSES, items=part.items)
+    again = cs.Answers.from_probabilities(P[np.sort(sure)], classes=CLASSES, items=part.items)
     np.testing.assert_allclose(model.predict_proba(again), model.posterior_[np.sort(sure)], atol=1e-6)
 
 
@@ -222,7 +222,7 @@ def test_ways_compose_with_all_else(way):
     assert accuracy(model.fresh().fit(SOFT, gold=gold), TRUTH) >= accuracy(MODELS[way], TRUTH)
     if way != "mean":  # which is so unsure that whatever else is known of the items counts for more
         assert accuracy(model.fresh().fit(SOFT, features=features), TRUTH) > accuracy(MODELS[way], TRUTH) - 0.02
-    inordered = cs.Responses.from_probabilities(P[order], classes=CLASSES, lengths=[300])
+    inordered = cs.Answers.from_probabilities(P[order], classes=CLASSES, lengths=[300])
     assert accuracy(cs.HiddenMarkov(workers=way).fit(inordered), chain) > accuracy(MODELS[way], TRUTH)
     items = SOFT.items[order]
     graph = cs.Graph.from_edges(items[1:], items[:-1], items=SOFT.items)
@@ -243,7 +243,7 @@ def test_an_update_is_a_fit_to_all(way):
     other = P[:5].copy()
     other[0, np.flatnonzero(~np.isnan(P[0, :, 0]))[0]] = [0.2, 0.3, 0.5]
     with pytest.raises(InputError, match="answered item 'i0' before"):
-        model.update(cs.Responses.from_probabilities(other, classes=CLASSES, items=[f"i{n}" for n in range(5)]))
+        model.update(cs.Answers.from_probabilities(other, classes=CLASSES, items=[f"i{n}" for n in range(5)]))
     with pytest.raises(InputError, match="The answers of the fit are probabilities, and the new ones are labels"):
         model.update({"item": ["i0"], "worker": [9], "label": ["ant"]})
 
@@ -343,7 +343,7 @@ def test_fuse_chooses_and_says_so():
     assert cs.fuse(read(P, 0, 8)).workers == "mean"  # too few to compare ways
     rng = np.random.default_rng(0)
     noise = rng.dirichlet([7, 2, 1], size=(400, 5))  # of workers who know how frequent classes are, and nothing else
-    lost = cs.fuse(cs.Responses.from_probabilities(noise, classes=CLASSES))
+    lost = cs.fuse(cs.Answers.from_probabilities(noise, classes=CLASSES))
     assert lost.workers == "mean"
     assert lost.comparison_.verdict != "better"
 
@@ -352,7 +352,7 @@ def test_cautious_workers_lose_nothing():
     rng = np.random.default_rng(0)
     truth = rng.integers(4, size=600)
     scores = 1.6 * np.eye(4)[truth][:, None] + rng.normal(size=(600, 4, 4))
-    fused = cs.fuse(cs.Responses.from_probabilities(special.softmax(0.05 * scores, axis=2)))
+    fused = cs.fuse(cs.Answers.from_probabilities(special.softmax(0.05 * scores, axis=2)))
     assert accuracy(fused, truth) >= np.mean(scores.mean(axis=1).argmax(axis=1) == truth) - 0.005
     assert (fused.temperatures_ > 10).all()
 
@@ -371,7 +371,7 @@ def test_the_report_says_what_is_known_of_labels_and_of_probabilities(tmp_path):
     truth = rng.integers(3, size=500)
     scores = rng.normal(size=(500, 6, 3)) + 1.5 * np.eye(3)[truth][:, None, :]
     votes = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
-    fused = cs.fuse(cs.Responses.from_probabilities(votes))
+    fused = cs.fuse(cs.Answers.from_probabilities(votes))
     assert fused.comparison_.verdict == "no different"
     assert fused.comparison_.predicts
     cs.report(fused, tmp_path / "report.html")

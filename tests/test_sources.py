@@ -47,7 +47,7 @@ def refused(*arguments) -> str:
     return result.stderr
 
 
-def triples(r: cs.Responses) -> list[tuple]:
+def triples(r: cs.Answers) -> list[tuple]:
     names = ("worker", "label") if r.sequences is None else ("position", "worker", "label")
     table = to_long(r).to_pydict()
     if r.soft is not None:
@@ -100,7 +100,7 @@ def write_soft(name: str) -> str:
         for m, worker in enumerate(("ann", "bob")):
             np.save(f"in/{worker}.npy", votes[:, m])
         return "in"
-    table = to_long(cs.Responses.from_probabilities(votes, classes=["x", "y", "z"], workers=["ann", "bob"]))
+    table = to_long(cs.Answers.from_probabilities(votes, classes=["x", "y", "z"], workers=["ann", "bob"]))
     if name == "soft-long":
         rows = [(row["item"], row["worker"], label, row[f"p({label})"]) for row in table.to_pylist() for label in "xyz"]
         table = pa.table(dict(zip(("item", "worker", "label", "probability"), zip(*rows, strict=True), strict=True)))
@@ -118,7 +118,7 @@ def write_form(name: str) -> str:
     if name.startswith("soft"):
         return write_soft(name)
     if name == "wide":
-        write_table(to_wide(cs.Responses.from_frame(ANSWERS)), "in.csv")
+        write_table(to_wide(cs.Answers.from_frame(ANSWERS)), "in.csv")
         return "in.csv"
     rows = list(zip(*ANSWERS.values(), strict=True))
     if name == "mturk":
@@ -151,7 +151,7 @@ def test_read_write_read(name):
     path = EXAMPLES[name](name)
     first = read_content(path, name if name in ("wide", "long") else None)
     assert first.format in (name, "csv")
-    if isinstance(first.opened, cs.Responses):
+    if isinstance(first.opened, cs.Answers):
         to = name if name in LAYOUTS else None
         target = "out.csv" if Path(path).suffix in (".npy", "") else f"out{Path(path).suffix}"
     else:
@@ -271,7 +271,7 @@ def test_spans_of_a_file_with_both():
     write_json("both.json", label_studio())
     with pytest.warns(DataWarning, match=r"spans and answers about whole texts \('mood'\).*label='mood'"):
         assert isinstance(open_source("both.json"), cs.Spans)
-    assert isinstance(open_source("both.json", label="label"), cs.Responses)
+    assert isinstance(open_source("both.json", label="label"), cs.Answers)
     assert "To use the answers instead, give --label mood." in done("fuse", "both.json").stderr
     shown = json.loads(done("fuse", "both.json", "--label", "label", "--json").stdout)
     assert (shown["spans"], shown["answers"], shown["format"]) == (None, 1, "label-studio")
@@ -575,11 +575,11 @@ def test_what_cannot_be_converted():
 
 
 def test_sequences_stay_sequences():
-    r = cs.Responses.from_frame({"sequence": ["s", "s", "t"], "position": [0, 1, 0], "worker": list("aab"),
+    r = cs.Answers.from_frame({"sequence": ["s", "s", "t"], "position": [0, 1, 0], "worker": list("aab"),
                                  "label": ["B-X", "O", "O"]})  # fmt: skip
     write_table(to_long(r), "in.parquet")
     done("convert", "in.parquet", "out.csv", "-q")
-    assert triples(cs.read_responses("out.csv")) == triples(r)
+    assert triples(cs.read_answers("out.csv")) == triples(r)
 
 
 def test_quiet_and_masks():
@@ -648,7 +648,7 @@ def test_a_question_is_called_by_its_name(tmp_path):
     path.write_text(json.dumps(tasks))
     with pytest.warns(DataWarning, match=r"\('genre'\). Only the spans are used. To use the answers.*label='genre'"):
         cs.fuse(path)
-    assert cs.read_responses(path, label="genre").labels.tolist() == ["a", "b"]
+    assert cs.read_answers(path, label="genre").labels.tolist() == ["a", "b"]
     fused, gold = tmp_path / "fused.json", tmp_path / "gold.csv"
     assert run("fuse", path, "--label", "genre", "-o", fused, "-q").exit_code == 0
     gold.write_text("item,label\n" + "".join(f"{n},{'ab'[n % 2]}\n" for n in range(30)))

@@ -41,7 +41,7 @@ def stop(progress):
 def scan(tmp_path):
     """Return answers on disk, again and again."""
     path = write(crowd()[0], tmp_path / "a.parquet")
-    return partial(cs.scan_responses, path, store=tmp_path / "stores")
+    return partial(cs.scan_answers, path, store=tmp_path / "stores")
 
 
 def interrupt(answers, **settings):

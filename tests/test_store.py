@@ -88,7 +88,7 @@ def by_item(r):
 @pytest.mark.parametrize("in_sequences", [False, True])
 def test_a_store_holds_the_answers_of_the_files(tmp_path, name, in_sequences):
     path = write(crowd(in_sequences=in_sequences)[0], tmp_path / name)
-    s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
+    s, r = cs.scan_answers(path, store=tmp_path / "stores"), cs.read_answers(path)
     loaded = s.load()
     assert len([sizes for sizes in s.partitions if sizes[3]]) > 1
     for each in (s, loaded):
@@ -105,8 +105,8 @@ def test_duplicates_are_settled_as_in_memory(tmp_path, policy):
     # A label that occurs only in rows that "first" drops.
     again = table.slice(0, 40).set_column(2, "label", pa.array(["other"] * 40))
     path = write(pa.concat_tables([table, again]), tmp_path / "a.parquet")
-    s = cs.scan_responses(path, store=tmp_path / "stores", duplicates=policy)
-    r = cs.read_responses(path, duplicates=policy)
+    s = cs.scan_answers(path, store=tmp_path / "stores", duplicates=policy)
+    r = cs.read_answers(path, duplicates=policy)
     assert s.labels.tolist() == r.labels.tolist()
     assert s.weighted == (r.weight is not None)
     assert by_item(s.load()) == by_item(r)
@@ -116,23 +116,23 @@ def test_errors_name_the_file_and_the_row(tmp_path):
     table = crowd()[0]
     path = write(pa.concat_tables([table, table.slice(7, 1)]), tmp_path / "a.csv")
     with pytest.raises(InputError, match=rf"more than once: see .*line 9 and line {table.num_rows + 2}"):
-        cs.scan_responses(path, store=tmp_path / "stores")
+        cs.scan_answers(path, store=tmp_path / "stores")
     gap = table.set_column(2, "label", pa.array([None, *table.column("label").to_pylist()[1:]]))
     path = write(gap, tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"has 1 missing value; the first is at .*b\.parquet, row 1"):
-        cs.scan_responses(path, store=tmp_path / "stores")
-    assert cs.scan_responses(path, store=tmp_path / "stores", drop_missing=True).n_responses == table.num_rows - 1
+        cs.scan_answers(path, store=tmp_path / "stores")
+    assert cs.scan_answers(path, store=tmp_path / "stores", drop_missing=True).n_responses == table.num_rows - 1
     assert not [path for path in (tmp_path / "stores").iterdir() if "building" in path.name]
 
 
 def test_a_store_is_used_again_until_a_file_changes(tmp_path, monkeypatch):
     path = write(crowd()[0], tmp_path / "a.parquet")
-    first = cs.scan_responses(path, store=tmp_path / "stores")
+    first = cs.scan_answers(path, store=tmp_path / "stores")
     with monkeypatch.context() as patch:
         patch.setattr("consilience.storage.scanning.build_store", lambda *_: pytest.fail("it was built again"))
-        assert cs.scan_responses(path, store=tmp_path / "stores").folder == first.folder
+        assert cs.scan_answers(path, store=tmp_path / "stores").folder == first.folder
     write(crowd(seed=1)[0], path)
-    assert cs.scan_responses(path, store=tmp_path / "stores").folder != first.folder
+    assert cs.scan_answers(path, store=tmp_path / "stores").folder != first.folder
 
 
 def test_a_failed_store_leaves_nothing(tmp_path, monkeypatch):
@@ -144,20 +144,20 @@ def test_a_failed_store_leaves_nothing(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(building, "write_partition", fail)
         with pytest.raises(StoreError, match="No space left on device"):
-            cs.scan_responses(path, store=tmp_path / "stores")
+            cs.scan_answers(path, store=tmp_path / "stores")
     assert not list((tmp_path / "stores").iterdir())
-    assert cs.scan_responses(path, store=tmp_path / "stores").n_items == 500
+    assert cs.scan_answers(path, store=tmp_path / "stores").n_items == 500
 
 
 @pytest.mark.parametrize("size", [None, 0, 4, 1000])
 @pytest.mark.parametrize("suffix", ["blocks", "items.arrow"])
 def test_a_damaged_store_says_so(tmp_path, size, suffix):
     path = write(crowd()[0], tmp_path / "a.parquet")
-    s = cs.scan_responses(path, store=tmp_path / "stores")
+    s = cs.scan_answers(path, store=tmp_path / "stores")
     part = next(s.folder.glob(f"part-*.{suffix}"))
     part.unlink() if size is None else os.truncate(part, size)
     with pytest.raises(StoreError, match=r"is not complete\. Delete it, and build it again"):
-        cs.scan_responses(path, store=tmp_path / "stores")
+        cs.scan_answers(path, store=tmp_path / "stores")
     if suffix == "blocks":
         # It was damaged after it was opened.
         with pytest.raises(StoreError, match="and build it again"):
@@ -168,15 +168,15 @@ def test_parts_reach_the_disk_before_the_store_has_its_name(tmp_path, monkeypatc
     synced, sync = [], layout.sync
     for module in (layout, building):
         monkeypatch.setattr(module, "sync", lambda path: (synced.append(path.name), sync(path)))
-    s = cs.scan_responses(write(crowd()[0], tmp_path / "a.parquet"), store=tmp_path / "stores")
+    s = cs.scan_answers(write(crowd()[0], tmp_path / "a.parquet"), store=tmp_path / "stores")
     assert {path.name for path in s.folder.iterdir()} <= {*synced, "lock"}
 
 
 def fit_both(tmp_path, table, model, gold=None, fuse=False, **columns):
     """Fit a model to answers on disk and in memory."""
     path = write(table, tmp_path / "a.parquet")
-    s = cs.scan_responses(path, store=tmp_path / "stores", **columns)
-    r = cs.read_responses(path, **columns)
+    s = cs.scan_answers(path, store=tmp_path / "stores", **columns)
+    r = cs.read_answers(path, **columns)
     if fuse:
         return cs.fuse(s, gold=gold, model=model()), cs.fuse(r, gold=gold, model=model())
     return model().fit(s, gold=gold), model().fit(r, gold=gold)
@@ -255,7 +255,7 @@ def test_known_labels_count_as_in_memory(tmp_path, how):
 
 def test_known_labels_take_no_room_for_the_other_items(tmp_path):
     table, truth = crowd()
-    s = cs.scan_responses(write(table, tmp_path / "a.parquet"), store=tmp_path / "stores")
+    s = cs.scan_answers(write(table, tmp_path / "a.parquet"), store=tmp_path / "stores")
     blocks = add_gold(s, {7: f"class {truth[7]}"}).blocks()
     assert sum(len(items) for items, _ in (block.known for block in blocks)) == 1
     found = np.concatenate([block.open().gold for block in blocks])
@@ -266,7 +266,7 @@ def test_known_labels_take_no_room_for_the_other_items(tmp_path):
 
 def test_gold_of_items_that_are_not_there_is_an_error(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
-    s = cs.scan_responses(path, store=tmp_path / "stores")
+    s = cs.scan_answers(path, store=tmp_path / "stores")
     with pytest.raises(InputError, match="None of the 1 gold items occurs in the answers"):
         cs.DawidSkene().fit(s, gold={"nobody": "class 1"})
 
@@ -297,7 +297,7 @@ def test_copies_count_once_as_in_memory(tmp_path):
 
 def test_results_do_not_depend_on_the_number_of_threads(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
-    s = cs.scan_responses(path, store=tmp_path / "stores")
+    s = cs.scan_answers(path, store=tmp_path / "stores")
     one, four = (cs.DawidSkene().fit(s, engine=cs.engines.Threads(n)) for n in (1, 4))
     assert np.array_equal(one.confusion_, four.confusion_)
     for name, model in (("one", one), ("four", four)):
@@ -308,7 +308,7 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path):
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.arrow", "a.parquet"])
 def test_one_file_is_written_partition_by_partition(tmp_path, name, monkeypatch):
     path = write(crowd()[0], tmp_path / "answers.parquet")
-    model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    model = cs.DawidSkene().fit(cs.scan_answers(path, store=tmp_path / "stores"))
     model.write(tmp_path / "labels")
     expected = pa.dataset.dataset(tmp_path / "labels").to_table()
     made, n_held, make_table = [], [], label_files.make_table
@@ -341,13 +341,13 @@ def test_few_answers_are_read_into_memory(tmp_path, monkeypatch):
 
 def test_a_model_of_answers_on_disk_says_where_labels_are(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
-    model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    model = cs.DawidSkene().fit(cs.scan_answers(path, store=tmp_path / "stores"))
     assert "500 items, 12 workers" in repr(model)
     for name in ("labels_", "posterior_", "to_frame"):
         with pytest.raises(NotFittedError, match="write"):
             getattr(model, name)() if name == "to_frame" else getattr(model, name)
     # After a fit in memory they are there.
-    model.fit(cs.read_responses(path))
+    model.fit(cs.read_answers(path))
     assert len(model.labels_) == 500
 
 
@@ -355,12 +355,12 @@ def test_a_model_of_answers_on_disk_says_where_labels_are(tmp_path):
 def test_models_that_need_memory_say_so(tmp_path, model):
     path = write(crowd()[0], tmp_path / "a.parquet")
     with pytest.raises(ParameterError, match="memory"):
-        model().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+        model().fit(cs.scan_answers(path, store=tmp_path / "stores"))
 
 
 def test_labels_replace_only_labels(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
-    model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    model = cs.DawidSkene().fit(cs.scan_answers(path, store=tmp_path / "stores"))
     model.write(tmp_path / "labels")
     model.write(tmp_path / "labels")
     (tmp_path / "labels" / "notes.txt").write_text("keep me")
@@ -416,14 +416,14 @@ def test_a_fit_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, model, mo
     from consilience.inference import em
 
     path = write(crowd(in_sequences=model is not cs.DawidSkene)[0], tmp_path / "a.parquet")
-    expected = model().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    expected = model().fit(cs.scan_answers(path, store=tmp_path / "stores"))
 
     def stop(progress):
         if progress.iteration == 3:
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        model(callback=stop).fit(cs.scan_responses(path, store=tmp_path / "stores"))
+        model(callback=stop).fit(cs.scan_answers(path, store=tmp_path / "stores"))
     n_passes = 0
 
     def count(*arguments):
@@ -433,11 +433,11 @@ def test_a_fit_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, model, mo
 
     by_block = em.CountedEvidence.by_block
     monkeypatch.setattr(em.CountedEvidence, "by_block", count)
-    resumed = model().fit(cs.scan_responses(path, store=tmp_path / "stores", resume=True))
+    resumed = model().fit(cs.scan_answers(path, store=tmp_path / "stores", resume=True))
     assert np.array_equal(resumed.trace_, expected.trace_)
     assert np.array_equal(resumed.confusion_, expected.confusion_)
     n_resumed, n_passes = n_passes, 0
-    model().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    model().fit(cs.scan_answers(path, store=tmp_path / "stores"))
     assert n_resumed < n_passes
 
 
@@ -487,7 +487,7 @@ def test_what_needs_memory_is_refused(tmp_path, option):
 def test_a_size_must_be_one(tmp_path):
     for size in ("much", "-4GB", "0", "100MB"):
         with pytest.raises(ParameterError, match="a size such as '4GB'"):
-            cs.scan_responses(tmp_path / "a.parquet", memory=size)
+            cs.scan_answers(tmp_path / "a.parquet", memory=size)
 
 
 def test_answers_that_do_not_fit_are_fused_on_disk(tmp_path, monkeypatch):
@@ -536,14 +536,14 @@ def test_files_may_be_anywhere_that_fsspec_knows(tmp_path):
         for suffix in ("parquet", "csv"):
             path = write(half, tmp_path / f"{name}.{suffix}")
             system.pipe(f"/answers/{name}.{suffix}", path.read_bytes())
-    here = cs.read_responses(write(table, tmp_path / "all.parquet"))
+    here = cs.read_answers(write(table, tmp_path / "all.parquet"))
     for pattern in ("memory://answers/*.parquet", "memory://answers/*.csv"):
-        assert by_item(cs.scan_responses(pattern, store=tmp_path / "stores").load()) == by_item(here)
-        assert by_item(cs.read_responses(pattern)) == by_item(here)
+        assert by_item(cs.scan_answers(pattern, store=tmp_path / "stores").load()) == by_item(here)
+        assert by_item(cs.read_answers(pattern)) == by_item(here)
     with pytest.raises(InputError, match="memory://nowhere"):
-        cs.scan_responses("memory://nowhere/*.parquet", store=tmp_path / "stores")
+        cs.scan_answers("memory://nowhere/*.parquet", store=tmp_path / "stores")
     with pytest.raises(InputError, match="nosuch"):
-        cs.scan_responses("nosuch://bucket/a.parquet", store=tmp_path / "stores")
+        cs.scan_answers("nosuch://bucket/a.parquet", store=tmp_path / "stores")
     system.rm("/answers", recursive=True)
 
 
@@ -554,14 +554,14 @@ def test_files_may_be_anywhere_that_fsspec_knows(tmp_path):
 def test_a_cluster_builds_fits_and_writes_the_same_bits(tmp_path):
     dask_kills = pytest.importorskip("dask_kills", reason="Dask is not installed")
     path = write(crowd()[0], tmp_path / "a.parquet")
-    here = cs.scan_responses(path, store=tmp_path / "stores")
+    here = cs.scan_answers(path, store=tmp_path / "stores")
     alone = cs.DawidSkene().fit(here)
     alone.write(tmp_path / "alone")
     with dask_kills.cluster_of(2) as client:
         # Workers are other processes, which do not know of the small blocks: the store is that of this process.
         spread = cs.DawidSkene().fit(here, engine=client)
         spread.write(tmp_path / "spread", engine=client)
-        built = cs.scan_responses(path, store=tmp_path / "others", engine=client)
+        built = cs.scan_answers(path, store=tmp_path / "others", engine=client)
         assert by_item(built.load()) == by_item(here.load())
     assert np.array_equal(alone.confusion_, spread.confusion_)
     assert np.array_equal(alone.trace_, spread.trace_)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceW
 
 def scan(path, tmp_path, **options):
     """Build a store."""
-    return cs.scan_responses(path, store=tmp_path / "stores", **options)
+    return cs.scan_answers(path, store=tmp_path / "stores", **options)
 
 
 def write_parquet(path, **columns):
@@ -56,7 +56,7 @@ def test_a_store_is_known_by_the_format_too(tmp_path):
     path.write_text("item\tworker\tlabel\tq,item,worker,label\nA\tB\tC\tz,1,ann,cat\n")
     for format in ("csv", "tsv"):
         found = scan(path, tmp_path, format=format).load()
-        assert list_answers(found) == list_answers(cs.read_responses(path, format=format))
+        assert list_answers(found) == list_answers(cs.read_answers(path, format=format))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_types_may_differ_between_files_as_in_memory(tmp_path, monkeypatch, name
         columns["worker"] = ["x", "y", "z"]
     write_parquet(tmp_path / "in" / "b.parquet", **columns | {role: pa.array(second, other)})
     policy = {"duplicates": "first"}
-    found, expected = scan(tmp_path / "in", tmp_path, **policy), cs.read_responses(tmp_path / "in", **policy)
+    found, expected = scan(tmp_path / "in", tmp_path, **policy), cs.read_answers(tmp_path / "in", **policy)
     assert list_answers(found.load()) == list_answers(expected)
     assert found.workers.tolist() == expected.workers.tolist()
     assert found.labels.tolist() == expected.labels.tolist()
@@ -176,7 +176,7 @@ def test_space_is_asked_for_only_where_there_is_none(tmp_path, monkeypatch, numb
 def test_missing_numbers_are_dropped_as_in_memory(tmp_path):
     columns = {"item": [1, 2, 3], "worker": ["a", "b", "c"], "label": [1.0, float("nan"), 2.0]}
     path = write_parquet(tmp_path / "a.parquet", **columns)
-    found, expected = scan(path, tmp_path, drop_missing=True), cs.read_responses(path, drop_missing=True)
+    found, expected = scan(path, tmp_path, drop_missing=True), cs.read_answers(path, drop_missing=True)
     assert list_answers(found.load()) == list_answers(expected)
 
 
@@ -231,7 +231,7 @@ def test_work_that_is_done_twice_counts_once(tmp_path, monkeypatch, late):
     table = pa.concat_tables([pa.table(columns), pa.table(again)])
     path = write_parquet(tmp_path / "a.parquet", **dict(zip(table.column_names, table.columns, strict=True)))
     found = scan(path, tmp_path, duplicates="first", engine=Twice(late))
-    assert list_answers(found.load()) == list_answers(cs.read_responses(path, duplicates="first"))
+    assert list_answers(found.load()) == list_answers(cs.read_answers(path, duplicates="first"))
     names = {each.name for each in found.folder.iterdir()}
     filled = [f"part-{number:05d}" for number in found.filled()]
     parts = {f"{name}.{suffix}" for name in filled for suffix in ("blocks", "items.arrow")}
@@ -248,7 +248,7 @@ def test_columns_of_json_lines_may_change_on_the_way(tmp_path, monkeypatch, firs
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert scan_table(path).names == tuple({"item": 0, "worker": 0} | first | last)
-    found, expected = scan(path, tmp_path, drop_missing=True), cs.read_responses(path, drop_missing=True)
+    found, expected = scan(path, tmp_path, drop_missing=True), cs.read_answers(path, drop_missing=True)
     assert list_answers(found.load()) == list_answers(expected)
     assert found.labels.tolist() == expected.labels.tolist()
 
@@ -370,7 +370,7 @@ def typed(values):
 def test_text_has_the_types_on_disk_that_it_has_in_memory(tmp_path, monkeypatch, case, suffix):
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 20)
     path = write_text(tmp_path / f"a{suffix}", *NUMBERS[case], separator="\t" if suffix == ".tsv" else ",")
-    stored, here = scan(path, tmp_path), cs.read_responses(path)
+    stored, here = scan(path, tmp_path), cs.read_answers(path)
     there = stored.load()
     for name in ("workers", "labels", "classes"):
         assert typed(getattr(stored, name)) == typed(getattr(here, name)), name
@@ -384,7 +384,7 @@ def test_text_has_the_types_on_disk_that_it_has_in_memory(tmp_path, monkeypatch,
 def test_rows_that_are_left_out_decide_on_the_types_too(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("item,worker,label\n1,1,5\n1,2,5\n2,1,6\nx,w,\n")
-    stored, here = scan(path, tmp_path, drop_missing=True), cs.read_responses(path, drop_missing=True)
+    stored, here = scan(path, tmp_path, drop_missing=True), cs.read_answers(path, drop_missing=True)
     assert typed(stored.workers) == typed(here.workers) == ("O", ["1", "2"])
     assert typed(stored.load().items) == typed(here.items) == ("O", ["1", "2"])
     assert typed(stored.labels) == typed(here.labels) == ("i", [5, 6])

@@ -32,7 +32,7 @@ def file(tmp_path):
 
 
 def test_what_is_found_on_disk_is_what_is_found_in_memory(tmp_path, file):
-    stores = cs.scan_responses(file, store=tmp_path / "stores", label=NAMES, **ROLES)
+    stores = cs.scan_answers(file, store=tmp_path / "stores", label=NAMES, **ROLES)
     assert list(stores) == NAMES
     assert len({each.folder for each in stores.values()}) == 2
     on_disk, in_memory = cs.fuse(stores), cs.fuse(pd.read_parquet(file), label=NAMES, format="long", **ROLES)
@@ -85,14 +85,14 @@ def test_clear_errors(tmp_path, file):
     table["empty"] = pd.Series([None] * len(table), dtype="string")
     table.to_parquet(file)
     with pytest.raises(InputError, match="Column 'empty' has no answers"):
-        cs.scan_responses(file, store=tmp_path / "stores", label=[NAMES[0], "empty"], **ROLES)
+        cs.scan_answers(file, store=tmp_path / "stores", label=[NAMES[0], "empty"], **ROLES)
     with pytest.raises(ParameterError, match="a list of different ones"):
-        cs.scan_responses(file, store=tmp_path / "stores", label=[NAMES[0], NAMES[0]], **ROLES)
+        cs.scan_answers(file, store=tmp_path / "stores", label=[NAMES[0], NAMES[0]], **ROLES)
     with pytest.raises(InputError, match="201 questions, and at most 200"):  # before any store is built
-        cs.scan_responses(file, store=tmp_path / "others", label=[*NAMES, *map(str, range(199))], **ROLES)
+        cs.scan_answers(file, store=tmp_path / "others", label=[*NAMES, *map(str, range(199))], **ROLES)
     assert not (tmp_path / "others").exists()
     with pytest.raises(ParameterError, match="is given for 'x'"):
-        cs.scan_responses(file, store=tmp_path / "stores", label=NAMES, ordered={"x": True}, **ROLES)
-    stores = cs.scan_responses(file, store=tmp_path / "stores", label=NAMES, **ROLES)
+        cs.scan_answers(file, store=tmp_path / "stores", label=NAMES, ordered={"x": True}, **ROLES)
+    stores = cs.scan_answers(file, store=tmp_path / "stores", label=NAMES, **ROLES)
     with pytest.raises(ParameterError, match="they are read already"):
         cs.fuse(stores, item="HITId")

@@ -77,7 +77,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_models_are_saved_without_answers_and_labels(tmp_path, name):
     path = write(crowd(in_sequences=name == "hidden-markov")[0], tmp_path / "a.parquet")
-    s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
+    s, r = cs.scan_answers(path, store=tmp_path / "stores"), cs.read_answers(path)
     model = cs.fuse(s, model=MODELS[name]())
     assert not model.fusion_.in_memory
     loaded = cs.load(model.save(tmp_path / "crowd.model"))
@@ -108,7 +108,7 @@ def test_files_of_models_on_disk_are_checked(tmp_path):
     import zipfile
 
     path = write(crowd()[0], tmp_path / "a.parquet")
-    model = cs.DawidSkene().fit(cs.scan_responses(path, store=tmp_path / "stores"))
+    model = cs.DawidSkene().fit(cs.scan_answers(path, store=tmp_path / "stores"))
     good = model.save(tmp_path / "good.model")
     for found in ({"n_items": 0, "mean_confidence": 0.5}, {"n_items": 5, "mean_confidence": 2.0}, {"n_items": 5}, None):
         with zipfile.ZipFile(good) as source, zipfile.ZipFile(tmp_path / "bad.model", "w") as target:
@@ -256,16 +256,16 @@ def test_the_command_leaves_labels_open(tmp_path):
 
 def test_errors_of_models_on_disk_say_what_to_do(tmp_path):
     path = write(crowd()[0], tmp_path / "a.parquet")
-    s = cs.scan_responses(path, store=tmp_path / "stores")
+    s = cs.scan_answers(path, store=tmp_path / "stores")
     model = cs.DawidSkene().fit(s)
     with pytest.raises(NotFittedError, match=r"Write them to files with write\(path\)"):
         model.to_frame()
-    with pytest.raises(ParameterError, match=r"a store does not keep when.*Read them into memory with read_responses"):
+    with pytest.raises(ParameterError, match=r"a store does not keep when.*Read them into memory with read_answers"):
         model.drift_report()
     with pytest.raises(NotFittedError, match="are on disk"):
         _ = model.responses_
     for use in (model.predict, model.predict_proba, model.score):
-        with pytest.raises(ParameterError, match="read_responses"):
+        with pytest.raises(ParameterError, match="read_answers"):
             use(s)
     for content in ("features", "item_prior"):
         with pytest.raises(ParameterError, match=f"{content}.* for answers in memory"):
@@ -293,7 +293,7 @@ def test_the_command_saves_models_and_takes_the_vote(tmp_path):
         tmp_path, "--model", "majority", "--save", tmp_path / "m.model", "-o", tmp_path / "labels.parquet"
     )
     assert result.exit_code == 0, result.output
-    loaded, here = cs.load(tmp_path / "m.model"), cs.MajorityVote().fit(cs.read_responses(tmp_path / "a.parquet"))
+    loaded, here = cs.load(tmp_path / "m.model"), cs.MajorityVote().fit(cs.read_answers(tmp_path / "a.parquet"))
     np.testing.assert_allclose(loaded.prior_, here.prior_)
     labels = pa.dataset.dataset(tmp_path / "labels.parquet").to_table()
     found = dict(zip(labels["item"].to_pylist(), labels["label"].to_pylist(), strict=True))

@@ -55,12 +55,12 @@ def check_same(tmp_path, on_disk, in_memory):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_sets_on_disk_are_those_in_memory(tmp_path, suffix):
     path = write_sets(tmp_path / f"a.{suffix}")
-    stored = cs.scan_responses(path, store=tmp_path / "stores", separator=";")
+    stored = cs.scan_answers(path, store=tmp_path / "stores", separator=";")
     tags = cs.read_tags(path, separator=";")
-    assert repr(stored) == repr(tags).replace("Tags", "StoredResponses")
+    assert repr(stored) == repr(tags).replace("Tags", "StoredAnswers")
     assert len(stored.partitions) > 1
     check_same(tmp_path, cs.TagSets(topics=1).fit(stored), cs.TagSets(topics=1).fit(tags))
-    again = cs.scan_responses(path, store=tmp_path / "stores", separator=";")
+    again = cs.scan_answers(path, store=tmp_path / "stores", separator=";")
     assert not again.built
 
 
@@ -68,7 +68,7 @@ def test_known_sets_and_named_tags_on_disk(tmp_path):
     path = write_sets(tmp_path / "a.csv")
     names = ["z", "e", "d", "c", "b", "a"]
     gold = {item: ["a", "c"] if item % 2 else [] for item in range(0, 60, 3)}
-    stored = cs.scan_responses(path, store=tmp_path / "stores", separator=";", classes=names)
+    stored = cs.scan_answers(path, store=tmp_path / "stores", separator=";", classes=names)
     tags = cs.read_tags(path, separator=";", classes=names)
     model = cs.TagSets(topics=1)
     on_disk, in_memory = (cs.fuse(each, gold=gold, model=model) for each in (stored, tags))
@@ -80,7 +80,7 @@ def test_known_sets_and_named_tags_on_disk(tmp_path):
 
 def test_topics_on_disk_are_learned_on_a_sample(tmp_path):
     path = write_sets(tmp_path / "a.csv", n_items=400)
-    model = cs.fuse(cs.scan_responses(path, store=tmp_path / "stores", separator=";"))
+    model = cs.fuse(cs.scan_answers(path, store=tmp_path / "stores", separator=";"))
     assert isinstance(model, cs.TagSets)
     assert "found on a sample of the answers on disk" in model.explain_topics()
     more = cs.TagSets(topics=4).fit(model.fusion_.source.answers)
@@ -96,11 +96,11 @@ def test_duplicates_and_empty_sets_on_disk(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("item,worker,tags\n1,ann,x;y\n1,bob,\n1,ann,y\n2,ann, ; \n2,bob,x\n")
     with pytest.raises(InputError, match=r"answers an item again; the first is at .*, line 4"):
-        cs.scan_responses(path, store=tmp_path / "stores", separator=";")
+        cs.scan_answers(path, store=tmp_path / "stores", separator=";")
     for policy in ("first", "last"):
         for drop in (False, True):
             how = {"separator": ";", "duplicates": policy, "drop_missing": drop}
-            stored = cs.scan_responses(path, store=tmp_path / "stores", **how)
+            stored = cs.scan_answers(path, store=tmp_path / "stores", **how)
             found, wanted = stored.load(), cs.read_tags(path, **how).to_responses()
             assert list_answers(found) == list_answers(wanted)
 
@@ -119,7 +119,7 @@ def test_duplicates_and_empty_sets_on_disk(tmp_path):
 def test_errors_of_sets_on_disk(tmp_path, cells, how, message):
     (tmp_path / "a.csv").write_text(f'item,worker,tags\n1,ann,"{cells}"\n2,ann,"{cells}"\n')
     with pytest.raises((InputError, ParameterError), match=message):
-        cs.scan_responses(tmp_path / "a.csv", store=tmp_path / "stores", **how)
+        cs.scan_answers(tmp_path / "a.csv", store=tmp_path / "stores", **how)
 
 
 def test_the_command_fuses_sets_on_disk(tmp_path):

@@ -51,7 +51,7 @@ def list_votes(r):
 @pytest.mark.parametrize("form", ["soft", "soft-long", "soft-wide"])
 def test_a_store_holds_the_votes_of_the_files(tmp_path, form, suffix):
     path = write(make_votes(form), tmp_path / f"votes.{suffix}")
-    s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
+    s, r = cs.scan_answers(path, store=tmp_path / "stores"), cs.read_answers(path)
     assert len(list(s.filled())) > 1
     assert s.is_soft
     assert (s.n_items, s.n_responses) == (r.n_items, r.n_responses)
@@ -65,7 +65,7 @@ def test_a_store_holds_the_votes_of_the_files(tmp_path, form, suffix):
 @pytest.mark.parametrize("workers", ["halves", "temperatures", "mean", "confusion"])
 def test_fits_to_votes_are_those_in_memory(tmp_path, workers):
     path = write(make_votes("soft"), tmp_path / "votes.parquet")
-    s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
+    s, r = cs.scan_answers(path, store=tmp_path / "stores"), cs.read_answers(path)
     model = cs.DawidSkene(workers=workers)
     check_same(tmp_path, model.fit(s), cs.DawidSkene(workers=workers).fit(r))
     model.save(tmp_path / "model")
@@ -75,7 +75,7 @@ def test_fits_to_votes_are_those_in_memory(tmp_path, workers):
 @pytest.mark.parametrize("form", ["soft", "soft-long", "soft-wide"])
 def test_fuse_chooses_the_way_and_compares_with_the_mean_as_in_memory(tmp_path, form):
     path = write(make_votes(form), tmp_path / "votes.parquet")
-    on_disk = cs.fuse(cs.scan_responses(path, store=tmp_path / "stores"))
+    on_disk = cs.fuse(cs.scan_answers(path, store=tmp_path / "stores"))
     in_memory = cs.fuse(path)
     check_same(tmp_path, on_disk, in_memory)
     assert on_disk.soft_check_.way == in_memory.soft_check_.way
@@ -91,11 +91,11 @@ def test_certain_votes_are_answers(tmp_path):
     best = np.stack([table.column(f"p({c})").to_numpy() for c in NAMES], axis=1).argmax(axis=1)
     for k, c in enumerate(NAMES):
         table = table.set_column(2 + k, f"p({c})", pa.array((best == k).astype(float)))
-    assert not cs.scan_responses(write(table, tmp_path / "a.parquet"), store=tmp_path / "stores").is_soft
+    assert not cs.scan_answers(write(table, tmp_path / "a.parquet"), store=tmp_path / "stores").is_soft
     # A partition whose votes are all certain is one of soft votes like others.
     unsure = {"item": [10_000], "worker": ["w0"], "p(cat)": [0.5], "p(ape)": [0.3], "p(dog)": [0.2]}
     path = write(pa.concat_tables([table, pa.table(unsure)]), tmp_path / "b.parquet")
-    s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
+    s, r = cs.scan_answers(path, store=tmp_path / "stores"), cs.read_answers(path)
     assert list_votes(s.load()) == list_votes(r)
     check_same(tmp_path, cs.DawidSkene(workers="mean").fit(s), cs.DawidSkene(workers="mean").fit(r))
 
@@ -104,26 +104,26 @@ def test_votes_that_are_no_probabilities_are_errors_on_disk(tmp_path):
     table = make_votes("soft")
     path = write(table.set_column(2, "p(cat)", pa.array(np.full(table.num_rows, 2.0))), tmp_path / "a.csv")
     with pytest.raises(InputError, match=r"no probabilities.*line \d+"):
-        cs.scan_responses(path, store=tmp_path / "stores")
+        cs.scan_answers(path, store=tmp_path / "stores")
     rounded = table
     for k, c in enumerate(NAMES):
         rounded = rounded.set_column(2 + k, f"p({c})", pa.array(table.column(f"p({c})").to_numpy().round(2)))
     path = write(rounded, tmp_path / "b.parquet")
-    s, r = cs.scan_responses(path, store=tmp_path / "stores", rescale=True), cs.read_responses(path, rescale=True)
+    s, r = cs.scan_answers(path, store=tmp_path / "stores", rescale=True), cs.read_answers(path, rescale=True)
     assert list_votes(s.load()) == list_votes(r)
 
 
 def test_damaged_medians_are_found(tmp_path):
     path = write(make_votes("soft"), tmp_path / "a.parquet")
-    s = cs.scan_responses(path, store=tmp_path / "stores")
+    s = cs.scan_answers(path, store=tmp_path / "stores")
     for medians in ([0.5], [7.0] * 5):
         with pa.ipc.new_file(str(s.folder / MEDIANS), pa.schema([("value", pa.float32())])) as writer:
             writer.write_table(pa.table({"value": pa.array(medians, pa.float32())}))
         with pytest.raises(StoreError, match="damaged"):
-            cs.scan_responses(path, store=tmp_path / "stores")
+            cs.scan_answers(path, store=tmp_path / "stores")
     (s.folder / MEDIANS).unlink()
     with pytest.raises(StoreError, match="Delete it, and build it again"):
-        cs.scan_responses(path, store=tmp_path / "stores")
+        cs.scan_answers(path, store=tmp_path / "stores")
 
 
 def test_the_command_fuses_votes_on_disk(tmp_path):
@@ -138,7 +138,7 @@ def test_the_command_fuses_votes_on_disk(tmp_path):
 
 def test_how_sure_workers_are_is_told_on_disk_too(tmp_path):
     path = write(make_votes("soft"), tmp_path / "votes.parquet")
-    on_disk = cs.fuse(cs.scan_responses(path, store=tmp_path / "stores"), workers="temperatures").worker_report()
+    on_disk = cs.fuse(cs.scan_answers(path, store=tmp_path / "stores"), workers="temperatures").worker_report()
     in_memory = cs.fuse(path, workers="temperatures").worker_report()
     # The sample has about half of the items, since partitions are small here.
     np.testing.assert_allclose(on_disk["temperature"].to_numpy(), in_memory["temperature"].to_numpy(), rtol=0.1)
@@ -149,7 +149,7 @@ def test_how_sure_workers_are_is_told_on_disk_too(tmp_path):
 
 def test_known_labels_and_threads(tmp_path):
     path = write(make_votes("soft"), tmp_path / "votes.parquet")
-    s, r = cs.scan_responses(path, store=tmp_path / "stores"), cs.read_responses(path)
+    s, r = cs.scan_answers(path, store=tmp_path / "stores"), cs.read_answers(path)
     gold = dict(zip(r.items[:40].tolist(), cs.MajorityVote().fit(r).labels_[:40].tolist(), strict=True))
     one = cs.DawidSkene(workers="temperatures").fit(s, gold=gold, engine=cs.engines.Threads(1))
     near = cs.DawidSkene(workers="temperatures").fit(r, gold=gold)

@@ -49,7 +49,7 @@ def spoken(n_items, first=0, seed=1):
     named = np.array(["O", "A", "B"], object)[rows["label"][said]]
     rows = {"item": rows["item"][said] + first, "worker": rows["worker"][said], "label": named}
     items = first + np.arange(n_items)
-    return cs.Responses.from_frame(rows, items=items, classes=["A", "B", "O"], abstain="answer", background="O")
+    return cs.Answers.from_frame(rows, items=items, classes=["A", "B", "O"], abstain="answer", background="O")
 
 
 def sequences_of(n_batches, **further):
@@ -246,7 +246,7 @@ def test_rows_in_another_order_change_nothing():
 
 def test_a_label_that_is_no_class_stays_none():
     rows = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["yes", "unsure", "no", "no"]}
-    model = cs.DawidSkene().partial_fit(cs.Responses.from_frame(rows, classes=["no", "yes"]))
+    model = cs.DawidSkene().partial_fit(cs.Answers.from_frame(rows, classes=["no", "yes"]))
     assert model.partial_fit(rows).classes_.tolist() == ["no", "yes"]
     assert model.answer_labels_.tolist() == ["no", "unsure", "yes"]
     assert model.partial_fit(rows | {"label": ["yes", "maybe", "no", "no"]}).classes_.tolist() == ["maybe", "no", "yes"]
@@ -258,7 +258,7 @@ def test_a_class_that_is_named_late_finds_a_place():
     model = cs.DawidSkene(calibration="none")
     for i, batch in enumerate(cut(crowd.responses, 4)):
         label = names[np.minimum(batch.label, 1)] if i < 3 else names[batch.label]
-        model.partial_fit(cs.Responses.from_frame(table(batch, label=label), classes=["a", "b", "c"]))
+        model.partial_fit(cs.Answers.from_frame(table(batch, label=label), classes=["a", "b", "c"]))
     truth = names[np.asarray(crowd.truth)[150:]]
     assert (model.labels_ == truth)[truth == "c"].mean() > 0.7
 
@@ -516,7 +516,7 @@ def test_answers_on_disk_are_no_batch(tmp_path):
     pytest.importorskip("duckdb")
     frame = pa.table(table(crowd_of(20).responses))
     pq.write_table(frame, tmp_path / "answers.parquet")
-    stored = cs.scan_responses(tmp_path / "answers.parquet", store=tmp_path / "stores")
+    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores")
     with pytest.raises(ParameterError, match="one batch of answers in memory"):
         cs.DawidSkene().partial_fit(stored)
 

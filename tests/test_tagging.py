@@ -177,7 +177,7 @@ def test_fits_are_well_formed_whatever_workers_say(scheme, coupling, options):
     tags = np.array(["O", *(f"{letter}-{kind}" for letter in letters for kind in "XY")])
     lengths = [1, 1, 2, 2, 3, 11, 20, 40]
     said = tags[rng.choice(len(tags), (sum(lengths), 3))]
-    r = cs.Responses.from_matrix(said, lengths=lengths)
+    r = cs.Answers.from_matrix(said, lengths=lengths)
     model = cs.HiddenMarkov(coupling=coupling, transitions=scheme, tol=0, max_iter=20, **options).fit(r)
     assert is_valid(scheme, model.labels_, lengths)
     assert np.isfinite(model.posterior_).all()
@@ -199,7 +199,7 @@ def test_fits_are_well_formed_whatever_workers_say(scheme, coupling, options):
     ],
 )
 def test_tags_that_nobody_said_are_there(scheme, said):
-    r = cs.Responses.from_matrix([[tag, tag] for tag in said], lengths=[len(said)])
+    r = cs.Answers.from_matrix([[tag, tag] for tag in said], lengths=[len(said)])
     for coupling in (0.0, 0.5, 1.0):
         model = cs.HiddenMarkov(coupling=coupling, transitions=scheme).fit(r)
         assert "O" in model.classes_.tolist()
@@ -213,22 +213,22 @@ def test_tags_that_nobody_said_are_there(scheme, said):
 def test_an_inside_after_nothing_is_an_answer():
     """All say O I-X I-X: the I-X are spans, the first of which begins."""
     said = [["O"] * 3, ["I-X"] * 3, ["I-X"] * 3, ["O"] * 3] * 10 + [["O"] * 3, ["B-X"] * 3, ["I-X"] * 3, ["O"] * 3] * 30
-    r = cs.Responses.from_matrix(said, lengths=[4] * 40)
+    r = cs.Answers.from_matrix(said, lengths=[4] * 40)
     model = cs.HiddenMarkov(coupling=1.0, transitions="bio").fit(r)
     assert is_valid("bio", model.labels_, [4] * 40)
     assert model.labels_[:4].tolist() == ["O", "B-X", "I-X", "O"]
 
 
 def test_labels_that_are_no_tags():
-    r = cs.Responses.from_matrix([["cat", "dog"]], lengths=[1])
+    r = cs.Answers.from_matrix([["cat", "dog"]], lengths=[1])
     with pytest.raises(InputError, match="no tag of this scheme"):
         cs.HiddenMarkov(transitions="bio").fit(r)
-    r = cs.Responses.from_matrix([[0, 1]], lengths=[1])
+    r = cs.Answers.from_matrix([[0, 1]], lengths=[1])
     with pytest.raises(InputError, match="no tag of this scheme"):
         cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(r)
 
 
 def test_a_label_that_is_no_class_needs_no_tag():
-    r = cs.Responses.from_matrix([["B-X", "unsure"], ["I-X", "I-X"]], lengths=[2], classes=["O", "B-X", "I-X"])
+    r = cs.Answers.from_matrix([["B-X", "unsure"], ["I-X", "I-X"]], lengths=[2], classes=["O", "B-X", "I-X"])
     model = cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(r)
     assert model.labels_.tolist() == ["B-X", "I-X"]

@@ -93,7 +93,7 @@ def test_files_of_tables_are_read(tmp_path):
             write_table(lists, str(tmp_path / name))
         assert sets_of(cs.read_tags(tmp_path / name)) == SETS
     with pytest.raises(InputError, match="read_tags, into memory"):
-        cs.scan_responses(tmp_path / "a.parquet", item="item", worker="worker", label="tags")
+        cs.scan_answers(tmp_path / "a.parquet", item="item", worker="worker", label="tags")
     assert sets_of(cs.read_tags(tmp_path / "tags.csv", separator=";")) == SETS
     with pytest.raises(TypeError, match="Did you mean 'separator'"):
         cs.read_tags(tmp_path / "tags.csv", seperator=";")
@@ -267,7 +267,7 @@ def test_fuse_takes_separators_and_lists():
     with pytest.raises(ParameterError, match="does not go with sets of tags"):
         cs.fuse({**rows, "labels": sets}, weight="w")
     with pytest.raises(InputError, match="each answer is a set of tags"):
-        cs.Responses.from_frame({**rows, "label": sets})
+        cs.Answers.from_frame({**rows, "label": sets})
     with pytest.raises(ParameterError, match="are for sets of tags"):
         cs.DawidSkene(workers="tags").fit({"item": [1], "worker": ["a"], "label": ["x"]})
 

@@ -45,7 +45,7 @@ class PollTask(Task[Poll]):
         rows = [(n, who, said) for n, by in enumerate(brought.answers.values()) for who, said in by.items()]
         item, worker, label = zip(*rows, strict=True)
         return Posed(
-            cls(list(brought.answers)), cs.Responses.from_frame({"item": item, "worker": worker, "label": label})
+            cls(list(brought.answers)), cs.Answers.from_frame({"item": item, "worker": worker, "label": label})
         )
 
     @classmethod

@@ -42,7 +42,7 @@ def crowd():
         "label": [*(f"{'OBI'[k]}{'-X' if k else ''}" for k in made.label), "O"],
     }
     unanswered = [("new", 0), ("new", 1)]
-    return cs.Responses.from_frame(frame, classes=["O", "B-X", "I-X", "B-Y"], items=unanswered)
+    return cs.Answers.from_frame(frame, classes=["O", "B-X", "I-X", "B-Y"], items=unanswered)
 
 
 def forest(r):

@@ -148,7 +148,7 @@ def test_a_graph_gains_nodes_and_edges(large):
 def test_a_learned_coupling_is_kept_for_a_while():
     crowd = cs.simulate.network(300, n_workers=6, n_classes=3, degree=5, seed=2)
     first, later = split(crowd.responses)
-    model = cs.MarkovField().fit(cs.Responses.from_frame(first, items=crowd.responses.items), graph=crowd.graph)
+    model = cs.MarkovField().fit(cs.Answers.from_frame(first, items=crowd.responses.items), graph=crowd.graph)
     coupling = model.coupling_
     model.update(later)
     assert model.coupling_ == coupling
@@ -182,7 +182,7 @@ def test_known_labels_are_joined_and_the_new_ones_hold():
 
 def test_known_labels_beside_the_answers_are_joined():
     first = {"item": [1, 1, 2, 2], "worker": list("abab"), "label": list("xyxy"), "gold": ["x", "x", None, None]}
-    answers = cs.Responses.from_frame(first)
+    answers = cs.Answers.from_frame(first)
     model = cs.DawidSkene().fit(answers, gold=answers.gold)
     model.update({"item": [2, 3], "worker": ["c", "a"], "label": ["x", "y"], "gold": ["y", None]})
     assert model.labels_[:2].tolist() == ["x", "y"]
@@ -230,7 +230,7 @@ def test_answers_are_corrected_and_retracted(large):
     assert model.update_.n_retracted == 20
     rest = {name: column[20:] for name, column in table.items()}
     items = model.responses_.items.tolist()
-    full = cs.DawidSkene(calibration="none", **EXACT).fit(cs.Responses.from_frame(rest, items=items))
+    full = cs.DawidSkene(calibration="none", **EXACT).fit(cs.Answers.from_frame(rest, items=items))
     assert apart(model, full) < 1e-3
 
 
@@ -259,10 +259,10 @@ def test_silence_goes_on_being_an_answer(large):
     settings = {"items": np.arange(300), "abstain": "answer", "background": "ham"}
     late = np.arange(len(rows)) % 20 == 0
     model = cs.DawidSkene(**EXACT).fit(
-        cs.Responses.from_frame({name: column[~late] for name, column in answers.items()}, **settings)
+        cs.Answers.from_frame({name: column[~late] for name, column in answers.items()}, **settings)
     )
     model.update({name: column[late] for name, column in answers.items()})
-    full = cs.DawidSkene(**EXACT).fit(cs.Responses.from_frame(answers, **settings))
+    full = cs.DawidSkene(**EXACT).fit(cs.Answers.from_frame(answers, **settings))
     assert model.confusion_.shape == full.confusion_.shape
     assert apart(model, full) < 1e-3
 
@@ -270,7 +270,7 @@ def test_silence_goes_on_being_an_answer(large):
 def test_spread_answers_are_joined(large):
     rng = np.random.default_rng(1)
     shares = rng.dirichlet(np.ones(3), size=(200, 5))
-    r = cs.Responses.from_probabilities(shares)
+    r = cs.Answers.from_probabilities(shares)
     old = r.keep(r.item_of_answer() < 190)
     new = r.keep(r.item_of_answer() >= 190)
     model = cs.DawidSkene(calibration="none", **EXACT).fit(old).update(new)
@@ -471,7 +471,7 @@ def test_arrays_as_parameters_do_not_grow(parameters, worker, label, said):
 def test_rows_whose_weights_are_too_large():
     """Neither policy of update would help."""
     rows = {"item": [0, 0, 1, 1], "worker": ["a", "b"] * 2, "label": ["x", "y"] * 2, "weight": [1.0, 0.5, 1.0, 1.0]}
-    model = cs.DawidSkene().fit(cs.Responses.from_frame(pa.table(rows), weight="weight"))
+    model = cs.DawidSkene().fit(cs.Answers.from_frame(pa.table(rows), weight="weight"))
     more = {"item": [2, 2], "worker": ["a", "a"], "label": ["x", "y"], "weight": [1.0, 0.5]}
     for duplicates in ("error", "last"):
         with pytest.raises(InputError, match="weights that sum to at most 1") as error:

@@ -294,7 +294,7 @@ def test_predict(crowd):
     assert done.exit_code == 0, done.stderr
     assert "about 10 items" in done.stdout
     model = cs.load(crowd / "crowd.model")
-    answers = cs.read_responses(crowd / "more.csv", item="task", worker="who", label="says")
+    answers = cs.read_answers(crowd / "more.csv", item="task", worker="who", label="says")
     expected = model.predict(answers, as_frame=True)
     assert expected.column_names == model.to_frame().column_names
     assert expected["label"].to_pylist() == model.predict(answers).tolist()

@@ -37,7 +37,7 @@ def crowd(seed=0, n_items=60, n_workers=6, n_classes=3, share=0.7, spread=True, 
     if sequences:
         del frame["item"]
         frame |= {"sequence": [i // 7 for i in item], "position": [i % 7 for i in item]}
-    return cs.Responses.from_frame(frame, weight="weight", **options)
+    return cs.Answers.from_frame(frame, weight="weight", **options)
 
 
 def assert_never_falls(trace):
@@ -213,7 +213,7 @@ def test_weights_of_one_are_no_weights(estimation):
     np.testing.assert_allclose(models[1].posterior_, models[0].posterior_, atol=1e-9)
     np.testing.assert_allclose(models[1].trace_, models[0].trace_, rtol=1e-12)
     table = {"item": [0, 0, 1], "worker": [0, 1, 0], "label": ["x", "y", "x"], "weight": [1.0, 1.0, 1.0]}
-    assert cs.Responses.from_frame(table, weight="weight").weight is None
+    assert cs.Answers.from_frame(table, weight="weight").weight is None
 
 
 def test_an_answer_of_next_to_no_weight_is_none():
@@ -272,7 +272,7 @@ def test_rows_of_an_answer_are_found_wherever_they_stand():
     r = crowd(11)
     table = {"item": r.items[r.item_of_answer()], "worker": r.worker, "label": r.labels[r.label], "weight": r.weight}
     order = rng.permutation(r.n_responses)
-    mixed = cs.Responses.from_frame({name: each[order] for name, each in table.items()}, weight="weight", items=r.items)
+    mixed = cs.Answers.from_frame({name: each[order] for name, each in table.items()}, weight="weight", items=r.items)
     models = [cs.DawidSkene(tol=0, max_iter=15, **oracles.PLAIN).fit(each) for each in (r, mixed)]
     np.testing.assert_allclose(models[1].posterior_, models[0].posterior_, atol=1e-9)
 
@@ -289,7 +289,7 @@ def test_mean_of_duplicates_is_one_answer_that_may_be_any_of_them():
     def read(more):
         every = rows + more
         table = {name: [row[name] for row in every] for name in ("item", "worker", "label")}
-        return cs.Responses.from_frame(table, duplicates="mean", items=range(60))
+        return cs.Answers.from_frame(table, duplicates="mean", items=range(60))
 
     options = {"tol": 0, "max_iter": 12, **oracles.PLAIN}
     once, twice = (cs.DawidSkene(**options).fit(each) for each in (read([]), read(said_again)))
@@ -315,7 +315,7 @@ def draw_answers(seed, n_items=1000, n_workers=20, n_classes=2, weight=None):
     if weight is not None:
         label = np.where(rng.random(len(item)) < given, label, rng.integers(n_classes, size=len(item)))
     table = {"item": item, "worker": worker, "label": label, "weight": given}
-    return cs.Responses.from_frame(table, weight="weight"), truth
+    return cs.Answers.from_frame(table, weight="weight"), truth
 
 
 def accuracy(model, truth):

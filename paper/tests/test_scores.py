@@ -43,7 +43,7 @@ def test_scores_of_words_and_parts_of_spans():
 
 
 def test_best_worker():
-    r = cs.Responses.from_matrix([[0, 0, 1], [1, 0, 1], [1, -1, 0], [0, -1, 0]])
+    r = cs.Answers.from_matrix([[0, 0, 1], [1, 0, 1], [1, -1, 0], [0, -1, 0]])
     best = find_best_worker(r, np.array([0, 1, 1, -1]))
     assert best.items.tolist() == [0, 1, 2]  # the last has no truth
     assert best.said.tolist() == [0, 1, 1]  # the answers of the first worker
@@ -55,9 +55,9 @@ def test_best_worker_has_answered_enough():
     answers[:4, 1] = [1, 0, 1, 0]
     truth = 1 - np.arange(100) % 2
     # The first worker is always wrong, but the second answered only four items.
-    assert len(find_best_worker(cs.Responses.from_matrix(answers), truth).items) == 100
+    assert len(find_best_worker(cs.Answers.from_matrix(answers), truth).items) == 100
     answers[4, 1] = 1
-    assert len(find_best_worker(cs.Responses.from_matrix(answers), truth).items) == 5
+    assert len(find_best_worker(cs.Answers.from_matrix(answers), truth).items) == 5
 
 
 def test_pixels_join_the_eight_around_them():

@@ -17,14 +17,14 @@ from .version import __version__
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {
-    "Responses": "answers.responses",
+    "Answers": "answers.responses",
     "Graph": "answers.graph",
     "Comparisons": "answers.comparisons",
     "Spans": "tasks.spans",
     "Masks": "tasks.masks",
     "Tags": "tasks.tags",
-    "read_responses": "formats.sources",
-    "scan_responses": "storage.scanning",
+    "read_answers": "formats.sources",
+    "scan_answers": "storage.scanning",
     "read_spans": "formats.sources",
     "read_tags": "formats.sources",
     "write_spans": "formats.targets",
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from .answers.comparisons import Comparisons as Comparisons
     from .answers.graph import Graph as Graph
-    from .answers.responses import Responses as Responses
+    from .answers.responses import Answers as Answers
     from .api import fuse as fuse
     from .api import held_out_score as held_out_score
     from .api import load as load
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from .evaluation.labels import evaluate as evaluate
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks
-    from .formats.sources import read_responses as read_responses
+    from .formats.sources import read_answers as read_answers
     from .formats.sources import read_spans as read_spans
     from .formats.sources import read_tags as read_tags
     from .formats.targets import write_labels as write_labels
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from .models.tag_sets import TagSets as TagSets
     from .reporting.page import chart as chart
     from .reporting.page import report as report
-    from .storage.scanning import scan_responses as scan_responses
+    from .storage.scanning import scan_answers as scan_answers
     from .tasks.masks import Masks as Masks
     from .tasks.spans import Spans as Spans
     from .tasks.tags import Tags as Tags

@@ -45,9 +45,9 @@ def fuse(
 
     Parameters
     ----------
-    source : table, path, Responses, Tags, Spans or Masks
+    source : table, path, Answers, Tags, Spans or Masks
         The answers: a pandas, polars or pyarrow table, a dict of columns, or a file, glob or folder. A path may be that
-        of anything that `read_responses`, `read_tags`, `read_spans` or `read_masks` can read. Answers are sets of tags
+        of anything that `read_answers`, `read_tags`, `read_spans` or `read_masks` can read. Answers are sets of tags
         if cells hold lists, or with ``separator=";"`` (see `Tags.from_frame`). If a file holds spans and answers about
         whole texts, the spans are fused, unless a column is named. Of `Spans` the known ones (`Spans.gold`) are
         used, unless `gold` is given; `Spans.without_gold` leaves them out. The pixels of `Masks` are linked to their
@@ -59,7 +59,7 @@ def fuse(
         Known labels. Of spans also `Spans` or a file of an annotation tool: its known spans, or those of its only
         worker; or a table of spans, with columns document, start, end and label. Of masks also `Masks` of one reader,
         or where they are. Of tags a dict {item: tags}, or a table with sets. Default: those that the answers come with
-        (`Responses.gold`), if some items have one and others do not; a warning tells. False: none.
+        (`Answers.gold`), if some items have one and others do not; a warning tells. False: none.
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field", "tags"} or Model
         "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, `TagSets` for sets of tags, and `DawidSkene`
         for other items. A
@@ -76,12 +76,12 @@ def fuse(
         `DawidSkene.fit`.
     block : list, table or path, optional
         Workers whose answers are left out, here and in updates: their ids, or a table with a column worker. The column
-        chance of `worker_report` tells whom. For answers on disk, give it to `scan_responses`.
+        chance of `worker_report` tells whom. For answers on disk, give it to `scan_answers`.
     source_kind : {"people", "functions", "models"}, optional
         Who gives the answers: findings and reports are worded for them. By default it is recognised: functions are
         silent, as an answer or as one label each; soft votes come from models.
     **keywords
-        Names of columns and the other keywords of `Responses.from_frame`; and parameters of the model, such as
+        Names of columns and the other keywords of `Answers.from_frame`; and parameters of the model, such as
         ``estimation="em"``, ``coupling=1.0``, or for ordered classes ``label_by="median"``. With
         several questions, ``label=["q1", "q2"]``; `classes`, `ordered`, `positions`, `separator` and `gold` may then
         be mappings from questions to what is given for each.
@@ -103,7 +103,7 @@ def fuse(
     DataWarning
         When workers seem to copy each other, each item has one answer, or a class that nobody said seems to be
         misspelt; when a graph tells nothing, or workers' errors run along its edges. Reading gives others, see
-        `Responses.from_frame`.
+        `Answers.from_frame`.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def fuse(
     >>> truth = np.random.default_rng(0).integers(0, 2, 300)
     >>> good, better, flipped = truth.copy(), truth.copy(), 1 - truth
     >>> good[:60] = 1 - good[:60]
-    >>> fused = cs.fuse(cs.Responses.from_matrix(np.stack([good, better, flipped], axis=1)))
+    >>> fused = cs.fuse(cs.Answers.from_matrix(np.stack([good, better, flipped], axis=1)))
     >>> fused.comparison_.n_differ, fused.comparison_.verdict
     (60, 'better')
     """
@@ -267,7 +267,7 @@ def held_out_score(
     model : Model
         Whose parameters to use; the model itself is not touched. Of one that is fitted the power of its calibration is
         taken as found; one that is not is calibrated by answers hidden among those that are left, which takes longer.
-    responses : Responses or table
+    responses : Answers or table
         The answers.
     graph, gold
         As for `fit`.
@@ -290,7 +290,7 @@ def held_out_score(
     >>> import consilience as cs, numpy as np
     >>> truth = np.tile([0, 1], 50)
     >>> votes = np.stack([truth, truth, 1 - truth], axis=1)
-    >>> r = cs.Responses.from_matrix(votes)
+    >>> r = cs.Answers.from_matrix(votes)
     >>> fit, vote = (cs.held_out_score(m, r) for m in (cs.DawidSkene(), cs.MajorityVote()))
     >>> fit.score > vote.score
     True

@@ -164,13 +164,13 @@ def draw_table(rng: Rng) -> Any:
     elif rng.random() < 0.15 and "weight" not in keywords:
         keywords["abstain"] = "answer"
         keywords["background"] = keywords.get("classes", table["label"])[0]
-    return cs.Responses.from_frame(table, **keywords)
+    return cs.Answers.from_frame(table, **keywords)
 
 
 def draw_matrix(rng: Rng) -> Any:
     n_items, n_workers, n_classes = draw_sizes(rng)
     codes = draw_codes(rng, n_items, n_workers, n_classes)
-    return cs.Responses.from_matrix(
+    return cs.Answers.from_matrix(
         codes,
         lengths=draw_lengths(rng, n_items) if rng.random() < 0.5 else None,
         labels=LETTERS["text"] if rng.random() < 0.5 else None,
@@ -187,7 +187,7 @@ def draw_votes(rng: Rng) -> Any:
     votes[rng.random(shape[:2]) < rng.choice([0.0, 0.5])] = np.nan
     votes[0, 0] = 1 / shape[2]
     lengths = draw_lengths(rng, shape[0]) if rng.random() < 0.5 else None
-    return cs.Responses.from_probabilities(votes, lengths=lengths)
+    return cs.Answers.from_probabilities(votes, lengths=lengths)
 
 
 def draw_sets(rng: Rng) -> Any:

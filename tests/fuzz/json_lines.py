@@ -32,7 +32,7 @@ def run(rng: np.random.Generator, folder: Path) -> str:
     packed = rng.random() < 0.2
     path = folder / ("damaged.jsonl.gz" if packed else "damaged.jsonl")
     path.write_bytes(gzip.compress(text, 1) if packed else text)
-    responses = cs.read_responses(path)
+    responses = cs.read_answers(path)
     posterior = cs.MajorityVote().fit(responses).posterior_
     if not np.allclose(posterior.sum(axis=1), 1):
         raise Nonsense(f"vote shares {posterior[:3].tolist()}")

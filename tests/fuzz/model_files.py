@@ -40,9 +40,9 @@ def saved_models() -> list[Saved]:
     network = cs.simulate.network(15, n_workers=3, n_classes=2, degree=3, seed=1)
     sequences = cs.simulate.sequences(3, length=5, n_workers=3, n_classes=2, seed=1).responses
     table = {"sequence": [0, 0, 1, 1, 1] * 2, "position": [0, 1, 0, 1, 2] * 2, "worker": list("aaaaabbbbb")}
-    tags = cs.Responses.from_frame({**table, "label": ["B-X", "I-X", "O", "B-X", "O", "O", "B-X", "O", "B-X", "I-X"]})
+    tags = cs.Answers.from_frame({**table, "label": ["B-X", "I-X", "O", "B-X", "O", "O", "B-X", "O", "B-X", "I-X"]})
     partial = {"item": [0, 1, 2, 0, 1, 3], "worker": list("aaabbb"), "label": list("xyxxxy")}
-    silent = cs.Responses.from_frame(partial, abstain="answer", background="x")
+    silent = cs.Answers.from_frame(partial, abstain="answer", background="x")
     crowds = [
         (cs.MajorityVote(), flat, None),
         (cs.MomentMatching(max_iter=50, tol=0), flat, None),
@@ -62,7 +62,7 @@ def saved_models() -> list[Saved]:
             path = model.fit(answers, graph=graph).save(Path(folder, "model"))
             found.append(Saved(unpack(path.read_bytes()), answers, graph))
             use(cs.load(path), answers, graph)
-        weighted = cs.Responses.from_probabilities(np.random.default_rng(1).dirichlet([1, 1], size=(6, 3)))
+        weighted = cs.Answers.from_probabilities(np.random.default_rng(1).dirichlet([1, 1], size=(6, 3)))
         gold = {"item": [0, 3], "label": [1, 0], "random": [True, False]}
         known = cs.DawidSkene().fit(weighted, gold=gold).save(Path(folder, "model"))
         found.append(Saved(unpack(known.read_bytes()), weighted, None))
@@ -77,7 +77,7 @@ def fit_kinds() -> list[tuple[Any, Any]]:
     """Return models of ratings, tags, soft votes, several questions and comparisons, with answers if they take some."""
     ratings = cs.simulate.ratings(12, n_raters=3, seed=1).responses
     tags = cs.simulate.tags(10, n_workers=3, n_tags=3, per_item=2, seed=1).tags
-    soft = cs.Responses.from_probabilities(np.random.default_rng(2).dirichlet([1, 1, 1], size=(8, 3)))
+    soft = cs.Answers.from_probabilities(np.random.default_rng(2).dirichlet([1, 1, 1], size=(8, 3)))
     table = {"item": [0, 0, 1, 1, 2, 2], "worker": list("ababab"), "tone": list("xyxxyy"), "stars": [1, 2, 3, 3, 2, 1]}
     verdicts = cs.simulate.comparisons(40, n_candidates=4, n_judges=3, seed=1).comparisons
     return [

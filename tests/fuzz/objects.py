@@ -87,7 +87,7 @@ def read_call(rng: Rng, _folder: Path) -> Call:
     more = {"duplicates": "error", "abstain": "answer", "background": "x"}
     matrix = {"labels": ["x", "y"], "classes": ["x", "y"], "items": list("abcd"), "workers": list("uvw"), "missing": -1}
     sequences = {"sequence": "sequence", "position": "position", "items": [(0, 0), (0, 7), (1, 1)]}
-    read = cs.Responses
+    read = cs.Answers
     return one_of(
         rng,
         (read.from_frame, {"frame": FLAT} | names | more),
@@ -131,7 +131,7 @@ def metric_call(rng: Rng, _folder: Path) -> Call:
     votes = {"gold": TRUTH, "posterior": POSTERIOR, "classes": ["x", "y"]}
     spans = {"gold": SPANS, "predicted": SPANS[::-1], "lengths": [3, 3]}
     matrices = {"true": CONFUSION, "estimated": CONFUSION[::-1]}
-    answers = {"r": cs.Responses.from_frame(FLAT)}
+    answers = {"r": cs.Answers.from_frame(FLAT)}
     return one_of(
         rng,
         *((function, both) for function in (m.accuracy, m.class_f1, m.macro_f1, m.confusion_counts)),
@@ -234,7 +234,7 @@ def other_call(rng: Rng, folder: Path) -> Call:
         (cs.held_out_score, {"model": cs.MarkovField(max_iter=5), "responses": FLAT, "graph": graph, "engine": None}),
         (field.check_graph, {"responses": FLAT, "graph": graph, "gold": GOLD, "engine": None}),
         (cs.load, {"path": fitted("MajorityVote").save(folder / "vote.model")}),
-        (cs.read_responses, {"path": write_answers(folder)} | columns),
+        (cs.read_answers, {"path": write_answers(folder)} | columns),
         (cs.engines.Threads, {"n_threads": 2}),
     )
 
@@ -270,7 +270,7 @@ def kind_call(rng: Rng, folder: Path) -> Call:
     return one_of(
         rng,
         (
-            cs.Responses.from_frame,
+            cs.Answers.from_frame,
             {"frame": RATED, "ordered": True, "positions": [0, 1, 2, 5], "classes": [1, 2, 3, 4]},
         ),
         (cs.fuse, {"source": RATED, "ordered": True, "label_by": "median", "gold": {0: 1}, "max_iter": 5} | columns),
@@ -278,8 +278,8 @@ def kind_call(rng: Rng, folder: Path) -> Call:
         (cs.fuse, {"source": TAGGED, "separator": ";", "gold": {0: ["red"], 1: []}, "max_iter": 5} | columns),
         (cs.fuse, {"source": LISTS, "topics": 2, "max_iter": 5}),
         (cs.fuse, {"source": ASKED, "gold": {"stars": {0: 1}}, "max_iter": 5} | several),
-        (cs.Responses.from_probabilities, soft),
-        (lambda **given: cs.fuse(cs.Responses.from_probabilities(**given), max_iter=5), soft),
+        (cs.Answers.from_probabilities, soft),
+        (lambda **given: cs.fuse(cs.Answers.from_probabilities(**given), max_iter=5), soft),
         (cs.Comparisons.from_frame, {"frame": VERDICTS} | roles),
         (cs.rank, {"comparisons": VERDICTS, "gold": {("a", "b"): "a"}} | roles | drawn),
         (ranking.win_probability, {"first": "a", "second": "b"}),
@@ -330,7 +330,7 @@ def run(rng: Rng, folder: Path) -> str:
 
 def check(result: Any) -> None:
     """Demand that a result is sound, and can be shown."""
-    if isinstance(result, cs.Responses):
+    if isinstance(result, cs.Answers):
         result = cs.MajorityVote().fit(result)
     if isinstance(result, cs.Tags):
         result = cs.fuse(result, max_iter=5)

@@ -117,7 +117,7 @@ CONTAINERS: list[Callable[[], Any]] = [
     lambda: nx.Graph(),
     lambda: cs.MajorityVote(),
     lambda: cs.Graph.from_edges([0], [1]),
-    lambda: cs.Responses.from_matrix([[0, 1]]),
+    lambda: cs.Answers.from_matrix([[0, 1]]),
     lambda: cs.engines.Threads(1),
 ]
 # Numbers that ask for more time or memory than a test has: they are not wrong.

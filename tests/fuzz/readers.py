@@ -79,7 +79,7 @@ def use(rng: Rng, paths: dict[str, str], folder: Path) -> None:
         "duplicates": str(rng.choice(["error", "first", "mean"])),
     }
     if not others and rng.random() < 0.6:
-        responses = cs.read_responses(paths["answers"], **keywords)
+        responses = cs.read_answers(paths["answers"], **keywords)
         repr(responses)
         model = cs.MajorityVote().fit(responses)
     else:

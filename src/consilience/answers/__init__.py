@@ -120,7 +120,7 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
     """
     ignored = [ignore] if isinstance(ignore, str) else ignore
     if not isinstance(ignored, (list, tuple)):
-        raise parameter_error("ignore", "Responses.from_frame", "the name of a column, or a list of names", ignore)
+        raise parameter_error("ignore", "Answers.from_frame", "the name of a column, or a list of names", ignore)
     table = replace(table, ignored=[*table.ignored, *ignored])
     if format is None:
         if table.format:
@@ -129,7 +129,7 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
     else:
         if not (isinstance(format, str) and format in list_names()):
             known = ", ".join(map(repr, list_names()))
-            raise parameter_error("format", "Responses.from_frame", f"one of {known}", format)
+            raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
         dialect = next((each for each in DIALECTS if each.name == format), None)
         missing = [] if dialect is None else [name for name in dialect.reader.needed if name not in table.names]
         if dialect is not None and missing:

@@ -36,7 +36,7 @@ LEAST_WEIGHT = 1e-100
 
 
 class Crowd(ABC):
-    """The vocabularies and sizes that answers in memory and answers on disk have in common; see `Responses`."""
+    """The vocabularies and sizes that answers in memory and answers on disk have in common; see `Answers`."""
 
     workers: Values
     labels: Values
@@ -187,7 +187,7 @@ UNKNOWN_PROVENANCE = Provenance()
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AnswerArrays(Crowd):
-    """What `Responses` hold, whose public attributes are told there, and what can be asked of them."""
+    """What `Answers` hold, whose public attributes are told there, and what can be asked of them."""
 
     offsets: Indices
     worker: Codes

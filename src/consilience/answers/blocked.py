@@ -14,7 +14,7 @@ from ..errors import DataWarning, InputError, listing, plural, warn
 from ..kernels import Truths
 from .columns import Column, Values, to_column, to_values
 from .frames import open_frame
-from .responses import Responses
+from .responses import Answers
 from .tables import Table
 from .vocabulary import encode_in_order_of_appearance, keep_values, lookup
 
@@ -41,7 +41,7 @@ def _unique(column: Column) -> Values:
     return encode_in_order_of_appearance(to_column(values))[1]
 
 
-def leave_out(r: Responses, blocked: Values) -> Responses:
+def leave_out(r: Answers, blocked: Values) -> Answers:
     """Return the answers without those of blocked workers; items, labels and classes stay.
 
     A warning tells which ids are no workers, and how many items have no answer left.
@@ -84,14 +84,14 @@ def nobody_left() -> InputError:
     return InputError("All workers are blocked: nobody is left.", remedy, keyword="block")
 
 
-def drop_workers(r: Responses, workers: NDArray[np.int64]) -> Responses:
+def drop_workers(r: Answers, workers: NDArray[np.int64]) -> Answers:
     """Return the answers without some of the workers, which are given by index."""
     kept = np.ones(r.n_workers, bool)
     kept[workers] = False
     return keep_workers(r.keep(kept[r.worker]), kept)
 
 
-def keep_workers(r: Responses, kept: Truths) -> Responses:
+def keep_workers(r: Answers, kept: Truths) -> Answers:
     """Return the same answers with only the workers that are marked True, who gave all of them."""
     worker, workers = keep_values(r.worker, r.workers, kept)
     weight = None if r.silence_weight is None else r.silence_weight[kept]

@@ -43,14 +43,14 @@ def choose_classes(
     Parameters
     ----------
     classes, abstain, background
-        As in `Responses.from_frame`.
+        As in `Answers.from_frame`.
     labels : ndarray
         What workers said.
     spell : callable, optional
         Writes a label as the labels have been written.
     """
     if not is_among(abstain, ABSTAIN):
-        raise parameter_error("abstain", "Responses", "'ignore' or 'answer'", abstain)
+        raise parameter_error("abstain", "Answers", "'ignore' or 'answer'", abstain)
     if abstain == "ignore" and background is not None:
         raise ParameterError(
             Sentence(
@@ -82,7 +82,7 @@ def choose_scale(
     Parameters
     ----------
     ordered, positions
-        As in `Responses.from_frame`. The default positions are ranks: 0, 1, 2, ...
+        As in `Answers.from_frame`. The default positions are ranks: 0, 1, 2, ...
     classes : ndarray
         What can be true.
     given : object
@@ -91,7 +91,7 @@ def choose_scale(
         Whether the column of labels says that it is ordered.
     """
     if ordered is not None:
-        check_truth("ordered", "Responses", ordered)
+        check_truth("ordered", "Answers", ordered)
     if positions is not None and ordered is not None and not ordered:
         raise ParameterError(
             Sentence("{positions} are those of classes in order.", positions=Python("positions")),
@@ -158,7 +158,7 @@ def _read_positions(positions: ArrayLike, classes: Values) -> tuple[float, ...]:
     try:
         places = to_floats(positions)
     except (TypeError, ValueError) as error:
-        raise parameter_error("positions", "Responses", "numbers, one for each class", positions) from error
+        raise parameter_error("positions", "Answers", "numbers, one for each class", positions) from error
     if places.shape != (len(classes),):
         raise ParameterError(
             f"There must be one position for each of the {len(classes)} classes {listing(classes.tolist())}. Got "

@@ -101,7 +101,7 @@ class Comparisons:
             >, < and =.
         worker, item : str, optional
             Columns of judges, and of what the candidates are compared on, such as prompts. By default they are found
-            by the names that `Responses.from_frame` looks for. Both may be missing.
+            by the names that `Answers.from_frame` looks for. Both may be missing.
         group : str, optional
             Column of families of judges, such as the language model behind several prompts.
         weight : str, optional

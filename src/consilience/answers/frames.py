@@ -38,8 +38,8 @@ def open_frame(frame: object, name: str = "the table") -> Table:
     if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(
             f"Cannot read {name} from a {type(frame).__name__}.",
-            "Give a pandas, polars or pyarrow table, a dict of columns, a path, or consilience.Responses; for arrays "
-            "see Responses.from_matrix.",
+            "Give a pandas, polars or pyarrow table, a dict of columns, a path, or consilience.Answers; for arrays "
+            "see Answers.from_matrix.",
         )
     if isinstance(native, nw.LazyFrame):
         # polars collects to polars; engines such as DuckDB have no frame of their own and give Arrow.

@@ -74,7 +74,7 @@ def match_gold(gold: object, responses: AnswerArrays, classes: Values) -> Gold |
         gold or truth. Missing labels are not known. A boolean column random says which items were drawn at random. In a
         list, such as one of rounds of review, an item may occur several times with the same label. `Gold` is matched
         already.
-    responses : Responses
+    responses : Answers
         Whose items they are.
     classes : ndarray
         What a label may be.
@@ -392,7 +392,7 @@ def find_gold(table: Table, gold: str | bool | None) -> str | None:
     if gold is False or gold is None:
         return None if gold is False else table.find("gold")
     if not isinstance(gold, str):
-        raise parameter_error("gold", "Responses.from_frame", "the name of a column, or False", gold)
+        raise parameter_error("gold", "Answers.from_frame", "the name of a column, or False", gold)
     return table.find("gold", gold)
 
 

@@ -87,7 +87,7 @@ class Graph:
         weight : array-like, optional
             A positive weight for each edge; default 1.
         items : array-like, optional
-            All items, such as `Responses.items`; an edge to any other id is an error. Default: the ids met.
+            All items, such as `Answers.items`; an edge to any other id is an error. Default: the ids met.
 
         Examples
         --------

@@ -40,7 +40,7 @@ from .composite import name_composite
 from .edges import check_sparse
 from .frames import is_table, open_frame, read_lists
 from .items import Sequences, encode_items, list_keys
-from .responses import Responses
+from .responses import Answers
 from .tables import WHOLE, Table
 
 KEY_REMEDY = "Say which item each row belongs to."
@@ -108,7 +108,7 @@ def reset_index(given: object) -> Any:
     return given.reset_index()
 
 
-def match_rows(table: Table, r: Responses, what: str) -> tuple[Indices, Indices]:
+def match_rows(table: Table, r: Answers, what: str) -> tuple[Indices, Indices]:
     """Return the items that rows of a table are about, and which rows these are; other rows are left out."""
     table = table.prefer(r.columns)
     keys = [table.values(name, KEY_REMEDY) for name in table.need_keys(r.sequences is not None)]
@@ -133,7 +133,7 @@ def match_rows(table: Table, r: Responses, what: str) -> tuple[Indices, Indices]
     return item[known], known
 
 
-def key_names(table: Table, r: Responses) -> list[str]:
+def key_names(table: Table, r: Answers) -> list[str]:
     """Return the columns of a table that say which item a row is about, and those that these are joined from."""
     preferred = table.prefer(r.columns)
     names = preferred.need_keys(r.sequences is not None)
@@ -171,7 +171,7 @@ def list_items(given: Any, in_sequences: bool) -> Values | Sequences:
     return np.arange(len(_to_rows(given)) if not issparse(given) else given.shape[0])
 
 
-def match_features(given: object, r: Responses, with_gaps: bool = False) -> Features:
+def match_features(given: object, r: Answers, with_gaps: bool = False) -> Features:
     """Return features of the items of the answers.
 
     Parameters
@@ -180,7 +180,7 @@ def match_features(given: object, r: Responses, with_gaps: bool = False) -> Feat
         An array or a matrix has a row for each item, in the order of the items. A table has a column item (or sequence
         and position), by which rows are matched, and its other columns hold numbers, or lists of numbers of one length.
         Items that the table leaves out have no features.
-    r : Responses
+    r : Answers
         Whose items they are.
     with_gaps : bool
         Whether numbers may be missing.
@@ -206,7 +206,7 @@ def match_features(given: object, r: Responses, with_gaps: bool = False) -> Feat
     return Features(_check_numbers(found, r, item, None, with_gaps), item)
 
 
-def _warn_of_missing(r: Responses, item: Indices) -> None:
+def _warn_of_missing(r: Answers, item: Indices) -> None:
     missing = np.ones(r.n_items, bool)
     missing[item] = False
     if missing.any():
@@ -234,7 +234,7 @@ def _to_rows(given: Any) -> Any:
         ) from error
 
 
-def _check_numbers(rows: Any, r: Responses, item: Indices, names: list[str] | None, with_gaps: bool) -> Any:
+def _check_numbers(rows: Any, r: Answers, item: Indices, names: list[str] | None, with_gaps: bool) -> Any:
     if rows.ndim != 2 or rows.shape[1] < 1:
         raise InputError(
             f"features must have a row for each item, and at least one column. They have the shape {rows.shape}.",
@@ -249,7 +249,7 @@ def _check_numbers(rows: Any, r: Responses, item: Indices, names: list[str] | No
     return rows
 
 
-def _gap_error(rows: Any, bad: Truths, r: Responses, item: Indices, names: list[str] | None) -> InputError:
+def _gap_error(rows: Any, bad: Truths, r: Answers, item: Indices, names: list[str] | None) -> InputError:
     """Return the error for entries that are missing or infinite, which says where the first one is."""
     at = int(np.flatnonzero(bad.ravel())[0])
     if issparse(rows):
@@ -303,7 +303,7 @@ class ItemPriors(NamedTuple):
     probabilities: Floats  # (n, K): rows sum to 1
 
 
-def match_item_prior(given: object, r: Responses) -> ItemPriors:
+def match_item_prior(given: object, r: Answers) -> ItemPriors:
     """Return the probabilities that a user has for items, matched to the items and classes of the answers.
 
     Parameters
@@ -311,7 +311,7 @@ def match_item_prior(given: object, r: Responses) -> ItemPriors:
     given : array or table
         An array of shape (n_items, n_classes), in the order of the items and the classes; or a table with a column item
         (or sequence and position), and one for each class, called by the name of the class or p(<class>).
-    r : Responses
+    r : Answers
         Whose items and classes they are.
     """
     if is_table(given):
@@ -332,7 +332,7 @@ def match_item_prior(given: object, r: Responses) -> ItemPriors:
     return _select(np.arange(r.n_items), values, r)
 
 
-def _read_table(table: Table, r: Responses) -> ItemPriors:
+def _read_table(table: Table, r: Answers) -> ItemPriors:
     item, rows = match_rows(table, r, "item_prior")
     columns = {_spell(r, str(name)): name for name in table.names}
     names = [_find_column(r, columns, value) for value in r.classes.tolist()]
@@ -349,18 +349,18 @@ def _read_table(table: Table, r: Responses) -> ItemPriors:
     return _select(item, np.stack(values, axis=1), r)
 
 
-def _find_column(r: Responses, columns: dict[str, Any], value: object) -> Any:
+def _find_column(r: Answers, columns: dict[str, Any], value: object) -> Any:
     """Return the column of a class, or None."""
     text = _spell(r, spell_surrogates(str(value)))
     return next((columns[name] for name in (f"p({text})", text) if name in columns), None)
 
 
-def _spell(r: Responses, name: str) -> str:
+def _spell(r: Answers, name: str) -> str:
     """Return a name as it is compared: in its normal form, if labels are in that."""
     return str(normalise_label(name)) if r.normalised else name
 
 
-def _select(item: Indices, values: Floats, r: Responses) -> ItemPriors:
+def _select(item: Indices, values: Floats, r: Answers) -> ItemPriors:
     """Return the rows that say something, rescaled."""
     silent = np.isnan(values).all(axis=1)
     item, values = item[~silent], values[~silent]
@@ -385,7 +385,7 @@ def class_shares(priors: ItemPriors, known: Floats) -> Floats:
     return np.asarray((priors.probabilities.sum(axis=0) + known[others].sum(axis=0)) / len(known))
 
 
-def vote_shares_by_item(r: Responses) -> Floats:
+def vote_shares_by_item(r: Answers) -> Floats:
     """Return the share of each class in the votes for each item, (N, K); in all votes, for items that have none."""
     item, code, weight = r.item_of_answer(), r.class_of_label[r.label], r.weights()
     named = code >= 0
@@ -397,13 +397,13 @@ def vote_shares_by_item(r: Responses) -> Floats:
     return shares
 
 
-def add_priors(r: Responses, known: Floats | None, priors: ItemPriors, shares: Floats) -> Floats:
+def add_priors(r: Answers, known: Floats | None, priors: ItemPriors, shares: Floats) -> Floats:
     """Return what is known of the items (N, K), in logarithms relative to class shares; it adds to what was known.
 
     Examples
     --------
     >>> import consilience as cs
-    >>> r = cs.Responses.from_matrix([[0, 1], [1, 1]])
+    >>> r = cs.Answers.from_matrix([[0, 1], [1, 1]])
     >>> priors = ItemPriors(np.array([1]), np.array([[0.8, 0.2]]))
     >>> add_priors(r, None, priors, np.array([0.5, 0.5])).round(2)
     array([[ 0.  ,  0.  ],

@@ -170,7 +170,7 @@ def read_keys(items: Any, n_columns: int, preferred: Mapping[str, str] | None = 
     if isinstance(items, (str, bytes)):
         raise InputError(
             Sentence("{items} is text, and not a table or a sequence of ids.", items=items),
-            "To name the items that are in a file, read it first, or let consilience.read_responses or "
+            "To name the items that are in a file, read it first, or let consilience.read_answers or "
             "consilience.fuse read it.",
             keyword="items",
         )

@@ -41,8 +41,8 @@ from .blocked import keep_workers
 from .classes import extend_scale
 from .columns import Codes, Indices, Values, find_missing, objects, to_column, to_values
 from .items import Sequences, join_keys, key_of
-from .long_tables import TableOptions, find_columns, read_answers, sort_rows
-from .responses import Responses, empty_responses
+from .long_tables import TableOptions, arrange_answers, find_columns, sort_rows
+from .responses import Answers, empty_responses
 from .slips import Source, warn_of_slips
 from .soft_votes import Probabilities, SoftVotes
 from .tables import ROLES, Table
@@ -50,9 +50,7 @@ from .tagging import SCHEMES, complete_tags, looks_tagged
 from .vocabulary import Union, count_codes, encode_in_order_of_appearance, keep_values, lookup
 
 
-def read_further(
-    table: Table, old: Responses, duplicates: str, format: str | None = None
-) -> tuple[Responses, Retracted]:
+def read_further(table: Table, old: Answers, duplicates: str, format: str | None = None) -> tuple[Answers, Retracted]:
     """Return the answers of a table, and those of the old ones that it takes back.
 
     Columns that have the names of the old answers' play the same roles, and labels are normalised if the old ones are.
@@ -63,12 +61,12 @@ def read_further(
     ----------
     table : Table
         Further answers.
-    old : Responses
+    old : Answers
         Those that are there.
     duplicates : {"error", "last"}
         As for `update`.
     format : str, optional
-        The form of the table, as in `Responses.from_frame`.
+        The form of the table, as in `Answers.from_frame`.
     """
     table, unnamed = table.prefer(old.columns), dict.fromkeys(ROLES)
     if format is None and old.provenance.format == MATRIX and recognise(table, unnamed) is not None:
@@ -94,7 +92,7 @@ def read_further(
     options = TableOptions(duplicates=policy, normalise=old.normalised, gold=gold, format=LONG, rescale=True)
     # What is to be said of the labels is said of all together.
     with quietly(), tell_duplicates("weight" in columns):
-        return Responses.of(read_answers(table, names, options)), taken_back
+        return Answers.of(arrange_answers(table, names, options)), taken_back
 
 
 @contextmanager
@@ -114,13 +112,13 @@ def tell_duplicates(weighted: bool = False) -> Iterator[None]:
         raise InputError(error.problem, *remedies, keyword="duplicates") from None
 
 
-def columns_of_gold(table: Table, old: Responses) -> str | bool:
+def columns_of_gold(table: Table, old: Answers) -> str | bool:
     """Return the column of known labels, if the old answers came with one and this table has it; else False."""
     name = old.columns.get("gold")
     return name if name is not None and name in table.names else False
 
 
-def _name_columns(table: Table, old: Responses) -> dict[str, str | None]:
+def _name_columns(table: Table, old: Answers) -> dict[str, str | None]:
     """Return the names of the columns that are not to be found by their usual names."""
     names: dict[str, str | None] = dict.fromkeys(ROLES)
     if old.sequences is not None:
@@ -156,7 +154,7 @@ def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tu
     return table.keep(rows), np.flatnonzero(is_missing[rows])
 
 
-def _check_unanswered(table: Table, columns: dict[str, str], old: Responses) -> None:
+def _check_unanswered(table: Table, columns: dict[str, str], old: Answers) -> None:
     """Warn that rows without a label are left out; raise an error if the old answers have one in their place."""
     rows, _ = _find_given(table, columns, old)
     if len(rows):
@@ -175,7 +173,7 @@ def _check_unanswered(table: Table, columns: dict[str, str], old: Responses) -> 
     )
 
 
-def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Retracted:
+def _find_retracted(table: Table, columns: dict[str, str], old: Answers) -> Retracted:
     """Return the answers that the rows of a table take back; a warning tells if some are not there."""
     rows, taken_back = _find_given(table, columns, old)
     n_lost = table.n_rows - len(rows)
@@ -185,7 +183,7 @@ def _find_retracted(table: Table, columns: dict[str, str], old: Responses) -> Re
     return taken_back
 
 
-def _find_given(table: Table, columns: dict[str, str], old: Responses) -> tuple[Indices, Retracted]:
+def _find_given(table: Table, columns: dict[str, str], old: Answers) -> tuple[Indices, Retracted]:
     """Return the rows whose worker answered their item before, and these items and workers."""
     keys = [table.read(columns[role]) for role in ("item", "sequence", "position") if role in columns]
     item, worker = old.find_items(keys), lookup(old.workers, table.read(columns["worker"]))
@@ -197,7 +195,7 @@ def _find_given(table: Table, columns: dict[str, str], old: Responses) -> tuple[
     return known[given], Retracted(item[given], worker[given])
 
 
-def no_answers(old: Responses) -> Responses:
+def no_answers(old: Answers) -> Answers:
     """Return no answers about no items, of the same kind as the old ones."""
     keys = old.keys
     if isinstance(keys, Sequences):
@@ -215,7 +213,7 @@ class Joined(NamedTuple):
 
     Attributes
     ----------
-    responses : Responses
+    responses : Answers
         Old and new answers.
     item : int64 array (n_old_items,)
         Where each old item is now.
@@ -227,7 +225,7 @@ class Joined(NamedTuple):
         Workers who were not there.
     """
 
-    responses: Responses
+    responses: Answers
     item: Indices
     n_new: Indices
     n_corrected: int = 0
@@ -267,12 +265,12 @@ def check_join_policy(duplicates: object) -> None:
         raise parameter_error("duplicates", "update", "'error' or 'last'", duplicates)
 
 
-def join_responses(old: Responses, new: Responses, duplicates: str = "error", retracted: Retracted = NOTHING) -> Joined:
+def join_responses(old: Answers, new: Answers, duplicates: str = "error", retracted: Retracted = NOTHING) -> Joined:
     """Return the answers of both, as reading both tables together would give them.
 
     Parameters
     ----------
-    old, new : Responses
+    old, new : Answers
         Answers that are there, and further ones.
     duplicates : {"error", "last"}
         What to do if a worker's answer to an item is there already, and was another one.
@@ -286,7 +284,7 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     keys, item, item_of_new = join_keys(old.keys, new.keys)
     workers, labels = Union.of(old.workers, new.workers), Union.of(old.labels, new.labels)
     there = _list_touched(old, item, item_of_new, workers, labels, retracted)
-    coming = Answers(
+    coming = AnswerRows(
         item_of_new[new.item_of_answer()],
         workers.new[new.worker],
         labels.new[new.label],
@@ -316,7 +314,7 @@ def join_responses(old: Responses, new: Responses, duplicates: str = "error", re
     return Joined(joined, item, n_new, len(corrected), n_retracted, len(repeated), n_new_workers)
 
 
-class Answers(NamedTuple):
+class AnswerRows(NamedTuple):
     """Some answers, by the codes that all answers have together."""
 
     item: Indices
@@ -330,19 +328,19 @@ class Answers(NamedTuple):
         """Return one number for the item and the worker of each answer."""
         return np.asarray(self.item * n_workers + self.worker)
 
-    def keep(self, which: Truths | Indices) -> Answers:
+    def keep(self, which: Truths | Indices) -> AnswerRows:
         """Return some of the answers."""
-        return Answers(*(array[which] for array in self))  # type: ignore[arg-type]
+        return AnswerRows(*(array[which] for array in self))  # type: ignore[arg-type]
 
 
 class Touched(NamedTuple):
     """Old answers to items that are spoken of again: which they are, and their codes among all answers."""
 
     which: Indices
-    answers: Answers
+    answers: AnswerRows
 
 
-def _check_kinds(old: Responses, new: Responses) -> None:
+def _check_kinds(old: Answers, new: Answers) -> None:
     """Raise an error for answers that cannot be joined."""
     if (old.sequences is None) != (new.sequences is None):
         there, here = ("are not", "are") if old.sequences is None else ("are", "are not")
@@ -364,7 +362,7 @@ def _check_kinds(old: Responses, new: Responses) -> None:
 
 
 def _list_touched(
-    old: Responses, item: Indices, item_of_new: Indices, workers: Union, labels: Union, retracted: Retracted
+    old: Answers, item: Indices, item_of_new: Indices, workers: Union, labels: Union, retracted: Retracted
 ) -> Touched:
     """Return the old answers to items that new answers, or retractions, are about."""
     spoken = np.zeros(max(int(item.max(initial=-1)), int(item_of_new.max(initial=-1))) + 1, bool)
@@ -374,10 +372,10 @@ def _list_touched(
     index, owner = old.answers_about(items)
     codes = workers.old[old.worker[index]], labels.old[old.label[index]]
     votes = _vote_on(old, labels.old, len(labels.values))[index]
-    return Touched(index, Answers(item[items][owner], *codes, old.weights(index), old.orders(index), votes))
+    return Touched(index, AnswerRows(item[items][owner], *codes, old.weights(index), old.orders(index), votes))
 
 
-def _compare(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, Indices]:
+def _compare(there: AnswerRows, coming: AnswerRows, n_workers: int) -> tuple[Indices, Indices]:
     """Return the pairs of item and worker whose answer is the same in both, and those whose answer is another one."""
     if there.votes.size:
         return _compare_votes(there, coming, n_workers)
@@ -397,7 +395,7 @@ def _compare(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, 
     return np.setdiff1d(pairs, other, assume_unique=True), other
 
 
-def _compare_votes(there: Answers, coming: Answers, n_workers: int) -> tuple[Indices, Indices]:
+def _compare_votes(there: AnswerRows, coming: AnswerRows, n_workers: int) -> tuple[Indices, Indices]:
     """Return the same of soft votes, by their probabilities: of two equal ones either may have given the label."""
     pairs, before, after = np.intersect1d(there.pairs(n_workers), coming.pairs(n_workers), return_indices=True)
     differs = (there.votes[before] != coming.votes[after]).any(axis=1)
@@ -405,15 +403,15 @@ def _compare_votes(there: Answers, coming: Answers, n_workers: int) -> tuple[Ind
 
 
 def _lay_together(
-    old: Responses,
+    old: Answers,
     keys: Values | Sequences,
     item: Indices,
     workers: Union,
     labels: Union,
     gone: Indices,
-    coming: Answers,
+    coming: AnswerRows,
     medians: Probabilities | None,
-) -> Responses:
+) -> Answers:
     """Return all answers in the order of their items: of each item the old ones that are left, then the new ones."""
     stays = np.ones(old.n_responses, bool)
     stays[gone] = False
@@ -447,14 +445,14 @@ def _lay_together(
     )
 
 
-def _vote_on(r: Responses, label: Codes, n_labels: int) -> Probabilities:
+def _vote_on(r: Answers, label: Codes, n_labels: int) -> Probabilities:
     """Return what each answer gives to all labels together, `label` of which are its own; nothing if it is not soft."""
     if r.soft is None:
         return np.empty((r.n_responses, n_labels if not r.n_responses else 0), np.float32)
     return r.soft.with_labels(label, n_labels).probabilities
 
 
-def _join_medians(old: Responses, new: Responses, workers: Union) -> Probabilities | None:
+def _join_medians(old: Answers, new: Answers, workers: Union) -> Probabilities | None:
     """Return the median confidence of each worker, as it was found when the first answers of the worker were read."""
     if old.soft is None:
         return None
@@ -464,7 +462,7 @@ def _join_medians(old: Responses, new: Responses, workers: Union) -> Probabiliti
     return medians.medians
 
 
-def _drop_unheard(r: Responses, worker: Codes, label: Codes) -> Responses:
+def _drop_unheard(r: Answers, worker: Codes, label: Codes) -> Answers:
     """Return the answers without those of some workers and labels of which there is no answer left."""
     heard, said = np.ones(r.n_workers, bool), np.ones(r.n_labels, bool)
     heard[worker] = count_codes(r.worker, r.n_workers)[worker] > 0
@@ -478,7 +476,7 @@ def _drop_unheard(r: Responses, worker: Codes, label: Codes) -> Responses:
     return replace(keep_workers(r, heard), label=spoken, labels=labels)
 
 
-def _join_classes(old: Responses, labels: Values) -> Values:
+def _join_classes(old: Answers, labels: Values) -> Values:
     """Return the classes: all labels if they were so before, with those that a tag scheme or the background adds.
 
     Classes that were named stay as they are. On a scale only numbers have their place.
@@ -503,7 +501,7 @@ def _are_same(first: Values, second: Values) -> bool:
     return len(first) == len(second) and first.tolist() == second.tolist()
 
 
-def _doubt_labels(joined: Responses, added: Values) -> None:
+def _doubt_labels(joined: Answers, added: Values) -> None:
     """Warn of new labels that look like a slip, or are no classes."""
     warn_of_slips(joined, Source(unseen=bool(len(added))))
     is_class = lookup(joined.classes, to_column(added)) >= 0
@@ -526,7 +524,7 @@ def _doubt_labels(joined: Responses, added: Values) -> None:
 
 
 def _clash_error(
-    keys: Values | Sequences, workers: Values, labels: Values, there: Answers, coming: Answers, clash: Indices
+    keys: Values | Sequences, workers: Values, labels: Values, there: AnswerRows, coming: AnswerRows, clash: Indices
 ) -> InputError:
     """Return the error that workers give other answers than before; `clash` are their pairs of item and worker."""
     item, worker = divmod(int(clash[0]), len(workers))
@@ -540,7 +538,7 @@ def _clash_error(
     )
 
 
-def merge_classes(r: Responses, labels: Values, classes: Values) -> Values:
+def merge_classes(r: Answers, labels: Values, classes: Values) -> Values:
     """Return the classes of earlier answers and of these.
 
     If the classes of these are their labels, as they are if none are named, a label that was no class before
@@ -553,9 +551,7 @@ def merge_classes(r: Responses, labels: Values, classes: Values) -> Values:
     return Union.of(classes, new).values
 
 
-def grow(
-    r: Responses, workers: Values, labels: Values, classes: Values, positions: tuple[float, ...] | None
-) -> Responses:
+def grow(r: Answers, workers: Values, labels: Values, classes: Values, positions: tuple[float, ...] | None) -> Answers:
     """Return the same answers, with the workers, labels and classes of earlier ones among theirs, on their scale."""
     who, said = Union.of(workers, r.workers), Union.of(labels, r.labels)
     soft = None if r.soft is None else r.soft.with_labels(said.new, len(said.values))

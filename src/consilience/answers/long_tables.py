@@ -50,7 +50,7 @@ _FILL = "Every answer must say who gave it about what: fill it in or drop the ro
 
 
 class TableOptions(NamedTuple):
-    """How a table of answers is read; see `Responses.from_frame`."""
+    """How a table of answers is read; see `Answers.from_frame`."""
 
     classes: ArrayLike | None = None
     items: object = None
@@ -67,8 +67,8 @@ class TableOptions(NamedTuple):
     rescale: bool = False
 
 
-def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArrays:
-    """Read a table of answers; see `Responses.from_frame`.
+def arrange_answers(table: Table, names: Names, options: TableOptions) -> AnswerArrays:
+    """Read a table of answers; see `Answers.from_frame`.
 
     Parameters
     ----------
@@ -78,11 +78,11 @@ def read_answers(table: Table, names: Names, options: TableOptions) -> AnswerArr
         For each role that a column can play (item, worker, label, sequence, position, weight, order) its name, None
         where it is not given.
     options : TableOptions
-        The other parameters of `Responses.from_frame`.
+        The other parameters of `Answers.from_frame`.
     """
     check_policy(options.duplicates)
     for name in ("normalise", "drop_missing", "rescale"):
-        check_truth(name, "Responses", getattr(options, name))
+        check_truth(name, "Answers", getattr(options, name))
     origin, gold = table.origin, options.gold
     table, names = combine(table, names)
     table = translate(table, options.format, {**names, "gold": gold if isinstance(gold, str) else None}, options.ignore)
@@ -316,7 +316,7 @@ def read_weights(table: Table, name: str) -> Floats:
 def check_policy(policy: str) -> None:
     """Raise an error unless there is such a policy."""
     if not is_among(policy, DUPLICATES):
-        raise parameter_error("duplicates", "Responses", f"one of {', '.join(map(repr, DUPLICATES))}", policy)
+        raise parameter_error("duplicates", "Answers", f"one of {', '.join(map(repr, DUPLICATES))}", policy)
 
 
 def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table: Table) -> AnswerArrays:
@@ -330,7 +330,7 @@ def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table:
     answers : AnswerArrays
         All rows.
     policy : {"error", "first", "last", "mean"}
-        As in `Responses.from_frame`.
+        As in `Answers.from_frame`.
     item : ndarray
         The item of each row of the table. The answers are in the stable order of items.
     table : Table

@@ -29,7 +29,7 @@ SUM_SLACK = 1e-5
 
 
 class MatrixOptions(NamedTuple):
-    """What a matrix of answers has in common with one of soft votes; see `Responses.from_matrix`."""
+    """What a matrix of answers has in common with one of soft votes; see `Answers.from_matrix`."""
 
     lengths: ArrayLike | None
     classes: ArrayLike | None
@@ -44,9 +44,9 @@ class MatrixOptions(NamedTuple):
 def read_matrix(
     F: ArrayLike, missing: object, labels: ArrayLike | None, normalise: bool, options: MatrixOptions
 ) -> AnswerArrays:
-    """Read F[item, worker]; see `Responses.from_matrix`."""
+    """Read F[item, worker]; see `Answers.from_matrix`."""
     check_size(F, 1, "F")
-    check_truth("normalise", "Responses", normalise)
+    check_truth("normalise", "Answers", normalise)
     matrix = _to_matrix(F)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
@@ -101,9 +101,9 @@ def _warn_of_holes(votes: Floats, answered: Truths) -> None:
 
 
 def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> AnswerArrays:
-    """Read P[item, worker, class]; see `Responses.from_probabilities`."""
+    """Read P[item, worker, class]; see `Answers.from_probabilities`."""
     check_size(P, NUMBER, "P")
-    check_truth("rescale", "Responses.from_probabilities", rescale)
+    check_truth("rescale", "Answers.from_probabilities", rescale)
     try:
         votes = to_floats(P)
     except (TypeError, ValueError) as error:
@@ -218,7 +218,7 @@ def _missing_entries(matrix: Values, missing: object) -> Truths:
     if is_missing(missing):
         missing = None
     if not isinstance(missing, Hashable):
-        raise parameter_error("missing", "Responses.from_matrix", "a single entry of F", missing)
+        raise parameter_error("missing", "Answers.from_matrix", "a single entry of F", missing)
     number = isinstance(missing, (int, float, np.number, np.bool_))
     if data.dtype.kind in "biuf":
         if number:

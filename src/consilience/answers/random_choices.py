@@ -30,7 +30,7 @@ from ..errors import InputError
 from ..kernels import Floats, Integers, Truths
 from .columns import Indices, Values, to_column, to_values
 from .items import Sequences
-from .responses import Responses
+from .responses import Answers
 
 Hashes = NDArray[np.uint64]
 
@@ -78,7 +78,7 @@ def hash_items(keys: Values | Sequences, rows: Integers | None = None) -> Hashes
     Parameters
     ----------
     keys : ndarray or Sequences
-        As in `Responses.keys`.
+        As in `Answers.keys`.
     rows : array of int, optional
         Only of these items, in this order.
     """
@@ -144,7 +144,7 @@ class RandomByName(NamedTuple):
     workers: Indices  # and of each worker
 
     @classmethod
-    def of(cls, r: Responses, seed: int) -> RandomByName:
+    def of(cls, r: Answers, seed: int) -> RandomByName:
         """Return the stream for some answers."""
         hashes = hash_items(r.keys), hash_ids(r.workers)
         places = [np.argsort(np.argsort(draw_numbers(seed, each), kind="stable")) for each in hashes]
@@ -233,7 +233,7 @@ SPARE = 10
 
 
 def hide_answers(
-    r: Responses, fraction: float, seed: int, n_folds: int = 1, n_all: int | None = None
+    r: Answers, fraction: float, seed: int, n_folds: int = 1, n_all: int | None = None
 ) -> Iterator[tuple[Truths, Indices]]:
     """Yield, for each fold, which answers to hide, and the unit (0, 1, ...) that each hidden answer belongs to.
 
@@ -241,7 +241,7 @@ def hide_answers(
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers.
     fraction : float
         Share of the units to hide: the nearest whole number of them, at least one, and never all.
@@ -287,12 +287,12 @@ def count_hidden(n_units: int, fraction: float, n_folds: int) -> tuple[int, int]
     return n_hidden, min(n_folds, n_units // n_hidden)
 
 
-def hide_items(r: Responses, n_parts: int, enough: int, seed: int, known: Truths | None = None) -> Iterator[Truths]:
+def hide_items(r: Answers, n_parts: int, enough: int, seed: int, known: Truths | None = None) -> Iterator[Truths]:
     """Yield, for each fold, the answers to hide: all answers to some items.
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers.
     n_parts : int
         Each fold hides this part of the items that have answers.
@@ -314,7 +314,7 @@ def hide_items(r: Responses, n_parts: int, enough: int, seed: int, known: Truths
         yield hidden[r.item_of_answer()]
 
 
-def find_units(r: Responses) -> tuple[Indices, Indices]:
+def find_units(r: Answers) -> tuple[Indices, Indices]:
     """Return the unit (0, 1, ...) of each answer, and the first answer of each unit."""
     every = np.arange(r.n_responses)
     if are_alone(r):
@@ -326,18 +326,18 @@ def find_units(r: Responses) -> tuple[Indices, Indices]:
     return unit, first
 
 
-def find_leaders(r: Responses, answers: Indices) -> NDArray[np.integer]:
+def find_leaders(r: Answers, answers: Indices) -> NDArray[np.integer]:
     """Return the worker of each of these answers; for workers who count once together, always the same one."""
     worker = r.worker[answers]
     return worker if r.leader is None else r.leader[worker]
 
 
-def are_alone(r: Responses) -> bool:
+def are_alone(r: Answers) -> bool:
     """Tell whether each answer is a unit."""
     return r.sequences is None and r.weight is None and r.leader is None
 
 
-def sample_units(r: Responses, first: Indices | None, hashes: Hashes, seed: int, n_wanted: int) -> Indices:
+def sample_units(r: Answers, first: Indices | None, hashes: Hashes, seed: int, n_wanted: int) -> Indices:
     """Return the units of a random sample of the items, from which `n_wanted` units can be drawn.
 
     It is `SPARE` times as large, so that most answers to an item stay. To draw from all units would take longer. The
@@ -345,7 +345,7 @@ def sample_units(r: Responses, first: Indices | None, hashes: Hashes, seed: int,
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers.
     first : array (n_units,) or None
         The first answer of each unit; None if each answer is a unit.
@@ -373,17 +373,17 @@ def count_sampled(n_wanted: int, n_items: int, n_units: int) -> int:
     return SPARE * n_wanted * n_items // n_units
 
 
-def hash_owners(r: Responses) -> Hashes:
+def hash_owners(r: Answers) -> Hashes:
     """Return the hashes of all items, or sequences."""
     return hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids)
 
 
-def count_units(r: Responses) -> int:
+def count_units(r: Answers) -> int:
     """Return how many units could be hidden."""
     return r.n_responses if are_alone(r) else len(find_units(r)[1])
 
 
-def find_owners(r: Responses, answers: Indices) -> Indices:
+def find_owners(r: Answers, answers: Indices) -> Indices:
     """Return the item, or the sequence, that each of some answers is about."""
     item = r.items_of(answers)
     return item if r.sequences is None else r.sequences.of_items()[item]

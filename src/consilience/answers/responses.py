@@ -1,4 +1,4 @@
-"""Responses: who said what about which item, checked once and held as plain arrays; see `arrays`."""
+"""Answers: who said what about which item, checked once and held as plain arrays; see `arrays`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .columns import Column, Indices, Values, name_probabilities, objects, to_co
 from .composite import join_names
 from .frames import build_frame, open_frame
 from .items import Sequences, count_items
-from .long_tables import TableOptions, read_answers
+from .long_tables import TableOptions, arrange_answers
 from .matrices import MatrixOptions, read_matrix, read_probabilities
 from .tables import ROLES, check_spread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Responses(AnswerArrays):
+class Answers(AnswerArrays):
     """Answers of workers about items.
 
-    Build one with `from_frame`, `from_matrix`, `from_probabilities` or `consilience.read_responses`.
+    Build one with `from_frame`, `from_matrix`, `from_probabilities` or `consilience.read_answers`.
 
     Attributes
     ----------
@@ -57,12 +57,12 @@ class Responses(AnswerArrays):
     --------
     >>> import consilience as cs
     >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
-    >>> cs.Responses.from_frame(answers)
-    Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
+    >>> cs.Answers.from_frame(answers)
+    Answers(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
 
     @classmethod
-    def of(cls, answers: AnswerArrays) -> Responses:
+    def of(cls, answers: AnswerArrays) -> Answers:
         """Return arrays of answers as responses."""
         return cls(**{each.name: getattr(answers, each.name) for each in fields(answers)})
 
@@ -90,7 +90,7 @@ class Responses(AnswerArrays):
         ordered: bool | None = None,
         positions: ArrayLike | None = None,
         rescale: bool = False,
-    ) -> Responses:
+    ) -> Answers:
         """Read answers from a table, which usually has one row per answer.
 
         Parameters
@@ -172,7 +172,7 @@ class Responses(AnswerArrays):
 
         Returns
         -------
-        Responses
+        Answers
 
         Warns
         -----
@@ -184,7 +184,7 @@ class Responses(AnswerArrays):
         --------
         >>> import consilience as cs
         >>> table = {"task": ["a", "a", "b"], "annotator": [1, 2, 1], "answer": [True, False, True]}
-        >>> cs.Responses.from_frame(table).classes
+        >>> cs.Answers.from_frame(table).classes
         array([False,  True])
         """
         whole = join_names(item), worker, label, join_names(sequence), position, weight, order
@@ -203,7 +203,7 @@ class Responses(AnswerArrays):
             ordered,
             positions,
         )
-        return cls.of(read_answers(open_frame(frame), names, options._replace(rescale=rescale)))
+        return cls.of(arrange_answers(open_frame(frame), names, options._replace(rescale=rescale)))
 
     @classmethod
     def from_matrix(
@@ -220,7 +220,7 @@ class Responses(AnswerArrays):
         normalise: bool = False,
         ordered: bool | None = None,
         positions: ArrayLike | None = None,
-    ) -> Responses:
+    ) -> Answers:
         """Read answers from a matrix: F[item, worker] is a label.
 
         Rows and columns keep their order; a row or column without answers stays.
@@ -250,13 +250,13 @@ class Responses(AnswerArrays):
 
         Returns
         -------
-        Responses
+        Answers
 
         Examples
         --------
         >>> import consilience as cs
-        >>> cs.Responses.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
-        Responses(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
+        >>> cs.Answers.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
+        Answers(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
         options = MatrixOptions(lengths, classes, items, workers, abstain, background, ordered, positions)
         return cls.of(read_matrix(F, missing, labels, normalise, options))
@@ -274,7 +274,7 @@ class Responses(AnswerArrays):
         rescale: bool = False,
         ordered: bool | None = None,
         positions: ArrayLike | None = None,
-    ) -> Responses:
+    ) -> Answers:
         """Read soft votes: P[item, worker, class] is the probability that the worker gives to the class.
 
         Each vote is one answer, with its most probable class as the label; the probabilities stand beside it (`soft`).
@@ -300,13 +300,13 @@ class Responses(AnswerArrays):
 
         Returns
         -------
-        Responses
+        Answers
 
         Examples
         --------
         >>> import consilience as cs
-        >>> cs.Responses.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
-        Responses(2 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
+        >>> cs.Answers.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
+        Answers(2 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
         options = MatrixOptions(lengths, classes, items, workers, abstain, background, ordered, positions)
         return cls.of(read_probabilities(P, rescale, options))
@@ -314,19 +314,19 @@ class Responses(AnswerArrays):
 
 def empty_responses(
     keys: Values | Sequences, workers: Values, labels: Values, classes: Values, normalised: bool
-) -> Responses:
+) -> Answers:
     """Return items to which there are no answers."""
     offsets, nobody = np.zeros(count_items(keys) + 1, np.int64), np.empty(0, np.int32)
-    return Responses(offsets, nobody, nobody, None, workers, labels, classes, keys, normalised=normalised)
+    return Answers(offsets, nobody, nobody, None, workers, labels, classes, keys, normalised=normalised)
 
 
-def to_long(responses: Responses) -> Any:
+def to_long(responses: Answers) -> Any:
     """Return a table with one row per answer: item (or sequence and position), worker, label, perhaps weight and gold.
 
     Items that nobody answered have no row. Soft votes have a column p(<label>) for each label instead of one of labels.
 
     >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
-    >>> to_long(Responses.from_frame(answers)).to_pydict() == answers
+    >>> to_long(Answers.from_frame(answers)).to_pydict() == answers
     True
     """
     owner = responses.item_of_answer()
@@ -342,11 +342,11 @@ def to_long(responses: Responses) -> Any:
     return build_frame(columns, responses.backend)
 
 
-def to_wide(responses: Responses) -> Any:
+def to_wide(responses: Answers) -> Any:
     """Return a table with one row per item and one column per worker, empty where a worker gave no answer.
 
     >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
-    >>> to_wide(Responses.from_frame(answers)).to_pydict()
+    >>> to_wide(Answers.from_frame(answers)).to_pydict()
     {'item': [1, 2], 'ann': ['cat', 'cat'], 'bob': ['dog', None]}
     """
     columns = _key_columns(responses)
@@ -371,7 +371,7 @@ def to_wide(responses: Responses) -> Any:
     return build_frame(columns, responses.backend)
 
 
-def _key_columns(responses: Responses) -> dict[str, Column]:
+def _key_columns(responses: Answers) -> dict[str, Column]:
     """Return what identifies the items, and their known labels if there are any."""
     columns = responses.key_columns()
     if responses.gold:
@@ -387,4 +387,4 @@ def _pick(labels: Column, codes: Indices) -> Column:
 
 
 # What answers can be written as, by the names that users give them.
-LAYOUTS: dict[str, Callable[[Responses], Any]] = {"long": to_long, "wide": to_wide}
+LAYOUTS: dict[str, Callable[[Answers], Any]] = {"long": to_long, "wide": to_wide}

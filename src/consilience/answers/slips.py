@@ -292,7 +292,7 @@ def doubt_silence(r: AnswerArrays, n_stored: int | None = None) -> DataWarning |
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers.
     n_stored : int, optional
         If they are from a store, where silence is never an answer: the number of items there.

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from ..answers.graph import Graph
 from ..answers.random_choices import find_owners, hide_answers
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.slips import doubt_silence, find_sets
 from ..answers.vocabulary import VERY_MANY
 from ..engines.base import Engine
@@ -230,7 +230,7 @@ def count_known(found: Fusion, source: Source) -> int:
     return count_gold(found.given.gold)
 
 
-def is_like_record(recipe: Recipe, found: Fusion, r: Responses, graph: Graph | None) -> bool:
+def is_like_record(recipe: Recipe, found: Fusion, r: Answers, graph: Graph | None) -> bool:
     """Tell whether answers and fit are like those of which there are records: see `Comparison.like_record`."""
     return (
         isinstance(recipe, IndependentRecipe)
@@ -255,17 +255,17 @@ def list_levels(found: Fusion) -> dict[str, Any]:
     return dict(zip(names, levels.ravel().tolist(), strict=True))
 
 
-def find_level(r: Responses) -> str:
+def find_level(r: Answers) -> str:
     """Return what kind of distance the agreement of these answers knows."""
     return "ordinal" if r.is_ordered else "nominal"
 
 
-def are_soft(responses: Responses) -> bool:
+def are_soft(responses: Answers) -> bool:
     """Tell whether there are soft votes, or answers that are spread over several labels."""
     return responses.soft is not None or len(responses.votes()[0]) < responses.n_responses
 
 
-def find_reason(comparison: Comparison, r: Responses, checked: bool) -> str:
+def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:
     """Return in words why no expected accuracy is given, because a check has failed; nothing if none has."""
     if doubt_silence(r) is not None:
         return "workers answer as labelling functions do, and their silence is ignored"
@@ -287,7 +287,7 @@ def find_reason(comparison: Comparison, r: Responses, checked: bool) -> str:
     return "one class takes the items of others" if comparison.collapsed else ""
 
 
-def never_differ(r: Responses) -> bool:
+def never_differ(r: Answers) -> bool:
     """Tell whether all answers to an item are the same, whatever the item."""
     starts = r.offsets[:-1][np.diff(r.offsets) > 0]
     most, least = np.maximum.reduceat(r.label, starts), np.minimum.reduceat(r.label, starts)
@@ -370,7 +370,7 @@ def settle(recipe: Recipe, found: Fusion, coupling: bool = True) -> Recipe:
     return replace(recipe, **settled)
 
 
-def judge(r: Responses, vote: Vote, hidden: Sequence[Judged]) -> Gains:
+def judge(r: Answers, vote: Vote, hidden: Sequence[Judged]) -> Gains:
     """Return the gains over the vote, over mean probabilities, and by labels, each with its standard error."""
     if sum(len(fold.answer) for fold in hidden) < LEAST_HIDDEN:
         unknown = math.nan if r.silence_counts else math.inf
@@ -394,7 +394,7 @@ def judge(r: Responses, vote: Vote, hidden: Sequence[Judged]) -> Gains:
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes), *by_label
 
 
-def vote_without(r: Responses, vote: Vote, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def vote_without(r: Answers, vote: Vote, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return vote shares of the items of some answers, and how probable the answers are for each class, without them.
 
     Only the items of these answers change: the counts of the whole vote are corrected there.

@@ -59,7 +59,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import Column, to_column, to_values
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..errors import ParameterError, Python, Sentence, join_names, plural, shorten
 from ..inference import Distributions, sum_by
 from ..inference.sources import InMemory, number_groups
@@ -152,7 +152,7 @@ def check_order(found: Fusion) -> None:
     if found.source is not None:
         raise ParameterError(
             "Drift is not judged for answers on disk: a store does not keep when they were given.",
-            Sentence("Read them into memory with {read} and {order}.", read=Python("read_responses")),
+            Sentence("Read them into memory with {read} and {order}.", read=Python("read_answers")),
             keyword="order",
         )
     if found.answers.order is None:
@@ -239,7 +239,7 @@ def judge(found: Fusion, changes: Floats | None = None) -> Judged:
     return compare(r, out, likely)
 
 
-def weigh_answers(found: Fusion, r: Responses, log_matrix: Floats) -> tuple[Floats, NDArray[np.int32]]:
+def weigh_answers(found: Fusion, r: Answers, log_matrix: Floats) -> tuple[Floats, NDArray[np.int32]]:
     """Return what answers add to the log evidence, by matrices (M, L, K): a table, and the row of each answer."""
     rows = log_matrix.reshape(-1, log_matrix.shape[2])
     if r.weight is None:
@@ -250,12 +250,12 @@ def weigh_answers(found: Fusion, r: Responses, log_matrix: Floats) -> tuple[Floa
     return np.concatenate([factors.log_answers(block) for block in InMemory(r).lay_out(workers)]), number(r)
 
 
-def number(r: Responses) -> NDArray[np.int32]:
+def number(r: Answers) -> NDArray[np.int32]:
     """Return the number of each answer."""
     return np.arange(r.n_responses, dtype=np.int32)
 
 
-def sum_evidence(found: Fusion, r: Responses, logs: Floats, row: NDArray[np.int32]) -> Floats:
+def sum_evidence(found: Fusion, r: Answers, logs: Floats, row: NDArray[np.int32]) -> Floats:
     """Return the logarithm of each item's posterior, up to a constant.
 
     That of independent items is worked out from the matrices as they are reported, so that what an answer added to it
@@ -273,7 +273,7 @@ def sum_evidence(found: Fusion, r: Responses, logs: Floats, row: NDArray[np.int3
     return evidence
 
 
-def find_times(r: Responses) -> Floats:
+def find_times(r: Answers) -> Floats:
     """Return the rank of each answer among those of its worker; NaN where it is not known when it was given."""
     order = r.orders()
     timed = np.flatnonzero(~np.isnan(order))
@@ -282,12 +282,12 @@ def find_times(r: Responses) -> Floats:
     return time
 
 
-def follow(r: Responses, slopes: Floats) -> Floats:
+def follow(r: Answers, slopes: Floats) -> Floats:
     """Return how much more accurate the worker of each answer is at its time than on average."""
     return slopes[r.worker] * np.nan_to_num(find_times(r) - 0.5)
 
 
-def compare(r: Responses, out: Floats, likely: NDArray[np.int32]) -> Judged:
+def compare(r: Answers, out: Floats, likely: NDArray[np.int32]) -> Judged:
     """Return the answers that others judge, and whose time is known, with what they say."""
     from ..kernels.agreement import LEAST_VARIANCE
 

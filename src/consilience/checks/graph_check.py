@@ -40,7 +40,7 @@ from scipy import sparse
 
 from ..answers.columns import to_column
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import DataWarning, Sentence, quietly
@@ -64,7 +64,7 @@ ITEMS_AT_ONCE = 50_000
 ANSWERS_AT_ONCE = 1 << 22
 
 
-def measure_agreement(r: Responses, graph: Graph) -> tuple[float, float]:
+def measure_agreement(r: Answers, graph: Graph) -> tuple[float, float]:
     """Return how much answers about neighbours agree beyond chance, and the standard error of that by chance.
 
     Items without answers, and labels that are no classes, are left out. The error is infinite if nothing is left.
@@ -86,7 +86,7 @@ def measure_agreement(r: Responses, graph: Graph) -> tuple[float, float]:
     return together / (n_edges * total), float(np.linalg.norm(spread) / (np.sqrt(n_edges) * total))
 
 
-def share_votes(r: Responses) -> tuple[Floats, NDArray[np.bool_]]:
+def share_votes(r: Answers) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the shares of the classes in the answers to each item, and which items have any.
 
     Where silence is an answer, the share of silent workers is the last column.
@@ -110,12 +110,12 @@ def link(graph: Graph, source: NDArray[np.int64], chosen: NDArray[np.bool_]) -> 
     return sparse.csr_matrix((np.ones(len(ends[0])), ends), shape=(graph.n_items, graph.n_items))
 
 
-def correlate_errors(r: Responses, graph: Graph, labels: NDArray[np.int64]) -> tuple[float, float]:
+def correlate_errors(r: Answers, graph: Graph, labels: NDArray[np.int64]) -> tuple[float, float]:
     """Return how much a worker's errors at neighbouring items are alike, given labels, and the standard error of that.
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers. Labels that are no classes are left out, and silence counts where it is an answer.
     graph : Graph
         Over the items of `r`.
@@ -138,7 +138,7 @@ def correlate_errors(r: Responses, graph: Graph, labels: NDArray[np.int64]) -> t
     return float(together / spread), float(np.sqrt(products) / (spread / 2))
 
 
-def centre_errors(r: Responses, labels: NDArray[np.int64]) -> Iterator[tuple[sparse.csr_matrix, sparse.csr_matrix]]:
+def centre_errors(r: Answers, labels: NDArray[np.int64]) -> Iterator[tuple[sparse.csr_matrix, sparse.csr_matrix]]:
     """Yield the errors e (items x workers), and who answered what; some workers at a time if all answer every item.
 
     An answer that is spread over several labels is wrong by the share that goes to other labels than the item's.
@@ -171,7 +171,7 @@ def centre_errors(r: Responses, labels: NDArray[np.int64]) -> Iterator[tuple[spa
 
 
 def centre(
-    r: Responses, labels: NDArray[np.int64], item: NDArray[np.int64], worker: NDArray[np.int64], wrong: Floats
+    r: Answers, labels: NDArray[np.int64], item: NDArray[np.int64], worker: NDArray[np.int64], wrong: Floats
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
     """Return errors less the worker's rate of errors about items of the same label, and where there are answers."""
     cell = worker * r.n_classes + labels[item]

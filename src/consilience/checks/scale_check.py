@@ -24,7 +24,7 @@ from ..answers.blocked import keep_workers
 from ..answers.classes import to_numbers
 from ..answers.columns import Indices, objects
 from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..engines.base import Engine
 from ..errors import Sentence, listing, plural, quietly
 from ..inference.care import Care
@@ -34,7 +34,7 @@ from ..inference.sources import HIDDEN, InMemory
 from ..kernels import Floats
 from ..results.comparison import LEAST_HIDDEN, ScaleCheck
 from ..results.findings import Finding
-from ..storage.answers import StoredResponses, draw_sample
+from ..storage.answers import StoredAnswers, draw_sample
 from .subject import Subject
 
 # A scale has so many levels.
@@ -60,14 +60,14 @@ def order_levels(crowd: Crowd) -> Indices | None:
     return order if (is_whole and (steps == 1).all()) or is_even else None
 
 
-def give_ranks(crowd: Responses | StoredResponses, order: Indices) -> Responses | StoredResponses:
+def give_ranks(crowd: Answers | StoredAnswers, order: Indices) -> Answers | StoredAnswers:
     """Return the same answers, with classes in this order as levels of a scale."""
     ranks = tuple(map(float, range(crowd.n_classes)))
     return replace(crowd, classes=crowd.classes[order], positions=ranks)
 
 
 def check_scale(
-    recipe: IndependentRecipe, crowd: Responses | StoredResponses, order: Indices, engine: Engine
+    recipe: IndependentRecipe, crowd: Answers | StoredAnswers, order: Indices, engine: Engine
 ) -> ScaleCheck | None:
     """Compare ordinal with nominal workers; None if too few answers can be hidden, or these are soft votes."""
     r = take_sample(crowd, recipe.seed)
@@ -78,7 +78,7 @@ def check_scale(
     ):
         return None
     scale = give_ranks(r, order)
-    assert isinstance(scale, Responses)
+    assert isinstance(scale, Answers)
     n_folds = int(np.clip(np.ceil(ENOUGH / (HIDDEN * r.n_responses)), 1, MOST_FOLDS))
     leads, owners = list[Floats](), list[Indices]()
     with quietly():
@@ -96,7 +96,7 @@ def check_scale(
     return ScaleCheck(lead, error)
 
 
-def score(recipe: IndependentRecipe, shown: InMemory, r: Responses, answer: Indices, engine: Engine) -> Floats:
+def score(recipe: IndependentRecipe, shown: InMemory, r: Answers, answer: Indices, engine: Engine) -> Floats:
     """Return the log probability of hidden answers by a fit to those that are shown."""
     problem, fit = recipe.fit_unguided(shown, None, engine)
     posterior = recipe.conclude(problem, fit.parameters)[r.items_of(answer)]
@@ -104,14 +104,14 @@ def score(recipe: IndependentRecipe, shown: InMemory, r: Responses, answer: Indi
     return log_chance(posterior, matrices[r.worker[answer], r.label[answer]], Care.of(r, answer))
 
 
-def take_sample(crowd: Responses | StoredResponses, seed: int, most: int | None = None) -> Responses:
+def take_sample(crowd: Answers | StoredAnswers, seed: int, most: int | None = None) -> Answers:
     """Return answers about some items, as independent ones, by the workers who gave them.
 
     Items are told apart by hashes, so that positions of sequences are items like others.
     """
     most = MOST_ANSWERS if most is None else most
     n_items = most * crowd.n_items // crowd.n_responses
-    if isinstance(crowd, StoredResponses):
+    if isinstance(crowd, StoredAnswers):
         n_units = most * crowd.n_sequences // crowd.n_responses if crowd.in_sequences else n_items + 1
         crowd = draw_sample(crowd, seed, n_units).responses
     hashes = hash_items(crowd.keys)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import to_values
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.slips import CHANCE, doubt_silence, find_sets, find_sign
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
 from ..errors import ConsilienceWarning, Python, Sentence, join_names, listing, plural, shorten
@@ -335,7 +335,7 @@ def find_one_type(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def count_types(r: Responses) -> tuple[list[str], NDArray[np.int64]]:
+def count_types(r: Answers) -> tuple[list[str], NDArray[np.int64]]:
     """Return the types of tags, and how many tags of each every worker gave that may begin a span, (M, types)."""
     tags = [split_tag(label, SCHEMES["bio"]) or ("O", "") for label in r.labels.tolist()]
     first = "B" if any(letter == "B" for letter, _ in tags) else "I"

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..answers.columns import Indices
 from ..answers.random_choices import hide_answers
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..engines.base import Engine
 from ..errors import quietly
 from ..inference.powers import POWERS, raise_to
@@ -41,7 +41,7 @@ from ..inference.workers.mean import MeanWorkers
 from ..inference.workers.temperatures import LEAST, MOST, TemperatureWorkers
 from ..kernels import Floats, Integers
 from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, TELLING, SoftCheck, WayScore
-from ..storage.answers import StoredResponses
+from ..storage.answers import StoredAnswers
 from .scale_check import take_sample
 
 # The ways, the simplest one last.
@@ -54,7 +54,7 @@ STEPS, SHRINKAGE = 25, 5.0
 RIDGE, LEAST_SHARE = 1e-3, 1e-6
 
 
-def check_ways(recipe: IndependentRecipe, answers: Responses | StoredResponses, engine: Engine) -> SoftCheck:
+def check_ways(recipe: IndependentRecipe, answers: Answers | StoredAnswers, engine: Engine) -> SoftCheck:
     """Compare the ways; without enough votes that can be hidden, the mean is taken."""
     r = take_sample(answers, recipe.seed, MOST_VOTES)
     n_hidden = round(HIDDEN * r.n_responses)
@@ -96,7 +96,7 @@ def choose_way(scores: list[WayScore], logs: Floats, n_classes: int) -> SoftChec
     return SoftCheck(best.way if telling else MeanWorkers.name, scores, telling)
 
 
-def predict_votes(r: Responses, answer: Indices, posterior: Floats) -> Floats:
+def predict_votes(r: Answers, answer: Indices, posterior: Floats) -> Floats:
     """Return how well the labels of hidden votes are predicted by the posteriors (n, K) of their items, one by one."""
     worker, label = r.worker[answer], r.class_of_label[r.label[answer]]
     rows, named = np.arange(len(answer)), label >= 0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import metrics
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..api import fuse
 from ..errors import ConsilienceError, InputError, MissingDependencyError, first_line, to_sentence
 from ..formats.writing import replace_file
@@ -63,7 +63,7 @@ def demo() -> None:
     with Display(quiet=False) as display:
         display.say("Drawing a crowd")
         crowd = make_crowd()
-        responses = Responses.from_frame(crowd.answers)
+        responses = Answers.from_frame(crowd.answers)
         display.say("Fitting")
         fused = fuse(responses, gold=crowd.known, callback=display.show_iteration)
         vote = MajorityVote().fit(responses)

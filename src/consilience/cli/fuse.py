@@ -19,7 +19,7 @@ import pyarrow as pa
 from .. import memory
 from ..answers import DIALECTS
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..engines import EngineLike
 from ..engines.base import Engine, Threads
 from ..errors import ConsilienceError, InputError
@@ -37,8 +37,8 @@ from ..models.latent import LatentModel
 from ..models.preparing import Prepared, prepare
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
-from ..storage.answers import StoredResponses
-from ..storage.scanning import scan_responses
+from ..storage.answers import StoredAnswers
+from ..storage.scanning import scan_answers
 from ..storage.votes import FORMS
 from ..tasks.tag_tables import ONE_HOT
 from .command import TYPED, is_asked, tell
@@ -251,7 +251,7 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
         display.say(f"Sorting {fit_text(options.source, 50)} on disk")
         settings = {"store": options.store, "engine": storing, "resume": options.resume, "block": options.block}
         settings["separator"] = options.separator
-        stored = cast(StoredResponses, scan_responses(options.source, options.memory, **settings, **columns))
+        stored = cast(StoredAnswers, scan_answers(options.source, options.memory, **settings, **columns))
         prepared = prepare(stored, None, gold, None, gold_columns)
         return prepared._replace(may_be_scale=prepared.may_be_scale and options.ordered is None)
     display.say(f"Reading {fit_text(options.source, 50)}")
@@ -350,7 +350,7 @@ def split_arguments(command: str, gold: Sequence[str], source: str = "") -> Comm
     return Command(rest[:place], [*rest[place:], *typed[n_options:]], gold, source)
 
 
-def read_content(options: Options, responses: Responses) -> dict[str, object]:
+def read_content(options: Options, responses: Answers) -> dict[str, object]:
     """Return the columns of the answers' table that say which item a row is about, and what it looks like."""
     formats = {each.name for each in readable_formats()}
     table = open_file(options.source, format=options.format if options.format in formats else None)

@@ -23,7 +23,7 @@ from ..models.fusing import Fitting
 from ..models.question_tables import count_question
 from ..models.questions import Questions
 from ..results.label_files import is_one_file
-from ..storage.scanning import scan_responses
+from ..storage.scanning import scan_answers
 from ..tasks.tag_tables import Separators
 from .command import Record, describe_findings, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
@@ -88,7 +88,7 @@ def fit(
     if not on_disk:
         return fuse_questions(options.source, names, options.graph, gold, columns, options.block, fitting)
     columns |= {"store": options.store, "engine": engine, "resume": options.resume, "block": options.block}
-    stores = scan_responses(options.source, options.memory, label=names, **columns)
+    stores = scan_answers(options.source, options.memory, label=names, **columns)
     ordered = {name: value for name, value in columns.items() if name == "ordered"}
     return fuse_questions(stores, names, None, gold, ordered, None, fitting)
 

@@ -20,7 +20,7 @@ import click
 import pyarrow as pa
 
 from ..answers.frames import build_frame
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..api import load
 from ..errors import DataWarning, InputError, count_shown, plural, to_sentence, warn
 from ..formats.files import name_of
@@ -312,7 +312,7 @@ def load_to_label(path: str, label_by: str | None) -> FittedModel:
     return fitted if label_by is None else fitted.set_params(label_by=label_by)
 
 
-def warn_of_known(model: FittedModel, responses: Responses) -> None:
+def warn_of_known(model: FittedModel, responses: Answers) -> None:
     """Warn if some of the items were there at the fit, whose answers are not looked at."""
     n_known = 0
     known = model.fusion_.given.answers
@@ -328,7 +328,7 @@ def warn_of_known(model: FittedModel, responses: Responses) -> None:
         )
 
 
-def print_labels(responses: Responses, labels: pa.Table, model: str, source: str, output: str | None) -> None:
+def print_labels(responses: Answers, labels: pa.Table, model: str, source: str, output: str | None) -> None:
     """Print how many labels there are, and how certain they are."""
     screen = Screen()
     screen.title(f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")

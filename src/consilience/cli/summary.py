@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers.columns import to_column
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import count_codes, lookup
 from ..formats import find_by_name
 from ..inference.sources import InMemory
@@ -25,7 +25,7 @@ from ..models.tag_sets import TagSets
 from ..results.comparison import Comparison, describe_limit
 from ..results.parts import StoredLabels
 from ..results.worker_report import FEW, rank_attention
-from ..storage.answers import StoredResponses
+from ..storage.answers import StoredAnswers
 from .command import Record, describe_findings
 
 if TYPE_CHECKING:
@@ -151,9 +151,9 @@ def summarise(
     )
 
 
-def _describe_store(model: Model, answers: Responses | StoredResponses) -> Record | None:
+def _describe_store(model: Model, answers: Answers | StoredAnswers) -> Record | None:
     """Return where answers on disk are, and how many iterations of an earlier run were used."""
-    if not isinstance(answers, StoredResponses):
+    if not isinstance(answers, StoredAnswers):
         return None
     labels = model.fusion_.labelled
     n_found = labels.steps.n_found if isinstance(labels, StoredLabels) and labels.steps is not None else 0
@@ -178,7 +178,7 @@ def _count_left_out(model: Model) -> Record | None:
     return None if found is None else dict(zip(("workers", "answers"), found, strict=True))
 
 
-def _count_outside(model: Model, answers: Responses | StoredResponses) -> Record | None:
+def _count_outside(model: Model, answers: Answers | StoredAnswers) -> Record | None:
     """Return the number of answers whose label is not a class, and these labels, most frequent first; None if none is.
 
     Answers on disk that have weights are not counted.
@@ -188,7 +188,7 @@ def _count_outside(model: Model, answers: Responses | StoredResponses) -> Record
     if not len(outside):
         return None
     counts: NDArray[Any]
-    if isinstance(answers, Responses):
+    if isinstance(answers, Answers):
         counts = count_codes(answers.label, answers.n_labels)
     elif "weight" in answers.columns:
         return {"answers": None, "labels": labels[outside].tolist()}
@@ -236,7 +236,7 @@ def _choose_workers(workers: pa.Table, all_workers: bool) -> tuple[list[Record],
 
 def _name_format(prepared: Prepared) -> str | None:
     """Return the format of the source, None for a table with one row per answer."""
-    if isinstance(prepared.answers, StoredResponses):
+    if isinstance(prepared.answers, StoredAnswers):
         return None
     found = find_by_name(prepared.task.find_format(prepared.source))
     return found.name if found is not None and found.kind != "table" else prepared.layout or None
@@ -298,9 +298,9 @@ def _describe_chain(model: Model) -> Record | None:
     return {"coupling": model.coupling_, "explanation": model.explain_coupling()}
 
 
-def _describe_field(model: Model, answers: Responses | StoredResponses) -> Record | None:
+def _describe_field(model: Model, answers: Answers | StoredAnswers) -> Record | None:
     """Return the coupling of a field and what a shuffled graph says of it, for models that have one."""
-    if not isinstance(model, MarkovField) or not isinstance(answers, Responses):
+    if not isinstance(model, MarkovField) or not isinstance(answers, Answers):
         return None
     explanation = str(model.graph_check_)
     if model.listeners == "unanswered":

@@ -264,7 +264,7 @@ class JsonTool(ABC):
         """Raise the error for answers where spans were expected."""
         raise NotSpans(
             f"{self.path!r} holds answers about whole items ({self.title}), not spans marked in texts.",
-            "Read it with consilience.read_responses.",
+            "Read it with consilience.read_answers.",
         )
 
     def say_nothing(self) -> NoReturn:

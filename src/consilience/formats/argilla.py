@@ -5,7 +5,7 @@ and perhaps ``status``) and ``suggestions`` (for each question value, ``agent`` 
 feedback datasets of Argilla 1.x (a list with ``values`` and ``status``) are read too.
 
 - A worker is ``user_id``, for a suggestion its ``agent``, else "suggestion".
-- Responses that were discarded, or are drafts, are no annotations.
+- Answers that were discarded, or are drafts, are no annotations.
 - A list of {start, end, label} answers a question about spans. Text or a number is one answer, a list of these a set of
   tags; a table of answers has a column for each question if there are several.
 - Offsets count characters. The text is the only field, else the one called "text".

@@ -73,7 +73,7 @@ def open_matrix(path: str) -> Table:
         found = f"It has the shape {shape}" if shape is not None else f"It holds {listing(matrix)}"
         raise InputError(
             f"{path!r} must hold a matrix with items as rows and workers as columns. {found}.",
-            "For probabilities, see Responses.from_probabilities.",
+            "For probabilities, see Answers.from_probabilities.",
         )
     check_width(shape[1], f"The matrix in {path!r}")
     return open_frame({str(w): matrix[:, w] for w in range(shape[1])}, path)

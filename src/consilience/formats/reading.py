@@ -118,7 +118,7 @@ def read_table(path: PathLike, columns: Collection[str] | None = None, format: s
     ...     read_table(path).table.to_pydict()
     {'item': [1, 2, 3], 'label': ['007', 'NA', None]}
     """
-    paths, found = find_files(to_path("path", "read_responses", path), format)
+    paths, found = find_files(to_path("path", "read_answers", path), format)
     wanted = None if columns is None else frozenset(columns)
     read = [_read_file(file, found, wanted) for file in paths]
     tables = [table for table, _ in read]
@@ -411,7 +411,7 @@ def scan_table(path: PathLike, format: str | None = None) -> Scan:
     path, format
         As for `consilience.formats.reading.read_table`.
     """
-    files, found = find_files(to_path("path", "scan_responses", path), format)
+    files, found = find_files(to_path("path", "scan_answers", path), format)
     if found.codec.scan is None:
         raise InputError(
             f"{quote_path(files[0])} is of the format {found.name}, which is read as a whole.",

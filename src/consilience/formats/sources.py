@@ -20,7 +20,7 @@ from ..answers import list_names
 from ..answers.columns import Values
 from ..answers.frames import open_frame
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.tables import Table
 from ..arguments import is_among, to_path
 from ..errors import (
@@ -47,15 +47,15 @@ from .reading import open_file, open_path, read_table
 from .soft_files import NAME as SOFT_FILES
 from .soft_files import open_votes
 
-Opened: TypeAlias = Responses | Spans | Masks | Tags
+Opened: TypeAlias = Answers | Spans | Masks | Tags
 
-# The parameters of `Responses.from_frame`: names of columns, and how to read them.
-COLUMNS = frozenset(inspect.signature(Responses.from_frame).parameters) - {"frame"}
-# The parameters of `Tags.from_frame`. Those that `Responses.from_frame` has not are for sets of tags alone.
+# The parameters of `Answers.from_frame`: names of columns, and how to read them.
+COLUMNS = frozenset(inspect.signature(Answers.from_frame).parameters) - {"frame"}
+# The parameters of `Tags.from_frame`. Those that `Answers.from_frame` has not are for sets of tags alone.
 TAG_COLUMNS = frozenset(inspect.signature(Tags.from_frame).parameters) - {"frame"}
 # These name columns of a table of answers.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight")
-# What `Responses.from_frame` does if nothing is said.
+# What `Answers.from_frame` does if nothing is said.
 _DEFAULTS: dict[str, Any] = {
     "duplicates": "error",
     "abstain": "ignore",
@@ -74,12 +74,12 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
     path : str or path
         A file, a folder, or a pattern such as ``"answers/*.csv"``.
     **columns
-        The parameters of `read_responses`, and those of `read_tags`. Of these only `format`, which may also be the name
+        The parameters of `read_answers`, and those of `read_tags`. Of these only `format`, which may also be the name
         of a format of spans or masks, and ``gold=False`` go with spans and masks.
 
     Returns
     -------
-    Responses, Spans, Masks or Tags
+    Answers, Spans, Masks or Tags
     """
     source = to_path("path", "open_source", path)
     given = {
@@ -89,13 +89,13 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
     }
     found = find_source(source, given.get("format"))
     if found is None:
-        return read_answers(source, **columns)
+        return take_answers(source, **columns)
     if found.codec.read_masks is not None:
         _refuse(given, source, "masks")
         return read_masks(source)
     spans = None if any(name in given for name in (*ROLES, "separator")) else open_spans(source, found)
     if not isinstance(spans, Spans):
-        return read_answers(source, **columns)
+        return take_answers(source, **columns)
     _refuse(given, source, "spans")
     _tell_questions(spans, source)
     return spans.without_gold() if given.get("gold") is False else spans
@@ -183,7 +183,7 @@ def _refuse(given: dict[str, Any], path: str, what: str) -> None:
 # ------------------------------------------------------------------------------------------------------ answers
 
 
-def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
+def read_answers(path: str | os.PathLike[str], **columns: Any) -> Answers:
     r"""Read answers from a file, a glob or a folder: .csv .tsv .jsonl .parquet .arrow, or a matrix in .npy.
 
     Parameters
@@ -191,7 +191,7 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     path : str or path
         One file, a pattern such as ``"answers/*.parquet"``, or a folder. "-" is standard input: CSV, TSV or JSON lines.
     **columns
-        Names of columns and the other parameters of `Responses.from_frame`: item, worker, label, sequence, position,
+        Names of columns and the other parameters of `Answers.from_frame`: item, worker, label, sequence, position,
         weight, classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, order, ignore,
         ordered, positions, rescale.
         Here `items` may also be the path of a file, and `format` also the name of a file format (csv, tsv, jsonl,
@@ -199,7 +199,7 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
 
     Returns
     -------
-    Responses
+    Answers
 
     Notes
     -----
@@ -207,7 +207,7 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     that is Parquet, Arrow, JSON lines or compressed by its content is read as such, whatever its suffix.
 
     Results of MTurk, Toloka and Appen and tables with one column per worker are recognised by their columns; see
-    `format` of `Responses.from_frame`. A .npy file is a matrix with one row per item and one column per worker, and -1
+    `format` of `Answers.from_frame`. A .npy file is a matrix with one row per item and one column per worker, and -1
     for no answer; of fractions with three axes, probabilities by item, worker and class. A folder may hold one .npy
     array or table of probabilities for each worker, called by the worker ("soft-files").
 
@@ -218,14 +218,14 @@ def read_responses(path: str | os.PathLike[str], **columns: Any) -> Responses:
     >>> import consilience as cs, tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
     >>> _ = file.write_text("item,who,label\n1,ann,cat\n1,bob,dog\n2,ann,cat\n")
-    >>> cs.read_responses(file, worker="who")
-    Responses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
+    >>> cs.read_answers(file, worker="who")
+    Answers(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
-    check_keywords(read_responses, columns)
-    return read_source(to_path("path", "read_responses", path), **columns)
+    check_keywords(read_answers, columns)
+    return read_source(to_path("path", "read_answers", path), **columns)
 
 
-def read_source(source: Any, **columns: Any) -> Responses:
+def read_source(source: Any, **columns: Any) -> Answers:
     """Read answers from a table, or from the files at a path, with items that may be the path of a file.
 
     The names of the columns of answers hold for the file of items too, where it has such columns.
@@ -234,8 +234,8 @@ def read_source(source: Any, **columns: Any) -> Responses:
     if isinstance(items, (str, os.PathLike)):
         items = open_file(items, preferred={role: columns.get(role) for role in ("item", "sequence", "position")})
     if isinstance(source, (str, os.PathLike)):
-        source, format = open_table(to_path("path", "read_responses", source), format)
-    answers = Responses.from_frame(source, **columns | {"items": items, "format": format})
+        source, format = open_table(to_path("path", "read_answers", source), format)
+    answers = Answers.from_frame(source, **columns | {"items": items, "format": format})
     del source
     pa.default_memory_pool().release_unused()  # Arrow would keep the memory of a file that was read
     return answers
@@ -247,7 +247,7 @@ def read_tags(path: str | os.PathLike[str], **columns: Any) -> Tags:
     Parameters
     ----------
     path : str or path
-        As for `read_responses`. Label Studio, Argilla, Prodigy and doccano files hold sets where several labels can be
+        As for `read_answers`. Label Studio, Argilla, Prodigy and doccano files hold sets where several labels can be
         chosen.
     **columns
         Names of columns and the other parameters of `Tags.from_frame`: item, worker, label, separator, classes, items,
@@ -274,7 +274,7 @@ def read_tags(path: str | os.PathLike[str], **columns: Any) -> Tags:
     return _read_sets(*_open_rows(to_path("path", "read_tags", path), columns), columns)
 
 
-def read_answers(source: Any, **columns: Any) -> Responses | Tags:
+def take_answers(source: Any, **columns: Any) -> Answers | Tags:
     """Read answers from a table, or from the files at a path: sets of tags if they are that beyond doubt.
 
     They are if a separator is given, if each tag has a column by name of the form, or if cells hold lists.
@@ -302,7 +302,7 @@ def _open_rows(source: Any, columns: Mapping[str, Any]) -> tuple[Table, str | No
     """Return a table, or the one at a path, and the form that it has if that is given."""
     format = columns.get("format")
     if isinstance(source, (str, os.PathLike)):
-        return open_table(to_path("path", "read_responses", source), format)
+        return open_table(to_path("path", "read_answers", source), format)
     return open_frame(source), format
 
 
@@ -318,7 +318,7 @@ def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
     """Return the table at a path, and the form that it has if that is given; `format` is one of files or of tables."""
     is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
     if not is_file_format:
-        _check_form(format, "read_responses", readable_formats())
+        _check_form(format, "read_answers", readable_formats())
     votes = None if is_file_format else open_votes(path, format)
     if votes is not None:
         return votes, SOFT_FILES
@@ -335,7 +335,7 @@ def _check_form(format: object, owner: str, formats: Iterable[Format]) -> None:
 
 
 def check_keywords(function: Callable[..., Any], given: Iterable[str], others: Iterable[str] = ()) -> None:
-    """Raise what Python does for a keyword that neither a function nor `Responses.from_frame` has, nor `others`."""
+    """Raise what Python does for a keyword that neither a function nor `Answers.from_frame` has, nor `others`."""
     own = {name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_KEYWORD}
     known = own | COLUMNS | set(others)
     for name in given:
@@ -410,7 +410,7 @@ def _recognise_spans(path: str) -> Format:
         what = "" if shared is None else f" It looks like a table ({shared.name})."
         raise InputError(
             f"{path!r} is not recognised as texts with spans.{what}",
-            f"Name the format with format=, one of {names}; read a table with consilience.read_responses.",
+            f"Name the format with format=, one of {names}; read a table with consilience.read_answers.",
         )
     return shared
 
@@ -418,7 +418,7 @@ def _recognise_spans(path: str) -> Format:
 # ------------------------------------------------------------------------------------------------- what is about items
 
 
-def as_graph(graph: Any, responses: Responses) -> Graph:
+def as_graph(graph: Any, responses: Answers) -> Graph:
     """Return a graph over these items from whatever describes one."""
     if isinstance(graph, Graph):
         return graph

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from .. import formats as register
 from ..answers.columns import is_missing, to_values
 from ..answers.frames import open_frame
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.tables import Table
 from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error
@@ -39,7 +39,7 @@ from . import (
 )
 from .files import PathLike, is_folder
 from .masks import write_masks
-from .sources import Opened, find_source, find_span_format, open_source, open_table, read_answers
+from .sources import Opened, find_source, find_span_format, open_source, open_table, take_answers
 from .writing import write_table
 
 LONG = "long"
@@ -228,7 +228,7 @@ class Content(NamedTuple):
 
     Attributes
     ----------
-    opened : Responses, Spans, Masks or what another task takes
+    opened : Answers, Spans, Masks or what another task takes
         The annotations.
     format : str
         The name of the format.
@@ -245,14 +245,14 @@ class Content(NamedTuple):
 
 
 def read_content(path: str, format: str | None = None, **columns: Any) -> Content:
-    """Read all annotations at a path; `columns` are parameters of `read_responses`."""
+    """Read all annotations at a path; `columns` are parameters of `read_answers`."""
     found = find_source(path, format)
     if found is not None:
         return Content(open_source(path, format=format, **columns), found.name)
     table, form = open_table(path, format)
-    responses = read_answers(table, **columns, format=form)
+    responses = take_answers(table, **columns, format=form)
     origin = table.origin
-    layout = responses.provenance.format if isinstance(responses, Responses) else ""
+    layout = responses.provenance.format if isinstance(responses, Answers) else ""
     used = table.names if layout in (*_ALL_USED, ONE_HOT) else responses.columns.values()
     unused = tuple(str(name) for name in table.names if name not in used)
     return Content(responses, layout or (LONG if origin is None else origin[1]), unused)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..kernels import Floats, Integers, freeze
 
 ESTIMATIONS = ("variational", "em")
@@ -146,7 +146,7 @@ class Cells:
         return cls(worker, label, klass, counts[worker, label, klass], counts.shape)
 
     @classmethod
-    def of_answers(cls, r: Responses, posterior: Floats) -> Cells:
+    def of_answers(cls, r: Answers, posterior: Floats) -> Cells:
         """Return how often each worker gave each label to items of each class, by posterior probability.
 
         The sums are taken in the order of the items, as everywhere.

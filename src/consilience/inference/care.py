@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..kernels import Floats
 
 # Probabilities below this are as good as 0.
@@ -30,7 +30,7 @@ class Care(NamedTuple):
     other: Floats  # how probable each answer is without care, times the probability that it was given so
 
     @classmethod
-    def of(cls, r: Responses, answer: NDArray[np.int64]) -> Care:
+    def of(cls, r: Answers, answer: NDArray[np.int64]) -> Care:
         """Return that of some rows, ascending. All rows of an answer that is spread over labels must be among them."""
         if r.weight is None:
             return WITH_CARE

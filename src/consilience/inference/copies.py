@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..kernels import Floats
 from .copy_suspects import (
     FEWEST_ITEMS,
@@ -69,7 +69,7 @@ class PlainFit(NamedTuple):
 
 
 # Fits a plain model to answers, some of whose labels are known (-1: unknown).
-FitPlain: TypeAlias = Callable[[Responses, NDArray[np.int32] | None], PlainFit]
+FitPlain: TypeAlias = Callable[[Answers, NDArray[np.int32] | None], PlainFit]
 
 # Workers that there must be.
 FEWEST_WORKERS = 4
@@ -87,12 +87,12 @@ POWERS, WITHIN, LEAST_POWER = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0), 2.0, 0.3
 DOUBT, DOUBTFUL = 3.0, 0.01
 
 
-def find_copies(r: Responses, gold: NDArray[np.int32] | None, fit: FitPlain) -> Integers:
+def find_copies(r: Answers, gold: NDArray[np.int32] | None, fit: FitPlain) -> Integers:
     """Return the group of near-copies that each worker belongs to: 0 for none, else 1, 2, ... by first member.
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers; one label for each item and worker.
     gold : array (N,), optional
         Known classes, -1 where unknown.

@@ -28,7 +28,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.special import betainc
 
 from ..answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..kernels import Floats
 
 Integers: TypeAlias = NDArray[np.int64]
@@ -58,7 +58,7 @@ class Sample:
 
     Attributes
     ----------
-    responses : Responses
+    responses : Answers
         The answers, as about independent items.
     gold : array or None
         Known classes.
@@ -72,7 +72,7 @@ class Sample:
         Whether there are other answers, which can be looked up.
     """
 
-    responses: Responses
+    responses: Answers
     gold: NDArray[np.int32] | None
     half: Integers
     item: Integers
@@ -97,14 +97,14 @@ class Sample:
         return None if self.gold is None else self.gold[self.item]
 
 
-def draw_items(r: Responses) -> Hashes:
+def draw_items(r: Answers) -> Hashes:
     """Return a random number for each item, the same for all of a sequence; it goes by ids."""
     if r.sequences is None:
         return draw_numbers(0, hash_items(r.keys))
     return draw_numbers(0, hash_ids(r.sequences.ids))[r.sequences.of_items()]
 
 
-def draw_sample(r: Responses, gold: NDArray[np.int32] | None, numbers: Hashes) -> Sample:
+def draw_sample(r: Answers, gold: NDArray[np.int32] | None, numbers: Hashes) -> Sample:
     """Return the answers to as many items (of as many sequences) as can be looked at; `numbers` are of `draw_items`."""
     sizes = np.full(r.n_items, r.n_workers) if r.silence_counts else np.diff(r.offsets)
     n_answers = sizes.sum()
@@ -114,9 +114,7 @@ def draw_sample(r: Responses, gold: NDArray[np.int32] | None, numbers: Hashes) -
     return sample_items(r, gold, numbers, items, share < 1 and not r.silence_counts)
 
 
-def sample_items(
-    r: Responses, gold: NDArray[np.int32] | None, numbers: Hashes, items: Integers, is_part: bool
-) -> Sample:
+def sample_items(r: Answers, gold: NDArray[np.int32] | None, numbers: Hashes, items: Integers, is_part: bool) -> Sample:
     """Return the answers to these items."""
     items = items[np.argsort(numbers[items] if r.sequences is None else hash_items(r.keys, items), kind="stable")]
     part = replace(r, keys=np.arange(r.n_items)).about(items)
@@ -133,12 +131,12 @@ def sample_items(
     return Sample(part, known, half, item, worker, label.ravel(), items, is_part)
 
 
-def work_of(sizes: Integers, r: Responses) -> float:
+def work_of(sizes: Integers, r: Answers) -> float:
     """Return how much work it is to count all pairs, in multiplications of a dense matrix."""
     return min(dense_work(len(sizes), r), SPARSE_WORK * float(np.sum(sizes.astype(np.float64) ** 2)))
 
 
-def dense_work(n_items: int, r: Responses) -> float:
+def dense_work(n_items: int, r: Answers) -> float:
     """Return how many multiplications it takes to count all pairs from dense matrices."""
     return (r.n_labels + 1.0) * n_items * r.n_workers**2
 
@@ -251,13 +249,13 @@ def look_up(
     return pair[common], first[common], by_worker[found[common]]
 
 
-def count_lookups(r: Responses, pairs: Pairs) -> Integers:
+def count_lookups(r: Answers, pairs: Pairs) -> Integers:
     """Return how many answers are looked up for each pair: those of the one who gave fewer."""
     n_answers = r.votes_per_worker()
     return np.minimum(n_answers[pairs.first], n_answers[pairs.second])
 
 
-def find_common(r: Responses, pairs: Pairs) -> tuple[Integers, Integers, NDArray[np.bool_]]:
+def find_common(r: Answers, pairs: Pairs) -> tuple[Integers, Integers, NDArray[np.bool_]]:
     """Return all common items of pairs: of which pair, which item, and whether they agree."""
     looked_at = np.zeros(r.n_workers, bool)
     looked_at[pairs.first] = looked_at[pairs.second] = True
@@ -267,7 +265,7 @@ def find_common(r: Responses, pairs: Pairs) -> tuple[Integers, Integers, NDArray
     return pair, item[first], label[first] == label[second]
 
 
-def count_closely(r: Responses, pairs: Pairs, usual: Floats) -> Pairs:
+def count_closely(r: Answers, pairs: Pairs, usual: Floats) -> Pairs:
     """Return pairs of a sample with those counted in all answers that may be copies, and have few items in the sample.
 
     These are as many as can be looked up, in order of how improbable their agreement is. Others with too few items are
@@ -290,7 +288,7 @@ def count_closely(r: Responses, pairs: Pairs, usual: Floats) -> Pairs:
 
 
 def extend_sample(
-    r: Responses,
+    r: Answers,
     gold: NDArray[np.int32] | None,
     sample: Sample,
     numbers: Hashes,
@@ -335,7 +333,7 @@ def is_copied(
     return np.asarray(copied & (expected < 1) & (tail < chance))
 
 
-def choose_pairs(r: Responses, pairs: Pairs, suspect: NDArray[np.bool_], few: Pairs) -> tuple[Pairs, NDArray[np.bool_]]:
+def choose_pairs(r: Answers, pairs: Pairs, suspect: NDArray[np.bool_], few: Pairs) -> tuple[Pairs, NDArray[np.bool_]]:
     """Return the pairs to judge, and which are suspects: those that agree most often, and others to compare them with.
 
     Only if too few others have enough items in common, they are those that have `few`.

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from ..answers.arrays import Block
 from ..answers.random_choices import RandomByName, draw_numbers, hash_items, pick_places
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..engines import open_engine
 from ..kernels import Floats, freeze
 from .em import Fit, Problem, add_earlier, add_up, infer_posterior, maximise, run_em
@@ -101,7 +101,7 @@ def draw_levels(recipe: LatentRecipe, source: InMemory, problem: Problem, fit: F
     return Levels(plain + share * (mean - plain), share * variance, chance)
 
 
-def choose_items(r: Responses, seed: int) -> NDArray[np.int64] | None:
+def choose_items(r: Answers, seed: int) -> NDArray[np.int64] | None:
     """Return the items that draws are made of; None for all."""
     if r.n_responses <= MOST_ANSWERS:
         return None

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from ..answers.item_tables import Features, ItemPriors, class_shares
 from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_items
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..errors import DataWarning, listing, plural, warn
 from ..kernels import Floats
 from ..specs import (
@@ -267,7 +267,7 @@ def guide_by_features(fitting: Fitting) -> Guided:
     return Guided(guided, found, alone, features.names, opinion, guide)
 
 
-def warn_of_silence(r: Responses, features: Features, found: FeatureFindings) -> None:
+def warn_of_silence(r: Answers, features: Features, found: FeatureFindings) -> None:
     """Say that features which were given have no say, and what may be the reason."""
     remedies = []
     if features.names is None and found.reason is None:
@@ -307,7 +307,7 @@ def err_independently(fitting: Fitting) -> bool:
     return found.n_hidden > 0 and found.power >= INDEPENDENT
 
 
-def find_folds(r: Responses, item: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_folds(r: Answers, item: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the unit that each row belongs to, its item or its sequence, and the fold of each row.
 
     Units are numbered in a random order, which depends on their ids.
@@ -322,7 +322,7 @@ def find_folds(r: Responses, item: NDArray[np.int64], seed: int) -> tuple[NDArra
     return rank[owner], rank[owner] % N_FOLDS
 
 
-def make_trainers(owner: LatentRecipe, r: Responses, features: Features) -> dict[float | None, Trainer]:
+def make_trainers(owner: LatentRecipe, r: Answers, features: Features) -> dict[float | None, Trainer]:
     """Return the classifiers to choose from, by their C: the default one with each, or that of the user."""
     if owner.classifier is not None:
         return {None: EstimatorTrainer(owner.classifier, features.rows, name_classes(r.classes), owner.seed)}

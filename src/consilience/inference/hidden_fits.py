@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.random_choices import count_units, hide_answers
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..errors import ParameterError
 from ..kernels import Floats, Integers
 from . import Cells
@@ -81,7 +81,7 @@ class Fold(NamedTuple):
     care: Care = WITH_CARE
 
     @classmethod
-    def of(cls, r: Responses, answer: NDArray[np.int64], posterior: Floats, counts: Floats) -> Fold:
+    def of(cls, r: Answers, answer: NDArray[np.int64], posterior: Floats, counts: Floats) -> Fold:
         """Return the fold from the expected counts (M, L, K) of the answers that were shown."""
         chances = shrink_rows(counts, r.worker[answer], r.label[answer])
         return cls(answer, posterior, chances, Care.of(r, answer))
@@ -282,7 +282,7 @@ class HeldOutScore(NamedTuple):
 
 
 def score_hidden(
-    r: Responses, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, counts: Floats | Cells
+    r: Answers, hidden: NDArray[np.bool_], unit: NDArray[np.int64], posterior: Floats, counts: Floats | Cells
 ) -> HeldOutScore:
     """Score hidden answers by the posterior and the expected counts (M, L, K) of a fit to the others."""
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..errors import listing
 from ..kernels import Floats, Integers
 from .em import Progress
@@ -61,7 +61,7 @@ class MomentFit(NamedTuple):
 
 
 def match_moments(
-    responses: Responses,
+    responses: Answers,
     confusion: Floats,
     prior: Floats,
     *,
@@ -74,7 +74,7 @@ def match_moments(
 
     Parameters
     ----------
-    responses : Responses
+    responses : Answers
         The answers, each of weight 1.
     confusion, prior : array (M, L, K) and (K,)
         Where to start, such as the matrices that majority vote suggests.
@@ -104,7 +104,7 @@ def match_moments(
     return repeat_sweeps(sweep, confusion, prior, max_iter, tol, callback)
 
 
-def order_of_sweeps(responses: Responses) -> NDArray[np.int64]:
+def order_of_sweeps(responses: Answers) -> NDArray[np.int64]:
     """Return the order in which the matrices of workers are found: by their ids, not by where they stand."""
     return np.argsort(hash_ids(responses.workers), kind="stable")
 
@@ -134,7 +134,7 @@ def repeat_sweeps(
 class Products:
     """e1 and e2 of every item and of every set of workers (see `consilience.kernels.moments`), and their weights."""
 
-    def __init__(self, responses: Responses, layout: Layout, weights: Floats, n_classes: int) -> None:
+    def __init__(self, responses: Answers, layout: Layout, weights: Floats, n_classes: int) -> None:
         self._triangle = np.triu_indices(n_classes)
         n_pairs = len(self._triangle[0])
         self._offsets, self._layout = responses.offsets, layout
@@ -166,7 +166,7 @@ class Products:
 
 
 def learn_moments(
-    responses: Responses,
+    responses: Answers,
     confusion: Floats,
     prior: Floats,
     *,
@@ -184,7 +184,7 @@ def learn_moments(
     return found._replace(confusion=shrunk if responses.leader is None else shrunk[responses.leader], prior=ordered)
 
 
-def lay_out(responses: Responses) -> Layout:
+def lay_out(responses: Answers) -> Layout:
     """Sort answers by worker, and find which items were answered by the same set of workers."""
     from ..kernels.columns import order_by
 
@@ -217,7 +217,7 @@ def lay_out(responses: Responses) -> Layout:
     )
 
 
-def item_weights(responses: Responses, layout: Layout) -> Floats:
+def item_weights(responses: Answers, layout: Layout) -> Floats:
     """Return the weights (U, 3) of singles, pairs and triples in each set, so that every item has equal say.
 
     An item with A answers has A singles, A (A - 1) / 2 pairs and A (A - 1) (A - 2) / 6 triples.
@@ -229,7 +229,7 @@ def item_weights(responses: Responses, layout: Layout) -> Floats:
     return np.asarray(np.divide(emphasis, ways, out=np.zeros_like(ways), where=ways > 0) / responses.n_items)
 
 
-def strongest_answers(responses: Responses) -> Responses:
+def strongest_answers(responses: Answers) -> Answers:
     """Return the answers with each worker's weights on an item replaced by the label with most weight."""
     if responses.amount is None:
         return responses
@@ -247,7 +247,7 @@ def find_first(order: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np
     return chosen
 
 
-def answers_to_match(responses: Responses) -> Responses:
+def answers_to_match(responses: Answers) -> Answers:
     """Return the answers whose moments are matched: one label of each worker for an item.
 
     Moments have no weights. Of workers who count once together, one who answered the item is drawn by a hash, and the
@@ -293,7 +293,7 @@ def align_classes(
     return np.ascontiguousarray(confusion[:, :, component]), prior[component]
 
 
-def find_obstacles(responses: Responses, confusion: Floats) -> list[str]:
+def find_obstacles(responses: Answers, confusion: Floats) -> list[str]:
     """Return, in words, why these answers cannot identify the model; an empty list if nothing was found.
 
     Moments need three workers who share items, one connected crowd, and workers who between them tell all classes
@@ -342,7 +342,7 @@ def find_obstacles(responses: Responses, confusion: Floats) -> list[str]:
     return found
 
 
-def count_told_apart(responses: Responses, n_classes: int) -> int:
+def count_told_apart(responses: Answers, n_classes: int) -> int:
     """Return how many classes the answers tell apart beyond chance: the rank of their second moments.
 
     K classes make K - 1 large eigenvalues of the matrix of correlations between what different workers say. Large is

@@ -30,7 +30,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..errors import plural
 from ..kernels import Floats
 from ..specs import COUNTS, FINITE, ArraySpec, Fault, Positive, Sizes
@@ -193,7 +193,7 @@ class KnownScores(NamedTuple):
 
 
 def score_powers(
-    r: Responses, answer: NDArray[np.int64], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
+    r: Answers, answer: NDArray[np.int64], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
 ) -> Floats:
     """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
 

@@ -20,7 +20,7 @@ from ..answers.classes import normalise_column, spell_as
 from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.frames import read_column
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..arguments import is_number, to_floats
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural
@@ -208,7 +208,7 @@ class Effort(NamedTuple):
         return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:,.1f} hours"
 
 
-def estimate_moments(r: Responses, in_sequences: bool = False) -> Effort:
+def estimate_moments(r: Answers, in_sequences: bool = False) -> Effort:
     """Return what it takes to match the moments of answers, with those of transitions if they are wanted."""
     effort = _estimate(r, r.n_items, r.n_responses, in_sequences)
     if effort.seconds <= SLOW and effort.n_bytes <= available_memory():
@@ -218,7 +218,7 @@ def estimate_moments(r: Responses, in_sequences: bool = False) -> Effort:
     return _estimate(r, len(layout.set_size), len(layout.members), in_sequences)
 
 
-def _estimate(r: Responses, n_sets: int, n_members: int, in_sequences: bool) -> Effort:
+def _estimate(r: Answers, n_sets: int, n_members: int, in_sequences: bool) -> Effort:
     n_pairs = r.n_classes * (r.n_classes + 1) // 2
     seconds = USUAL_SWEEPS * (PER_PRODUCT * n_members * n_pairs + PER_STEP * r.n_workers * r.n_labels * r.n_classes**2)
     n_numbers = (r.n_workers + 2 * n_sets) * n_pairs
@@ -228,7 +228,7 @@ def _estimate(r: Responses, n_sets: int, n_members: int, in_sequences: bool) -> 
     return Effort(seconds, NUMBER * n_numbers)
 
 
-def is_hopeless(r: Responses, effort: Effort) -> bool:
+def is_hopeless(r: Answers, effort: Effort) -> bool:
     """Tell whether moments take long for little: there are fewer answers than entries of the matrices."""
     return effort.seconds > FUTILE and r.n_responses < r.n_workers * r.n_labels * r.n_classes
 
@@ -277,13 +277,13 @@ def require_for_classes(n_bytes: float, problem: str, *instead: str | Sentence) 
     require_memory(n_bytes, problem, "Merge rare or misspelt labels.", NAME_CLASSES, *instead, keyword="classes")
 
 
-def check_moments(owner: str, r: Responses, effort: Effort, instead: Sentence) -> None:
+def check_moments(owner: str, r: Answers, effort: Effort, instead: Sentence) -> None:
     """Raise an error if the products that moments are matched by cannot be held in memory."""
     needed = f"the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes"
     require_for_classes(effort.n_bytes, f"{owner} needs {needed}", instead)
 
 
-def check_posteriors(owner: str, r: Responses) -> None:
+def check_posteriors(owner: str, r: Answers) -> None:
     """Raise an error if the posteriors of all items cannot be held in memory."""
     needed = f"probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
     n_bytes, parts = NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes, "Or fuse the items in several parts."
@@ -292,7 +292,7 @@ def check_posteriors(owner: str, r: Responses) -> None:
     require_few(r.n_items * r.n_classes, most, r.n_responses, f"{owner} needs {needed}", parts)
 
 
-def check_transitions(owner: str, r: Responses) -> None:
+def check_transitions(owner: str, r: Answers) -> None:
     """Raise an error if the transition matrix cannot be held in memory, or takes too long at each position."""
     needed = f"transitions for {r.n_classes:,} x {r.n_classes:,} classes"
     require_for_classes(NUMBER * 2 * r.n_classes**2, f"{owner} needs {needed}")
@@ -308,7 +308,7 @@ def check_transitions(owner: str, r: Responses) -> None:
         )
 
 
-def check_messages(owner: str, r: Responses, graph: Graph) -> None:
+def check_messages(owner: str, r: Answers, graph: Graph) -> None:
     """Raise an error if the messages of belief propagation cannot be held in memory."""
     require_memory(
         NUMBER * len(graph.neighbours) * r.n_classes,

@@ -25,13 +25,13 @@ from ..answers.gold import Gold
 from ..answers.item_tables import Features, ItemPriors, add_priors
 from ..answers.items import Sequences
 from ..answers.random_choices import count_hidden, count_sampled, hash_ids
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.soft_votes import SoftVotes
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine, Placed
 from ..kernels import Floats, Integers, freeze
 from ..specs import is_whole
-from ..storage.answers import Sample, StoredResponses, draw_sample, list_units, pick_sample
+from ..storage.answers import Sample, StoredAnswers, draw_sample, list_units, pick_sample
 from ..storage.layout import Opening, StoredBlock
 from ..tasks.base import TABLE, AnyTask
 from .steps import Steps
@@ -97,19 +97,19 @@ class Source(ABC):
 class InMemory(Source):
     """Answers in memory: one part, which is its own sample."""
 
-    responses: Responses
+    responses: Answers
     gold: Gold | None = None
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `item_priors`
     features: Features | None = None  # what describes the items
     task: AnyTask = TABLE  # what the items are
 
     @classmethod
-    def of_codes(cls, r: Responses, known: NDArray[np.int32] | None) -> InMemory:
+    def of_codes(cls, r: Answers, known: NDArray[np.int32] | None) -> InMemory:
         """Return answers with the known classes of their items, -1 where they are not known."""
         return cls(r, None if known is None else Gold(known, known >= 0))
 
     @property
-    def crowd(self) -> Responses:
+    def crowd(self) -> Answers:
         """The answers."""
         return self.responses
 
@@ -175,16 +175,16 @@ class InMemory(Source):
 class OnDisk(Source):
     """Answers in a store: its parts are opened block by block."""
 
-    answers: StoredResponses
+    answers: StoredAnswers
     drawn: Sample  # about `MOST_SAMPLED` answers
 
     @classmethod
-    def of(cls, s: StoredResponses, seed: int) -> OnDisk:
+    def of(cls, s: StoredAnswers, seed: int) -> OnDisk:
         """Return a store as a source, with the items, or sequences, that have the smallest random numbers."""
         return cls(s, draw_sample(s, seed, MOST_SAMPLED * max(s.n_sequences, s.n_items) // s.n_responses))
 
     @property
-    def crowd(self) -> StoredResponses:
+    def crowd(self) -> StoredAnswers:
         """The store."""
         return self.answers
 
@@ -280,8 +280,8 @@ def prepare_block(block: Block, workers: WorkerModel, groups: Integers | None) -
     return replace(block, codes=freeze(codes), rows=freeze(rows))
 
 
-def recover_answers(block: Block, workers: WorkerModel) -> Responses:
-    """Return the answers of a block of a store as `Responses`, with numbers for ids."""
+def recover_answers(block: Block, workers: WorkerModel) -> Answers:
+    """Return the answers of a block of a store as `Answers`, with numbers for ids."""
     worker, label = np.divmod(block.rows[block.codes], workers.n_labels)
     numbers = np.arange(block.n_items)
     keys = (
@@ -291,7 +291,7 @@ def recover_answers(block: Block, workers: WorkerModel) -> Responses:
     )
     named, n_classes = workers.class_of_label, workers.n_classes
     nothing = np.full(workers.n_workers if len(block.soft) else 0, np.nan, np.float32)
-    return Responses(
+    return Answers(
         offsets=block.offsets.astype(np.int64, copy=False),
         worker=worker.astype(np.int32),
         label=label.astype(np.int32),
@@ -325,7 +325,7 @@ def are_groups(value: object) -> bool:
     return all(map(is_whole, members)) and len(set(members)) == len(members)
 
 
-def count_once(r: Responses, groups: Integers) -> Responses:
+def count_once(r: Answers, groups: Integers) -> Answers:
     """Return the answers with shares such that those of a group about an item count as one answer.
 
     Where silence is an answer, all workers of a group answer all items, and the share is the same for all. The
@@ -351,7 +351,7 @@ def choose_leaders(workers: Values, groups: Integers) -> NDArray[np.int64]:
     return np.where(groups > 0, leaders[groups], np.arange(len(workers)))
 
 
-def share_votes(r: Responses, groups: Integers) -> Floats:
+def share_votes(r: Answers, groups: Integers) -> Floats:
     """Return 1 / g for answers of workers of whose group g answered the item, and 1 for others."""
     n_groups = groups.max() + 1
     item, worker = r.votes()

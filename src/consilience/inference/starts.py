@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Values, to_column
 from ..answers.random_choices import hash_ids
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..arguments import to_floats
 from ..errors import (
@@ -46,7 +46,7 @@ class Fitted(ABC):
     confusion_: Floats
 
 
-def find_starts(owner: LatentRecipe, problem: Problem, r: Responses) -> list[tuple[str, Parameters]]:
+def find_starts(owner: LatentRecipe, problem: Problem, r: Answers) -> list[tuple[str, Parameters]]:
     """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones.
 
     A large fit that goes on from another has one start: where that one ended.
@@ -99,7 +99,7 @@ def find_starts(owner: LatentRecipe, problem: Problem, r: Responses) -> list[tup
     return starts
 
 
-def go_on(owner: LatentRecipe, before: Before, problem: Problem, r: Responses) -> Parameters:
+def go_on(owner: LatentRecipe, before: Before, problem: Problem, r: Answers) -> Parameters:
     """Return the parameters of the fit before, for answers that hold more.
 
     Workers who were not there start as the crowd answers on the whole. If there are new labels or classes, what was
@@ -158,7 +158,7 @@ def is_start(name: str) -> bool:
     )
 
 
-def moments_of(owner: LatentRecipe, r: Responses, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
+def moments_of(owner: LatentRecipe, r: Answers, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
     """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones.
 
     None if they would take very long, for matrices with more entries than there are answers.
@@ -181,7 +181,7 @@ def moments_of(owner: LatentRecipe, r: Responses, plain: Floats, prior: Floats, 
     return found
 
 
-def confusion_of_model(model: Fitted, r: Responses, plain: Floats) -> Floats:
+def confusion_of_model(model: Fitted, r: Answers, plain: Floats) -> Floats:
     """Return a fitted model's matrices for the workers it knows, the vote's for the others."""
     if not model.is_fitted:
         raise NotFittedError(
@@ -213,7 +213,7 @@ def confusion_of_model(model: Fitted, r: Responses, plain: Floats) -> Floats:
     return confusion
 
 
-def given_confusion(owner: LatentRecipe, r: Responses) -> Floats:
+def given_confusion(owner: LatentRecipe, r: Answers) -> Floats:
     """Return the parameter `start` as confusion matrices (M, K, L)."""
     shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
     expected = (

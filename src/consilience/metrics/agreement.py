@@ -25,7 +25,7 @@ from ..errors import InputError, listing, parameter_error
 from ..kernels import freeze, read_only
 
 if TYPE_CHECKING:
-    from ..answers.responses import Responses
+    from ..answers.responses import Answers
     from ..tasks.spans import Spans
 
 # Items whose sums are worked on together.
@@ -35,7 +35,7 @@ LEVELS = ("nominal", "ordinal", "interval")
 _MOST_WORKERS = 5_000  # two dense matrices of this side take 400 MB
 
 
-def krippendorff_alpha(r: Responses, level: str = "nominal") -> float:
+def krippendorff_alpha(r: Answers, level: str = "nominal") -> float:
     r"""Return Krippendorff's alpha.
 
     .. math:: \alpha = 1 - \frac{D_o}{D_e}, \quad
@@ -58,7 +58,7 @@ def krippendorff_alpha(r: Responses, level: str = "nominal") -> float:
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers.
     level : {"nominal", "ordinal", "interval"}, default "nominal"
         What is known of the labels: nothing but their names, their order, or their distances. The last two need ordered
@@ -76,18 +76,18 @@ def krippendorff_alpha(r: Responses, level: str = "nominal") -> float:
 
     Examples
     --------
-    >>> from consilience.answers.responses import Responses
-    >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
+    >>> from consilience.answers.responses import Answers
+    >>> r = Answers.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> round(krippendorff_alpha(r), 4)
     0.5625
-    >>> ratings = Responses.from_matrix([[0, 1, 1], [3, 4, 4], [2, 2, 1], [4, 4, 3]], ordered=True)
+    >>> ratings = Answers.from_matrix([[0, 1, 1], [3, 4, 4], [2, 2, 1], [4, 4, 3]], ordered=True)
     >>> round(krippendorff_alpha(ratings), 2), round(krippendorff_alpha(ratings, "ordinal"), 2)
     (0.2, 0.81)
     """
     return _alpha_of(_count_pairs(r, level))
 
 
-def krippendorff_interval(r: Responses, level: str = "nominal") -> AlphaInterval:
+def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
     r"""Return Krippendorff's alpha with a 95 % interval.
 
     The answers are taken as a sample of items: the interval is for the alpha of all items that could have been drawn,
@@ -106,7 +106,7 @@ def krippendorff_interval(r: Responses, level: str = "nominal") -> AlphaInterval
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers.
     level : {"nominal", "ordinal", "interval"}, default "nominal"
         As for `krippendorff_alpha`.
@@ -154,7 +154,7 @@ class AlphaInterval(NamedTuple):
     high: float
 
 
-def pairwise_agreement(r: Responses) -> float:
+def pairwise_agreement(r: Answers) -> float:
     r"""Return the probability that two answers to one item by different workers agree, over all pairs.
 
     .. math:: \frac{\sum_i A_i}{\sum_i P_i}
@@ -164,7 +164,7 @@ def pairwise_agreement(r: Responses) -> float:
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers.
 
     Returns
@@ -174,8 +174,8 @@ def pairwise_agreement(r: Responses) -> float:
 
     Examples
     --------
-    >>> from consilience.answers.responses import Responses
-    >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
+    >>> from consilience.answers.responses import Answers
+    >>> r = Answers.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> round(pairwise_agreement(r), 4)
     0.7143
     """
@@ -183,7 +183,7 @@ def pairwise_agreement(r: Responses) -> float:
     return float(pairs.agreeing.sum() / pairs.total.sum()) if pairs.total.size else float("nan")
 
 
-def agreement_matrix(r: Responses) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def agreement_matrix(r: Answers) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     r"""Return, for each two workers, the share of common items on which they agree, and how many those are.
 
     .. math:: S_{vw} = \frac{\sum_i \sum_c n_{ivc} \, n_{iwc}}{\sum_i m_{iv} \, m_{iw}}
@@ -192,7 +192,7 @@ def agreement_matrix(r: Responses) -> tuple[NDArray[np.float64], NDArray[np.int6
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers, of at most 5,000 workers.
 
     Returns
@@ -205,8 +205,8 @@ def agreement_matrix(r: Responses) -> tuple[NDArray[np.float64], NDArray[np.int6
 
     Examples
     --------
-    >>> from consilience.answers.responses import Responses
-    >>> r = Responses.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
+    >>> from consilience.answers.responses import Answers
+    >>> r = Answers.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> share, n_common = agreement_matrix(r)
     >>> share.tolist()
     [[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]]
@@ -363,13 +363,13 @@ def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
 
 
 def _check_answers(r: object) -> None:
-    from ..answers.responses import Responses
+    from ..answers.responses import Answers
 
-    if not isinstance(r, Responses):
-        raise parameter_error("r", "agreement", "Responses, such as Responses.from_frame returns", r)
+    if not isinstance(r, Answers):
+        raise parameter_error("r", "agreement", "Answers, such as Answers.from_frame returns", r)
 
 
-def _count_pairs(r: Responses, level: str) -> _Pairs:
+def _count_pairs(r: Answers, level: str) -> _Pairs:
     _check_answers(r)
     if not is_among(level, LEVELS):
         raise parameter_error("level", "krippendorff_alpha", f"one of {listing(LEVELS)}", level)
@@ -378,7 +378,7 @@ def _count_pairs(r: Responses, level: str) -> _Pairs:
     return _count_many_pairs(r) if r.leader is None and r.n_responses >= MANY else _count_few_pairs(r)
 
 
-def _count_many_pairs(r: Responses) -> _Pairs:
+def _count_many_pairs(r: Answers) -> _Pairs:
     """Do what `_count_few_pairs` does in compiled code, for workers who count on their own."""
     from ..kernels.agreement import add_chance, count_pairs
 
@@ -392,7 +392,7 @@ def _count_many_pairs(r: Responses) -> _Pairs:
     return _Pairs(paired, mass, agreeing, mass**2 - own_total, label_mass, own_agreeing, own_total, chance)
 
 
-def _count_few_pairs(r: Responses) -> _Pairs:
+def _count_few_pairs(r: Answers) -> _Pairs:
     item = r.item_of_answer()
     weight = np.ones(len(item)) if r.amount is None else r.amount
     if r.leader is None:
@@ -420,7 +420,7 @@ def _count_few_pairs(r: Responses) -> _Pairs:
     )
 
 
-def _count_scaled_pairs(r: Responses, level: str) -> _Pairs:
+def _count_scaled_pairs(r: Answers, level: str) -> _Pairs:
     """Do what `_count_few_pairs` does for answers on a scale."""
     place = _find_places(r)
     kept = np.flatnonzero(np.isfinite(place[r.label]))
@@ -478,7 +478,7 @@ def find_ranks(mass: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.abs(middle[:, None] - middle))
 
 
-def _find_places(r: Responses) -> NDArray[np.float64]:
+def _find_places(r: Answers) -> NDArray[np.float64]:
     """Return where each label is on the scale, NaN outside of it."""
     if r.positions is None:
         try:
@@ -493,7 +493,7 @@ def _find_places(r: Responses) -> NDArray[np.float64]:
 
 
 def _sum_by_worker(
-    r: Responses, item: NDArray[np.int64]
+    r: Answers, item: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.float64]]:
     if r.amount is None:  # only a weighted answer may be spread over several entries
         return item, r.worker, np.ones(len(item))

@@ -30,7 +30,7 @@ from ..inference.sources import InMemory
 from ..inference.workers.nominal import NominalWorkers
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..results.fitting import open_source
-from ..storage.answers import StoredResponses
+from ..storage.answers import StoredAnswers
 from ..tasks import find_task
 from ..tasks.tag_tables import find_separators
 from .base import Model
@@ -88,18 +88,18 @@ def fuse_questions(
         return fit_posed(posed, working, fitting.source_kind)
 
 
-def are_stored(source: object) -> TypeGuard[Mapping[str, StoredResponses]]:
+def are_stored(source: object) -> TypeGuard[Mapping[str, StoredAnswers]]:
     """Tell whether a source is a mapping from questions to their answers on disk."""
     return isinstance(source, Mapping) and bool(source) and all(map(is_stored, source.values()))
 
 
 def is_stored(source: object) -> bool:
     """Tell whether answers are on disk."""
-    return isinstance(source, StoredResponses)
+    return isinstance(source, StoredAnswers)
 
 
 def prepare_stored(
-    stores: Mapping[str, StoredResponses],
+    stores: Mapping[str, StoredAnswers],
     graph: object,
     known: Mapping[str, object],
     columns: Mapping[str, object],
@@ -127,7 +127,7 @@ def prepare_questions(
         raise ParameterError(
             "Several questions are read from a table, or are several stores.",
             Sentence("Give the table, or a file, with {label}."),
-            "For answers on disk, give the list to scan_responses.",
+            "For answers on disk, give the list to scan_answers.",
             keyword="label",
         )
     form = cast("str | None", columns.get("format"))

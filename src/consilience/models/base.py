@@ -12,11 +12,11 @@ import numpy as np
 
 from ..answers.columns import Values
 from ..answers.frames import build_frame
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..arguments import check_truth
 from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing
 from ..formats.reading import open_paths
-from ..formats.sources import COLUMNS, open_source, read_answers
+from ..formats.sources import COLUMNS, open_source, take_answers
 from ..inference.recipes import Recipe
 from ..inference.starts import Fitted
 from ..kernels import Floats
@@ -25,7 +25,7 @@ from ..results.fitting import fit
 from ..results.fusion import Fusion
 from ..results.new_answers import Applied, add_content
 from ..results.source_kinds import check_kind
-from ..storage.answers import StoredResponses
+from ..storage.answers import StoredAnswers
 from ..tasks import find_task, need_task
 from ..tasks.base import TABLE, AnyTask, Posed
 from .parameters import Estimator
@@ -174,10 +174,10 @@ class Model(Estimator, Fitted):
 
         Parameters
         ----------
-        responses : Responses, Spans, Masks or table
-            The answers; a table is read with `Responses.from_frame`, and `Spans` become tags of tokens. `HiddenMarkov`
+        responses : Answers, Spans, Masks or table
+            The answers; a table is read with `Answers.from_frame`, and `Spans` become tags of tokens. `HiddenMarkov`
             needs sequences. For `MarkovField` name nodes that nobody answered with ``items=`` when the answers are
-            read. Answers on disk (`scan_responses`) are taken by `DawidSkene`, `HiddenMarkov` and `MajorityVote`.
+            read. Answers on disk (`scan_answers`) are taken by `DawidSkene`, `HiddenMarkov` and `MajorityVote`.
         graph : Graph, optional
             Which items are neighbours, matched by id. `MarkovField` needs it, and no other model takes one.
         gold : dict, Series, table or path, or a list of these, optional
@@ -186,13 +186,13 @@ class Model(Estimator, Fitted):
         features : array, sparse matrix, table or path, optional
             Numbers that describe the items, such as embeddings, for models with a hidden truth. A classifier learns
             from them and the fused labels, and has a say if it tells something; see `explain_features`. An array or a
-            matrix (.npy, or .npz of scipy) has a row for each item, in the order of ``Responses.items``: that in which
+            matrix (.npy, or .npz of scipy) has a row for each item, in the order of ``Answers.items``: that in which
             items first appear in the answers, or that of ``items=``. In a table (or .parquet, .csv) rows are matched by
             the column item (or sequence and position), and the other columns hold numbers, or lists of numbers. Rows
             about other items are not used.
         item_prior : array, table or path, optional
             Class probabilities of items before any answer, such as those of a model of your own. An array has a row for
-            each item and a column for each class, in the order of ``Responses.items`` and of the classes. A table has a
+            each item and a column for each class, in the order of ``Answers.items`` and of the classes. A table has a
             column item (or sequence and position) and one for each class, called by its name or p(<class>); items that
             are not there have none. Rows are rescaled to sum to 1. They say how items differ: how frequent classes are
             is learned, or given with `prior`.
@@ -205,7 +205,7 @@ class Model(Estimator, Fitted):
         """
         recipe = self.recipe()
         recipe.check()
-        if isinstance(responses, StoredResponses):
+        if isinstance(responses, StoredAnswers):
             gold = responses.task.spread_known(open_paths(gold), responses.columns)
             return self.adopt(fit(recipe, responses, graph, gold, features, item_prior, engine))
         task, answers = open_posed(responses)
@@ -235,7 +235,7 @@ class Model(Estimator, Fitted):
     def read(self, responses: object) -> Posed:
         """Return other answers on the scale of the fit; their labels in its spelling, if its own are normalised."""
         names = self.fusion_.names
-        read_it = names.normalised and not isinstance(responses, Responses)
+        read_it = names.normalised and not isinstance(responses, Answers)
         columns = {"normalise": True} if read_it else {}
         posed = open_posed(responses, self.fusion_.task, **columns)
         answers = posed.answers.spelled_as(names.labels) if names.normalised else posed.answers
@@ -373,21 +373,21 @@ def need_graph_check(found: Fusion) -> GraphCheck:
 
 
 def open_answers(source: object, **columns: Any) -> Any:
-    """Return answers in any form as what a task takes, such as `Responses`: as they are, or read.
+    """Return answers in any form as what a task takes, such as `Answers`: as they are, or read.
 
     A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
     """
-    if isinstance(source, StoredResponses):
+    if isinstance(source, StoredAnswers):
         raise ParameterError(
             "Answers on disk are only for fit and fuse, and here they must be in memory.",
-            "Read them with read_responses.",
+            "Read them with read_answers.",
         )
     if find_task(source) is None:
         columns = {"gold": False, **columns}
         return (
             open_source(source, **columns)
             if isinstance(source, (str, os.PathLike))
-            else read_answers(source, **columns)
+            else take_answers(source, **columns)
         )
     if columns:
         raise ParameterError(
@@ -401,8 +401,8 @@ def adapt(brought: object, like: AnyTask) -> Any:
     return like.adapt(brought) if isinstance(brought, like.brought) else brought
 
 
-def as_responses(source: object, **columns: Any) -> Responses:
-    """Return answers in any form as `Responses`; see `open_posed`."""
+def as_responses(source: object, **columns: Any) -> Answers:
+    """Return answers in any form as `Answers`; see `open_posed`."""
     return open_posed(source, **columns).answers
 
 
@@ -416,7 +416,7 @@ def open_posed(source: object, like: AnyTask = TABLE, **columns: Any) -> Posed:
         opened = adapt(open_answers(source, **columns, **({} if find_task(source) else like.reading())), like)
     except InputError as error:
         is_path = isinstance(source, (str, os.PathLike))
-        call = "read_responses(path, " if is_path else "Responses.from_frame(df, "
+        call = "read_answers(path, " if is_path else "Answers.from_frame(df, "
         remedies = [_name_reader(remedy, call) for remedy in error.remedies]
         raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
     return need_task(opened).pose(opened)

@@ -70,12 +70,12 @@ class DawidSkene(StreamingModel):
     labels_ : ndarray
         The most probable class of each item (the first of equals).
     posterior_ : ndarray of shape (n_items, n_classes)
-        Class probabilities, calibrated; rows as `Responses.items`, columns as `classes_`. Items without answers have
+        Class probabilities, calibrated; rows as `Answers.items`, columns as `classes_`. Items without answers have
         the class prior.
     uncalibrated_posterior_ : ndarray of shape (n_items, n_classes)
         The posteriors of the fit itself.
     classes_, workers_, answer_labels_ : ndarray
-        What can be true, who answered, and what they said, as `Responses.classes`, `workers` and `labels`.
+        What can be true, who answered, and what they said, as `Answers.classes`, `workers` and `labels`.
     power_ : float
         What posteriors were raised to. `explain_calibration` says how it was found.
     calibration_ : tuple

@@ -36,7 +36,7 @@ from ..answers.joining import (
     tell_duplicates,
 )
 from ..answers.previews import build_report
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..checks.register import judge
 from ..engines import open_engine
@@ -49,7 +49,7 @@ from ..inference.sources import InMemory
 from ..results.comparison import explain_move
 from ..results.fitting import Asked, GoingOn, fit_source
 from ..results.fusion import Fusion
-from ..storage.answers import StoredResponses
+from ..storage.answers import StoredAnswers
 from ..tasks import find_task, need_task
 from ..tasks.base import TABLE, AnyTask, Refusal
 from .base import Found, Model, adapt, open_answers
@@ -98,7 +98,7 @@ class FittedModel(Reporting, Planning):
 
         Parameters
         ----------
-        responses : Responses, table or path, optional
+        responses : Answers, table or path, optional
             New answers. A table is read as the answers of the fit were: columns of the same names play the same roles,
             and labels are normalised if those were. An answer that is there already with the same label changes
             nothing.
@@ -242,7 +242,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     model.set_params(**changed).adopt(replace(found, update=update, blocked=before.blocked, n_blocked=before.n_blocked))
 
 
-def check_answers(found: Fusion) -> Responses:
+def check_answers(found: Fusion) -> Answers:
     """Return the answers of a fit, if it can go on."""
     if not found.in_memory:
         raise ParameterError(
@@ -267,21 +267,21 @@ def refuse(refusal: Refusal | None) -> None:
 class Batch(NamedTuple):
     """New answers, those that they retract, and the task of the new ones."""
 
-    answers: Responses
+    answers: Answers
     retracted: Retracted = NOTHING
     task: AnyTask = TABLE
 
 
-def read_batch(source: object, old: Responses, duplicates: str, like: AnyTask = TABLE) -> Batch:
+def read_batch(source: object, old: Answers, duplicates: str, like: AnyTask = TABLE) -> Batch:
     """Return new answers in any form, and those that they retract; `like` is the task of the fit."""
     if source is None:
         return Batch(no_answers(old))
     reading = like.reading()
-    if reading and find_task(source) is None and not isinstance(source, StoredResponses):
+    if reading and find_task(source) is None and not isinstance(source, StoredAnswers):
         roles = {role: name for role, name in old.columns.items() if role in ("item", "worker", "label")}
         source = open_answers(source, **reading, **roles)
-    if isinstance(source, StoredResponses):
-        raise ParameterError("New answers must be in memory.", "Read them with read_responses.")
+    if isinstance(source, StoredAnswers):
+        raise ParameterError("New answers must be in memory.", "Read them with read_answers.")
     kind = find_task(source)
     if kind is not None:
         posed = kind.pose(adapt(source, like))
@@ -298,7 +298,7 @@ def read_batch(source: object, old: Responses, duplicates: str, like: AnyTask = 
     return Batch(*read_further(table, old, duplicates, form))
 
 
-def read_like(model: Model, source: object) -> Responses:
+def read_like(model: Model, source: object) -> Answers:
     """Return other answers, read as those of the fit were, as far as the model has them."""
     old = model.fusion_.given.answers
     if old is None:
@@ -309,7 +309,7 @@ def read_like(model: Model, source: object) -> Responses:
     return model.read(new).answers
 
 
-def join_gold(before: Fusion, joined: Joined, r: Responses, gold: object) -> tuple[Gold | None, int]:
+def join_gold(before: Fusion, joined: Joined, r: Answers, gold: object) -> tuple[Gold | None, int]:
     """Return old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
     spread = before.task.spread_known(open_paths(gold), before.answers.columns)
     new, old, classes = match_gold(spread, r, r.classes), before.given.gold, before.names.classes
@@ -333,7 +333,7 @@ def join_gold(before: Fusion, joined: Joined, r: Responses, gold: object) -> tup
     return Gold(np.where(told, new.codes, codes), np.where(told, new.judging, judging)), n_new
 
 
-def join_graph(before: Fusion, r: Responses, graph: object) -> Any:
+def join_graph(before: Fusion, r: Answers, graph: object) -> Any:
     """Return the old graph with further edges, over all items; what is given to a model without one stays as it is."""
     if before.given.graph is None:
         return graph
@@ -341,7 +341,7 @@ def join_graph(before: Fusion, r: Responses, graph: object) -> Any:
     return old.aligned_with(r.items) if graph is None else old.joined_with(as_graph(graph, r), r.items)
 
 
-def choose_way(recipe: Recipe, before: Fusion, joined: Joined, r: Responses, n_gold: int) -> tuple[Recipe, Asked]:
+def choose_way(recipe: Recipe, before: Fusion, joined: Joined, r: Answers, n_gold: int) -> tuple[Recipe, Asked]:
     """Return the recipe of a fit that may go on from the one before, and what is asked of it."""
     once = before.by_fuse or before.copies_count_once
     asked = Asked(count_copies_once=once, source_kind=before.source_kind)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from ..answers.arrays import Crowd
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.tagging import looks_iob2
 from ..arguments import is_among
 from ..checks.graph_check import GraphVerdict, settle_graph
@@ -25,7 +25,7 @@ from ..inference.workers.ordinal import OrdinalWorkers
 from ..results.comparison import ScaleCheck, SoftCheck
 from ..results.fitting import Asked, fit_source, open_source
 from ..results.source_kinds import check_kind
-from ..storage.answers import StoredResponses
+from ..storage.answers import StoredAnswers
 from ..tasks.base import Links
 from .base import Model
 from .dawid_skene import DawidSkene
@@ -78,7 +78,7 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
 
 def settle_model(
     prepared: Prepared, model: str | Model, graph: Graph | None, parameters: dict[str, Any], working: Engine
-) -> tuple[FittedModel, Responses | StoredResponses, ScaleCheck | None]:
+) -> tuple[FittedModel, Answers | StoredAnswers, ScaleCheck | None]:
     """Return the model to fuse by, the answers, which may turn out to be on a scale, and what tells of that."""
     answers, task, scale = prepared.answers, prepared.task, None
     preferred = task.model if task.model and is_among(model, ("auto",)) and graph is None else model
@@ -91,8 +91,8 @@ def settle_model(
 
 
 def settle_scale(
-    answers: Responses | StoredResponses, seed: int, engine: Engine
-) -> tuple[Responses | StoredResponses, ScaleCheck | None]:
+    answers: Answers | StoredAnswers, seed: int, engine: Engine
+) -> tuple[Answers | StoredAnswers, ScaleCheck | None]:
     """Return answers on a scale if their classes look like one and hidden answers confirm it, and what these told."""
     order = None if answers.is_ordered or OrdinalWorkers.are_too_many(answers) else order_levels(answers)
     if order is None:
@@ -104,11 +104,11 @@ def settle_scale(
     return (answers if check is None or not check.ordered else give_ranks(answers, order)), check
 
 
-def settle_way(answers: Responses | StoredResponses, chosen: FittedModel, engine: Engine) -> SoftCheck | None:
+def settle_way(answers: Answers | StoredAnswers, chosen: FittedModel, engine: Engine) -> SoftCheck | None:
     """Return the way in which soft votes are fused by the model, if it has workers; see `soft_check`."""
     if "workers" not in chosen.get_params():
         return None
-    if isinstance(answers, Responses):
+    if isinstance(answers, Answers):
         chosen.recipe().check_size(answers, None)  # before all ways are tried
     log.info("Comparing ways of fusing soft votes")
     check = check_ways(

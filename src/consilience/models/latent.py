@@ -17,7 +17,7 @@ from ..kernels import Floats
 from ..results.fusion import Calibrated, Fusion
 from ..results.new_answers import fit_first, fit_next, need_guidance, need_guide
 from ..results.worker_report import list_disagreements, report_classifier
-from ..storage.answers import StoredResponses
+from ..storage.answers import StoredAnswers
 from .base import Found, open_posed
 from .fitted import FittedModel
 
@@ -175,11 +175,11 @@ class StreamingModel(LatentModel):
         recipe.check()
         if half_life is not None and not (is_number(half_life) and 0 < half_life < np.inf):
             raise parameter_error("half_life", "partial_fit", "a number of answers > 0, or None", half_life)
-        if isinstance(responses, StoredResponses):
+        if isinstance(responses, StoredAnswers):
             raise ParameterError(
                 "partial_fit takes one batch of answers in memory, and these are on disk.",
                 Sentence("Fit them all with {fit}.", fit=Python("fit")),
-                "Or read each batch with read_responses.",
+                "Or read each batch with read_answers.",
                 keyword="responses",
             )
         if not self.is_fitted:

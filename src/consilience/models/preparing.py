@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 from ..answers.blocked import NOBODY, leave_out, read_blocked
 from ..answers.columns import Values, to_column
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.tables import Table
 from ..answers.vocabulary import lookup
 from ..errors import DataWarning, ParameterError, Python, Sentence, listing, warn
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, open_known
 from ..inference.recipes import refuse_disk
-from ..storage.answers import StoredResponses
+from ..storage.answers import StoredAnswers
 from ..tasks import find_task, need_task
 from ..tasks.base import TABLE, AnyTask, TableTask
 from ..tasks.texts import FUSED
@@ -29,9 +29,9 @@ class Prepared(NamedTuple):
 
     Attributes
     ----------
-    source : Responses, Spans, Masks, what another task takes, or StoredResponses
+    source : Answers, Spans, Masks, what another task takes, or StoredAnswers
         What is fused, as it was read.
-    answers : Responses or StoredResponses
+    answers : Answers or StoredAnswers
         The same as answers.
     graph : Graph or None
         How items hang together.
@@ -48,7 +48,7 @@ class Prepared(NamedTuple):
     """
 
     source: Any
-    answers: Responses | StoredResponses
+    answers: Answers | StoredAnswers
     graph: Graph | None
     gold: Any
     task: AnyTask = TABLE
@@ -59,7 +59,7 @@ class Prepared(NamedTuple):
     @property
     def layout(self) -> str:
         """The form of the table of answers, if it was none with one row per answer."""
-        return self.answers.provenance.format if isinstance(self.answers, Responses) else ""
+        return self.answers.provenance.format if isinstance(self.answers, Answers) else ""
 
 
 def prepare(
@@ -77,19 +77,19 @@ def prepare(
     source, graph, gold
         As for `fuse`.
     columns : mapping, optional
-        Keywords of `Responses.from_frame`. Known labels beside the answers are looked for if none are given.
+        Keywords of `Answers.from_frame`. Known labels beside the answers are looked for if none are given.
     gold_columns : mapping, optional
         Names of columns that tables of known labels are searched for first, by role.
     block : list, table or path, optional
         As for `fuse`.
     """
     blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
-    if isinstance(source, StoredResponses):
+    if isinstance(source, StoredAnswers):
         refuse_disk(graph=graph)
         if len(blocked):
             raise ParameterError(
                 "Workers of answers on disk are left out when these are read.",
-                Sentence("Give {block} to scan_responses.", block=Python("block")),
+                Sentence("Give {block} to scan_answers.", block=Python("block")),
                 keyword="block",
             )
         if columns:
@@ -124,7 +124,7 @@ def prepare(
     return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
 
 
-def warn_of_fused(answers: Responses | StoredResponses) -> None:
+def warn_of_fused(answers: Answers | StoredAnswers) -> None:
     """Warn of a worker who stands for the labels of an earlier fusion."""
     if answers.n_workers > 1 and lookup(answers.workers, to_column([FUSED]))[0] >= 0:
         warn(

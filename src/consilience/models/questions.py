@@ -23,7 +23,7 @@ from ..answers.frames import build_frame, is_table, open_frame
 from ..answers.graph import Graph
 from ..answers.joining import check_join_policy, join_responses
 from ..answers.previews import build_report, round_figures
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..arguments import check_truth, to_path
 from ..checks.register import judge
@@ -264,7 +264,7 @@ class Questions(Mapping[str, FittedModel]):
         """Return class probabilities of other items, for each question that has answers; see `predict`."""
         return {name: self[name].predict_proba(answers) for name, answers in self.read(responses).items()}
 
-    def read(self, responses: object) -> dict[str, Responses]:
+    def read(self, responses: object) -> dict[str, Answers]:
         """Return other answers to each question that has some."""
         found = {name: read_question(model, name, responses) for name, model in self.items()}
         read = {name: answers for name, answers in found.items() if answers is not None}
@@ -500,7 +500,7 @@ def is_plain(value: object) -> bool:
     )
 
 
-def read_question(model: FittedModel, name: str, source: object) -> Responses | None:
+def read_question(model: FittedModel, name: str, source: object) -> Answers | None:
     """Return other answers to a question; None if there are none."""
     old = model.fusion_.given.answers
     label = name if old is None else old.columns.get("label", name)

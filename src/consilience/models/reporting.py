@@ -96,7 +96,7 @@ class Reporting(Model):
     def write(self, path: str | os.PathLike[str], engine: object = None, *, undecided: float | None = None) -> None:
         """Write the labels with their probabilities to files.
 
-        Labels of answers on disk (see `scan_responses`) are made block by block, and never all in memory; their items
+        Labels of answers on disk (see `scan_answers`) are made block by block, and never all in memory; their items
         are in the order of the store. The columns are those of `to_frame`. What is there is replaced when everything is
         written. A model that was fitted to answers on disk, saved and loaded cannot write: it has no answers.
 
@@ -290,7 +290,7 @@ class Reporting(Model):
         >>> r, item = crowd.responses, crowd.responses.item_of_answer()
         >>> tired = (r.worker == 4) & (item > 200) & (item % 2 == 0)
         >>> table = {"item": item, "worker": r.worker, "label": r.label ^ tired, "time": item}
-        >>> answers = cs.Responses.from_frame(table, order="time")
+        >>> answers = cs.Answers.from_frame(table, order="time")
         >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
         ['', '', '', '', 'accuracy falls from 93% to 48%']
         """

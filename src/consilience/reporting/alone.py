@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..errors import quietly
 from ..inference.sources import InMemory
 from ..models.base import Model
@@ -26,7 +26,7 @@ MOST_ANSWERS = 10_000_000
 SAME, NEARLY_SAME = 1e-6, 0.05
 
 
-def find_obstacle(model: Model, r: Responses, graph: Graph | None, known: dict[object, object] | None) -> str:
+def find_obstacle(model: Model, r: Answers, graph: Graph | None, known: dict[object, object] | None) -> str:
     """Return why the fit without known labels cannot be compared; nothing if it can."""
     n_edges = 0 if graph is None else graph.n_edges
     if r.n_responses + n_edges > MOST_ANSWERS:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..errors import Python, plural, spell_in_python, to_sentence
 from ..inference import sum_by
 from ..kernels import Floats
@@ -230,7 +230,7 @@ def spell_parameter(name: str, value: object) -> str:
     return f"{spell_in_python(name, value)} ({shell} on the command line)"
 
 
-class Answers(NamedTuple):
+class AnswerCounts(NamedTuple):
     """How many answers there are, in words where a chart would have a single bar, and how far they agree."""
 
     words: list[str]
@@ -238,7 +238,7 @@ class Answers(NamedTuple):
     charts: list[Chart]
 
 
-def describe_answers(subject: Subject) -> Answers:
+def describe_answers(subject: Subject) -> AnswerCounts:
     """Return how many answers there are, what they say, and how far they agree."""
     per_item, per_worker, words = draw_per_item(subject), draw_per_worker(subject), []
     if per_item is None:
@@ -248,7 +248,7 @@ def describe_answers(subject: Subject) -> Answers:
     compared = subject.fusion.comparison
     words += [] if compared is None else [to_sentence(compared.describe_agreement())]
     numbers, charts = (per_item, per_worker), (draw_agreement(subject), draw_classes(subject))
-    return Answers(words, *([chart for chart in some if chart is not None] for some in (numbers, charts)))
+    return AnswerCounts(words, *([chart for chart in some if chart is not None] for some in (numbers, charts)))
 
 
 def draw_per_item(subject: Subject) -> Chart | None:
@@ -311,7 +311,7 @@ def draw_agreement(subject: Subject) -> Chart | None:
     return draw_bars(title, alt, names, counts, "Workers of an item who agree", "Items")
 
 
-def find_majorities(r: Responses) -> Floats:
+def find_majorities(r: Answers) -> Floats:
     """Return the share of its most frequent label among the answers to each item; 0 if it has none.
 
     All labels count, also those that are no classes.

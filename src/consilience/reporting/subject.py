@@ -24,7 +24,7 @@ from ..answers.frames import open_series
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.item_tables import key_names, open_item_table
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.tables import Table
 from ..errors import InputError, Sentence, listing, quietly
 from ..formats.arrays import shrink_picture
@@ -103,7 +103,7 @@ class Subject:
     ----------
     model : Model
         The fitted model. One that was fitted to answers on disk is looked at through a random sample of them.
-    responses : Responses
+    responses : Answers
         Its answers, with the classes of the model.
     findings : sequence of Finding
         What checks found.
@@ -116,7 +116,7 @@ class Subject:
     """
 
     model: Model
-    responses: Responses
+    responses: Answers
     findings: Sequence[Finding]
     n_labels: int
     content: Callable[[int], Content | None] | None = None
@@ -326,7 +326,7 @@ def show_by_task(task: AnyTask) -> Callable[[int], Content | None] | None:
 
 
 def find_content(
-    content: object, r: Responses, folder: str | os.PathLike[str] | None = None
+    content: object, r: Answers, folder: str | os.PathLike[str] | None = None
 ) -> Callable[[int], Content | None]:
     """Return a function that tells what an item looks like, by its index.
 
@@ -335,7 +335,7 @@ def find_content(
     content : dict, Series, table or path
         {item: text}, or a table with the items and one other column (or one called content, text or image). Of several
         rows about one item the first counts.
-    r : Responses
+    r : Answers
         Whose items they are.
     folder : path, optional
         Where relative paths of pictures start.
@@ -365,7 +365,7 @@ def find_content(
     return show
 
 
-def open_columns(content: object, r: Responses) -> tuple[list[Column], Column]:
+def open_columns(content: object, r: Answers) -> tuple[list[Column], Column]:
     """Return the keys of items, and what is said of each."""
     series = open_series(content)
     if series is not None:
@@ -377,7 +377,7 @@ def open_columns(content: object, r: Responses) -> tuple[list[Column], Column]:
     return [table.read(name) for name in keys], table.read(find_column(table, key_names(table, r)))
 
 
-def split_keys(keys: Column, r: Responses) -> list[Column]:
+def split_keys(keys: Column, r: Answers) -> list[Column]:
     """Return keys of items as columns: (sequence, position) pairs as two."""
     if r.sequences is None:
         return [keys]

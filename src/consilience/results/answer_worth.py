@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from ..answers.arrays import Block
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import MANY
 from ..inference import ITEMS_AT_ONCE, sum_by
 from ..inference.learned import as_used
@@ -71,7 +71,7 @@ FEW_UNITS = 10
 LEAST_CHECKED, ENOUGH_KNOWN = 0.1, 10
 
 
-def find_judged(r: Responses, gold: Gold | None, graph: Graph | None) -> NDArray[np.bool_]:
+def find_judged(r: Answers, gold: Gold | None, graph: Graph | None) -> NDArray[np.bool_]:
     """Tell to which items an answer is judged by something else: another worker's, neighbours, or a known label.
 
     A worker who is alone with an item, or with a sequence, is always right by the model, and this tells nothing.
@@ -83,7 +83,7 @@ def find_judged(r: Responses, gold: Gold | None, graph: Graph | None) -> NDArray
     return judged if gold is None else judged | (gold.codes >= 0)
 
 
-def are_checked(r: Responses, n_known: int, is_linked: bool) -> bool:
+def are_checked(r: Answers, n_known: int, is_linked: bool) -> bool:
     """Tell whether anything checks the answers: others about the same item, or sequence; known labels, or silence.
 
     Where items are linked, or more is known of them than their answers, this checks them too. A few items that others
@@ -205,7 +205,7 @@ def add_worth(worth: Floats, new: Floats, total: Floats, left: Floats) -> Floats
     return np.where(new > 0, 1 / np.maximum(doubt, 1e-300), worth)
 
 
-def sum_judged(r: Responses, judged: NDArray[np.bool_], careful: Careful | None = None) -> Floats:
+def sum_judged(r: Answers, judged: NDArray[np.bool_], careful: Careful | None = None) -> Floats:
     """Return each worker's number of answers to items that are judged by something else, and of all, (2, M).
 
     Answers with weights count by the probability of care.
@@ -221,9 +221,7 @@ def sum_judged(r: Responses, judged: NDArray[np.bool_], careful: Careful | None 
     return sums
 
 
-def sum_chances(
-    r: Responses, posterior: Floats, careful: Careful | None = None, counts: Floats | None = None
-) -> Floats:
+def sum_chances(r: Answers, posterior: Floats, careful: Careful | None = None, counts: Floats | None = None) -> Floats:
     """Return each worker's number of answers, and sums of the chance to be right and of its square, (3, M).
 
     Answers with weights are `careful`, and these sums those of `Careful.sum_chances`; `counts` (M, L, K) are the
@@ -248,18 +246,18 @@ def sum_chances(
     return sums
 
 
-def chances(r: Responses, posterior: Floats, item: NDArray[np.int64], part: slice) -> Floats:
+def chances(r: Answers, posterior: Floats, item: NDArray[np.int64], part: slice) -> Floats:
     """Return the probability that each answer is right; `item` has the items of a part of the answers."""
     klass = r.class_of_label[r.label[part]]
     return np.where(klass >= 0, posterior[item, klass], 0.0)
 
 
-def given_weights(r: Responses, answers: slice = slice(None)) -> Floats:
+def given_weights(r: Answers, answers: slice = slice(None)) -> Floats:
     """Return the weights of some answers as kernels take them: empty if there are none."""
     return freeze(np.empty(0)) if r.amount is None else r.amount[answers]
 
 
-def sum_votes(r: Responses, posterior: Floats, chances_of_all: Floats, careful: Careful | None = None) -> Floats:
+def sum_votes(r: Answers, posterior: Floats, chances_of_all: Floats, careful: Careful | None = None) -> Floats:
     """Return how much sums of votes over units vary, how much they would if votes were independent, and the units.
 
     A vote is all that a worker says about an item. Units are sequences, or items. Sums are of deviations from the

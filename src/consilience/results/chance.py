@@ -43,7 +43,7 @@ from ..inference.sources import InMemory, prepare_block, recover_answers
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats, Integers, Rows, Truths, freeze
-from ..storage.answers import StoredResponses
+from ..storage.answers import StoredAnswers
 from ..storage.layout import StoredBlock
 from .answer_worth import find_judged
 from .fusion import Later
@@ -92,7 +92,7 @@ def count_in_memory(
     return Apart.of(table, workers)
 
 
-def count_on_disk(answers: StoredResponses, judge: Judge, log_weights: Floats) -> Apart:
+def count_on_disk(answers: StoredAnswers, judge: Judge, log_weights: Floats) -> Apart:
     """Return the same for answers on disk, by sums over blocks."""
     with open_engine(None) as engine:
         placed = engine.place(answers.grouped_blocks())

@@ -43,7 +43,7 @@ from ..answers.frames import build_frame
 from ..answers.items import Sequences, key_of
 from ..answers.previews import frame_html, html_table, paragraph, to_word
 from ..answers.random_choices import hash_ids
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..errors import InputError, listing, plural, shorten
 from ..inference.learned import as_used
@@ -334,7 +334,7 @@ class Case(NamedTuple):
         The model and its result.
     row : int
         The item among all items.
-    near : Responses
+    near : Answers
         The answers to the item, or to its sequence, weighed as they count.
     place : int
         The item among those of `near`.
@@ -347,7 +347,7 @@ class Case(NamedTuple):
     recipe: Recipe
     found: Fusion
     row: int
-    near: Responses
+    near: Answers
     place: int
     label: int
     is_known: bool
@@ -398,7 +398,7 @@ class Case(NamedTuple):
         return parts
 
 
-def cut_out(r: Responses, row: int) -> tuple[Responses, int]:
+def cut_out(r: Answers, row: int) -> tuple[Answers, int]:
     """Return the answers to an item, or to all items of its sequence, and its place among these."""
     if r.sequences is None:
         return r.about(np.array([row])), 0
@@ -608,7 +608,7 @@ class Explanations(dict[str, Explanation]):
 # Which item
 
 
-def find_item(r: Responses, item: object, kind: str) -> int:
+def find_item(r: Answers, item: object, kind: str) -> int:
     """Return the index of an item, by its id or by sequence and position; say what is like it if there is none.
 
     `kind` is what a sequence is called.

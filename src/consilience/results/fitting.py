@@ -23,7 +23,7 @@ from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.item_tables import Features, class_shares, match_features, match_item_prior, vote_shares_by_item
 from ..answers.items import Sequences
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.tagging import are_tags
 from ..answers.vocabulary import VERY_MANY
 from ..engines import open_engine
@@ -48,7 +48,7 @@ from ..inference.workers.mean import voters
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..memory import release_unused
-from ..storage.answers import Sample, StoredResponses, add_gold
+from ..storage.answers import Sample, StoredAnswers, add_gold
 from ..tasks.base import TABLE, AnyTask
 from .answer_worth import are_checked, find_careful, find_judged, is_share_checked, sum_chances
 from .calibration import Found, calibrate, judge_fit, score_known
@@ -102,7 +102,7 @@ NOTHING_ELSE = Asked()
 
 def open_source(
     recipe: Recipe,
-    crowd: Responses | StoredResponses,
+    crowd: Answers | StoredAnswers,
     gold: object = None,
     features: object = None,
     item_prior: object = None,
@@ -114,7 +114,7 @@ def open_source(
     """
     recipe.check()
     recipe.check_content(features, item_prior)
-    if isinstance(crowd, StoredResponses):
+    if isinstance(crowd, StoredAnswers):
         return open_stored(recipe, crowd, gold, features, item_prior)
     r = recipe.prepare(crowd)
     source = InMemory(r, task=task)
@@ -132,27 +132,27 @@ def open_source(
     return replace(source, gold=match_gold(open_paths(gold), r, r.classes))
 
 
-def find_features(recipe: Recipe, features: object, r: Responses) -> Features:
+def find_features(recipe: Recipe, features: object, r: Answers) -> Features:
     """Return what describes the items, matched to them."""
     with_gaps = cast(LatentRecipe, recipe).classifier is not None
     return match_features(open_item_data(features, "features"), r, with_gaps=with_gaps)
 
 
 def open_stored(
-    recipe: Recipe, s: StoredResponses, gold: object, features: object, item_prior: object
+    recipe: Recipe, s: StoredAnswers, gold: object, features: object, item_prior: object
 ) -> InMemory | OnDisk:
     """Return answers on disk as a source; few of them are read into memory."""
     if recipe.takes_graph:
         raise ParameterError(
             "Items that are linked by a graph must fit in memory.",
-            Sentence("Read the answers with {read}.", read=Python("read_responses")),
+            Sentence("Read the answers with {read}.", read=Python("read_answers")),
             keyword="graph",
         )
     if not recipe.takes_disk:
         raise ParameterError(
             f"{recipe.model} takes answers in memory.",
             Sentence("Use {model}.", model=Python("DawidSkene, HiddenMarkov or MajorityVote", "dawid-skene")),
-            "Or read them with read_responses.",
+            "Or read them with read_answers.",
             keyword="model",
         )
     refuse_disk(features=features, item_prior=item_prior)
@@ -163,7 +163,7 @@ def open_stored(
 
 def fit(
     recipe: Recipe,
-    crowd: Responses | StoredResponses,
+    crowd: Answers | StoredAnswers,
     graph: object = None,
     gold: object = None,
     features: object = None,
@@ -173,7 +173,7 @@ def fit(
     task: AnyTask = TABLE,
 ) -> Fusion:
     """Return what a model finds in answers, which belong to a task."""
-    if isinstance(crowd, StoredResponses):
+    if isinstance(crowd, StoredAnswers):
         refuse_disk(graph=graph)
     source = open_source(recipe, crowd, gold, features, item_prior, task)
     aligned = recipe.align(source.responses, graph) if isinstance(source, InMemory) else None

@@ -23,7 +23,7 @@ from ..answers.columns import Column, Values, name_probabilities, to_column
 from ..answers.frames import BACKENDS
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..arguments import is_among
 from ..errors import NotFittedError, Python, Sentence, parameter_error, plural
 from ..inference.classifiers import LinearJudge
@@ -171,7 +171,7 @@ class Labels:
     shown: bool = True
 
     @classmethod
-    def of(cls, r: Responses, *found: Any, **rules: Any) -> Labels:
+    def of(cls, r: Answers, *found: Any, **rules: Any) -> Labels:
         """Return the labels of the items of some answers; what follows the classes is given."""
         return cls(r.key_columns(), r.classes, r.positions, *found, **rules)
 
@@ -386,7 +386,7 @@ class Guidance(NamedTuple):
 class Given(NamedTuple):
     """What a model was fitted to: None where there is nothing, or where a file does not hold it."""
 
-    answers: Responses | None = None  # before near-copies count once
+    answers: Answers | None = None  # before near-copies count once
     gold: Gold | None = None
     graph: Graph | None = None  # as it was given
     log_prior: Floats | None = None  # what was known of the items beside their answers; it is not saved
@@ -516,14 +516,14 @@ class Fusion:
         return bool(self.learned.confusion.shape[2] > len(self.names.labels))
 
     @property
-    def answers(self) -> Responses:
+    def answers(self) -> Answers:
         """The answers that the model was fitted to."""
         if self.given.answers is not None:
             return self.given.answers
         if self.source is not None:
             raise NotFittedError(
                 "The answers that this model was fitted to are on disk, and not held in memory.",
-                Sentence("Read them with {read}.", read=Python("read_responses")),
+                Sentence("Read them with {read}.", read=Python("read_answers")),
             )
         if not self.in_memory:
             raise NotFittedError(

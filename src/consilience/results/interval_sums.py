@@ -47,7 +47,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import MANY, count_codes
 from ..inference import sum_by
 from ..inference.powers import Evidence
@@ -132,7 +132,7 @@ class Sums(NamedTuple):
 
 
 def sum_up(
-    r: Responses,
+    r: Answers,
     posterior: Floats,
     right: Floats,
     found: Estimates,
@@ -165,7 +165,7 @@ def sum_up(
     return own if earlier is None else earlier.plus(own)
 
 
-def right_matrix(confusion: Floats, r: Responses) -> Floats:
+def right_matrix(confusion: Floats, r: Answers) -> Floats:
     """Return the probability that an answer of each worker is right, by class, (M, K)."""
     spoken = confusion[:, :, : r.n_labels].sum(axis=2)
     named = np.flatnonzero(r.label_of_class >= 0)
@@ -174,7 +174,7 @@ def right_matrix(confusion: Floats, r: Responses) -> Floats:
     return np.asarray(np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0))
 
 
-def find_meant(r: Responses, said: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def find_meant(r: Answers, said: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Tell which classes some answer means: a label that was given or, where it is an answer, silence."""
     meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(r.n_classes, bool)
     named = np.flatnonzero(r.label_of_class >= 0)
@@ -183,7 +183,7 @@ def find_meant(r: Responses, said: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def sum_scores(
-    r: Responses, posterior: Floats, right: Floats, found: Estimates, meant: NDArray[np.bool_]
+    r: Answers, posterior: Floats, right: Floats, found: Estimates, meant: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """Return the products of the scores of items and of sequences, (2, 2 K, 2 K), and the lack of variance, (K,).
 
@@ -215,7 +215,7 @@ class Shared(NamedTuple):
     meant: NDArray[np.bool_]  # (K,): whether there is an answer that means the class
 
 
-def invert_scores(r: Responses, sums: Sums, right: Floats, found: Estimates) -> Shared | None:
+def invert_scores(r: Answers, sums: Sums, right: Floats, found: Estimates) -> Shared | None:
     """Return the covariance that sums of scores call for; None if there are none, or numbers too large."""
     n_classes = len(found.prior)
     if not sums.scores.size:
@@ -240,7 +240,7 @@ def invert_scores(r: Responses, sums: Sums, right: Floats, found: Estimates) -> 
     return Shared(np.pad(covariance, (0, 2 * n_classes - size)), sums.meant > 0)
 
 
-def cut_runs(r: Responses) -> Iterator[slice]:
+def cut_runs(r: Answers) -> Iterator[slice]:
     """Yield runs of items, with about `MOST_ENTRIES` probabilities each; sequences are not cut."""
     ends = np.append(np.arange(0, r.n_items, max(FEWEST_ITEMS, MOST_ENTRIES // r.n_classes)), r.n_items)
     if r.sequences is not None:
@@ -256,7 +256,7 @@ def sum_sequences(values: Floats, offsets: NDArray[np.int64], run: slice = slice
     return np.asarray(np.add.reduceat(values, first[(first >= begin) & (first < end)] - begin, axis=0))
 
 
-def count_surprise(r: Responses, right: Floats, run: slice = slice(None)) -> Floats:
+def count_surprise(r: Answers, right: Floats, run: slice = slice(None)) -> Floats:
     """Return for each item of a run the sum over its answers of [l = k] - Gamma_kk, (n, K)."""
     offsets, answers = locate_answers(r, run)
     n_items = len(offsets) - 1
@@ -273,7 +273,7 @@ def count_surprise(r: Responses, right: Floats, run: slice = slice(None)) -> Flo
     return np.asarray(votes - sum_answers(r, right, run))
 
 
-def sum_answers(r: Responses, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
+def sum_answers(r: Answers, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
     """Return for each item of a run the sum over its answers of `values` of their workers, times weight ** power."""
     offsets, answers = locate_answers(r, run)
     if r.n_responses >= MANY:
@@ -290,7 +290,7 @@ def sum_answers(r: Responses, values: Floats, run: slice = slice(None), power: i
     return np.asarray(csr_array((weight, r.worker[answers], offsets), shape=shape) @ values)
 
 
-def locate_answers(r: Responses, run: slice) -> tuple[NDArray[np.int64], slice]:
+def locate_answers(r: Answers, run: slice) -> tuple[NDArray[np.int64], slice]:
     """Return where the answers to each item of a run begin and end, from 0, and which answers these are."""
     first, last, _ = run.indices(r.n_items)
     offsets = r.offsets[first : last + 1]

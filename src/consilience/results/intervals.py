@@ -68,7 +68,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..inference import ITEMS_AT_ONCE
 from ..inference.draws import Levels, describe_labels
 from ..kernels import Floats
@@ -139,7 +139,7 @@ class Confidence(NamedTuple):
 
 
 def find_intervals(
-    r: Responses,
+    r: Answers,
     posterior: Floats,
     label_codes: NDArray[np.int64],
     found: Estimates,
@@ -151,7 +151,7 @@ def find_intervals(
 
     Parameters
     ----------
-    r : Responses
+    r : Answers
         The answers.
     posterior : array (N, K)
         Posteriors of the fit, not calibrated.
@@ -209,7 +209,7 @@ def judge_shares(moments: Floats, n_summed: float, found: Estimates, shared: Sha
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
 
 
-def find_doubt(right: Floats, found: Estimates, answers: Answers) -> Floats:
+def find_doubt(right: Floats, found: Estimates, answers: AnswerWorth) -> Floats:
     """Return the variance of the log odds of an item's label that an answer of each worker adds to it, (M,).
 
     Prior and answers together say as much about a worker's log odds as `worth` and the pseudo-counts do.
@@ -220,7 +220,7 @@ def find_doubt(right: Floats, found: Estimates, answers: Answers) -> Floats:
 
 
 def judge_labels(
-    r: Responses,
+    r: Answers,
     posterior: Floats,
     label_codes: NDArray[np.int64],
     confidence: Confidence,
@@ -348,7 +348,7 @@ def judge_votes(sums: VoteSums, prior: Floats) -> tuple[Floats, Floats]:
     return alone, np.array(expected)
 
 
-class Answers(NamedTuple):
+class AnswerWorth(NamedTuple):
     """What each worker's answers are worth, (M,) each."""
 
     total: Floats  # number of answers, with care
@@ -357,7 +357,7 @@ class Answers(NamedTuple):
     worth: Floats  # number of answers with a known truth that would tell as much
 
 
-def weigh_answers(sums: Sums, right: Floats, found: Estimates, shared: Shared | None) -> Answers:
+def weigh_answers(sums: Sums, right: Floats, found: Estimates, shared: Shared | None) -> AnswerWorth:
     """Return what each worker's answers are worth."""
     total, accuracy, _, left = measure_answers(sums.chances)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
@@ -369,10 +369,10 @@ def weigh_answers(sums: Sums, right: Floats, found: Estimates, shared: Shared | 
         common = np.einsum("mi,ij,mj->m", moves, shared.covariance, moves)
         spread = np.maximum(centre * (1 - centre), 0.25 / (total + 1))
         worth = worth / (1 + worth * common / spread)
-    return Answers(total, accuracy, centre, worth)
+    return AnswerWorth(total, accuracy, centre, worth)
 
 
-def judge_workers(r: Responses, mass: Floats, found: Estimates, answers: Answers) -> Floats:
+def judge_workers(r: Answers, mass: Floats, found: Estimates, answers: AnswerWorth) -> Floats:
     """Return the intervals of accuracy and informativeness, (M, 4); NaN for workers without answers.
 
     `mass` (K,) are the sums of posteriors.
@@ -398,7 +398,7 @@ def judge_workers(r: Responses, mass: Floats, found: Estimates, answers: Answers
     return ends
 
 
-def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Floats, r: Responses) -> Floats:
+def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Floats, r: Answers) -> Floats:
     """Return the interval of informativeness of some workers, (M, 2).
 
     `centre` (M,) is the accuracy to tilt matrices to, NaN to leave them as they are. `met` (M, K) is how many answers
@@ -423,7 +423,7 @@ def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Flo
     return np.stack([np.minimum(low, reported), np.maximum(high, reported)], axis=1)
 
 
-def tilt(confusion: Floats, prior: Floats, target: Floats, r: Responses) -> Floats:
+def tilt(confusion: Floats, prior: Floats, target: Floats, r: Answers) -> Floats:
     """Return matrices (M, K, A) with the odds of right answers multiplied until the accuracy is the `target`."""
     named = np.flatnonzero(r.label_of_class >= 0)
     right = confusion[:, named, r.label_of_class[named]]

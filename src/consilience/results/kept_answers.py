@@ -21,7 +21,7 @@ from ..answers.edges import Edges
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.items import Sequences
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.soft_votes import Probabilities, SoftVotes
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels import Floats
@@ -73,7 +73,7 @@ class KeptAnswers(NamedTuple):
             raise Fault("the background must be a class")
 
     @classmethod
-    def of(cls, r: Responses) -> KeptAnswers:
+    def of(cls, r: Answers) -> KeptAnswers:
         """Pack answers."""
         background = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
         codes = narrow(np.diff(r.offsets)), narrow(r.worker), narrow(r.label)
@@ -81,10 +81,10 @@ class KeptAnswers(NamedTuple):
         read = dict(r.columns), r.provenance.format
         return cls(*codes, r.weight, r.order, votes, medians, *read, background)
 
-    def unpack(self, fusion: Fusion, keys: Values | Sequences) -> Responses:
+    def unpack(self, fusion: Fusion, keys: Values | Sequences) -> Answers:
         """Return the answers, with the names of what was learned from them."""
         names, background = fusion.names, self.background
-        return Responses(
+        return Answers(
             np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)]).astype(np.int64),
             self.workers.astype(np.int32),
             self.labels.astype(np.int32),

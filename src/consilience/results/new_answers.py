@@ -19,7 +19,7 @@ from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.item_tables import ItemPriors, list_items, match_item_prior
 from ..answers.joining import grow
-from ..answers.responses import Responses, empty_responses
+from ..answers.responses import Answers, empty_responses
 from ..answers.vocabulary import lookup
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
@@ -155,7 +155,7 @@ class Applied(NamedTuple):
             return value / self.source.responses.n_items
 
 
-def add_content(recipe: Recipe, fusion: Fusion, r: Responses | None, features: object, item_prior: object) -> InMemory:
+def add_content(recipe: Recipe, fusion: Fusion, r: Answers | None, features: object, item_prior: object) -> InMemory:
     """Return other answers with what is known of the items, relative to class shares of the fit."""
     if features is None and item_prior is None:
         assert r is not None
@@ -199,7 +199,7 @@ def need_guide(found: Guidance) -> Guide:
     return found.guide
 
 
-def weigh_copies(fusion: Fusion, r: Responses, worker: NDArray[np.int64]) -> Responses:
+def weigh_copies(fusion: Fusion, r: Answers, worker: NDArray[np.int64]) -> Answers:
     """Return answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
     if not fusion.copies_count_once:
         return r
@@ -207,7 +207,7 @@ def weigh_copies(fusion: Fusion, r: Responses, worker: NDArray[np.int64]) -> Res
     return count_once(r, groups[worker])  # -1 is a worker who was not there
 
 
-def find_labels(recipe: Recipe, fusion: Fusion, r: Responses) -> NDArray[np.int64]:
+def find_labels(recipe: Recipe, fusion: Fusion, r: Answers) -> NDArray[np.int64]:
     """Return the index of each label at the fit."""
     names = fusion.names
     label = find_by_value(names.labels, r.labels)
@@ -227,7 +227,7 @@ def find_labels(recipe: Recipe, fusion: Fusion, r: Responses) -> NDArray[np.int6
     return label
 
 
-def check_silence(recipe: Recipe, fusion: Fusion, r: Responses) -> None:
+def check_silence(recipe: Recipe, fusion: Fusion, r: Answers) -> None:
     """Raise an error unless silence is an answer here if it was one at the fit."""
     if recipe.needs_same_silence and r.silence_counts != fusion.takes_silence:
         raise InputError(
@@ -235,7 +235,7 @@ def check_silence(recipe: Recipe, fusion: Fusion, r: Responses) -> None:
         )
 
 
-def find_workers(fusion: Fusion, r: Responses) -> NDArray[np.int64]:
+def find_workers(fusion: Fusion, r: Answers) -> NDArray[np.int64]:
     """Return the index of each worker at the fit, -1 for those who were not there."""
     worker = lookup(fusion.names.workers, to_column(r.workers))
     if (worker < 0).any():
@@ -249,7 +249,7 @@ def find_workers(fusion: Fusion, r: Responses) -> NDArray[np.int64]:
     return worker
 
 
-def fit_first(recipe: LatentRecipe, r: Responses, gold: object, engine: object) -> Fusion:
+def fit_first(recipe: LatentRecipe, r: Answers, gold: object, engine: object) -> Fusion:
     """Return what is found in the first batch."""
     r = recipe.prepare(r)
     source = InMemory(r, match_gold(open_paths(gold), r, r.classes))
@@ -266,7 +266,7 @@ def fit_first(recipe: LatentRecipe, r: Responses, gold: object, engine: object) 
 
 
 def fit_next(
-    recipe: LatentRecipe, before: Fusion, r: Responses, gold: object, engine: object, half_life: float | None
+    recipe: LatentRecipe, before: Fusion, r: Answers, gold: object, engine: object, half_life: float | None
 ) -> Fusion:
     """Return what is found in one more batch and all before."""
     past, names = need_past(recipe, before), before.names
@@ -304,7 +304,7 @@ def fit_next(
     )
 
 
-def carry_over(before: Fusion, past: Past, r: Responses, problem: Problem, kept: Floats) -> tuple[Past, Statistics]:
+def carry_over(before: Fusion, past: Past, r: Answers, problem: Problem, kept: Floats) -> tuple[Past, Statistics]:
     """Return what earlier batches teach about the workers, labels and classes of this one.
 
     A share `kept` (M,) of what was seen of each worker is not forgotten.
@@ -319,7 +319,7 @@ def carry_over(before: Fusion, past: Past, r: Responses, problem: Problem, kept:
     return past, Statistics(drop_tiny(counts, problem), summary)
 
 
-def add_shares(before: Fusion, r: Responses, n_earlier: float) -> Floats:
+def add_shares(before: Fusion, r: Answers, n_earlier: float) -> Floats:
     """Return the share of each label in the answers of this batch and in those before, of which so many count."""
     earlier = np.zeros(r.n_labels)
     earlier[lookup(r.labels, to_column(before.names.labels))] = before.learned.said
@@ -327,7 +327,7 @@ def add_shares(before: Fusion, r: Responses, n_earlier: float) -> Floats:
     return freeze((n_earlier * earlier + n_new * r.label_shares()) / max(n_earlier + n_new, 1e-300))
 
 
-def find_new_classes(before: Fusion, r: Responses) -> NDArray[np.bool_]:
+def find_new_classes(before: Fusion, r: Answers) -> NDArray[np.bool_]:
     """Tell which classes no label has named before."""
     classes = before.names.classes
     named = classes[lookup(before.names.labels, to_column(classes)) >= 0]
@@ -362,7 +362,7 @@ def need_past(recipe: LatentRecipe, before: Fusion) -> Past:
     return past
 
 
-def find_starts(before: Fusion, r: Responses, problem: Problem) -> list[tuple[str, Parameters]]:
+def find_starts(before: Fusion, r: Answers, problem: Problem) -> list[tuple[str, Parameters]]:
     """Return where to start: at what earlier batches teach.
 
     If there are new classes, or more answers than before, votes are another start.
@@ -377,7 +377,7 @@ def find_starts(before: Fusion, r: Responses, problem: Problem) -> list[tuple[st
     return starts
 
 
-def keep_share(r: Responses, half_life: float | None) -> Floats:
+def keep_share(r: Answers, half_life: float | None) -> Floats:
     """Return which share of what was seen of each worker is kept before a batch, (M,)."""
     if half_life is None:
         return np.ones(r.n_workers)

@@ -34,7 +34,7 @@ from ..inference.workers.confusion import ConfusionWorkers
 from ..inference.workers.mean import MeanWorkers, voters
 from ..inference.workers.rows import AnyFactors, Counted, LeftOut, vote
 from ..kernels import Floats, Integers
-from ..storage.answers import Sample, StoredResponses, find_gold
+from ..storage.answers import Sample, StoredAnswers, find_gold
 from ..storage.layout import StoredBlock
 from .answer_worth import Careful, find_accuracy
 from .comparison import count_differing
@@ -51,7 +51,7 @@ class PartJudge(Protocol):
     def rule(self) -> str:
         """What may decide a label beside known ones."""
 
-    def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
+    def label(self, answers: StoredAnswers, number: int) -> tuple[NDArray[np.int64], Floats]:
         """Return the labels of a part, and the probabilities of all classes."""
 
     def label_sample(self, sample: InMemory) -> Labels:
@@ -62,7 +62,7 @@ class PartJudge(Protocol):
 class StoredLabels:
     """The labels of all items of a store."""
 
-    answers: StoredResponses
+    answers: StoredAnswers
     judge: PartJudge
     mean_confidence: float
     tally: Tally | None = None  # of models with a hidden truth
@@ -208,7 +208,7 @@ class Judge(NamedTuple):
         r, chosen, shown, fitted = sample.responses, *map(np.concatenate, (codes, reported, posteriors))
         return Labels.of(r, chosen, shown, fitted)
 
-    def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
+    def label(self, answers: StoredAnswers, number: int) -> tuple[NDArray[np.int64], Floats]:
         """Return the labels of a part, and the probabilities of all classes."""
         blocks = (prepare_block(block.open(), self.workers, answers.groups) for block in answers.blocks(number))
         judged = [self.judge(block) for block in blocks]
@@ -229,7 +229,7 @@ class Tally(NamedTuple):
     n_answers: NDArray[np.int64]  # (M,)
 
     @classmethod
-    def of(cls, answers: StoredResponses, judge: Judge, engine: Engine) -> Tally:
+    def of(cls, answers: StoredAnswers, judge: Judge, engine: Engine) -> Tally:
         """Take the sums over all items of a store."""
         shared = judge, answers.groups, answers.vote_shares()
         return engine.total(tally_blocks, engine.place(answers.grouped_blocks()), add_tuples, *shared)
@@ -307,7 +307,7 @@ class VoteJudge(NamedTuple):
             shares, _ = collect_votes(engine, sample, self.unvoted)
         return Labels.of(r, self.recipe.label_votes(shares, r.keys, r.classes), shares)
 
-    def label(self, answers: StoredResponses, number: int) -> tuple[NDArray[np.int64], Floats]:
+    def label(self, answers: StoredAnswers, number: int) -> tuple[NDArray[np.int64], Floats]:
         """Return the labels of a part, and the shares of all classes."""
         blocks = (open_votes(block, answers) for block in answers.blocks(number))
         shares = np.concatenate([share_votes(block, answers, self.unvoted) for block in blocks])
@@ -326,13 +326,13 @@ class VoteTally(NamedTuple):
         return VoteTally(add_tuples(self.sums, other.sums), self.n_answers + other.n_answers)
 
     @classmethod
-    def of(cls, answers: StoredResponses, unvoted: Floats, label_by: str, engine: Engine) -> VoteTally:
+    def of(cls, answers: StoredAnswers, unvoted: Floats, label_by: str, engine: Engine) -> VoteTally:
         """Take the sums over all items of a store."""
         blocks = engine.place(answers.grouped_blocks())
         return engine.total(tally_votes, blocks, VoteTally.plus, answers.bare(), unvoted, label_by)
 
 
-def find_shares(s: StoredResponses, engine: Engine) -> Floats:
+def find_shares(s: StoredAnswers, engine: Engine) -> Floats:
     """Return each class's share of all votes, as near-copies count."""
     if s.groups is None or s.is_soft:
         return s.vote_shares()
@@ -340,7 +340,7 @@ def find_shares(s: StoredResponses, engine: Engine) -> Floats:
     return replace(s, votes=votes).vote_shares()
 
 
-def sum_votes(stored: Sequence[StoredBlock], s: StoredResponses) -> Floats:
+def sum_votes(stored: Sequence[StoredBlock], s: StoredAnswers) -> Floats:
     """Return the weights of all answers with each label in some blocks."""
     return np.asarray(reduce(np.add, (sum_labels(open_votes(block, s), s.n_labels) for block in stored)))
 
@@ -351,12 +351,12 @@ def sum_labels(block: Block, n_labels: int) -> Floats:
     return np.bincount(label, block.amount if len(block.amount) else None, n_labels).astype(np.float64)
 
 
-def tally_votes(stored: Sequence[StoredBlock], s: StoredResponses, unvoted: Floats, label_by: str) -> VoteTally:
+def tally_votes(stored: Sequence[StoredBlock], s: StoredAnswers, unvoted: Floats, label_by: str) -> VoteTally:
     """Take the sums over the items of some blocks."""
     return reduce(VoteTally.plus, (tally_vote(open_votes(block, s), s, unvoted, label_by) for block in stored))
 
 
-def tally_vote(block: Block, s: StoredResponses, unvoted: Floats, label_by: str) -> VoteTally:
+def tally_vote(block: Block, s: StoredAnswers, unvoted: Floats, label_by: str) -> VoteTally:
     """Take the sums over the items of a block."""
     shares = share_votes(block, s, unvoted)
     worker = block.rows[block.codes] // (voters(s).n_rows // s.n_workers)
@@ -366,11 +366,11 @@ def tally_vote(block: Block, s: StoredResponses, unvoted: Floats, label_by: str)
     return VoteTally(sums, count_votes(item, worker, s.n_workers))
 
 
-def share_votes(block: Block, s: StoredResponses, unvoted: Floats) -> Floats:
+def share_votes(block: Block, s: StoredAnswers, unvoted: Floats) -> Floats:
     """Return the vote shares of the items of a block."""
     return vote(block, voters(s).votes(), unvoted)
 
 
-def open_votes(block: StoredBlock, s: StoredResponses) -> Block:
+def open_votes(block: StoredBlock, s: StoredAnswers) -> Block:
     """Return a block as the vote takes it."""
     return prepare_block(block.open(), voters(s), s.groups)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.slips import doubt_silence
 from ..arguments import is_among
 from ..errors import parameter_error
@@ -25,7 +25,7 @@ KINDS = {
 }
 
 
-def recognise_kind(r: Responses, task: AnyTask) -> str:
+def recognise_kind(r: Answers, task: AnyTask) -> str:
     """Return the kind of source that gave answers; "people" unless something tells otherwise.
 
     Functions are silent, as an answer or as one label each. Soft votes come from models.
@@ -37,7 +37,7 @@ def recognise_kind(r: Responses, task: AnyTask) -> str:
     return "models" if r.soft is not None else "people"
 
 
-def ignores_silence(r: Responses) -> bool:
+def ignores_silence(r: Answers) -> bool:
     """Tell whether answers seem to be those of functions with one label each, whose silence is ignored."""
     return r.sequences is None and doubt_silence(r) is not None
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..answers.columns import Column, to_column
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..inference.workers.temperatures import LEAST, MOST, describe_temperature
 from ..kernels import Floats
 
@@ -36,7 +36,7 @@ class Reliability(NamedTuple):
     counts: Floats
 
 
-def measure_sureness(r: Responses, posterior: Floats) -> Floats:
+def measure_sureness(r: Answers, posterior: Floats) -> Floats:
     """Return the factor of each worker, (M,): below 1 for one who is too sure; NaN without votes."""
     stride = max(1, r.n_responses // ENOUGH)
     some = np.arange(0, r.n_responses, stride)
@@ -55,14 +55,14 @@ def measure_sureness(r: Responses, posterior: Floats) -> Floats:
     return np.where(n_votes > 0, factor, np.nan)
 
 
-def list_sureness(r: Responses, posterior: Floats) -> dict[str, Column]:
+def list_sureness(r: Answers, posterior: Floats) -> dict[str, Column]:
     """Return columns of the worker report: the factor, and what it means."""
     factor = measure_sureness(r, posterior)
     words = ["" if np.isnan(each) else describe_temperature(each) for each in factor.tolist()]
     return {"temperature": to_column(factor), "sureness": to_column(words)}
 
 
-def find_reliability(r: Responses, posterior: Floats, worker: int, n_groups: int = 5) -> Reliability:
+def find_reliability(r: Answers, posterior: Floats, worker: int, n_groups: int = 5) -> Reliability:
     """Return how often a worker is right by the posterior, by groups of votes of about the same size."""
     assert r.soft is not None
     votes = np.flatnonzero((r.worker == worker) & (r.class_of_label[r.label] >= 0))

@@ -19,7 +19,7 @@ from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.previews import build_report
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..arguments import is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
@@ -41,7 +41,7 @@ PER_ITEM, ROUNDS_PER_ANSWER = 8, 4
 
 
 def campaign(
-    crowd: Simulation | Responses,
+    crowd: Simulation | Answers,
     policy: Policy = "information",
     *,
     truth: object = None,
@@ -60,7 +60,7 @@ def campaign(
 
     Parameters
     ----------
-    crowd : Simulation or Responses
+    crowd : Simulation or Answers
         What every worker would answer: a simulated crowd, in which by default everybody answers everything, or real
         answers. A question to which there is no answer is not asked.
     policy : {"information", "random"} or callable
@@ -158,7 +158,7 @@ class Stock:
 
     Attributes
     ----------
-    pool : Responses
+    pool : Answers
         All answers.
     pair : int64 array
         The pair that each answer belongs to; one that is spread over several labels has several answers.
@@ -178,7 +178,7 @@ class Stock:
         As it was given.
     """
 
-    pool: Responses
+    pool: Answers
     pair: NDArray[np.int64]
     item: NDArray[np.int64]
     worker: NDArray[np.int64]
@@ -190,7 +190,7 @@ class Stock:
     cost: object
 
     @classmethod
-    def of(cls, pool: Responses, cost: object, seed: int) -> Stock:
+    def of(cls, pool: Answers, cost: object, seed: int) -> Stock:
         """Return a stock of which nothing was bought yet."""
         codes, pair = np.unique(pool.item_of_answer() * pool.n_workers + pool.worker, return_inverse=True)
         item, worker = np.divmod(codes, pool.n_workers)
@@ -254,7 +254,7 @@ class Stock:
         return len(bought)
 
 
-def _open_crowd(crowd: object, truth: object) -> tuple[Responses, NDArray[np.int64], Graph | None]:
+def _open_crowd(crowd: object, truth: object) -> tuple[Answers, NDArray[np.int64], Graph | None]:
     """Return all answers, the true class of each item (-1 if it is not known), and the graph."""
     if isinstance(crowd, Simulation):
         if truth is not None:
@@ -262,8 +262,8 @@ def _open_crowd(crowd: object, truth: object) -> tuple[Responses, NDArray[np.int
                 "A simulated crowd has its own truth.", Sentence("Leave out {truth}."), keyword="truth"
             )
         return crowd.responses, lookup(crowd.responses.classes, to_column(crowd.truth)), crowd.graph
-    if not isinstance(crowd, Responses):
-        raise parameter_error("crowd", "campaign", "a simulated crowd or Responses", crowd)
+    if not isinstance(crowd, Answers):
+        raise parameter_error("crowd", "campaign", "a simulated crowd or Answers", crowd)
     known = None if truth is None else match_gold(truth, crowd, crowd.classes)
     if known is None:
         raise ParameterError(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.items import Sequences
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..arguments import is_whole
 from ..errors import Sentence, plural
 from ..inference.workers.ordinal import rate
@@ -99,7 +99,7 @@ class Simulation:
 
     Attributes
     ----------
-    responses : Responses
+    responses : Answers
         The answers.
     truth : ndarray
         The true class of each item, in the order of `responses.items`.
@@ -109,7 +109,7 @@ class Simulation:
         The network, if there is one.
     """
 
-    responses: Responses
+    responses: Answers
     truth: Values
     parameters: TrueParameters
     graph: Graph | None = None
@@ -223,7 +223,7 @@ def independent(
     >>> import consilience as cs
     >>> crowd = cs.simulate.independent(500, n_workers=30, n_classes=3, answers_per_item=5, spammers=4, seed=1)
     >>> crowd.responses
-    Responses(2,500 answers: 500 items x 30 workers, 3 classes: 0, 1, 2)
+    Answers(2,500 answers: 500 items x 30 workers, 3 classes: 0, 1, 2)
     >>> crowd.truth[:5]
     array([2, 0, 1, 0, 0])
     """
@@ -282,7 +282,7 @@ def sequences(
     --------
     >>> import consilience as cs
     >>> cs.simulate.sequences(100, length=(5, 30), answers_per_item=3, seed=1).responses
-    Responses(4,941 answers: 1,647 items in 100 sequences x 10 workers, 4 classes: 0, 1, 2, 3)
+    Answers(4,941 answers: 1,647 items in 100 sequences x 10 workers, 4 classes: 0, 1, 2, 3)
     """
     from ..kernels.chain import sample_chains
 

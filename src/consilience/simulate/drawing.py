@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..answers.columns import Values
 from ..answers.items import Sequences
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..arguments import is_among, is_number, is_whole, to_floats
 from ..errors import ParameterError, Sentence, parameter_error, plural
 from ..kernels import Floats
@@ -226,7 +226,7 @@ def swap_with_diagonal(confusion: Floats, chosen: NDArray[np.int64]) -> None:
 
 def draw_answers(
     rng: np.random.Generator, crew: Crew, confusion: Floats, truth: NDArray[np.int64], keys: Values | Sequences
-) -> Responses:
+) -> Answers:
     """Draw all answers about items with the given truth and ids."""
     per_item = crew.n_looking if crew.answers_per_item is None else crew.answers_per_item
     worker = draw_distinct(rng, len(truth), per_item, crew.draw_rates(rng))
@@ -236,7 +236,7 @@ def draw_answers(
     if crew.copycats:
         workers, labels, offsets = add_copies(workers, labels, offsets, crew)
     classes = np.arange(crew.n_classes)
-    return Responses(offsets, workers, labels, None, np.arange(crew.n_workers), classes, classes, keys)
+    return Answers(offsets, workers, labels, None, np.arange(crew.n_workers), classes, classes, keys)
 
 
 def draw_biases(rng: np.random.Generator, given: ArrayLike, n_raters: int) -> Floats:

@@ -1,4 +1,4 @@
-"""`StoredResponses`: answers in a store, of which only vocabularies and sizes are in memory.
+"""`StoredAnswers`: answers in a store, of which only vocabularies and sizes are in memory.
 
 A `Sample` is some of its items, with all of their answers in memory. The items with the smallest random numbers are
 drawn. These depend on ids and on the seed.
@@ -23,7 +23,7 @@ from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.gold import Gold, match_gold, open_gold
 from ..answers.items import Sequences
 from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.soft_votes import Probabilities, SoftVotes
 from ..errors import StoreError, first_line, listing, plural
 from ..kernels import Floats
@@ -56,16 +56,16 @@ MOST_UNITS = 30_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StoredResponses(Crowd):
-    """Answers of workers about items, in a store on disk. Make one with `consilience.scan_responses`.
+class StoredAnswers(Crowd):
+    """Answers of workers about items, in a store on disk. Make one with `consilience.scan_answers`.
 
-    It has the vocabularies and sizes of `Responses`, and not its arrays. Items are in the order of the store:
+    It has the vocabularies and sizes of `Answers`, and not its arrays. Items are in the order of the store:
     by partition, which their ids decide, and within a partition in the order in which they first occur in the files.
 
     Attributes
     ----------
     workers, labels, classes : ndarray
-        As in `Responses`.
+        As in `Answers`.
     n_items, n_workers, n_classes, n_responses : int
         How many there are.
     columns : dict
@@ -100,7 +100,7 @@ class StoredResponses(Crowd):
     shares: Floats | None = None
     task: AnyTask = TABLE  # what the items are
 
-    #: What `Responses` may have and these answers have not.
+    #: What `Answers` may have and these answers have not.
     backend = "pyarrow"
     background = None
     silence_weight = None
@@ -111,7 +111,7 @@ class StoredResponses(Crowd):
             return super().__repr__()
         n_items, n_sets = self.task.size(self)
         sets = f"{plural(n_sets, 'set')} of {plural(n_items, 'item')} by {plural(self.n_workers, 'worker')}"
-        return f"StoredResponses({sets}, {plural(len(self.task.tags), 'tag')}: {listing(self.task.tags.tolist())})"
+        return f"StoredAnswers({sets}, {plural(len(self.task.tags), 'tag')}: {listing(self.task.tags.tolist())})"
 
     @property
     def n_items(self) -> int:
@@ -150,11 +150,11 @@ class StoredResponses(Crowd):
         """The numbers of the sequences that the items are in; None where items are independent of each other."""
         return range(self.n_sequences) if self.in_sequences else None
 
-    def with_classes(self, classes: Values) -> StoredResponses:
+    def with_classes(self, classes: Values) -> StoredAnswers:
         """Return the same answers with other classes."""
         return self if classes is self.classes else replace(self, classes=classes, positions=self.place(classes))
 
-    def bare(self) -> StoredResponses:
+    def bare(self) -> StoredAnswers:
         """Return the same answers without known labels, for those who are given blocks that have them."""
         return replace(self, gold=None)
 
@@ -204,7 +204,7 @@ class StoredResponses(Crowd):
             table = reader.read_all()
         return dict(zip(table.column_names, table.columns, strict=True))
 
-    def pick(self, units: Mapping[int, NDArray[np.int64]]) -> Responses:
+    def pick(self, units: Mapping[int, NDArray[np.int64]]) -> Answers:
         """Return all answers about some items, or in some sequences, in memory.
 
         Parameters
@@ -220,7 +220,7 @@ class StoredResponses(Crowd):
         if self.in_sequences:
             offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
             keys = Sequences(to_values(ids[0].take(pa.array(offsets[:-1]))), offsets, to_values(ids[1]))
-        return Responses(
+        return Answers(
             offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             worker=worker.astype(np.int32),
             label=label.astype(np.int32),
@@ -286,7 +286,7 @@ class StoredResponses(Crowd):
         bounds = file.read("blocks")
         return join_offsets(file.read("sequences"), bounds[:, SEQUENCE], bounds[:, ITEM])
 
-    def load(self) -> Responses:
+    def load(self) -> Answers:
         """Return all answers, in memory."""
         return self.pick({number: self.list_units(number) for number in self.filled()})
 
@@ -326,7 +326,7 @@ def spread(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int
 
 def open_store(
     folder: Path, choose: Callable[[Values, bool], tuple[Values, tuple[float, ...] | None]]
-) -> StoredResponses:
+) -> StoredAnswers:
     """Open a complete store; `choose` returns classes and positions, given the labels and whether these are ordered."""
     try:
         header = json.loads((folder / HEADER).read_text())
@@ -338,7 +338,7 @@ def open_store(
         separator, task = header.get("separator"), cast(AnyTask, TABLE)
         if separator is not None:
             task = TagsTask(read_values(folder / TAGS), separator, "cells", None, header["columns"]["label"])
-        return StoredResponses(
+        return StoredAnswers(
             folder=folder,
             workers=workers,
             labels=labels,
@@ -377,9 +377,9 @@ class Sample(NamedTuple):
     """Some items, or sequences, of a store, with all of their answers in memory."""
 
     units: Mapping[int, NDArray[np.int64]]  # of each partition, ascending
-    responses: Responses
+    responses: Answers
 
-    def gold(self, s: StoredResponses) -> Gold | None:
+    def gold(self, s: StoredAnswers) -> Gold | None:
         """Return the known labels of the items."""
         if s.gold is None:
             return None
@@ -387,7 +387,7 @@ class Sample(NamedTuple):
         return Gold(*(np.concatenate(each) for each in zip(*every, strict=True)))
 
 
-def find_gold(s: StoredResponses, number: int) -> Gold:
+def find_gold(s: StoredAnswers, number: int) -> Gold:
     """Return the known labels of all items of a partition."""
     n_items, known = s.partitions[number][0], {} if s.gold is None else s.gold
     gold = Gold(np.full(n_items, -1, np.int32), np.zeros(n_items, bool))
@@ -396,7 +396,7 @@ def find_gold(s: StoredResponses, number: int) -> Gold:
     return gold
 
 
-def draw_sample(s: StoredResponses, seed: int, n_wanted: int) -> Sample:
+def draw_sample(s: StoredAnswers, seed: int, n_wanted: int) -> Sample:
     """Return the items, or sequences, with the smallest random numbers."""
     n_owners = s.n_sequences if s.in_sequences else s.n_items
     n_wanted = min(max(n_wanted, 1), n_owners)
@@ -416,7 +416,7 @@ def draw_sample(s: StoredResponses, seed: int, n_wanted: int) -> Sample:
     return pick_sample(s, {number: units[numbers <= last] for number, (units, numbers) in found.items()})
 
 
-def pick_sample(s: StoredResponses, units: Mapping[int, NDArray[np.int64]]) -> Sample:
+def pick_sample(s: StoredAnswers, units: Mapping[int, NDArray[np.int64]]) -> Sample:
     """Return the sample of these items, or sequences."""
     chosen = {number: units[number] for number in sorted(units) if len(units[number])}
     return Sample(chosen, s.pick(chosen))
@@ -431,7 +431,7 @@ class Units(NamedTuple):
     owner: NDArray[np.int64]  # the item, or sequence, of each
 
 
-def list_units(number: int, s: StoredResponses, leader: NDArray[np.int64], hashes: Hashes, seed: int) -> Units:
+def list_units(number: int, s: StoredAnswers, leader: NDArray[np.int64], hashes: Hashes, seed: int) -> Units:
     """Return the units of a partition."""
     owner, worker = s.who_answered(number)
     pairs = np.unique(owner * s.n_workers + leader[worker])
@@ -443,7 +443,7 @@ def list_units(number: int, s: StoredResponses, leader: NDArray[np.int64], hashe
     return Units(number, len(pairs), numbers, owner)
 
 
-def add_gold(s: StoredResponses, gold: object) -> StoredResponses:
+def add_gold(s: StoredAnswers, gold: object) -> StoredAnswers:
     """Return the answers with known labels, which are matched by hash and then by id."""
     if gold is None:
         return s
@@ -464,7 +464,7 @@ def add_gold(s: StoredResponses, gold: object) -> StoredResponses:
     return replace(s, gold=known)
 
 
-def hash_gold(gold: object, s: StoredResponses) -> Hashes:
+def hash_gold(gold: object, s: StoredAnswers) -> Hashes:
     """Return the hashes of the items, or sequences, whose label is known."""
     if isinstance(gold, (list, tuple)) and len(gold):
         return np.concatenate([hash_gold(each, s) for each in gold])

@@ -28,8 +28,8 @@ from ..answers import arrays
 from ..answers.blocked import check_blocked, nobody_left
 from ..answers.columns import Column, Values, find_missing, is_text, to_column, to_values
 from ..answers.frames import open_arrow
-from ..answers.long_tables import DROP_ROWS, TableOptions, check_policy, find_columns, read_answers, read_weights
-from ..answers.responses import Responses
+from ..answers.long_tables import DROP_ROWS, TableOptions, arrange_answers, check_policy, find_columns, read_weights
+from ..answers.responses import Answers
 from ..answers.soft_tables import PROBABILITY, with_votes
 from ..answers.soft_votes import SoftRows
 from ..answers.tables import Table
@@ -507,7 +507,7 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, options: Ta
 
 def read_partition(
     given: Table, votes: Sequence[NDArray[np.float64]], soft: SoftForm | None, rows: Rows, options: TableOptions
-) -> Responses:
+) -> Answers:
     """Return the answers in the rows of a partition, with the probabilities of soft votes in these columns."""
     roles = ("item",) if len(rows.whole) == 1 else ("sequence", "position")
     names: dict[str, str | None] = dict.fromkeys(ROLES)
@@ -519,7 +519,7 @@ def read_partition(
     elif soft is not None:
         given, names["label"] = with_votes(given, SoftRows(rows.labels, np.stack(votes, axis=1)), soft.name), None
     with quietly():
-        answers = Responses.of(read_answers(given, names, options._replace(format=form)))
+        answers = Answers.of(arrange_answers(given, names, options._replace(format=form)))
     if answers.soft is None:
         return answers
     index = lookup(rows.labels, to_column(answers.labels))

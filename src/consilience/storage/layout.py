@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from ..answers.arrays import NO_VOTES, Block, cut_blocks
 from ..answers.columns import Column
 from ..answers.random_choices import hash_ids, hash_items
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..engines.base import Engine, Placed, Result, Total
 from ..errors import StoreError, first_line
 from ..formats.writing import sync
@@ -142,7 +142,7 @@ def measure_parts(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in sorted(folder.glob("part-*"))}
 
 
-def write_partition(folder: Path, number: int, answers: Responses, codes: NDArray[np.int64], n_codes: int) -> list[int]:
+def write_partition(folder: Path, number: int, answers: Answers, codes: NDArray[np.int64], n_codes: int) -> list[int]:
     """Write the answers of a partition, cut into blocks; return how many items, answers, sequences and blocks it has.
 
     `codes` are those of worker and label of each answer, of which there are `n_codes`.

@@ -1,4 +1,4 @@
-"""`scan_responses`: answers from files that may be larger than memory."""
+"""`scan_answers`: answers from files that may be larger than memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..answers.columns import Values
 from ..answers.composite import name_parts
 from ..answers.frames import read_distinct
 from ..answers.long_tables import TableOptions
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.slips import warn_of_silence
 from ..answers.tables import WHOLE
 from ..arguments import check_questions, check_truth, split_by_question, to_path
@@ -28,7 +28,7 @@ from ..errors import DataWarning, ParameterError, Sentence, about, listing, para
 from ..formats.reading import open_paths, scan_table
 from ..memory import available_memory
 from ..tasks.tag_tables import check_duplicates, check_separator, find_separators
-from .answers import StoredResponses, open_store
+from .answers import StoredAnswers, open_store
 from .building import HEADER, ROLES, Dropping, build_store, find_key
 from .sets import Asked, find_tagged
 from .votes import FORMS
@@ -41,7 +41,7 @@ SAMPLE = 50_000
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-def scan_responses(
+def scan_answers(
     path: str | os.PathLike[str],
     memory: str | int | None = None,
     *,
@@ -63,7 +63,7 @@ def scan_responses(
     resume: bool = False,
     block: object = None,
     separator: Any = None,
-) -> StoredResponses | dict[str, StoredResponses]:
+) -> StoredAnswers | dict[str, StoredAnswers]:
     r"""Read answers that may be larger than memory.
 
     The answers are sorted into blocks on disk, once: a store. If the same files were read before in the same way, the
@@ -82,9 +82,9 @@ def scan_responses(
         cache folder. With five answers per item, a store takes 6 to 9 bytes per answer. While it is being built, the
         rows are on the same disk once more.
     item, worker, label, sequence, position, weight, classes, ordered, positions, duplicates, drop_missing, format
-        As for `read_responses`. Several labels are several questions, each with a store of its own.
+        As for `read_answers`. Several labels are several questions, each with a store of its own.
     rescale : bool
-        Whether to divide each soft vote by its sum, as for `read_responses`.
+        Whether to divide each soft vote by its sum, as for `read_answers`.
     engine : optional
         Who builds the store; see `consilience.engines`. The workers of a cluster must see the files, and the folder of
         stores, under the same paths.
@@ -99,7 +99,7 @@ def scan_responses(
 
     Returns
     -------
-    StoredResponses or dict
+    StoredAnswers or dict
         If `label` lists several columns, a dict from each of these questions to its answers, which `consilience.fuse`
         takes. Each question is a store of its own. `classes`, `ordered`, `positions` and `separator` may then be
         mappings too.
@@ -109,21 +109,21 @@ def scan_responses(
     >>> import consilience as cs, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "answers.csv").write_text("item,worker,label\n1,ann,cat\n1,bob,dog\n2,ann,cat\n")
-    >>> cs.scan_responses(folder / "answers.csv", store=folder / "stores")
-    StoredResponses(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
+    >>> cs.scan_answers(folder / "answers.csv", store=folder / "stores")
+    StoredAnswers(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
-    check_truth("drop_missing", "scan_responses", drop_missing)
-    check_truth("rescale", "scan_responses", rescale)
-    check_truth("resume", "scan_responses", resume)
+    check_truth("drop_missing", "scan_answers", drop_missing)
+    check_truth("rescale", "scan_answers", rescale)
+    check_truth("resume", "scan_answers", resume)
     names = dict(zip(ROLES, (item, worker, None, sequence, position, weight), strict=True))
     how = Scanning(path, memory, store, names, duplicates, drop_missing, rescale, format, engine, resume, block)
-    questions = check_questions(label, "scan_responses")
+    questions = check_questions(label, "scan_answers")
     if questions is None:
         return how.scan(cast("str | None", label), Scale(classes, ordered, positions, separator))
     if len(questions) == 1:
         return how.scan(questions[0], Scale(classes, ordered, positions, separator))
     told = find_separators(
-        separator, questions, "scan_responses", lambda *sought: find_tagged(scan_table(path, format), *sought)
+        separator, questions, "scan_answers", lambda *sought: find_tagged(scan_table(path, format), *sought)
     )
     given = {"classes": classes, "ordered": ordered, "positions": positions, "separator": told}
     split = [split_by_question(role, value, questions) for role, value in given.items()]
@@ -138,7 +138,7 @@ def scan_responses(
 
 
 class Scale(NamedTuple):
-    """What the answers in one column are; see `scan_responses`."""
+    """What the answers in one column are; see `scan_answers`."""
 
     classes: ArrayLike | None
     ordered: bool | None
@@ -147,10 +147,10 @@ class Scale(NamedTuple):
 
     def find_sets(self, duplicates: object) -> Asked | None:
         """Return how cells are read as sets of tags; None if they are not."""
-        check_separator(self.separator, "scan_responses")
+        check_separator(self.separator, "scan_answers")
         if self.separator is None:
             return None
-        check_duplicates(duplicates, "scan_responses")
+        check_duplicates(duplicates, "scan_answers")
         if self.ordered or self.positions is not None:
             raise ParameterError(
                 "Tags have no order.",
@@ -161,7 +161,7 @@ class Scale(NamedTuple):
 
 
 class Scanning(NamedTuple):
-    """How files are read into a store; see `scan_responses`."""
+    """How files are read into a store; see `scan_answers`."""
 
     path: str | os.PathLike[str]
     memory: str | int | None
@@ -175,7 +175,7 @@ class Scanning(NamedTuple):
     resume: bool
     block: object
 
-    def scan(self, label: str | None, scale: Scale) -> StoredResponses:
+    def scan(self, label: str | None, scale: Scale) -> StoredAnswers:
         """Return the answers in one column; `scale` says what they are."""
         path, memory, store, names, duplicates, drop_missing, rescale, format, engine, resume, block = self
         names = {**names, "label": label}
@@ -228,12 +228,12 @@ def check_single(names: Mapping[str, str | None], known: Sequence[str]) -> None:
             raise ParameterError(
                 Sentence(f"{{{role}}} of answers on disk is one column.", **{role: None}),
                 "Join the columns in one before.",
-                "Or read the answers with read_responses.",
+                "Or read the answers with read_answers.",
                 keyword=role,
             )
 
 
-def take_sample(answers: StoredResponses) -> Responses:
+def take_sample(answers: StoredAnswers) -> Answers:
     """Return the answers about some items, or in some sequences. Which partition these are in depends on their ids."""
     number = next(answers.filled())
     units = answers.list_units(number)
@@ -252,7 +252,7 @@ def limit_threads(n_threads: int, memory: float) -> int:
 def find_folder(store: str | os.PathLike[str] | None) -> Path:
     """Return the folder in which stores are kept."""
     if store is not None:
-        return Path(to_path("store", "scan_responses", store))
+        return Path(to_path("store", "scan_answers", store))
     named = os.environ.get("CONSILIENCE_STORES") or None
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(named or os.path.join(cache, "consilience"))
@@ -267,5 +267,5 @@ def parse_memory(memory: str | int) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(memory), re.IGNORECASE)
     unit = None if found is None else _UNITS.get(found[2].lower())
     if found is None or unit is None or isinstance(memory, bool) or float(found[1]) * unit < LEAST_MEMORY:
-        raise parameter_error("memory", "scan_responses", "a size such as '4GB' or '2GiB', at least '1GB'", memory)
+        raise parameter_error("memory", "scan_answers", "a size such as '4GB' or '2GiB', at least '1GB'", memory)
     return int(float(found[1]) * unit)

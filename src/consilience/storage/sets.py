@@ -19,7 +19,7 @@ from ..answers.columns import Column, Values, decode_categories, holds_sign, is_
 from ..answers.frames import open_arrow
 from ..answers.items import encode_items
 from ..answers.long_tables import find_columns
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.tables import Table
 from ..engines.base import Engine
 from ..errors import ParameterError, Sentence
@@ -102,9 +102,7 @@ class SetForm(NamedTuple):
         bits = np.frombuffer(text, np.uint8).reshape(-1, self._width())
         return np.unpackbits(bits, axis=1, count=len(self.tags)).astype(bool)
 
-    def assemble(
-        self, table: Table, worker: NDArray[np.int64], workers: Values, said: Truths, policy: str
-    ) -> Responses:
+    def assemble(self, table: Table, worker: NDArray[np.int64], workers: Values, said: Truths, policy: str) -> Answers:
         """Return the answers about each tag of the items of a partition, of whose sets one is kept by a policy."""
         codes, items = encode_items([table.read("key 0")], None, table.name)
         rows, item, who = settle_sets(table, np.asarray(codes, np.int64), worker, policy, "cells")

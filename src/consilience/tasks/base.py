@@ -23,7 +23,7 @@ from ..answers.arrays import Crowd
 from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
-from ..answers.responses import LAYOUTS, Responses
+from ..answers.responses import LAYOUTS, Answers
 from ..answers.tagging import Runs
 from ..errors import DataWarning, Sentence, listing, plural, shorten, warn
 from ..kernels import Floats
@@ -124,7 +124,7 @@ class Posed(NamedTuple):
     """What was brought, as answers, and the task that they belong to."""
 
     task: AnyTask
-    answers: Responses
+    answers: Answers
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class Task(ABC, Generic[Brought]):
         return brought, gold
 
     @classmethod
-    def choose_known(cls, brought: Brought, answers: Responses) -> object:  # noqa: ARG003
+    def choose_known(cls, brought: Brought, answers: Answers) -> object:  # noqa: ARG003
         """Return the known labels that were brought beside the answers, if they are of use. A warning tells of them."""
         return None
 
@@ -282,7 +282,7 @@ class Task(ABC, Generic[Brought]):
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
         """Raise a `Fault` unless items with these keys can belong to the task; None: there are none in a file."""
 
-    def find_copies(self, r: Responses) -> list[list[int]] | None:  # noqa: ARG002
+    def find_copies(self, r: Answers) -> list[list[int]] | None:  # noqa: ARG002
         """Return groups of workers who copy each other; None where they are found as those of any answers are."""
         return None
 
@@ -349,7 +349,7 @@ AnyTask: TypeAlias = Task[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class TableTask(Task[Responses]):
+class TableTask(Task[Answers]):
     """Items of a table.
 
     Attributes
@@ -364,17 +364,17 @@ class TableTask(Task[Responses]):
     question: Annotated[str | None, NOT_SAVED] = None
 
     name = "table"
-    brought = Responses
+    brought = Answers
     title = "answers about whole items"
     layouts = LAYOUTS
 
     @classmethod
-    def pose(cls, brought: Responses) -> Posed:
+    def pose(cls, brought: Answers) -> Posed:
         """Return the answers themselves."""
         return Posed(cls(brought.provenance.origin, brought.columns.get("label")), brought)
 
     @classmethod
-    def describe(cls, brought: Responses) -> str:
+    def describe(cls, brought: Answers) -> str:
         """Return how many answers there are, by whom and about what."""
         return (
             f"{plural(brought.n_responses, 'answer')} by {plural(brought.n_workers, 'worker')} about "
@@ -382,18 +382,18 @@ class TableTask(Task[Responses]):
         )
 
     @classmethod
-    def find_format(cls, brought: Responses) -> str | None:
+    def find_format(cls, brought: Answers) -> str | None:
         """Return the name of the format of the file."""
         return None if brought.provenance.origin is None else brought.provenance.origin[1]
 
     @classmethod
-    def leave_known(cls, brought: Responses) -> Responses:
+    def leave_known(cls, brought: Answers) -> Answers:
         """Return the answers without the known labels that their table has."""
         columns = {role: name for role, name in brought.columns.items() if role != "gold"}
         return brought.read_from(gold=None, columns=columns)
 
     @classmethod
-    def choose_known(cls, brought: Responses, answers: Responses) -> Mapping[object, object] | None:
+    def choose_known(cls, brought: Answers, answers: Answers) -> Mapping[object, object] | None:
         """Return the known labels that the answers come with, if they are of use.
 
         They are not used if some are no classes, or if the label of every item is known: there would be nothing to
@@ -428,7 +428,7 @@ class TableTask(Task[Responses]):
         return gold
 
     @classmethod
-    def list_losses(cls, brought: Responses, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003
+    def list_losses(cls, brought: Answers, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003
         """Return what a layout cannot hold."""
         n_silent = int(np.count_nonzero(np.diff(brought.offsets) == 0))
         lost = [f"{plural(n_silent, 'item')} without an answer"] if form == "long" and n_silent else []

@@ -33,7 +33,7 @@ from ..answers.columns import Indices, Values, objects, to_column
 from ..answers.edges import NEIGHBOURHOODS
 from ..answers.frames import read_names
 from ..answers.graph import Graph
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.tables import MOST_COLUMNS
 from ..answers.vocabulary import lookup
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten, warn_of
@@ -90,7 +90,7 @@ class Masks:
     >>> masks
     Masks(1 image of 3 readers: 6 pixels, 2 classes: 'healthy', 'lesion')
     >>> masks.to_responses()
-    Responses(18 answers: 6 items x 3 workers, 2 classes: 'healthy', 'lesion')
+    Answers(18 answers: 6 items x 3 workers, 2 classes: 'healthy', 'lesion')
     """
 
     pictures: Pictures
@@ -166,7 +166,7 @@ class Masks:
                 collector.add(image, reader, array, f"mask of {shorten(image)} by {shorten(reader)}")
         return cls(*collector.finish(classes, missing))
 
-    def to_responses(self) -> Responses:
+    def to_responses(self) -> Answers:
         """Return every pixel as an item, and every reader's class of it as an answer. Item ids are 0, 1, 2, ...
 
         The answers do not tell which image a pixel is in. A model that is fitted to the `Masks` themselves knows it.
@@ -186,7 +186,7 @@ class Masks:
             here = slice(offsets[begin], offsets[end])
             worker[here] = np.broadcast_to(members, answers.shape)[answered]
             label[here] = answers[answered]
-        return Responses(
+        return Answers(
             offsets=offsets,
             worker=worker,
             label=label,
@@ -429,7 +429,7 @@ class MasksTask(Task[Masks]):
         """Return the task of a table: files hold no sizes of images."""
         return TABLE
 
-    def find_copies(self, r: Responses) -> list[list[int]]:
+    def find_copies(self, r: Answers) -> list[list[int]]:
         """Return groups of readers whose masks are the same."""
         return find_same_masks(r)
 
@@ -455,7 +455,7 @@ def draw_masks(task: AnyTask, labels: Labels, masks: Masks | None = None) -> Fus
     return FusedMasks(pictures, codes.astype(np.int8)[labels.codes], labels.confidence)
 
 
-def find_same_masks(r: Responses) -> list[list[int]]:
+def find_same_masks(r: Answers) -> list[list[int]]:
     """Return groups of readers whose masks are the same, each by the indices of its members."""
     from scipy.sparse.csgraph import connected_components  # which takes long to load
 
@@ -471,7 +471,7 @@ def find_same_masks(r: Responses) -> list[list[int]]:
     return [np.flatnonzero(group == number).tolist() for number in np.flatnonzero(np.bincount(group) > 1)]
 
 
-def _list_disputed(r: Responses) -> NDArray[np.int32]:
+def _list_disputed(r: Answers) -> NDArray[np.int32]:
     """Return what each reader says of pixels about which some disagree (reader, pixel); -1 where that is nothing."""
     answered = np.flatnonzero(np.diff(r.offsets))
     if not len(answered):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Codes, Column, Indices, objects, to_column
 from ..answers.items import Sequences
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..errors import InputError, plural, shorten, warn_of
 from ..kernels import Integers
 from .texts import MarkedTexts, Marks, Placed, Tokenised, Tokens, tokenise
@@ -91,7 +91,7 @@ def _take_longest(first: list[int], stop: list[int], length: list[int], label: l
     return verdict
 
 
-def make_responses(spans: MarkedTexts, layers: Layers) -> Responses:
+def make_responses(spans: MarkedTexts, layers: Layers) -> Answers:
     """Return the tags that workers gave to the tokens; see `Spans.to_responses`."""
     _tell_left_out(spans, layers)
     tokens = layers.tokenised.tokens
@@ -106,7 +106,7 @@ def make_responses(spans: MarkedTexts, layers: Layers) -> Responses:
     known = find_known(spans, layers)
     classes = np.array(sorted({*names.tolist(), *_distinct(known), "O"}), object) if len(names) else names
     position = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)
-    return Responses(
+    return Answers(
         offsets=offsets,
         worker=_list_readers(spans, documents, sizes, readers),
         label=label,

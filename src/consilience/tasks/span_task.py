@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..answers.columns import Column, Indices, Values, objects, spell_surrogates, to_column
 from ..answers.frames import build_frame
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.tagging import LETTERS, Runs, are_tags, find_runs, follow_alone, judge_runs, split_tag
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..errors import DataWarning, InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn
@@ -107,7 +107,7 @@ class SpansTask(Task[Spans]):
         return spans, others if tags is None else [tags, *others]
 
     @classmethod
-    def choose_known(cls, brought: Spans, answers: Responses) -> object:  # noqa: ARG003
+    def choose_known(cls, brought: Spans, answers: Answers) -> object:  # noqa: ARG003
         """Return the tags of documents whose spans are known, if those of others are not."""
         tags = brought.known_tags()
         if tags is None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..answers.columns import Column, Indices, Values, objects, to_column
 from ..answers.frames import build_frame
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import encode_sorted, split_repeated
 from ..errors import InputError, listing, parameter_error, plural, shorten
 from .span_tables import add_known, encode_types, read_span_table
@@ -53,7 +53,7 @@ class Spans(MarkedTexts):
     origin : Origin or None
         Where they were read.
     questions : tuple of str
-        Questions about whole texts that the same file answers; `consilience.read_responses` reads these answers.
+        Questions about whole texts that the same file answers; `consilience.read_answers` reads these answers.
     """
 
     @classmethod
@@ -112,7 +112,7 @@ class Spans(MarkedTexts):
             Known spans: document, start, end and label. Of each document that is named here all spans are known. A row
             without start, end and label names a document that holds no span.
         document, worker, start, end, label : str, optional
-            Names of columns. By default they are called so, or by the other names that `Responses.from_frame` knows.
+            Names of columns. By default they are called so, or by the other names that `Answers.from_frame` knows.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class Spans(MarkedTexts):
         names = {"document": document, "worker": worker, "start": start, "end": end, "type": label}
         return cls.of(read_span_table(spans, texts, readings, gold, names))
 
-    def to_responses(self) -> Responses:
+    def to_responses(self) -> Answers:
         """Return the spans as answers about tokens, in the form of IOB2 tags.
 
         Documents are sequences, and the number of a token in its document is its position. A worker who read a document
@@ -145,14 +145,14 @@ class Spans(MarkedTexts):
 
         Returns
         -------
-        Responses
+        Answers
 
         Examples
         --------
         >>> import consilience as cs
         >>> table = {"document": [1], "worker": ["a"], "start": [0], "end": [7], "label": ["PER"]}
         >>> cs.Spans.from_frame(table, {1: "Ann Lee met Bob."}).to_responses()
-        Responses(5 answers: 5 items in 1 sequences x 1 workers, 3 classes: 'B-PER', 'I-PER', 'O')
+        Answers(5 answers: 5 items in 1 sequences x 1 workers, 3 classes: 'B-PER', 'I-PER', 'O')
         """
         return make_responses(self, self.layers)
 

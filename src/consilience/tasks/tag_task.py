@@ -14,7 +14,7 @@ from ..answers.arrays import Crowd
 from ..answers.columns import Column, Values, find_present, name_probabilities, objects, to_column, to_values
 from ..answers.frames import is_table, open_frame
 from ..answers.gold import LEAVE_OUT
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..kernels import Floats, Truths
@@ -106,7 +106,7 @@ class TagsTask(Task[Tags]):
         return brought, [*([] if sets is None else [sets]), *single]
 
     @classmethod
-    def choose_known(cls, brought: Tags, answers: Responses) -> object:  # noqa: ARG003
+    def choose_known(cls, brought: Tags, answers: Answers) -> object:  # noqa: ARG003
         """Return what known sets say of each tag of their items, if there are other items."""
         n_known = len(brought.gold_items)
         name = shorten(brought.columns.get("gold", "gold"))

@@ -15,7 +15,7 @@ from ..answers.composite import name_composite
 from ..answers.frames import build_frame, open_frame
 from ..answers.items import Sequences
 from ..answers.previews import frame_html, html_facts, paragraph, to_word
-from ..answers.responses import Responses
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup, narrow_codes
 from ..errors import InputError, Python, Sentence, join_names, listing, plural
 from ..kernels import Truths
@@ -139,9 +139,9 @@ class Tags:
             per item, worker and tag, without a separator. Or one row per item and worker, and one column per tag, which
             says whether it was given: 1 or 0, true or false, yes or no.
         item, worker : str, optional
-            Column names, found as by `Responses.from_frame`.
+            Column names, found as by `Answers.from_frame`.
         label : str or list of str, optional
-            The column of sets; by default tags, labels, or what `Responses.from_frame` looks for. Several columns are
+            The column of sets; by default tags, labels, or what `Answers.from_frame` looks for. Several columns are
             one for each tag; by default all that say nothing but yes and no, if there is no column of sets.
         separator : str, optional
             What stands between the tags in a cell. Blanks around tags do not count, nor does the order of tags.
@@ -157,7 +157,7 @@ class Tags:
         drop_missing : bool, default False
             Whether rows without a tag are left out, instead of being empty sets.
         format : str, optional
-            The form of the table, as for `Responses.from_frame`, or "one-hot": one column per tag.
+            The form of the table, as for `Answers.from_frame`, or "one-hot": one column per tag.
 
         Returns
         -------
@@ -187,7 +187,7 @@ class Tags:
             columns["gold"] = pa.array(cells, columns["labels"].type)
         return build_frame(columns, self.backend)
 
-    def to_responses(self) -> Responses:
+    def to_responses(self) -> Answers:
         """Return the answers yes and no about each tag of each item: sequence is the item, position the tag's number.
 
         The answers about tag t of item i, by c workers, are those of the c sets of the item, in order of workers.
@@ -201,7 +201,7 @@ class Tags:
         worker[place.ravel()] = np.repeat(self.worker, n_tags)
         label[place.ravel()] = self.said.ravel()
         offsets = (first[:-1, None] * n_tags + np.arange(n_tags) * n_sets[:, None]).ravel()
-        return Responses(
+        return Answers(
             offsets=np.append(offsets, self.n_sets * n_tags).astype(np.int64),
             worker=worker,
             label=narrow_codes(label, 2),

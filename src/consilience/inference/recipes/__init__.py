@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...answers.arrays import Crowd
 from ...answers.graph import Graph
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...engines.base import Engine
 from ...errors import ConvergenceWarning, InputError, ParameterError, Python, Sentence, plural, warn
 from ...kernels import Floats
@@ -139,7 +139,7 @@ class Recipe(ABC):
         """Return the answers with the classes that the model needs, for a fit."""
         return self.check_answers(r)
 
-    def align(self, r: Responses, graph: object) -> Graph | None:  # noqa: ARG002 (fields match it to the items)
+    def align(self, r: Answers, graph: object) -> Graph | None:  # noqa: ARG002 (fields match it to the items)
         """Return the graph with the items of the answers as its nodes; None for models that take none."""
         if graph is not None:
             raise ParameterError(
@@ -150,11 +150,11 @@ class Recipe(ABC):
             )
         return None
 
-    def weigh_links(self, r: Responses, graph: Graph | None) -> Graph | None:  # noqa: ARG002
+    def weigh_links(self, r: Answers, graph: Graph | None) -> Graph | None:  # noqa: ARG002
         """Return a graph over these items with the weights that the settings call for."""
         return graph
 
-    def check_size(self, r: Responses, graph: Graph | None) -> None:  # noqa: ARG002 (fields look at it)
+    def check_size(self, r: Answers, graph: Graph | None) -> None:  # noqa: ARG002 (fields look at it)
         """Raise an error for a fit that needs more memory than there is."""
         check_posteriors(self.model, r)
 
@@ -164,7 +164,7 @@ class Recipe(ABC):
         if found is not None:
             return found
 
-        def fit_plain(part: Responses, known: NDArray[np.int32] | None) -> PlainFit:
+        def fit_plain(part: Answers, known: NDArray[np.int32] | None) -> PlainFit:
             workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
             smoothing = smoothing_array(VOTE_SMOOTHING, part.class_of_label, part.n_classes, part.n_workers)
             prior = workers.prior(smoothing, "em", part.vote_shares())
@@ -251,7 +251,7 @@ class LatentRecipe(Recipe):
                 keyword="max_iter",
             )
 
-    def check_size(self, r: Responses, graph: Graph | None) -> None:
+    def check_size(self, r: Answers, graph: Graph | None) -> None:
         """Raise an error for a fit that needs more memory than there is."""
         super().check_size(r, graph)
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
@@ -316,17 +316,17 @@ class LatentRecipe(Recipe):
         """Return by what fits from different starts are compared."""
         return fit.objective
 
-    def find_raised(self, r: Responses) -> NDArray[np.bool_]:
+    def find_raised(self, r: Answers) -> NDArray[np.bool_]:
         """Tell of which items the posterior is raised to a power."""
         return np.ones(r.n_items, bool)
 
-    def estimate_moments(self, answers: Responses) -> Effort:
+    def estimate_moments(self, answers: Answers) -> Effort:
         """Return what a start from moments will take."""
         return estimate_moments(answers)
 
     def structure_from_moments(
         self,
-        r: Responses,  # noqa: ARG002 (chains look at neighbouring answers)
+        r: Answers,  # noqa: ARG002 (chains look at neighbouring answers)
         structure: AnyStructure,
         found: MomentFit,
     ) -> StructureParameters:
@@ -338,7 +338,7 @@ class LatentRecipe(Recipe):
         """Return what independent items call for, as a start; for models that have such a start."""
         raise NotImplementedError
 
-    def structure_of_batch(self, r: Responses) -> AnyStructure:
+    def structure_of_batch(self, r: Answers) -> AnyStructure:
         """Return the structure for a batch of a stream that is not the first."""
         return self.make_structure(r)
 
@@ -392,6 +392,6 @@ def refuse_disk(**given: object) -> None:
         if value is not None:
             raise ParameterError(
                 Sentence(f"{{{name}}} is for answers in memory.", **{name: Python(name)}),
-                "Read them with read_responses.",
+                "Read them with read_answers.",
                 keyword=name,
             )

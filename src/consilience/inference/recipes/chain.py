@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ...answers.arrays import Block, Crowd
 from ...answers.graph import Graph
 from ...answers.random_choices import count_units, hide_answers
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...answers.tagging import SCHEMES, complete_tags, find_transitions
 from ...arguments import is_number
 from ...engines.base import Engine
@@ -109,7 +109,7 @@ class ChainRecipe(LatentRecipe):
             return r.with_classes(complete_tags(r.classes, self.transitions))
         return r
 
-    def check_size(self, r: Responses, graph: Graph | None) -> None:
+    def check_size(self, r: Answers, graph: Graph | None) -> None:
         """Raise an error for a fit that needs more memory than there is."""
         check_transitions(self.model, r)
         super().check_size(r, graph)
@@ -140,17 +140,17 @@ class ChainRecipe(LatentRecipe):
         """Return the strength of the chain."""
         return cast(Chain, problem.structure).coupling
 
-    def structure_of_batch(self, r: Responses) -> Chain:
+    def structure_of_batch(self, r: Answers) -> Chain:
         """Return the chain with the coupling that the first batch called for."""
         chain = self.make_structure(r)
         found = None if self.before is None else self.before.coupling
         return replace(chain, coupling=found) if self.learns_coupling and found is not None else chain
 
-    def estimate_moments(self, answers: Responses) -> Effort:
+    def estimate_moments(self, answers: Answers) -> Effort:
         """Return what a start from moments will take."""
         return estimate_moments(answers, in_sequences=True)
 
-    def structure_from_moments(self, r: Responses, structure: AnyStructure, found: MomentFit) -> StructureParameters:
+    def structure_from_moments(self, r: Answers, structure: AnyStructure, found: MomentFit) -> StructureParameters:
         """Return the chain that lagged moments call for: Algorithm 2 of the paper."""
         chain = cast(Chain, structure)
         transition = match_transitions(answers_to_match(r), found.confusion, chain.allowed.steps)
@@ -207,13 +207,13 @@ class ChainRecipe(LatentRecipe):
 
 
 def match_transitions(
-    responses: Responses, confusion: Floats, allowed: NDArray[np.bool_], max_iter: int = 2000, tol: float = 1e-9
+    responses: Answers, confusion: Floats, allowed: NDArray[np.bool_], max_iter: int = 2000, tol: float = 1e-9
 ) -> Floats:
     """Return the transition matrix [from, to] that lagged moments of the answers call for.
 
     Parameters
     ----------
-    responses : Responses
+    responses : Answers
         Answers to sequences, each of weight 1.
     confusion : array (M, L, K)
         How workers answer.
@@ -231,7 +231,7 @@ def match_transitions(
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
-def lagged_moments(responses: Responses, confusion: Floats) -> tuple[Floats, Floats]:
+def lagged_moments(responses: Answers, confusion: Floats) -> tuple[Floats, Floats]:
     """Return the operator sum_n W_{n-1} (x) W_n of shape (K^2, K^2), and sum_n u_{n-1} u_n' of shape (K, K)."""
     if responses.sequences is None:
         raise InputError("Transitions need sequences: give sequence= and position= when the answers are read.")

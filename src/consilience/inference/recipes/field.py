@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ...answers.arrays import Crowd
 from ...answers.graph import Graph
 from ...answers.random_choices import hide_items
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...arguments import check_truth, is_number
 from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
@@ -133,11 +133,11 @@ class FieldRecipe(LatentRecipe):
         if not agrees or field.inference != self.inference:
             raise Fault("the field is not the one that the parameters call for")
 
-    def align(self, r: Responses, graph: object) -> Graph:
+    def align(self, r: Answers, graph: object) -> Graph:
         """Return the graph with the items of the answers as its nodes."""
         return require_graph(graph).aligned_with(r.items)
 
-    def weigh_links(self, r: Responses, graph: Graph | None) -> Graph:
+    def weigh_links(self, r: Answers, graph: Graph | None) -> Graph:
         """Return a graph over these items with the weights that the settings call for."""
         aligned = cast(Graph, graph)
         # What is the usual weight, and so the largest, depends on the weights that are left.
@@ -152,7 +152,7 @@ class FieldRecipe(LatentRecipe):
             aligned = replace(aligned, weights=aligned.weights * paper_couplings(r, aligned))
         return aligned if self.listeners == "all" else silence_answered(r, aligned)
 
-    def check_size(self, r: Responses, graph: Graph | None) -> None:
+    def check_size(self, r: Answers, graph: Graph | None) -> None:
         """Raise an error for a fit that needs more memory than there is."""
         super().check_size(r, graph)
         if self.inference == "belief_propagation":
@@ -289,13 +289,13 @@ def are_near(counts: Floats, others: Floats) -> bool:
     return float(np.abs(counts - others).sum()) <= 2 * MOVED * float(counts.sum())
 
 
-def silence_answered(r: Responses, graph: Graph) -> Graph:
+def silence_answered(r: Answers, graph: Graph) -> Graph:
     """Return the graph with no weight on what neighbours say to items that were answered; they are still heard."""
     heard = np.where(np.repeat(InMemory(r).find_told(), graph.degrees), 0.0, graph.weights)
     return replace(graph, weights=heard, directed=True)
 
 
-def paper_couplings(r: Responses, graph: Graph) -> Floats:
+def paper_couplings(r: Answers, graph: Graph) -> Floats:
     """Return the paper's coupling of each edge: delta / 2, with delta = M, or M_n / 2 where not all workers answer.
 
     M_n, the number of answers to item n, is not symmetric: the mean of both ends is taken.

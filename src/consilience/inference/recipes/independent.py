@@ -16,7 +16,7 @@ from ...answers.columns import Values
 from ...answers.graph import Graph
 from ...answers.items import Sequences
 from ...answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...engines.base import Engine
 from ...errors import ConvergenceWarning, DataWarning, InputError, ParameterError, Python, Sentence, plural, warn
 from ...kernels import Floats
@@ -60,7 +60,7 @@ class IndependentRecipe(LatentRecipe):
         problem = self.pose(source, self.make_structure(source.crowd), graph, engine)
         return Plan(problem, find_starts(self, problem, source.sample().responses))
 
-    def find_raised(self, r: Responses) -> NDArray[np.bool_]:
+    def find_raised(self, r: Answers) -> NDArray[np.bool_]:
         """Tell of which items the posterior is raised to a power."""
         if r.silence_counts:
             return super().find_raised(r)
@@ -117,7 +117,7 @@ class VoteRecipe(Recipe):
 
 def collect_votes(engine: Engine, source: InMemory, unvoted: Floats) -> tuple[Floats, Floats]:
     """Return the vote shares of all items, and their sums; items without votes get `unvoted`."""
-    r: Responses = source.responses
+    r: Answers = source.responses
     # It does not matter who votes: the row of an answer is its label.
     workers = voters(r)
     known, votes = None if source.gold is None else source.gold.codes, workers.read_votes(r)
@@ -169,7 +169,7 @@ class MomentRecipe(Recipe):
             )
         return super().check_answers(r)
 
-    def check_size(self, r: Responses, graph: Graph | None) -> None:
+    def check_size(self, r: Answers, graph: Graph | None) -> None:
         """Raise an error for a fit that needs more memory than there is, and warn of one that takes long."""
         super().check_size(r, graph)
         check_matrices(self.model, voters(r), r)
@@ -195,7 +195,7 @@ class MomentRecipe(Recipe):
             keyword="max_iter",
         )
 
-    def match(self, r: Responses, start: Floats, prior: Floats) -> MomentFit:
+    def match(self, r: Answers, start: Floats, prior: Floats) -> MomentFit:
         """Return aligned, shrunk matrices and the prior; warn of what stands in the way."""
         given = fixed_prior(self, r)
         answers = answers_to_match(r)

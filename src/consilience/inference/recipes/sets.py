@@ -11,7 +11,7 @@ import numpy as np
 from ...answers.arrays import Crowd
 from ...answers.graph import Graph
 from ...answers.random_choices import count_units, hide_answers
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...arguments import is_whole
 from ...engines.base import Engine
 from ...errors import InputError, ParameterError, Sentence, parameter_error, plural
@@ -95,7 +95,7 @@ class SetsRecipe(LatentRecipe):
 
     def make_structure(self, r: Crowd) -> Sets:
         """Return the topics; a number that is to be learned stands at 1. Tags on disk begin with one share."""
-        if not isinstance(r, Responses):
+        if not isinstance(r, Answers):
             return self.place_topics(np.full((1, count_tags(r)), r.vote_shares()[1]), 1)
         return self.place_topics(share_yes(r), 1 if self.learns_coupling else int(self.topics))
 
@@ -183,7 +183,7 @@ def count_columns(problem: Problem) -> int:
     return len(cast(Sets, problem.structure).base)
 
 
-def share_yes(r: Responses) -> Floats:
+def share_yes(r: Answers) -> Floats:
     """Return which share of the answers about each tag of a thing is yes, (n, T), for things with answers."""
     n_tags, n_answers = count_tags(r), np.diff(r.offsets)
     is_yes = r.class_of_label[r.label] == 1

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from ...answers.arrays import NO_VOTES, Crowd
 from ...answers.columns import Column, Values
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities, SoftVotes
 from ...errors import InputError, ParameterError, Python, Sentence
 from ...kernels import Floats, Integers, freeze
@@ -172,7 +172,7 @@ class WorkerModel(ABC):
             raise ParameterError(
                 f"Workers of the kind {cls.name!r} give probabilities, and these answers are labels.",
                 Sentence("Use {workers}.", workers="confusion"),
-                Sentence("Or read probabilities with {read}.", read=Python("Responses.from_probabilities")),
+                Sentence("Or read probabilities with {read}.", read=Python("Answers.from_probabilities")),
                 keyword="workers",
             )
         silence = responses.silence_counts, responses.silence_weight
@@ -210,10 +210,10 @@ class WorkerModel(ABC):
         """Return in words what makes a table large, such as "300 workers x 20 labels x 20 classes"."""
 
     @abstractmethod
-    def encode(self, responses: Responses) -> Integers:
+    def encode(self, responses: Answers) -> Integers:
         """Return the row of each answer."""
 
-    def read_votes(self, responses: Responses) -> Probabilities:  # noqa: ARG002
+    def read_votes(self, responses: Answers) -> Probabilities:  # noqa: ARG002
         """Return what blocks hold of the probabilities of soft votes, (n_answers, K); nothing if labels will do."""
         return NO_VOTES
 
@@ -334,10 +334,10 @@ class WorkerModel(ABC):
     @classmethod
     def read_as_before(
         cls,
-        responses: Responses,
+        responses: Answers,
         further: Mapping[str, Floats],  # noqa: ARG003
         worker: NDArray[np.int64],  # noqa: ARG003
-    ) -> Responses:
+    ) -> Answers:
         """Return other answers as those of a fit were read; `worker` is the index there of each worker, or -1."""
         if not cls.needs_votes or responses.is_soft:
             return responses

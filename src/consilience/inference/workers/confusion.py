@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.arrays import Crowd
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...arguments import to_floats
 from ...errors import plural
 from ...kernels import Floats, Integers, freeze
@@ -44,7 +44,7 @@ class ConfusionWorkers(WorkerModel):
         sizes = (self.n_workers, "worker"), (self.n_labels, "label")
         return " x ".join(plural(*size) for size in sizes) + f" x {self.n_classes:,} classes"
 
-    def encode(self, responses: Responses) -> Integers:
+    def encode(self, responses: Answers) -> Integers:
         """Return the row of each answer."""
         rows = responses.worker * (np.int32 if self.n_rows < 2**31 else np.int64)(self.n_labels)
         rows += responses.label

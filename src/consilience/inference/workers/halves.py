@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.arrays import Crowd
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...kernels import Floats, Integers, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, FIGURES, LOG_WEIGHTS, ArraySpec
 from .. import Distributions
@@ -64,7 +64,7 @@ class HalvesWorkers(ConfusionWorkers):
         """Return in words what makes a table large."""
         return super().describe_size().replace(" x ", " x 2 halves x ", 1)
 
-    def encode(self, responses: Responses) -> Integers:
+    def encode(self, responses: Answers) -> Integers:
         """Return the row of each answer."""
         assert responses.soft is not None
         soft = responses.soft if self.medians is None else responses.soft.judged_by(self.medians)
@@ -138,9 +138,7 @@ class HalvesWorkers(ConfusionWorkers):
         return np.ascontiguousarray(further["halves_confusion_"].transpose(0, 2, 1))
 
     @classmethod
-    def read_as_before(
-        cls, responses: Responses, further: Mapping[str, Floats], worker: NDArray[np.int64]
-    ) -> Responses:
+    def read_as_before(cls, responses: Answers, further: Mapping[str, Floats], worker: NDArray[np.int64]) -> Answers:
         """Return other answers, told apart by the medians of the fit; those of new workers by their own."""
         r = super().read_as_before(responses, further, worker)
         assert r.soft is not None

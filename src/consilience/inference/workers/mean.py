@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.arrays import Block, Crowd
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats
 from .. import Distributions
@@ -77,7 +77,7 @@ class MeanWorkers(TemperatureWorkers):
     name: ClassVar[str] = "mean"
     caution: ClassVar[int] = 0  # it is never surer than the workers
 
-    def read_votes(self, responses: Responses) -> Probabilities:
+    def read_votes(self, responses: Answers) -> Probabilities:
         """Return what each vote gives to each class."""
         return responses.class_votes()
 

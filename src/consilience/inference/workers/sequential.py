@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.columns import Column, Values, to_column
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...kernels import Floats, Integers
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
 from .. import Distributions, fit_distributions
@@ -49,7 +49,7 @@ class SequentialWorkers(ConfusionWorkers):
         """Return in words what makes a table large."""
         return super().describe_size().replace(" x ", f" x {self.n_labels + 1:,} previous answers x ", 1)
 
-    def encode(self, responses: Responses) -> Integers:
+    def encode(self, responses: Answers) -> Integers:
         """Return the row of each answer."""
         pseudo = responses.worker.astype(np.int64) * (self.n_labels + 1) + previous_answers(responses)
         return pseudo * self.n_labels + responses.label
@@ -146,7 +146,7 @@ class SequentialWorkers(ConfusionWorkers):
         return describe_dependence(further["_sequential_counts"], further["sequential_confusion_"], labels, classes)
 
 
-def previous_answers(responses: Responses) -> NDArray[np.int64]:
+def previous_answers(responses: Answers) -> NDArray[np.int64]:
     """Return, for each answer, what its worker said at the previous position of the sequence, or L if nothing.
 
     Of a previous answer that was spread over several labels the last counts.

@@ -31,11 +31,11 @@ from numpy.typing import NDArray
 from ...answers.arrays import Crowd
 from ...answers.columns import Column, Values, to_column
 from ...answers.items import Sequences
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...errors import ParameterError, plural
 from ...kernels import Floats, Integers, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec, Fault
-from ...storage.answers import StoredResponses
+from ...storage.answers import StoredAnswers
 from ...tasks.tag_task import TagsTask
 from .. import Distributions, fit_distributions
 from .base import Axes, Prior, Types
@@ -109,7 +109,7 @@ class TagWorkers(TypedWorkers):
         """Return in words what makes a table large."""
         return f"{plural(self.n_workers, 'worker')} x {plural(self.n_tags, 'tag')}"
 
-    def encode(self, responses: Responses) -> Integers:
+    def encode(self, responses: Answers) -> Integers:
         """Return the row of each answer."""
         tag = responses.item_of_answer() % self.n_tags
         return (responses.worker.astype(np.int64) * self.n_tags + tag) * self.n_labels + responses.label
@@ -280,7 +280,7 @@ def weigh_apart(prior: Prior) -> Prior:
 
 def count_tags(responses: Crowd) -> int:
     """Return how many tags each thing has of which the items are the tags."""
-    if isinstance(responses, StoredResponses) and isinstance(responses.task, TagsTask):
+    if isinstance(responses, StoredAnswers) and isinstance(responses.task, TagsTask):
         return len(responses.task.tags)
     found = responses.sequences
     if isinstance(found, Sequences) and len(found):

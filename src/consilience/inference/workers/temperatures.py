@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.arrays import Block, Crowd
-from ...answers.responses import Responses
+from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, Integers, freeze, read_only
 from ...specs import EXPONENTS, MODERATE, MODERATE_POSITIVE, ArraySpec
@@ -197,12 +197,12 @@ class TemperatureWorkers(ConfusionWorkers):
         """Number of rows."""
         return self.n_workers * (self.n_labels + PULLS)
 
-    def encode(self, responses: Responses) -> Integers:
+    def encode(self, responses: Answers) -> Integers:
         """Return the row of each answer."""
         size = (np.int32 if self.n_rows < 2**31 else np.int64)(self.n_labels + PULLS)
         return responses.worker * size + responses.label
 
-    def read_votes(self, responses: Responses) -> Probabilities:
+    def read_votes(self, responses: Answers) -> Probabilities:
         """Return x of each vote."""
         logs = np.log(np.maximum(responses.class_votes(), np.float32(FLOOR)))
         logs -= logs.mean(axis=1, keepdims=True)
