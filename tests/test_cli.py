@@ -641,6 +641,20 @@ def test_debug_keeps_the_exit_code_of_bad_input(folder):
     assert "Traceback" in result.stderr
 
 
+@pytest.mark.parametrize("error", [MemoryError(), MemoryError("Unable to allocate 9.31 GiB for an array")])
+def test_too_little_memory_is_told_in_one_sentence(answers, monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("consilience.cli.fuse.fit", fail)
+    result = run("fuse", "answers.csv", "-o", "labels.csv")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: The memory is too small for this: there are ")
+    assert str(error) in result.stderr
+    assert result.stderr.endswith("Take a part of the data. Or keep answers on disk: --memory.\n")
+    assert not Path("labels.csv").exists()
+
+
 def test_interrupted_while_writing(answers, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt

@@ -8,7 +8,6 @@ tried.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -51,26 +50,6 @@ def require_memory(n_bytes: float, problem: str, *remedies: str | Sentence, keyw
             *remedies,
             keyword=keyword,
         )
-
-
-def address_space() -> float:
-    """Return how many bytes of addresses this process may have (``ulimit -v``); infinity where there is no limit.
-
-    Programs reserve more addresses than they use memory: what fits in the memory may not fit here.
-    """
-    return min(_process_limits("RLIMIT_AS"), default=float("inf"))
-
-
-def release_unused() -> None:
-    """Give memory that is free back to the system, where that can be asked for.
-
-    Arrow keeps it for later, and so does the C library of Linux, from which NumPy takes arrays of a few megabytes.
-    """
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-    with suppress(AttributeError, OSError, TypeError):  # other systems have no such function
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def count_threads() -> int:

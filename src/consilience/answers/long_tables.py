@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from ..arguments import check_truth, is_among
 from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, Integers, Truths
-from ..memory import release_unused
 from . import Names, translate
 from .arrays import AnswerArrays, Provenance, keep_weights
 from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings
@@ -106,7 +105,6 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
     weight = read_weights(table, columns["weight"]) if "weight" in columns else None
     order = read_order(table, columns["order"]) if "order" in columns else None
     item, keys = _read_items(table, columns, options.items)
-    release_unused()  # the memory of Arrow's hash tables: with millions of items that is most of what was used
     soft = None if votes is None else _sort_votes(votes, item, keys, worker, len(workers))
     offsets, worker, label, weight, order = sort_rows(item, keys, worker, label, weight, order)
     known = None if known_labels is None else match_known(table, known_labels, item)

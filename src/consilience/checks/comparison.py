@@ -36,7 +36,6 @@ from ..answers.graph import Graph
 from ..answers.random_choices import find_owners, hide_answers
 from ..answers.responses import Answers
 from ..answers.slips import doubt_silence, find_sets
-from ..answers.vocabulary import VERY_MANY
 from ..engines.base import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
@@ -49,7 +48,6 @@ from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_
 from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
 from ..inference.workers.mean import MeanWorkers
 from ..kernels import Floats
-from ..memory import release_unused
 from ..metrics.agreement import krippendorff_interval
 from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
@@ -141,8 +139,6 @@ Compared = tuple[tuple[float, float, float], Gains, Differences]
 def compare_in_memory(recipe: Recipe, found: Fusion, source: InMemory, graph: Graph | None, engine: Engine) -> Compared:
     """Return agreement, gains over the vote, and differences from it."""
     r = source.responses
-    if r.n_responses >= VERY_MANY:
-        release_unused()  # the blocks of the fit
     # A copy would give away what is hidden from another: they count once together, in the vote as well.
     used = weigh_copies(found, r, np.arange(r.n_workers))
     agreement = krippendorff_interval(used, find_level(used))  # before the vote, since both take much memory
@@ -150,8 +146,6 @@ def compare_in_memory(recipe: Recipe, found: Fusion, source: InMemory, graph: Gr
     counted = replace(source, responses=used, features=None)
     fair = plain if used is r else learn_votes(VoteRecipe(), InMemory(used, source.gold), None, engine, None)
     hidden = find_hidden(recipe, found, counted, graph, engine)
-    if hidden and r.n_responses >= VERY_MANY:
-        release_unused()
     counts = Later(count_votes, InMemory(used, source.gold), fair.prior, engine)
     gains = judge(used, Vote(fair.labels, counts), hidden)
     return agreement, gains, find_differences(found.labels, plain.labels, source)

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Python, Spelling, cut
-from . import tight_memory
+from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Message, Python, Sentence, Spelling, cut, first_line
+from ..memory import available_memory, format_bytes
 
 if TYPE_CHECKING:
     from ..results.findings import Finding
@@ -184,7 +184,6 @@ class Command(click.Command):
         spell = spell_options(self)
         try:
             if ctx.obj == ALONE:
-                tight_memory.prepare()
                 leave_pandas_out()
             with tidy_warnings(spell, debug, quiet) as ctx.meta[WARNINGS]:
                 return super().invoke(ctx)
@@ -194,10 +193,15 @@ class Command(click.Command):
             _leave(ctx, *tell_signal(stop), debug)
         except ConsilienceError as error:
             _leave(ctx, BAD_INPUT, f"Error: {_add_notes(error.say(spell), error)}", debug)
+        except MemoryError as error:
+            asked = f" ({words})" if (words := first_line(error)) else ""
+            shortage = Message(
+                f"The memory is too small for this: there are {format_bytes(available_memory())}{asked}.",
+                "Take a part of the data.",
+                Sentence("Or keep answers on disk: {memory}."),
+            )
+            _leave(ctx, BAD_INPUT, f"Error: {_add_notes(shortage.say(spell), error)}", debug)
         except Exception as error:
-            shortage = tight_memory.explain_shortage(error)
-            if shortage is not None:
-                _leave(ctx, BAD_INPUT, f"Error: {_add_notes(shortage.say(spell), error)}", debug)
             problem = _add_notes(f"{type(error).__name__}: {str(error).rstrip('.')}.", error)
             remedy = "" if debug else " Run again with --debug for the traceback."
             _leave(ctx, FAILURE, f"Failure: {problem}{remedy}", debug)

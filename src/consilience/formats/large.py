@@ -19,7 +19,7 @@ from ..answers.columns import is_text, to_column
 from ..answers.frames import open_arrow
 from ..answers.tables import Table
 from ..errors import InputError, plural
-from ..memory import release_unused, require_memory
+from ..memory import require_memory
 from .files import STANDARD_INPUT, PathLike, name_of, read_integers
 from .reading import Scan, Source, Stretch, concatenate, open_file, scan_table
 
@@ -79,7 +79,6 @@ def read_codes(scan: Scan, columns: Collection[str]) -> Source:
     for place, name in enumerate(table.column_names):
         if name in encoded:
             table = table.set_column(place, name, sort_codes(table.column(name), scan.format.codec.all_text))
-    release_unused()
     return Source(table, files, scan.names, scan.format.codec.find_lines, scan.format.name)
 
 

@@ -235,10 +235,7 @@ def read_source(source: Any, **columns: Any) -> Answers:
         items = open_file(items, preferred={role: columns.get(role) for role in ("item", "sequence", "position")})
     if isinstance(source, (str, os.PathLike)):
         source, format = open_table(to_path("path", "read_answers", source), format)
-    answers = Answers.from_frame(source, **columns | {"items": items, "format": format})
-    del source
-    pa.default_memory_pool().release_unused()  # Arrow would keep the memory of a file that was read
-    return answers
+    return Answers.from_frame(source, **columns | {"items": items, "format": format})
 
 
 def read_tags(path: str | os.PathLike[str], **columns: Any) -> Tags:

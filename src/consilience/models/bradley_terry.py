@@ -21,7 +21,6 @@ from ..checks.ranking import list_ranking_findings
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..formats.large import open_codes
 from ..inference.em import Progress
-from ..memory import release_unused
 from ..planning.next_comparisons import list_next_comparisons
 from ..results.findings import Finding
 from ..results.ranking import Ranking, Settings, WinProbability, find_close, list_judges, list_ranking, rank_comparisons
@@ -324,9 +323,7 @@ def check_settings(parameters: Mapping[str, Any]) -> Settings:
 def open_comparisons(source: object, **columns: Any) -> Comparisons:
     """Return comparisons in any form: as they are, or read from a table or the files at a path."""
     if isinstance(source, (str, os.PathLike)):
-        data = Comparisons.from_frame(open_codes(source, lambda table: list_columns(table, columns)), **columns)
-        release_unused()  # the memory of the table and of hash tables, which is several times that of the codes
-        return data
+        return Comparisons.from_frame(open_codes(source, lambda table: list_columns(table, columns)), **columns)
     if not isinstance(source, Comparisons):
         return Comparisons.from_frame(source, **columns)
     if columns:

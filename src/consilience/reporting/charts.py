@@ -1,4 +1,4 @@
-"""Charts as inline SVG, drawn by Vega-Lite through vl-convert, in a process of its own (see `converter`).
+"""Charts as inline SVG, drawn by Vega-Lite through vl-convert, which no other file imports.
 
 A chart is a Vega-Lite specification with the data in it. `Chart.spec` is the whole of it, with colours of its own, so
 Altair and any editor of Vega-Lite can open it. In the page, colours are CSS variables, which vl-convert passes on as
@@ -11,7 +11,6 @@ it does not know, such as CSS variables.
 
 from __future__ import annotations
 
-import base64
 import copy
 import math
 import os
@@ -23,17 +22,17 @@ from functools import cached_property
 from html import escape
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import check_truth, to_path
-from ..errors import EngineError, parameter_error
+from ..errors import MissingDependencyError, parameter_error
 from ..formats.writing import replace_file
 from ..kernels import Floats
 from ..results.sureness import Reliability
-from .converter import CONVERTER, Drawn
 
 # Colours, by what they mean.
 INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "var(--accent)", "var(--other)"
@@ -127,8 +126,8 @@ class Chart:
 
     @cached_property
     def svg(self) -> str:
-        """The picture. If it cannot be drawn, that is an error."""
-        return draw_all([self]).check()[0]
+        """The picture, with a text for those who cannot see it."""
+        return _finish(import_converter().vegalite_to_svg(complete(self.figure)), self.alt)
 
     @property
     def spec(self) -> Spec:
@@ -142,18 +141,7 @@ class Chart:
 
     def _repr_html_(self) -> str:
         title = f'<figcaption style="font-weight:600;margin-bottom:.4em">{escape(self.title)}</figcaption>'
-        try:
-            shown = self.svg
-        except EngineError as error:
-            shown = f"<p>{escape(str(error))}</p>{self._write_table()}"
-        return f'<figure style="margin:.4em 0;color:inherit;{_NOTEBOOK}">{title}{shown}</figure>'
-
-    def _write_table(self) -> str:
-        head, *body = (
-            "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in row)
-            for tag, row in [("th", self.columns), *(("td", row) for row in self.rows)]
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody><tr>{'</tr><tr>'.join(body)}</tr></tbody></table>"
+        return f'<figure style="margin:.4em 0;color:inherit;{_NOTEBOOK}">{title}{self.svg}</figure>'
 
     def save(self, path: str | os.PathLike[str], *, dark: bool = False) -> Path:
         """Write the chart to a file, without its title.
@@ -170,10 +158,7 @@ class Chart:
         if target.suffix.lower() not in (".svg", ".png"):
             raise parameter_error("path", "save", "a file that ends in .svg or .png", str(target))
         svg = colour(self.svg, DARK if dark else LIGHT)
-        if target.suffix.lower() == ".svg":
-            content = svg.encode()
-        else:
-            content = base64.b64decode(CONVERTER.draw([{"svg": svg, "scale": 2}]).check()[0])
+        content = svg.encode() if target.suffix.lower() == ".svg" else import_converter().svg_to_png(svg, scale=2)
         with replace_file(target) as temporary:
             temporary.write_bytes(content)
         return target
@@ -224,11 +209,21 @@ def to_colours(part: Any, palette: Mapping[str, str]) -> Any:
     return palette.get(part, part) if isinstance(part, str) else part
 
 
-def draw_all(charts: Sequence[Chart]) -> Drawn:
-    """Return the pictures of charts, as SVG, each with a text for those who cannot see it."""
-    drawn = CONVERTER.draw([{"figure": complete(chart.figure)} for chart in charts])
-    texts = [None if svg is None else _finish(svg, chart.alt) for svg, chart in zip(drawn.texts, charts, strict=True)]
-    return drawn._replace(texts=texts)
+def import_converter() -> ModuleType:
+    """vl-convert, or the error that it is not installed."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise not_installed("vl-convert-python") from error
+    converter: ModuleType = vl_convert
+    return converter
+
+
+def not_installed(package: str) -> MissingDependencyError:
+    """The error that a package is missing which reports need."""
+    return MissingDependencyError(
+        f"Reports need {package}, which is not installed.", "Install it: pip install 'consilience[report]'"
+    )
 
 
 def _finish(svg: str, alt: str) -> str:

@@ -15,23 +15,20 @@ import re
 from collections.abc import Mapping
 from copy import copy
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from ..arguments import to_path
 from ..checks.register import list_findings
-from ..errors import ParameterError, parameter_error, warn
+from ..errors import ParameterError, parameter_error
 from ..formats.writing import replace_file
 from ..models.base import Model
 from ..models.bradley_terry import BradleyTerry
 from ..models.questions import Questions
-from ..results.findings import Finding
 from ..results.parts import view_sample
 from . import CHARTS, RANKING_CHARTS, RANKING_SECTIONS, SECTIONS, Section
-from .charts import Chart, Plain, draw_all
-from .converter import CONVERTER, find_converter, not_installed
+from .charts import Chart, Plain, import_converter, not_installed
 from .overview import Header, describe_all
 from .questions import describe_questions
 from .ranking import describe_ranking
@@ -129,7 +126,7 @@ def chart(model: Model | BradleyTerry, name: str | None = None) -> Chart:
     name = next(iter(charts)) if name is None else name
     if not isinstance(name, str) or name not in charts:
         raise parameter_error("name", "chart", f"one of {', '.join(map(repr, charts))}", name)
-    find_converter()
+    import_converter()
     found = charts[name].draw(model if isinstance(model, BradleyTerry) else gather(model))
     if found is None:
         raise ParameterError(f"This model has no chart {name!r}: {charts[name].lack}.", keyword="name")
@@ -183,7 +180,7 @@ def write_questions(questions: Questions, path: str, title: str = "Fused labels"
 def check_installed() -> None:
     """Raise the error that a report would meet if what it needs is not installed."""
     import_templates()
-    find_converter()
+    import_converter()
 
 
 def gather(model: object, content: object = None, folder: str = "", command: Command | None = None) -> Subject:
@@ -213,7 +210,7 @@ def gather(model: object, content: object = None, folder: str = "", command: Com
 def make_page(
     subject: Any, title: str, sections: Mapping[str, Section] = SECTIONS, header: Header | None = None
 ) -> str:
-    """Return the page as HTML; warn of charts that could not be drawn, for which it has the tables.
+    """Return the page as HTML.
 
     Parameters
     ----------
@@ -226,18 +223,11 @@ def make_page(
     header : Header, optional
         The first screen. Default: that of fused labels.
     """
-    CONVERTER.start()
     views = {name: section.describe(subject) for name, section in sections.items()}
     views = {name: view for name, view in views.items() if view is not None}
     data = dict[str, object]()
     for view in views.values():
         data |= getattr(view, "script", {})
-    charts = [chart for view in views.values() for chart in list_charts(view)]
-    drawn = draw_all(charts)
-    missing = drawn.find_missing()
-    if missing is not None:
-        warn(missing.warning())
-        views["attention"] = [*cast(list[Finding], views["attention"]), missing]
     templates = {name: "plain" if isinstance(view, Plain) else name for name, view in views.items()}
     return render(
         title=to_name(title, LONGEST_TITLE),
@@ -246,27 +236,20 @@ def make_page(
         views=views,
         templates=templates,
         data=to_json(data),
-        pictures={id(chart): svg for chart, svg in zip(charts, drawn.texts, strict=True)},
     )
-
-
-def list_charts(view: object) -> list[Chart]:
-    """Return the charts in what a section shows."""
-    if isinstance(view, Chart):
-        return [view]
-    return [chart for part in view for chart in list_charts(part)] if isinstance(view, tuple | list) else []
 
 
 def import_templates() -> ModuleType:
     """Return jinja2, or raise the error that it is not installed."""
     try:
-        return import_module("jinja2")
+        import jinja2
     except ImportError as error:
         raise not_installed("jinja2") from error
+    return jinja2
 
 
-def render(pictures: Mapping[int, str | None] | None = None, template: str = "page", **context: object) -> str:
-    """Return a page, filled with what its template names; `pictures` are those of the charts, by their identity.
+def render(template: str = "page", **context: object) -> str:
+    """Return a page, filled with what its template names.
 
     All pages have the same policy: it also holds for the documents within a page.
     """
@@ -276,7 +259,7 @@ def render(pictures: Mapping[int, str | None] | None = None, template: str = "pa
         "base-uri 'none'; form-action 'none'"
     )
     filled = load_templates().get_template(f"{template}.html.jinja")
-    page: str = filled.render(**context, pictures=pictures or {}, policy=policy, style=style, script=script)
+    page: str = filled.render(**context, policy=policy, style=style, script=script)
     return page
 
 
@@ -292,7 +275,7 @@ def load_templates() -> Any:
         lstrip_blocks=True,
         finalize=hide_controls,
     )
-    environment.filters.update(percent=to_percent, sure=to_confidence, whole=to_whole, identity=id)
+    environment.filters.update(percent=to_percent, sure=to_confidence, whole=to_whole)
     return environment
 
 

@@ -50,7 +50,7 @@ LONGEST_TEXT, SIDE = 700, 240
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 # What may be a link.
 _ADDRESS = re.compile(r"https?://[^\s\\<>\"'`{}|^]{1,2000}", re.IGNORECASE)
-# Characters that XML does not allow, nor charts: vl-convert ends the whole process at one. And marks of direction,
+# Characters that XML does not allow, nor charts: vl-convert aborts the process at one. And marks of direction,
 # which would turn round what stands beside a name.
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 

@@ -51,7 +51,7 @@ from ..answers.columns import Column, Values
 from ..answers.gold import Gold
 from ..answers.random_choices import draw_units
 from ..answers.tagging import are_tags, find_continuations, find_runs, judge_runs, split_tags
-from ..answers.vocabulary import VERY_MANY, encode_in_order_of_appearance
+from ..answers.vocabulary import encode_in_order_of_appearance
 from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
@@ -77,7 +77,6 @@ from ..inference.recipes import Fitting
 from ..inference.recipes.chain import follow_labels
 from ..inference.sources import InMemory, Totals
 from ..kernels import Floats
-from ..memory import release_unused
 from ..specs import Fault
 from .fusion import Calibrated
 from .intervals import Confidence, choose
@@ -120,8 +119,6 @@ def calibrate(
 
     @cache  # only where it is needed: the search for the power takes memory itself
     def left_out() -> Floats:
-        if r.n_responses >= VERY_MANY:
-            release_unused()
         # Matrices that were given have learned from no item.
         return infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
 

@@ -25,7 +25,6 @@ from ..answers.item_tables import Features, class_shares, match_features, match_
 from ..answers.items import Sequences
 from ..answers.responses import Answers
 from ..answers.tagging import are_tags
-from ..answers.vocabulary import VERY_MANY
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import ParameterError, Python, Sentence
@@ -47,7 +46,6 @@ from ..inference.workers.base import WorkerModel
 from ..inference.workers.mean import voters
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
-from ..memory import release_unused
 from ..storage.answers import Sample, StoredAnswers, add_gold
 from ..tasks.base import TABLE, AnyTask
 from .answer_worth import are_checked, find_careful, find_judged, is_share_checked, sum_chances
@@ -329,8 +327,6 @@ def conclude(
     problem, best = plan.problem, recipe.choose(plan.problem, fits)
     crowd = source.crowd
     recipe.warn_of_iterations(best, crowd.n_responses)
-    if isinstance(source, InMemory) and crowd.n_responses >= VERY_MANY:
-        release_unused()  # before the results, which are most of what a fit takes
     near, posed, sample, totals = cast(InMemory, source), problem, None, None
     if isinstance(source, OnDisk):
         sample, totals = source.draw_hiding(recipe.seed, engine)
