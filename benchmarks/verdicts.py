@@ -69,7 +69,7 @@ def judge(name: str, part: str, r: cs.Answers, gold: dict[object, object]) -> Ca
     position = {label: k for k, label in enumerate(fused.classes_.tolist())}
     codes = np.array([position.get(label, -1) if label is not None else -2 for label in truth])
     known = np.flatnonzero((codes > -2) & (np.diff(r.offsets) > 0))
-    right = fused.fusion_.labels.codes[known] == codes[known]
+    right = fused.result_.labels.codes[known] == codes[known]
     by_vote = vote_chances(r.with_classes(fused.classes_))[known]
     vote = np.where(codes[known] >= 0, by_vote[np.arange(len(known)), codes[known]], 0.0)
     comparison = fused.comparison_

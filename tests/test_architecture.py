@@ -171,15 +171,15 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
     plain = models.model_class(name)().fit(r, graph=graph)
     np.testing.assert_array_equal(model.posterior_, plain.posterior_)
     assert (model.smoothing_, model.power_) == (plain.smoothing_, plain.power_)
-    further = model.fusion_.learned.further
+    further = model.result_.learned.further
     np.testing.assert_allclose(further["twice_"].sum(), 2 * r.n_responses)
     report = model.worker_report()
     np.testing.assert_allclose(report["doubled"].to_numpy(), 2 * r.votes_per_worker())
     assert report.drop_columns("doubled").to_pydict() == plain.worker_report().to_pydict()
-    np.testing.assert_array_equal(model.fusion_.intervals.prior, plain.fusion_.intervals.prior)
+    np.testing.assert_array_equal(model.result_.intervals.prior, plain.result_.intervals.prior)
     model.save(tmp_path / "model")
     again = cs.load(tmp_path / "model")
-    np.testing.assert_array_equal(again.fusion_.learned.further["twice_"], further["twice_"])
+    np.testing.assert_array_equal(again.result_.learned.further["twice_"], further["twice_"])
     np.testing.assert_array_equal(again.predict_proba(r, graph=graph), plain.predict_proba(r, graph=graph))
     assert again.worker_report().equals(model.worker_report())
 

@@ -54,7 +54,7 @@ def test_a_list_of_nobody_blocks_nobody(frame):
     for block in ([], (), pd.DataFrame({"worker": []})):
         fused = cs.fuse(frame, block=block)
         assert len(fused.workers_) == 8
-        assert fused.fusion_.blocked is None
+        assert fused.result_.blocked is None
 
 
 def test_a_whole_worker_report_is_no_list(frame):
@@ -125,7 +125,7 @@ def test_on_disk(frame, tmp_path):
     assert cs.scan_answers(path, store=tmp_path / "stores").n_workers == 8
     with pytest.raises(ParameterError, match="Give block to scan_answers"):
         cs.fuse(stored, block=["w2"])
-    assert cs.fuse(stored).fusion_.blocked.tolist() == ["w1", "w5"]
+    assert cs.fuse(stored).result_.blocked.tolist() == ["w1", "w5"]
 
 
 def test_ids_that_are_no_workers_on_disk_are_told_as_in_memory(frame, tmp_path):

@@ -39,7 +39,7 @@ def make_clickers(seed: int, n_items: int = 400, n_workers: int = 60) -> tuple[n
 
 def count_slowly(model, r, judged):
     """Return the counts (M, L, K) answer by answer: q_k divided by what the worker's own answer was multiplied by."""
-    learned, q = model.fusion_.learned, model.fusion_.labels.fitted
+    learned, q = model.result_.learned, model.result_.labels.fitted
     counts = np.zeros((r.n_workers, r.n_labels, r.n_classes))
     workers = WORKERS[learned.kind].of(r, r.class_of_label, r.n_classes)
     rows, table = workers.encode(r), np.exp(learned.log_weights).reshape(-1, r.n_classes)
@@ -86,7 +86,7 @@ def test_the_column_is_what_the_formulas_say(workers):
     _, table = make_clickers(3, n_items=60, n_workers=12)
     model = cs.DawidSkene(workers=workers).fit(cs.Answers.from_frame(table))
     counts = count_slowly(model, model.responses_, np.ones(60, bool))
-    assert model.fusion_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
+    assert model.result_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
 
 
 @pytest.mark.parametrize("workers", ["confusion", "sequential"])
@@ -94,7 +94,7 @@ def test_chains_divide_the_marginal_by_the_factor_of_the_answer(workers):
     crowd = cs.simulate.sequences(4, n_workers=4, n_classes=3, seed=2)
     model = cs.HiddenMarkov(workers=workers).fit(crowd.responses)
     counts = count_slowly(model, model.responses_, np.ones(model.responses_.n_items, bool))
-    assert model.fusion_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
+    assert model.result_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
 
 
 def test_only_answers_that_something_else_judges_count():
@@ -103,7 +103,7 @@ def test_only_answers_that_something_else_judges_count():
     joined = {name: np.concatenate([table[name], alone[name]]) for name in table}
     model = cs.DawidSkene().fit(cs.Answers.from_frame(joined))
     r = model.responses_
-    found = model.fusion_.chance.value
+    found = model.result_.chance.value
     assert as_columns(model)["chance"][-1] is None
     judged = np.diff(r.offsets) > 1
     assert found[:-1] == pytest.approx(judge_slowly(count_slowly(model, r, judged)[:-1]), rel=1e-6)
@@ -116,8 +116,8 @@ def test_clickers_are_found_and_others_left_alone():
         fused = cs.fuse(table)
         report = as_columns(fused)
         is_clicker = clicks[np.array(report["worker"], int)]
-        enough, named = np.array(report["answers"]) >= 10, fused.fusion_.chance.value >= 0.9
-        assert report["chance"] == fused.fusion_.chance.value.round(3).tolist()
+        enough, named = np.array(report["answers"]) >= 10, fused.result_.chance.value >= 0.9
+        assert report["chance"] == fused.result_.chance.value.round(3).tolist()
         n_found += np.sum(named & is_clicker & enough)
         n_clickers += np.sum(is_clicker & enough)
         n_accused += np.sum(named & ~is_clicker & enough)
@@ -146,12 +146,12 @@ def test_an_answer_that_is_spread_counts_as_its_strongest_label():
     votes[table["item"], table["worker"]] = 0.1
     votes[table["item"], table["worker"], table["label"]] = 0.7
     model = cs.DawidSkene().fit(oracles.spread_answers(votes))
-    logs, q = model.fusion_.learned.log_weights, model.fusion_.labels.fitted
+    logs, q = model.result_.learned.log_weights, model.result_.labels.fitted
     counts = np.zeros((8, 4, 4))
     for item, worker, label in zip(*(table[name] for name in ("item", "worker", "label")), strict=True):
         p = q[item] / (votes[item, worker] @ np.exp(logs[worker]))
         counts[worker, label] += p / p.sum()
-    assert model.fusion_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
+    assert model.result_.chance.value == pytest.approx(judge_slowly(counts), rel=1e-6)
 
 
 def test_labels_need_not_be_classes():
@@ -275,11 +275,11 @@ def test_what_would_change_is_found_once_whatever_they_are_called(clicked, monke
     fits, fit_source = [], accused.fit_source
     monkeypatch.setattr(accused, "fit_source", lambda *given: fits.append(given) or fit_source(*given))
     fused = cs.fuse(clicked[1], source_kind="models")
-    assert fused.fusion_.source_kind == "models"
+    assert fused.result_.source_kind == "models"
     assert [str(each.problem) for each in fused.findings_] == [str(each.problem) for each in fused.findings_]
     assert len(fits) == 1
     fused.update(gold={0: 1})
-    assert fused.fusion_.source_kind == "models"
+    assert fused.result_.source_kind == "models"
 
 
 def test_a_matrix_of_people_is_judged_alike_in_memory_and_in_a_file(clicked, tmp_path):
@@ -289,7 +289,7 @@ def test_a_matrix_of_people_is_judged_alike_in_memory_and_in_a_file(clicked, tmp
     matrix[table["item"], column] = table["label"]
     np.save(tmp_path / "F.npy", matrix)
     read, given = cs.fuse(tmp_path / "F.npy"), cs.fuse(cs.Answers.from_matrix(matrix))
-    assert read.fusion_.source_kind == given.fusion_.source_kind == "people"
+    assert read.result_.source_kind == given.result_.source_kind == "people"
     assert as_columns(read)["remarks"] == as_columns(given)["remarks"]
     assert "answers as if by chance" in as_columns(read)["remarks"]
 
@@ -304,7 +304,7 @@ def test_functions_whose_silence_is_ignored_are_not_judged_by_chance(tmp_path):
     stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores")
     found = [cs.DawidSkene().fit(answers) for answers in (cs.Answers.from_frame(table), stored)]
     for model in (*found, cs.fuse(table, source_kind="people")):
-        assert model.fusion_.chance.value is None
+        assert model.result_.chance.value is None
 
 
 def test_kinds_of_sources_are_recognised():
@@ -318,11 +318,11 @@ def test_kinds_of_sources_are_recognised():
         "models": cs.Answers.from_probabilities(shares),
     }
     for kind, answers in found.items():
-        assert cs.DawidSkene().fit(answers).fusion_.source_kind == kind
+        assert cs.DawidSkene().fit(answers).result_.source_kind == kind
     one_sided = np.stack([np.where(truth == j % 2, j % 2, -1) for j in range(6)], axis=1)
     with pytest.warns(cs.errors.DataWarning, match="as labelling functions do"):
         model = cs.DawidSkene().fit(cs.Answers.from_matrix(one_sided))
-    assert model.fusion_.source_kind == "functions"
+    assert model.result_.source_kind == "functions"
     assert not any("by chance" in remark for remark in as_columns(model)["remarks"])
 
 
@@ -404,7 +404,7 @@ def test_to_block_those_named_does_not_hurt_real_crowds(name):
 
 
 def test_items_that_lose_all_answers_are_counted():
-    found = cs.fuse(make_clickers(1)[1]).fusion_
+    found = cs.fuse(make_clickers(1)[1]).result_
     assert describe_apart(found, Apart(1, 0, np.nan)) == "Without them 1 label changes."
     assert describe_apart(found, Apart(20, 1, np.nan)) == "Without them 20 labels change, and 1 item loses all answers."
     told = describe_apart(found, Apart(0, 3, 0.5))

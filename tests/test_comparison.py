@@ -28,7 +28,7 @@ from consilience.inference.hidden_fits import Fold, Judged, shrink_rows
 from consilience.inference.sources import InMemory
 from consilience.results.answer_worth import are_checked
 from consilience.results.comparison import VERDICTS, Comparison
-from consilience.results.fusion import Later
+from consilience.results.result import Later
 
 PLAIN = Comparison(
     n_items=100,
@@ -57,11 +57,11 @@ PLAIN = Comparison(
 
 def compare(model, r):
     source = InMemory(model.recipe().prepare(r))
-    return compare_with_vote(model.recipe(), model.fusion_, source, None, cs.engines.Threads(1))[0]
+    return compare_with_vote(model.recipe(), model.result_, source, None, cs.engines.Threads(1))[0]
 
 
 def vote_on(r):
-    found = cs.MajorityVote().fit(r).fusion_
+    found = cs.MajorityVote().fit(r).result_
     return Vote(found.labels, Later(lambda: found.learned.counts))
 
 
@@ -88,7 +88,7 @@ def test_one_rule_for_better(gain, error, verdict):
     assert "inf" not in str(comparison)
     r = cs.Answers.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
     model = cs.DawidSkene().fit(r)
-    found = dataclasses.replace(model.fusion_, comparison=comparison)
+    found = dataclasses.replace(model.result_, comparison=comparison)
     for gold in (None, match_gold({0: 0}, r, r.classes)):
         findings = list(find_no_gain(Subject(model.recipe(), found, InMemory(r, gold), None)))
         assert len(findings) == (verdict != "better" and math.isfinite(error))
@@ -184,7 +184,7 @@ def test_the_vote_without_some_answers_is_a_vote_on_the_others(answers):
         exact = len(r.classes) == len(r.labels)
         there = np.isin(r.item_of_answer()[answer], shown.item_of_answer())
         np.testing.assert_allclose(shares[there], expected[there], atol=1e-12 if exact else 0.01)
-        slow = shrink_rows(again.fusion_.learned.counts, r.worker[answer], r.label[answer])
+        slow = shrink_rows(again.result_.learned.counts, r.worker[answer], r.label[answer])
         np.testing.assert_allclose(chances, slow, rtol=1e-9 if exact and there.all() else 0.02)
 
 
@@ -192,9 +192,9 @@ def test_gains_are_their_definition(answers):
     r = answers
     model = cs.DawidSkene().fit(r)
     vote = vote_on(r)
-    gain, error, informed_gain, informed_error = judge(r, vote, model.fusion_.calibrated.hidden)[:4]
+    gain, error, informed_gain, informed_error = judge(r, vote, model.result_.calibrated.hidden)[:4]
     by_vote, by_mean, item = [], [], []
-    for fold in model.fusion_.calibrated.hidden:
+    for fold in model.result_.calibrated.hidden:
         shares, chances = vote_without(r, vote, fold.answer)
         for i, answer in enumerate(fold.answer):
             weight = 1.0 if r.weight is None else r.weight[answer]
@@ -231,10 +231,10 @@ def test_gains_of_labels_are_their_definition():
     votes /= votes.sum(axis=2, keepdims=True)
     r = cs.Answers.from_probabilities(votes, classes=range(3))
     model = cs.DawidSkene(workers="temperatures").fit(r)
-    gain, error = judge(r, vote_on(r), model.fusion_.calibrated.hidden)[4:]
+    gain, error = judge(r, vote_on(r), model.result_.calibrated.hidden)[4:]
     gains = np.zeros(300)
     n_hidden = 0
-    for fold in model.fusion_.calibrated.hidden:
+    for fold in model.result_.calibrated.hidden:
         left = votes.copy()
         item, worker = r.item_of_answer()[fold.answer], r.worker[fold.answer]
         left[item, worker] = np.nan
@@ -251,7 +251,7 @@ def test_hidden_answers_of_calibration_are_those_of_the_verdict():
     r = crowd.responses
     model = cs.DawidSkene().fit(r)
     assert (
-        sum(len(fold.answer) for fold in model.fusion_.calibrated.hidden)
+        sum(len(fold.answer) for fold in model.result_.calibrated.hidden)
         == model.calibration_.n_hidden
         == r.n_responses
     )
@@ -271,7 +271,7 @@ def test_ties_are_expectations():
     r = cs.Answers.from_frame(frame)
     model = cs.DawidSkene().fit(r)
     comparison = compare(model, r)
-    q, ours = model.posterior_, model.fusion_.labels.codes
+    q, ours = model.posterior_, model.result_.labels.codes
     chances = np.array([[0.5, 0.5], [1, 0], [0.5, 0.5], [0.5, 0.5], [0, 1], [0.5, 0.5]] * 5)
     assert comparison.n_differ == round(sum(1 - chances[n, ours[n]] for n in range(len(ours))))
     assert comparison.expected_accuracy == pytest.approx(np.mean([q[n, ours[n]] for n in range(len(ours))]))

@@ -19,8 +19,8 @@ from consilience.inference.structures.field import FieldParameters
 from consilience.inference.structures.independent import IndependentParameters
 from consilience.inference.workers import WORKERS
 from consilience.results import archive
-from consilience.results.fusion import Fusion
 from consilience.results.kept_answers import Kept
+from consilience.results.result import Result
 from consilience.results.saving import list_fields
 from fuzz import model_files
 from fuzz.harness import run_cases
@@ -330,7 +330,7 @@ def test_what_is_saved_is_what_is_declared(workers, tmp_path):
     members = model_files.unpack(model.save(tmp_path / "m").read_bytes())
     assert {"arrays/prior.npy", "columns/names/workers.arrow", "arrays/given/answers/counts.npy"} < members.keys()
     header = json.loads(members.pop("model.json"))
-    assert header["fusion"].keys() == list_fields(Fusion).keys() - {"model"}
+    assert header["fusion"].keys() == list_fields(Result).keys() - {"model"}
     assert header["given"].keys() == list_fields(Kept).keys()
     declared = places_of(header["fusion"], ()) | places_of(header["given"], ("given",))
     assert {tuple(name.partition("/")[2].rpartition(".")[0].split("/")) for name in members} == declared

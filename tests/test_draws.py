@@ -94,7 +94,7 @@ def test_expected_accuracy_of_ratings_holds():
         crowd = cs.simulate.ratings(200, n_raters=20, seed=seed)
         fused = cs.DawidSkene(workers="ordinal").fit(crowd.responses)
         off = np.abs(fused.posterior_.argmax(axis=1) - crowd.truth)
-        ends = [(fused.expected_accuracy_low_, fused.expected_accuracy_high_), *fused.fusion_.intervals.levels[:, 1:]]
+        ends = [(fused.expected_accuracy_low_, fused.expected_accuracy_high_), *fused.result_.intervals.levels[:, 1:]]
         truth = np.mean(off == 0), np.mean(off <= 1), off.mean()
         held += [low <= value <= high for (low, high), value in zip(ends, truth, strict=True)]
     assert (held >= 10).all()
@@ -102,9 +102,9 @@ def test_expected_accuracy_of_ratings_holds():
 
 def test_draws_of_a_part_are_scaled(monkeypatch):
     crowd = cs.simulate.ratings(800, n_raters=20, seed=3)
-    whole = cs.DawidSkene(workers="ordinal").fit(crowd.responses).fusion_.intervals
+    whole = cs.DawidSkene(workers="ordinal").fit(crowd.responses).result_.intervals
     monkeypatch.setattr(draws, "MOST_ANSWERS", 2000)
-    part = cs.DawidSkene(workers="ordinal").fit(crowd.responses).fusion_.intervals
+    part = cs.DawidSkene(workers="ordinal").fit(crowd.responses).result_.intervals
     np.testing.assert_allclose(part.expected, whole.expected, atol=0.05)
 
 
@@ -117,5 +117,5 @@ def test_intervals_of_ratings_depend_neither_on_rows_nor_on_threads():
     found = []
     for each, engine in ((table, Threads(1)), (shuffled, Threads(2))):
         answers = cs.Answers.from_frame(each, ordered=True)
-        found.append(cs.DawidSkene(workers="ordinal").fit(answers, engine=engine).fusion_.intervals)
+        found.append(cs.DawidSkene(workers="ordinal").fit(answers, engine=engine).result_.intervals)
     np.testing.assert_allclose(found[0].levels, found[1].levels, atol=1e-6)

@@ -83,7 +83,7 @@ def judge_slowly(model, changes):
 @pytest.mark.parametrize("changes", [None, np.linspace(-0.5, 0.5, 8)], ids=["constant", "changing"])
 def test_answers_are_judged_as_the_equations_say(changes):
     model = fit(draw(1, n_items=60, n_workers=8, n_classes=3, per_item=4))
-    judged, r = drift.judge(model.fusion_, changes), model.responses_
+    judged, r = drift.judge(model.result_, changes), model.responses_
     y, difficulty, d, w, likely = judge_slowly(model, np.zeros(8) if changes is None else changes)
     assert np.allclose(judged.y, y)
     assert np.allclose(judged.difficulty, difficulty)
@@ -93,7 +93,7 @@ def test_answers_are_judged_as_the_equations_say(changes):
 
 
 def test_trends_are_least_squares():
-    judged = drift.judge(fit(draw(2, n_items=80, n_workers=6, n_classes=3)).fusion_)
+    judged = drift.judge(fit(draw(2, n_items=80, n_workers=6, n_classes=3)).result_)
     trend = drift.fit_trends(judged, 6)
     for m in range(6):
         mine = drift.Judged(*(column[judged.worker == m] for column in judged))
@@ -109,7 +109,7 @@ def test_trends_are_least_squares():
 
 
 def test_units_are_summed_before_they_are_squared():
-    judged = drift.judge(fit(draw(2, n_items=80, n_workers=6, n_classes=3)).fusion_)
+    judged = drift.judge(fit(draw(2, n_items=80, n_workers=6, n_classes=3)).result_)
     twice = drift.Judged(*(np.repeat(column, 2) for column in judged))._replace(w=np.repeat(judged.w, 2) / 2)
     once, doubled = drift.fit_trends(judged, 6), drift.fit_trends(twice, 6)
     assert np.allclose(once.slope, doubled.slope)
@@ -134,7 +134,7 @@ def test_nobody_falls_if_another_learns():
     mine = table["worker"] == 0
     right = rng.random(len(mine)) < 0.5 + 0.45 * table["item"] / 1500
     learned = np.where(right, truth[table["item"]], (truth[table["item"]] + 1) % 4)
-    found = drift.find_drift(fit(table | {"label": np.where(mine, learned, table["label"])}).fusion_)
+    found = drift.find_drift(fit(table | {"label": np.where(mine, learned, table["label"])}).result_)
     assert not found.falls.any()
     assert found.change[0] == pytest.approx(0.36, abs=0.1)
     assert (np.abs(found.change[1:]) < 0.1).all()
@@ -157,7 +157,7 @@ def test_nobody_falls_if_another_learns():
 def test_nobody_is_named_by_chance(crowd):
     covered, n_named = [], 0
     for seed in range(4):
-        found = drift.find_drift(fit(draw(seed, **crowd)).fusion_)
+        found = drift.find_drift(fit(draw(seed, **crowd)).result_)
         told = ~np.isnan(found.change)
         covered.append(np.mean((found.low <= 0)[told] & (found.high >= 0)[told]))
         n_named += found.falls.any()
@@ -187,7 +187,7 @@ def test_answers_without_a_time_are_left_out():
     table = draw(5)
     when = np.where(table["item"] % 2 == 0, table["when"], np.nan)
     model = fit(table | {"when": when})
-    half = drift.judge(model.fusion_)
+    half = drift.judge(model.result_)
     assert len(half.y) == np.isfinite(when).sum()
     assert model.drift_report().to_pandas()["change"].notna().all()
 
@@ -231,9 +231,9 @@ def in_sequences(table, length=20):
 
 def test_sequences():
     model = fit(in_sequences(draw(3, n_items=2000, falls=[0])), cs.HiddenMarkov(**PLAIN))
-    found = drift.find_drift(model.fusion_)
+    found = drift.find_drift(model.result_)
     assert np.flatnonzero(found.falls).tolist() == [0]
-    judged, owner = drift.judge(model.fusion_), np.repeat(np.arange(100), 100)
+    judged, owner = drift.judge(model.result_), np.repeat(np.arange(100), 100)
     assert len(np.unique(judged.unit)) == len(np.unique(owner * 20 + judged.worker))
 
 
@@ -241,7 +241,7 @@ def test_graphs():
     table = draw(3, n_items=2000, falls=[0])
     graph = cs.Graph.from_edges(np.arange(1999), np.arange(1, 2000))
     r = cs.Answers.from_frame(table, order="when")
-    found = drift.find_drift(cs.MarkovField(coupling=0.2, **PLAIN).fit(r, graph=graph).fusion_)
+    found = drift.find_drift(cs.MarkovField(coupling=0.2, **PLAIN).fit(r, graph=graph).result_)
     assert found.falls[0]
     assert not found.falls[1:].any()
 
@@ -256,7 +256,7 @@ def test_known_labels_judge_too():
     table = draw(9, n_workers=6, per_item=3)
     r = cs.Answers.from_frame(table, order="when")
     model = cs.DawidSkene(**PLAIN).fit(r, gold=dict.fromkeys(range(100), 1))
-    known = drift.judge(model.fusion_)
+    known = drift.judge(model.result_)
     item = r.item_of_answer()
     assert np.array_equal(known.stratum[item < 100] % 4, np.ones(300))
     assert np.allclose(known.d[item < 100], 1)
@@ -268,9 +268,9 @@ def test_spread_answers_and_weights():
     twice["label"] = twice["label"] ^ (np.arange(len(twice["item"])) % 2)
     twice["weight"] = np.tile([0.75, 0.25], len(table["item"]))
     model = fit(twice, weight="weight")
-    trend = drift.fit_trends(drift.judge(model.fusion_), 20)
+    trend = drift.fit_trends(drift.judge(model.result_), 20)
     assert np.array_equal(trend.n_units, np.bincount(table["worker"]))
-    assert not drift.find_drift(model.fusion_).falls.any()
+    assert not drift.find_drift(model.result_).falls.any()
 
 
 def test_near_copies_do_not_judge_each_other():
@@ -281,7 +281,7 @@ def test_near_copies_do_not_judge_each_other():
     with pytest.warns(cs.errors.DataWarning, match="copy each other"):
         model = cs.fuse(cs.Answers.from_frame(copied, order="when"))
     assert model.copies_ == [[0, 20]]
-    assert np.flatnonzero(drift.find_drift(model.fusion_).falls).tolist() == [0, 20]
+    assert np.flatnonzero(drift.find_drift(model.result_).falls).tolist() == [0, 20]
 
 
 def test_without_an_order(tmp_path):
@@ -303,7 +303,7 @@ def test_saved_and_updated(tmp_path):
     table = draw(3, n_items=2000, falls=[0])
     first = table["item"] < 900
     model = fit({name: column[first] for name, column in table.items()})
-    assert not drift.find_drift(model.fusion_).falls.any()
+    assert not drift.find_drift(model.result_).falls.any()
     loaded = cs.load(model.save(tmp_path / "model"))
     assert loaded.drift_report().to_pydict() == model.drift_report().to_pydict()
     loaded.update({name: column[~first] for name, column in table.items()})

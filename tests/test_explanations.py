@@ -22,7 +22,7 @@ PLAIN = CROWD.responses
 
 def check_sum(model, item, row, known=()):
     """Check that parts add up, before calibration to the fit's own log odds and in all to the printed ones."""
-    found, labels = model.explain(item), model.fusion_.labels
+    found, labels = model.explain(item), model.result_.labels
     a, b = (int(np.flatnonzero(model.classes_ == name)[0]) for name in (found.label, found.against))
     assert a == labels.codes[row]
     assert found.confidence == labels.posterior[row, a]
@@ -110,7 +110,7 @@ def test_what_else_is_known_of_an_item_is_a_part():
     model = cs.DawidSkene().fit(PLAIN, item_prior=prior)
     found, a, b = check_sum(model, 5, 5, known=("item prior",))
     part = next(part for part in found.parts if part.kind == "item prior")
-    given = model.fusion_.given.log_prior[5]
+    given = model.result_.given.log_prior[5]
     assert part.weight == pytest.approx(given[a] - given[b])
     features = np.eye(4)[CROWD.truth.astype(int)] + np.random.default_rng(1).normal(0, 0.3, (150, 4))
     guided = cs.DawidSkene().fit(PLAIN, features=features)
@@ -190,7 +190,7 @@ def test_neighbours_are_what_a_field_adds():
     """By mean field, neighbours add coupling times the difference of their probabilities."""
     network = cs.simulate.network(200, n_workers=8, n_classes=3, answers_per_item=3, seed=1)
     model = cs.MarkovField(coupling=0.8, calibration="none").fit(network.responses, graph=network.graph)
-    graph, q = model.fusion_.given.graph, model.fusion_.labels.fitted
+    graph, q = model.result_.given.graph, model.result_.labels.fitted
     for row in range(0, 200, 23):
         found, a, b = check_sum(model, network.responses.items[row], row, known=("neighbours",))
         near = graph.neighbours[graph.offsets[row] : graph.offsets[row + 1]]
@@ -289,7 +289,7 @@ def test_items_on_disk_are_explained_as_in_memory(tmp_path, make):
 
 def test_sequences_on_disk(tmp_path):
     on_disk, in_memory = fit_both(tmp_path, crowd(n_items=300, per_item=4, in_sequences=True)[0], cs.HiddenMarkov)
-    assert not on_disk.fusion_.in_memory
+    assert not on_disk.result_.in_memory
     key = in_memory.responses_.items[30]
     one, other = on_disk.explain(key), in_memory.explain(key)
     np.testing.assert_allclose([part.weight for part in one.parts], [part.weight for part in other.parts], atol=1e-4)

@@ -232,10 +232,10 @@ def test_items_without_answers_are_judged_by_the_classifier():
     with_answers = model.predict(new, features=more)
     assert cs.metrics.accuracy(expected, with_answers) > cs.metrics.accuracy(expected, model.predict(new))
     # By hand: class prior, what the classifier says relative to its shares, and no answers.
-    guide = model.fusion_.guidance.guide
+    guide = model.result_.guidance.guide
     by_hand = model.prior_ * guide.find_priors(more) / guide.shares
     plain = cs.DawidSkene(calibration="none", estimation="em").fit(shown, features=rows)
-    guide = plain.fusion_.guidance.guide
+    guide = plain.result_.guidance.guide
     by_hand = plain.prior_ * guide.find_priors(more) / guide.shares
     found = plain.predict_proba(nobody, features=more)
     np.testing.assert_allclose(found, by_hand / by_hand.sum(axis=1, keepdims=True), rtol=1e-6)
@@ -248,7 +248,7 @@ def test_sparse_features():
     assert abs(right[0] - right[1]) < 0.03
     np.testing.assert_allclose(
         sparse.classifier_.predict_proba(csr_array(words)),
-        sparse.fusion_.guidance.guide.judge.judge(csr_array(words)),
+        sparse.result_.guidance.guide.judge.judge(csr_array(words)),
         rtol=1e-6,
     )
 
@@ -272,14 +272,14 @@ def test_any_classifier_will_do():
 
 def test_the_classifier_can_be_used_afterwards(guided):
     pipeline = guided.classifier_
-    np.testing.assert_allclose(pipeline.predict_proba(X), guided.fusion_.guidance.guide.judge.judge(X), rtol=1e-6)
+    np.testing.assert_allclose(pipeline.predict_proba(X), guided.result_.guidance.guide.judge.judge(X), rtol=1e-6)
     assert cs.metrics.accuracy(TRUTH, pipeline.predict(X)) > 0.7
     names = ["b", "a"]
     r = cs.Answers.from_matrix(np.array(names)[R_BINARY[2]][:, None].repeat(3, axis=1))
     model = cs.DawidSkene().fit(r, features=R_BINARY[1])
     assert set(model.classifier_.predict(R_BINARY[1])) <= {"a", "b"}
     np.testing.assert_allclose(
-        model.classifier_.predict_proba(R_BINARY[1]), model.fusion_.guidance.guide.judge.judge(R_BINARY[1])
+        model.classifier_.predict_proba(R_BINARY[1]), model.result_.guidance.guide.judge.judge(R_BINARY[1])
     )
 
 

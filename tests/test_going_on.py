@@ -54,7 +54,7 @@ def interrupt(*_: object, **__: object) -> None:
 @pytest.mark.parametrize("where", ["callback", "conclude"])
 def test_an_interrupted_fit_leaves_the_model_as_it_was(where, parts, monkeypatch):
     model = cs.DawidSkene().fit(parts[0])
-    before, labels = model.fusion_, model.labels_.copy()
+    before, labels = model.result_, model.labels_.copy()
     actions = {
         "fit": lambda: model.fit(parts[1]),
         "update": lambda: model.update(parts[1]),
@@ -68,7 +68,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(where, parts, monkeypatch
                 patch.setattr(fitting, "find_intervals" if name != "update" else "calibrate", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 act()
-        assert model.fusion_ is before, name
+        assert model.result_ is before, name
         np.testing.assert_array_equal(model.labels_, labels)
     # A model that was never fitted is not half fitted.
     new = cs.DawidSkene(callback=interrupt)
@@ -80,12 +80,12 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(where, parts, monkeypatch
 
 def test_an_interrupted_update_leaves_the_model_as_it_was(parts, monkeypatch):
     model = cs.fuse(parts[0])
-    before, labels, verdict = model.fusion_, model.labels_.copy(), model.comparison_
+    before, labels, verdict = model.result_, model.labels_.copy(), model.comparison_
     with monkeypatch.context() as patch:
         patch.setattr(fitted, "judge", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.update(parts[1])
-    assert model.fusion_ is before
+    assert model.result_ is before
     assert model.comparison_ is verdict
     np.testing.assert_array_equal(model.labels_, labels)
     assert model.update(parts[1]).comparison_ is not verdict
@@ -93,14 +93,14 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(parts, monkeypatch):
 
 def test_an_interrupted_batch_leaves_the_model_as_it_was(parts, monkeypatch):
     model = cs.DawidSkene().partial_fit(parts[0])
-    found, before = model.fusion_, model.worker_report()["answers"].to_pylist()
+    found, before = model.result_, model.worker_report()["answers"].to_pylist()
     with monkeypatch.context() as patch:
         patch.setattr(new_answers, "conclude", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(parts[1])
-    assert model.fusion_ is found
+    assert model.result_ is found
     assert model.worker_report()["answers"].to_pylist() == before
-    assert model.fusion_.n_batches == 1
+    assert model.result_.n_batches == 1
     assert len(model.partial_fit(parts[1]).labels_) == len(np.unique(parts[1]["item"]))
 
 
@@ -145,9 +145,9 @@ def test_a_chain_that_was_fitted_in_memory_and_then_on_disk_can_be_saved(monkeyp
     pq.write_table(table, tmp_path / "tags.parquet")
     stored = cs.scan_answers(tmp_path / "tags.parquet", store=tmp_path / "stores")
     model = cs.HiddenMarkov(transitions="bio").fit(table)
-    assert model.fusion_.span_confidence is not None
+    assert model.result_.span_confidence is not None
     model.fit(stored)
-    assert model.fusion_.span_confidence is None
+    assert model.result_.span_confidence is None
     loaded = cs.load(model.save(tmp_path / "tags.model"))
     np.testing.assert_array_equal(loaded.confusion_, model.confusion_)
     np.testing.assert_array_equal(loaded.transition_, cs.HiddenMarkov(transitions="bio").fit(stored).transition_)

@@ -180,7 +180,7 @@ def test_rounds_of_known_labels_are_taken_together(tmp_path):
     for gold in (rounds, tuple(rounds)):
         model = DawidSkene().fit(r, gold=gold)
         assert model.labels_.tolist() == ["no", "yes", "no"]
-        assert model.fusion_.given.gold.judging.tolist() == [True, True, False]
+        assert model.result_.given.gold.judging.tolist() == [True, True, False]
     together = {"item": [*"abc"], "label": ["no", "yes", "no"], "random": [True, True, False]}
     assert (DawidSkene().fit(r, gold=together).posterior_ == model.posterior_).all()
     assert cs.MajorityVote().fit(r, gold=rounds).labels_.tolist() == ["no", "yes", "no"]

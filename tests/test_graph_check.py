@@ -139,7 +139,7 @@ def test_errors_along_outlines_are_seen(wobble):
 @pytest.mark.parametrize("accuracy", [0.9, 0.75, 0.6])
 def test_independent_errors_are_not_seen(accuracy):
     noise = draw_noise(0, 32, accuracy=accuracy)
-    for labels in (noise.truth, cs.MajorityVote().fit(noise.responses).fusion_.labels.codes):
+    for labels in (noise.truth, cs.MajorityVote().fit(noise.responses).result_.labels.codes):
         assert abs(correlate_errors(noise.responses, noise.graph, labels)[0]) < 0.05
 
 
@@ -291,7 +291,7 @@ def test_silence_tells_that_neighbours_agree():
     model, warned = fused_quietly(r, graph)
     assert not warned
     assert model.graph_check_.sound
-    assert np.mean(model.fusion_.labels.codes == truth) > 0.97
+    assert np.mean(model.result_.labels.codes == truth) > 0.97
 
 
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
@@ -379,7 +379,7 @@ def test_errors_of_real_crowds_do_not_run_along_nearest_neighbours(name, metric)
         features = (features - features.mean(axis=0)) / features.std(axis=0)
     items = pq.read_table(FOLDER / name / "items.parquet")["item"].to_numpy()
     graph = cs.Graph.knn(features, 5, metric, items=items).aligned_with(r.items)
-    labels = cs.DawidSkene(calibration="none").fit(r).fusion_.labels.codes
+    labels = cs.DawidSkene(calibration="none").fit(r).result_.labels.codes
     correlation, error = correlate_errors(r, graph, labels)
     assert abs(correlation) < 0.1
     assert error < 0.05

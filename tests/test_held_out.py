@@ -159,9 +159,9 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
         found = cs.held_out_score(model, r, graph=graph)
         given = cs.held_out_score(model.fresh(calibration=model.power_), r, graph=graph)
         np.testing.assert_array_equal(found.totals, given.totals)
-        compare_with_vote(model.recipe(), model.fusion_, InMemory(r), graph, cs.engines.Threads())
+        compare_with_vote(model.recipe(), model.result_, InMemory(r), graph, cs.engines.Threads())
         plain = model.fresh(calibration="none").fit(r, graph=graph)
-        assert settle(plain.recipe(), plain.fusion_).calibration == "none"
+        assert settle(plain.recipe(), plain.result_).calibration == "none"
     model.check_graph(network.responses, network.graph)
     with pytest.raises(AssertionError, match="calibrated again"):
         cs.held_out_score(cs.DawidSkene(), items)

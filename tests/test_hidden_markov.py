@@ -542,7 +542,7 @@ def test_pairs_have_no_mass_where_forbidden():
     model = cs.HiddenMarkov(coupling=0.5, transitions="bio")
     model.fit(r)
     block = arrays.cut_blocks(r, r.label.astype(np.int64), r.n_labels)[0]
-    summary = model.fusion_.learned.structure.infer_block(block, np.ones((60, 3)))
+    summary = model.result_.learned.structure.infer_block(block, np.ones((60, 3)))
     o, b, i = (model.classes_.tolist().index(tag) for tag in "OBI")
     assert summary.pairs[o, i] == 0
     assert summary.start[i] == 0

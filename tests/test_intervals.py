@@ -124,7 +124,7 @@ def estimates_of(model, prior_is_known=False):
     pseudo_counts = np.full(3, model.smoothing_[0] * 2 + model.smoothing_[1])
     judged = np.ones(len(model.posterior_), bool)
     return interval_sums.Estimates(
-        model.confusion_, model.fusion_.learned.counts, model.prior_, pseudo_counts, prior_is_known, judged
+        model.confusion_, model.result_.learned.counts, model.prior_, pseudo_counts, prior_is_known, judged
     )
 
 
@@ -134,7 +134,7 @@ def test_worth_and_centre_of_answers():
     found, right = estimates_of(model), np.diagonal(model.confusion_, axis1=1, axis2=2)
     sums = interval_sums.sum_up(r, model.posterior_, right, found, answer_worth.sum_chances(r, model.posterior_))
     answers = intervals.weigh_answers(sums, right, found, None)
-    slow = slow_answers(r, model.posterior_, model.confusion_, model.fusion_.learned.counts)
+    slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.learned.counts)
     np.testing.assert_allclose(answers, slow, rtol=1e-6)
     shared = interval_sums.invert_scores(r, sums, right, found)
     together = intervals.weigh_answers(sums, right, found, shared)
@@ -225,7 +225,7 @@ def test_a_vote_that_is_spread_is_one_vote():
     r = small_crowd().responses
     P = np.full((r.n_items, r.n_workers, 3), np.nan)
     P[r.item_of_answer(), r.worker] = 0.8 * np.eye(3)[r.label] + 0.2 / 3
-    found = cs.DawidSkene(calibration="none").fit(oracles.spread_answers(P)).fusion_.judging.value.past.sums
+    found = cs.DawidSkene(calibration="none").fit(oracles.spread_answers(P)).result_.judging.value.past.sums
     np.testing.assert_allclose(found.chances[0], r.votes_per_worker())
     assert (found.worth < found.chances[0]).all()
     assert answer_worth.design_effect(found.votes) == 1

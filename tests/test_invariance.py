@@ -94,7 +94,7 @@ def results(model, frame, graph):
     fitted = model.fresh().fit(frame, graph=graph)
     keys = [
         ":".join(str(part).removesuffix(".0") for part in row)
-        for row in zip(*fitted.fusion_.labels.keys.values(), strict=True)
+        for row in zip(*fitted.result_.labels.keys.values(), strict=True)
     ]
     items = np.argsort(keys)
     workers = np.argsort([str(worker).removesuffix(".0") for worker in fitted.workers_.tolist()])

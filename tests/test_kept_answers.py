@@ -90,7 +90,7 @@ def test_copies_that_count_once_are_kept_with_their_own_weight(tmp_path):
     # The vote still counts copies once when its matrices are worked out.
     table = fused.worker_report().to_pydict()
     assert table["answers"] == [300] * 10
-    assert fused.fusion_.learned.counts.sum() == pytest.approx(300 * 8)
+    assert fused.result_.learned.counts.sum() == pytest.approx(300 * 8)
 
 
 def test_known_labels_come_back_whether_or_not_answers_are_saved(tmp_path):
@@ -99,10 +99,10 @@ def test_known_labels_come_back_whether_or_not_answers_are_saved(tmp_path):
         fitted = model.fit(PLAIN, gold=gold)
         for keep in (True, False):
             loaded = cs.load(fitted.save(tmp_path / "model", answers=keep))
-            assert np.flatnonzero(loaded.fusion_.given.gold.codes >= 0).tolist() == [2, 5, 9]
-            assert loaded.fusion_.given.gold.codes[[2, 5, 9]].tolist() == [1, 0, 2]
-            assert np.flatnonzero(loaded.fusion_.given.gold.judging).tolist() == [5, 9]
-        assert model.fit(PLAIN).fusion_.given.gold is None
+            assert np.flatnonzero(loaded.result_.given.gold.codes >= 0).tolist() == [2, 5, 9]
+            assert loaded.result_.given.gold.codes[[2, 5, 9]].tolist() == [1, 0, 2]
+            assert np.flatnonzero(loaded.result_.given.gold.judging).tolist() == [5, 9]
+        assert model.fit(PLAIN).result_.given.gold is None
 
 
 @pytest.mark.parametrize("weight", [None, [0.5, 2.0, 1.0]])
@@ -110,11 +110,11 @@ def test_the_graph_comes_back_as_it_was_given(weight, tmp_path):
     graph = cs.Graph.from_edges(["c", "b", "z"], ["a", "a", "y"], weight, items=EMPTY.items)
     fitted = cs.MarkovField(coupling="paper", degree_normalised=True).fit(EMPTY, graph=graph)
     loaded = cs.load(fitted.save(tmp_path / "model"))
-    for kept in (fitted.fusion_.given.graph, loaded.fusion_.given.graph):
+    for kept in (fitted.result_.given.graph, loaded.result_.given.graph):
         assert (kept.to_scipy() != graph.aligned_with(EMPTY.items).to_scipy()).nnz == 0
         assert kept.description == "given edges"
         np.testing.assert_array_equal(kept.items, EMPTY.items)
-    assert cs.load(fitted.save(tmp_path / "model", answers=False)).fusion_.given.graph is None
+    assert cs.load(fitted.save(tmp_path / "model", answers=False)).result_.given.graph is None
 
 
 def test_a_grid_takes_little_room(tmp_path):
@@ -143,7 +143,7 @@ def test_priors_of_items_are_not_kept(tmp_path):
     rng = np.random.default_rng(0)
     fitted = cs.DawidSkene().fit(PLAIN, item_prior=rng.dirichlet([5, 5, 5], size=40))
     same_answers(fitted.responses_, PLAIN)
-    given = cs.load(fitted.save(tmp_path / "model")).fusion_.given
+    given = cs.load(fitted.save(tmp_path / "model")).result_.given
     assert given.has_priors
     assert given.log_prior is None
 
@@ -153,8 +153,8 @@ def test_texts_of_spans_come_back_with_the_answers(tmp_path):
     fitted = cs.HiddenMarkov(transitions="bio", coupling=0.5).fit(spans)
     loaded = cs.load(fitted.save(tmp_path / "model"))
     same_answers(loaded.responses_, fitted.responses_)
-    assert loaded.fusion_.task.texts == spans.texts
-    assert cs.load(fitted.save(tmp_path / "model", texts=False)).fusion_.task.texts is None
+    assert loaded.result_.task.texts == spans.texts
+    assert cs.load(fitted.save(tmp_path / "model", texts=False)).result_.task.texts is None
 
 
 def test_an_answer_takes_about_two_bytes(tmp_path):

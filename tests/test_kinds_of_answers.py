@@ -100,7 +100,7 @@ def probabilities(fused) -> np.ndarray:
     models = fused.values() if hasattr(fused, "explain_sharing") else [fused]
     parts = []
     for model in models:
-        keys = list(zip(*(map(str, column) for column in model.fusion_.labels.keys.values()), strict=True))
+        keys = list(zip(*(map(str, column) for column in model.result_.labels.keys.values()), strict=True))
         parts.append(model.posterior_[sorted(range(len(keys)), key=keys.__getitem__)])
     return np.concatenate([part.ravel() for part in parts])
 

@@ -54,7 +54,7 @@ def test_known_spans_of_another_file_are_those_of_the_same(project, file):
         assert found.to_spans().to_pylist() == expected.to_spans().to_pylist()
     plain = ("--calibration", "none", "--json")
     figures = json.loads(run("fuse", "workers.json", "--gold", file, *plain, "-o", "fused.json").stdout)
-    assert figures["gold"] == int((expected.fusion_.given.gold.codes >= 0).sum()) > 0
+    assert figures["gold"] == int((expected.result_.given.gold.codes >= 0).sum()) > 0
     assert figures["spans"]["fused"] == len(expected.to_spans())
     assert run("evaluate", "fused.json", file).exit_code == 0
 
@@ -63,7 +63,7 @@ def test_known_spans_that_are_given_replace_those_of_the_file(project):
     some = SpanCollector()
     some.add_reading(some.add_document(project.documents[1], project.texts[1]), "expert", [(0, 3, "NEW")])
     found = cs.fuse(project, gold=some.finish(), calibration="none")
-    (sequence,) = np.unique(found.responses_.sequences.of_items()[found.fusion_.given.gold.codes >= 0])
+    (sequence,) = np.unique(found.responses_.sequences.of_items()[found.result_.given.gold.codes >= 0])
     assert found.responses_.sequences.ids[sequence] == project.documents[1]
     assert "NEW" in found.to_spans()["label"].to_pylist()
 
@@ -81,10 +81,10 @@ def test_the_page_says_how_to_fuse_spans_again(project):
     rows = [[*row[:-2], review["classes"][row[-2]], "true"] for row in review["known"]]
     rows += [[*row[:-1], "O", "true"] for row in review["items"][:5]]
     Path("gold.csv").write_text("\n".join(map(",".join, [[*review["columns"], "label", "random"], *rows])))
-    n_before = int((cs.load("m").fusion_.given.gold.codes >= 0).sum())
+    n_before = int((cs.load("m").result_.given.gold.codes >= 0).sum())
     done = run(*shlex.split(command))
     assert done.exit_code == 0, done.stderr
-    assert int((cs.load("m").fusion_.given.gold.codes >= 0).sum()) == n_before + 5
+    assert int((cs.load("m").result_.given.gold.codes >= 0).sum()) == n_before + 5
     assert run("fuse", "both.json", "--calibration", "none", "--report", "r.html").exit_code == 0
     page = re.sub("<.*?>", "", Path("r.html").read_text())
     assert "consilience fuse both.json --calibration none --gold gold.csv --report r.html" in page
@@ -211,7 +211,7 @@ def test_known_spans_may_be_a_table(tables):
     found = cs.fuse("workers.json", gold="expert.csv", calibration="none")
     assert found.to_spans().to_pylist() == expected.to_spans().to_pylist()
     piped = run("fuse", "workers.json", "--gold", "-", "--json", standard_input=Path("expert.csv").read_text())
-    assert json.loads(piped.stdout)["gold"] == int((expected.fusion_.given.gold.codes >= 0).sum())
+    assert json.loads(piped.stdout)["gold"] == int((expected.result_.given.gold.codes >= 0).sum())
     blind = cs.fuse("workers.json", calibration="none")
     cs.write_spans(blind.to_span_set(), "fused.json", format="label-studio")
     assert run("fuse", "workers.json", "--calibration", "none", "-o", "fused.csv").exit_code == 0

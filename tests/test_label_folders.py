@@ -53,7 +53,7 @@ def fail(*_):
 
 
 def test_labels_never_replace_answers(model, tmp_path):
-    source = Path(model.fusion_.source.answers.inputs[0])
+    source = Path(model.result_.source.answers.inputs[0])
     for output in (source.parent, source, source.parent.parent):
         with pytest.raises(InputError, match="would change the input"):
             model.write(output)

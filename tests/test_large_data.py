@@ -78,7 +78,7 @@ def test_counts_without_hidden_answers(known):
     r = make_crowds()["plain"]
     gold = None if not known else dict(zip(r.items[:50].tolist(), r.classes[np.arange(50) % 3].tolist(), strict=True))
     model = cs.DawidSkene(calibration="none").fit(r, gold=gold)
-    codes, recipe = model.fusion_.given.gold, model.recipe()
+    codes, recipe = model.result_.given.gold, model.recipe()
     hidden, _ = next(hide_answers(r, 0.05, 0))
     items = np.unique(r.items_of(np.flatnonzero(hidden)))
     part = r.about(items)

@@ -241,7 +241,7 @@ def test_medians_on_disk(kind, tmp_path, monkeypatch):
     pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
     stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
     model = kind(label_by="median").fit(stored, gold={0: 1})
-    assert not model.fusion_.in_memory
+    assert not model.result_.in_memory
     model.write(tmp_path / "labels")
     frame = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas()
     assert list(frame)[3:7] == FOUR
@@ -261,7 +261,7 @@ def test_known_labels_between_levels_are_the_nearest(tmp_path, monkeypatch):
     for answers in (cs.Answers.from_frame(table, ordered=True), stored):
         with pytest.warns(DataWarning, match="7 known labels lie between levels and count as the nearest, the lower"):
             model = cs.DawidSkene(calibration="none").fit(answers, gold=dict(enumerate(values)))
-        assert model.fusion_.in_memory == (answers is not stored)
+        assert model.result_.in_memory == (answers is not stored)
         model.write(tmp_path / "labels")
         frame = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas().set_index("item")
         assert frame["label"][range(len(values))].tolist() == nearest

@@ -17,7 +17,7 @@ import oracles
 from consilience.answers import arrays
 from consilience.errors import NotFittedError, ParameterError
 from consilience.inference.recipes.independent import VoteRecipe
-from consilience.results.fusion import Later
+from consilience.results.result import Later
 from effort import examples
 
 
@@ -154,8 +154,8 @@ def test_it_is_a_model():
 def test_a_report_of_counts_near_the_largest_number(tmp_path):
     """A file may hold them; their products are beyond all numbers."""
     model = cs.MajorityVote().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
-    learned = model.fusion_.learned
+    learned = model.result_.learned
     learning = Later.known(replace(learned, counts=np.full_like(learned.counts, 1e200)))
-    model.adopt(replace(model.fusion_, learning=learning))
+    model.adopt(replace(model.result_, learning=learning))
     report = model.worker_report()
     assert np.isfinite(report["accuracy"].to_numpy()).all()

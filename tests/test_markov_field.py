@@ -1,4 +1,4 @@
-"""Fusion over graphs: against DawidSkene and plain loops, its guarantees, its settings, and how good it is."""
+"""Result over graphs: against DawidSkene and plain loops, its guarantees, its settings, and how good it is."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def test_items_without_neighbours_have_the_independent_posterior(inference, coup
     found = model.predict_proba(crowd.responses, graph=cs.Graph.from_scipy(np.zeros((300, 300))))
     np.testing.assert_allclose(model.posterior_[lonely], found[lonely], atol=1e-10)
     assert np.abs(model.posterior_[~lonely] - found[~lonely]).max() > 0.1
-    log_weights = model.fusion_.learned.log_weights.transpose(0, 2, 1)
-    prior = np.log(model.fusion_.learned.structure.weights)
+    log_weights = model.result_.learned.log_weights.transpose(0, 2, 1)
+    prior = np.log(model.result_.learned.structure.weights)
     expected, _ = oracles.dense_posterior(oracles.densify(crowd.responses), log_weights, prior)
     np.testing.assert_allclose(found, expected, atol=1e-10)
 

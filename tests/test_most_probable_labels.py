@@ -112,7 +112,7 @@ def test_labels_on_disk(seed, tmp_path, monkeypatch):
     pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
     stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores")
     model = (cs.HiddenMarkov() if seed > 1 else cs.DawidSkene()).fit(stored, gold=gold)
-    assert not model.fusion_.in_memory
+    assert not model.result_.in_memory
     model.write(tmp_path / "labels")
     written = pa.dataset.dataset(tmp_path / "labels").to_table()
     assert count_exceptions(written) == 0
@@ -204,7 +204,7 @@ def test_files_say_no_more_than_the_headline(tmp_path):
         cs.fuse(pa.table(few)),
     ):
         assert found.comparison_.withheld.endswith(("answers of two workers", "too few answers"))
-        assert found.fusion_.checked
+        assert found.result_.checked
         assert is_empty(found.to_frame())
         assert "untested" in {each.kind for each in found.findings_}
         found.save(tmp_path / "model")
@@ -222,7 +222,7 @@ def test_what_else_checks_single_answers_keeps_confidences():
     assert not is_empty(found.fit(pa.table(twice)).to_frame())
     assert not is_empty(found.fit(pa.table(table), item_prior=np.full((300, 3), 1 / 3)).to_frame())
     guided = found.fit(pa.table(table), features=features)
-    assert is_empty(guided.to_frame()) == (not guided.fusion_.guidance.findings.used)
+    assert is_empty(guided.to_frame()) == (not guided.result_.guidance.findings.used)
     assert not is_empty(cs.HiddenMarkov().fit(pa.table(in_sequences(table))).to_frame())
     found = cs.DawidSkene().partial_fit(pa.table(twice)).partial_fit(pa.table(table | {"item": table["item"] + 1000}))
     assert not is_empty(found.to_frame())
@@ -237,7 +237,7 @@ def test_single_answers_on_disk(tmp_path, monkeypatch):
         pa.parquet.write_table(pa.table(table), tmp_path / f"{name}.parquet")
         stored = cs.scan_answers(tmp_path / f"{name}.parquet", store=tmp_path / "stores")
         found = (cs.DawidSkene() if name == "single" else cs.MajorityVote()).fit(stored)
-        assert not found.fusion_.in_memory
+        assert not found.result_.in_memory
         found.write(tmp_path / name)
         assert is_empty(pa.dataset.dataset(tmp_path / name).to_table())
         assert found.worker_report()["accuracy"].null_count == 10

@@ -363,12 +363,12 @@ def test_lists_of_ids_that_are_no_text_come_back_as_gold(ids, tmp_path):
     said = np.random.default_rng(0).integers(0, 2, (40, 4))
     data = {"item": np.repeat(np.array(ids, object), 4).tolist(), "worker": [0, 1, 2, 3] * 40, "label": said.ravel()}
     todo = tmp_path / "items.csv"
-    columns = add_label(list_next_items(cs.DawidSkene().fit(data).fusion_, 10))
+    columns = add_label(list_next_items(cs.DawidSkene().fit(data).result_, 10))
     columns["label"] = pa.array(["1"] * 10)
     write_table(build_frame(columns, "pyarrow"), todo)
     texts = {str(value): 1 for value in ids[:5]}  # as gold.csv of the report has them
     for gold, n_known in ((todo, 10), (texts, 5)):
-        assert (cs.DawidSkene().fit(data, gold=gold).fusion_.given.gold.codes >= 0).sum() == n_known
+        assert (cs.DawidSkene().fit(data, gold=gold).result_.given.gold.codes >= 0).sum() == n_known
 
 
 def test_all_items_may_be_drawn_at_random():

@@ -17,7 +17,7 @@ import consilience as cs
 from command_line import run
 from consilience.answers.random_choices import draw_numbers, hash_ids, hash_items
 from consilience.planning import next_questions
-from consilience.results.fusion import Later
+from consilience.results.result import Later
 
 CROWD = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=2, accuracy=(0.4, 0.9), seed=3)
 FITTED = cs.DawidSkene().fit(CROWD.responses)
@@ -52,7 +52,7 @@ def slow_list(model, n, *, cost=None, limits=None, budget=math.inf, known=(), ne
     worker_draws = draw_numbers(model.seed, hash_ids(r.workers)).tolist()
     answered = set(zip(r.item_of_answer().tolist(), r.worker.tolist(), strict=True))
     group = {
-        m: next((g for g, group in enumerate(model.fusion_.copies) if m in group), -1 - m) for m in range(len(workers))
+        m: next((g for g, group in enumerate(model.result_.copies) if m in group), -1 - m) for m in range(len(workers))
     }
     barred = {(i, group[m]) for i, m in answered}
     q, confusion = model.posterior_.tolist(), model.confusion_.tolist()
@@ -260,7 +260,7 @@ def test_new_workers_answer_as_the_crowd_does():
     with pytest.warns(cs.errors.DataWarning):
         alone = FITTED.next_questions(1, workers=["somebody"])
     row = CROWD.responses.items.tolist().index(alone["item"].to_pylist()[0])
-    expected = slow_gain(FITTED.posterior_[row].tolist(), FITTED.fusion_.learned.crowd[0].T.tolist())
+    expected = slow_gain(FITTED.posterior_[row].tolist(), FITTED.result_.learned.crowd[0].T.tolist())
     assert alone["gain"].to_pylist()[0] == pytest.approx(expected, abs=2e-9)
 
 
@@ -282,11 +282,11 @@ def test_of_workers_who_copy_each_other_one_is_asked():
     crowd = cs.simulate.independent(60, 8, 3, answers_per_item=3, accuracy=(0.5, 0.9), copycats=2, seed=5)
     model = cs.DawidSkene().fit(crowd.responses)
     copying = Later.known([[0, 6], [1, 7]])  # who they are, whether or not the fit can tell
-    model.adopt(replace(model.fusion_, copying=copying))
+    model.adopt(replace(model.result_, copying=copying))
     listed = model.next_questions(10**6, per_worker=1000)
     r = crowd.responses
     there = set(zip(r.item_of_answer().tolist(), r.worker.tolist(), strict=True)) | set(pairs(listed))
-    for one, other in model.fusion_.copies:
+    for one, other in model.result_.copies:
         met = {i for i, m in pairs(listed) if m in (one, other)}
         assert met
         assert all(((i, one) in there) != ((i, other) in there) for i in met)
@@ -381,7 +381,7 @@ def test_questions_about_neighbours_count_less():
 def test_neighbours_in_a_network():
     crowd = cs.simulate.network(30, n_workers=4, n_classes=3, answers_per_item=2, degree=3, seed=2)
     model = cs.MarkovField(coupling=0.4).fit(crowd.responses, graph=crowd.graph)
-    g = model.fusion_.given.graph
+    g = model.result_.given.graph
     shares = {}
     for i in range(30):
         here = slice(g.offsets[i], g.offsets[i + 1])

@@ -141,8 +141,8 @@ def test_listed_items_come_back_as_gold():
     listed = cs.DawidSkene().fit(r).next_items(6)
     table = ReportTable(listed.append_column("label", pa.array([0] * 6)))
     known = cs.DawidSkene().fit(r, gold=table)
-    assert known.fusion_.given.gold.judging.sum() == 1
-    assert (known.fusion_.given.gold.codes >= 0).sum() == 6
+    assert known.result_.given.gold.judging.sum() == 1
+    assert (known.result_.given.gold.codes >= 0).sum() == 6
 
 
 def test_tables_that_are_passed_on_stay_those_of_pyarrow(fused):
@@ -230,7 +230,7 @@ def test_a_model_shows_what_it_found(fused):
         "DawidSkene()",
         "80",
         "6, with 480 answers",
-        f"{fused.fusion_.labels.confidence.mean():.3f}",
+        f"{fused.result_.labels.confidence.mean():.3f}",
         "75 more labels",
     ):
         assert words in found.text

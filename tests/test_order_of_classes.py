@@ -210,7 +210,7 @@ def test_a_saved_model_knows_its_scale(tmp_path: Path, workers: str) -> None:
     model = cs.DawidSkene(workers=workers).fit(r)
     loaded = cs.load(model.save(tmp_path / "scale.model"))
     for each in (model, loaded):
-        assert each.fusion_.names.positions == (0.0, 1.0, 5.0)
+        assert each.result_.names.positions == (0.0, 1.0, 5.0)
         assert each.responses_.positions == (0.0, 1.0, 5.0)
     assert loaded.read(WORDS).answers.positions == (0.0, 1.0, 5.0)
     loaded.update({"item": [99], "worker": ["ann"], "label": ["high"]})
@@ -223,7 +223,7 @@ def test_levels_that_are_numbers_find_their_place_later() -> None:
     assert scale_of(model.responses_) == ([1, 2, 3, 5, 10], (0.0, 1.0, 2.0, 3.0, 4.0))
     model.partial_fit({"item": [100, 100], "worker": ["ann", "bob"], "label": [4, 4]})
     assert model.classes_.tolist() == [1, 2, 3, 4, 5, 10]
-    assert model.fusion_.names.positions == tuple(map(float, range(6)))
+    assert model.result_.names.positions == tuple(map(float, range(6)))
 
 
 def test_words_do_not() -> None:

@@ -165,7 +165,7 @@ def test_a_separator_goes_with_the_questions_that_hold_it(tmp_path):
         "Answer.spam": "DawidSkene",
         "tags": "TagSets",
     }
-    assert int(found["tags"].fusion_.n_answers.sum()) == 3 * len(table)  # empty sets too
+    assert int(found["tags"].result_.n_answers.sum()) == 3 * len(table)  # empty sets too
     with pytest.raises(cs.errors.InputError, match="';' is in no cell of the questions"):
         fuse(table, separator=";")
     lists = table.assign(tags=table["tags"].str.split(";").map(lambda each: [tag for tag in each if tag]))

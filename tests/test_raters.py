@@ -102,14 +102,14 @@ def test_long_scales_have_a_coarser_grid_or_none(n_classes):
 def test_counts_and_pairs_leave_own_answers_out():
     _, table = draw_ratings(1, n_items=30, n_raters=6)
     model = fit(table)
-    r, learned, q = model.responses_, model.fusion_.learned, model.fusion_.labels.fitted
+    r, learned, q = model.responses_, model.result_.learned, model.result_.labels.fitted
     counts, pairs = np.zeros((6, 5, 5)), np.zeros((5, 5))
     for answer, item in enumerate(r.item_of_answer()):
         p = q[item] / np.exp(learned.log_weights[r.worker[answer], r.label[answer]])
         p /= p.sum()
         counts[r.worker[answer], r.label[answer]] += p
         pairs += np.outer(p, p)
-    found = model.fusion_.raters.value
+    found = model.result_.raters.value
     assert found == pytest.approx(find_raters(counts, pairs, OrdinalWorkers.of(r, r.class_of_label, 5)), abs=1e-6)
     assert [report(model)[name].tolist() for name in FIGURES] == found.T.round(3).tolist()
 
@@ -163,7 +163,7 @@ def test_no_scale_no_bias():
     _, table = draw_ratings(1, n_items=40)
     model = cs.DawidSkene().fit(cs.Answers.from_frame(table))
     assert not set(FIGURES) & set(report(model))
-    assert model.fusion_.raters.value is None
+    assert model.result_.raters.value is None
 
 
 def test_figures_are_kept_in_a_file(tmp_path):
@@ -206,7 +206,7 @@ def test_an_answer_outside_of_the_scale_says_nothing_of_bias():
 def test_biases_are_in_levels_whatever_the_positions():
     _, table = draw_ratings(6, n_items=200)
     model = fit(table)
-    counts, pairs = model.fusion_.learned.counts, np.eye(5)
+    counts, pairs = model.result_.learned.counts, np.eye(5)
     plain, wide = (
         find_raters(counts, pairs, OrdinalWorkers(40, np.arange(5), 5, positions=places))
         for places in (None, (0.0, 10.0, 20.0, 30.0, 40.0))
@@ -217,7 +217,7 @@ def test_biases_are_in_levels_whatever_the_positions():
 def test_the_crowd_is_learned_from_some_raters_where_there_are_many(monkeypatch):
     _, table = draw_ratings(7)
     model = fit(table)
-    counts, workers = model.fusion_.learned.counts, OrdinalWorkers(40, np.arange(5), 5)
+    counts, workers = model.result_.learned.counts, OrdinalWorkers(40, np.arange(5), 5)
     every = find_raters(counts, np.eye(5), workers)
     monkeypatch.setattr(raters, "MOST_ENTRIES", 20 * len(list_biases(5)) * len(SPREADS) * len(CARELESS))
     assert find_raters(counts, np.eye(5), workers) == pytest.approx(every, abs=0.25)

@@ -105,7 +105,7 @@ def test_the_most_probable_class_is_right_as_often():
     accuracies = []
     for name in CROWDS:
         r, _, known, truths = crowd_of(name)
-        labels = cs.DawidSkene().fit(r).fusion_.labels
+        labels = cs.DawidSkene().fit(r).result_.labels
         np.testing.assert_array_equal(labels.codes, labels.posterior.argmax(axis=1))
         accuracies.append((labels.codes[known] == truths).mean())
     assert np.mean(accuracies) >= 0.863

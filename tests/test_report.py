@@ -331,7 +331,7 @@ def test_every_verdict_has_its_words(fused, changes, level, badge, headline):
     model = copy.copy(fused)
     figures = {"accuracy": 0.9, "accuracy_low": 0.85, "accuracy_high": 0.95, "n_differ": 9}
     compared = dataclasses.replace(fused.comparison_, **{**figures, **changes})
-    model.adopt(dataclasses.replace(fused.fusion_, comparison=compared, findings=None))
+    model.adopt(dataclasses.replace(fused.result_, comparison=compared, findings=None))
     subject = gather(model)
     verdict = overview.judge(subject)
     assert (verdict.level, verdict.badge) == (level, badge)
@@ -548,7 +548,7 @@ def test_differences_from_the_vote(fused):
     differ = 0
     for item in range(r.n_items):
         votes = np.bincount(r.label[r.offsets[item] : r.offsets[item + 1]], minlength=3)
-        differ += votes[fused.fusion_.labels.codes[item]] < votes.max()
+        differ += votes[fused.result_.labels.codes[item]] < votes.max()
     found = items.compare_labels(subject)
     assert differ == sum(int(n_items) for _, n_items in found.flows.rows)
     assert f": {differ} have fewer votes than another class, elsewhere votes are tied." in found.words
@@ -613,7 +613,7 @@ def test_known_labels_judge_the_probabilities():
     gold = {int(item): crowd.responses.classes[truth[item]] for item in range(100)}
     subject = gather(cs.fuse(crowd.responses, gold=gold))
     found = changes.draw_by_gold(subject)
-    codes = cs.DawidSkene().fit(crowd.responses).fusion_.labels.codes[:100]  # which has not seen these labels
+    codes = cs.DawidSkene().fit(crowd.responses).result_.labels.codes[:100]  # which has not seen these labels
     n_right = int((codes == truth[:100]).sum())
     assert f"{n_right / 100:.1%} of 100 labels are right" in found.alt
     assert f"The crowd alone is right about {n_right} of 100 known items" in make_page(subject, "x")
@@ -639,7 +639,7 @@ def too_few():
 @pytest.mark.parametrize("make", [one_answer_each, sets_of_tags, too_few])
 def test_where_confidences_are_withheld_none_is_shown(make):
     model = cs.fuse(make())
-    assert model.fusion_.told_confidence is None
+    assert model.result_.told_confidence is None
     page = make_page(gather(model), "x")
     assert 'id="confidence"' not in page
     assert 'id="uncertain"' not in page
@@ -740,11 +740,11 @@ def test_labels_of_words_are_not_taken_for_spans():
     assert told[-1] == f"The labels make {spans.num_rows} spans, with a mean confidence of {sure:.1%}."
     assert any("of the labels of words" in text for _, text in page.all("dd"))
     assert any(text == "B-PER" for attrs, text in page.all("bdi") if attrs.get("class") == "label")
-    assert fused.fusion_.task.count(fused.fusion_, is_sure=False) == f"The labels make {spans.num_rows} spans."
-    labels = fused.fusion_.labels
+    assert fused.result_.task.count(fused.result_, is_sure=False) == f"The labels make {spans.num_rows} spans."
+    labels = fused.result_.labels
     outside = dataclasses.replace(labels, codes=np.full_like(labels.codes, fused.classes_.tolist().index("O")))
-    fused.adopt(dataclasses.replace(fused.fusion_, labelled=outside))
-    assert fused.fusion_.task.count(fused.fusion_, is_sure=False) == "There are no spans among the labels."
+    fused.adopt(dataclasses.replace(fused.result_, labelled=outside))
+    assert fused.result_.task.count(fused.result_, is_sure=False) == "There are no spans among the labels."
 
 
 def test_only_short_labels_are_kept_in_one_line():
@@ -775,7 +775,7 @@ def test_networks_say_what_the_graph_does():
 
     def find(**changes):
         check = dataclasses.replace(sound, **changes)
-        again = fused.fresh().adopt(dataclasses.replace(fused.fusion_, graph_check=check, findings=None))
+        again = fused.fresh().adopt(dataclasses.replace(fused.result_, graph_check=check, findings=None))
         return " ".join(note.problem for note in overview.list_notes(gather(again)) if note.kind == "graph")
 
     assert find() == ""

@@ -191,7 +191,7 @@ def test_headline_of_ordered_classes():
 
 def test_classes_without_an_order_are_not_off_by_levels():
     crowd = cs.simulate.independent(60, n_workers=6, n_classes=3, answers_per_item=4, accuracy=0.8, seed=1)
-    assert cs.DawidSkene().fit(crowd.responses).fusion_.intervals.levels is None
+    assert cs.DawidSkene().fit(crowd.responses).result_.intervals.levels is None
 
 
 LEVELS_OF_FIVE = {

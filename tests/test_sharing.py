@@ -180,7 +180,7 @@ def test_clickers_in_all_questions_are_known_better():
         truth, answers = draw_questions(seed, accuracy)
         recipes = [cs.DawidSkene(workers="nominal", calibration="none").recipe()] * 3
         found = fit_all(answers, recipes)
-        alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).fusion_ for r in answers]
+        alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
         gains.append(share_right(truth, found.found) - share_right(truth, alone))
         own.append(found.together.sharing.own)
     assert np.mean(gains) > 0.005
@@ -193,7 +193,7 @@ def test_questions_that_need_other_skills_stay_separate():
     accuracy[np.arange(40), rng.integers(3, size=40)] = 0.5  # everybody is bad at one
     truth, answers = draw_questions(0, accuracy)
     found = fit_all(answers, [cs.DawidSkene(workers="nominal", calibration="none").recipe()] * 3)
-    alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).fusion_ for r in answers]
+    alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
     assert found.together.sharing.own > 0.3
     assert share_right(truth, found.found) > share_right(truth, alone) - 0.01
 

@@ -258,18 +258,18 @@ def sparse_crowd(seed):
 def test_sparse_counts_say_what_full_ones_do(seed):
     r, known = sparse_crowd(seed)
     model = cs.MajorityVote().fit(r, gold=known)
-    cells, reported = count_answers(model.fusion_), judge_answers(model.fusion_)
-    assert not model.fusion_.learning.is_known
+    cells, reported = count_answers(model.result_), judge_answers(model.result_)
+    assert not model.result_.learning.is_known
     full = np.zeros(cells.shape)
     full[cells.worker, cells.label, cells.klass] = cells.count
-    assert np.array_equal(full, model.fusion_.learned.counts)
+    assert np.array_equal(full, model.result_.learned.counts)
     assert np.array_equal(cells.count, Cells.of_table(full).count)
     np.testing.assert_allclose(shrink_rows(cells, r.worker, r.label), shrink_rows(full, r.worker, r.label), rtol=1e-12)
     expected = describe_workers(
-        model.fusion_.learned.counts,
+        model.result_.learned.counts,
         model.confusion_,
         model.prior_,
-        model.fusion_.n_answers,
+        model.result_.n_answers,
         model.answer_labels_,
         model.classes_,
         np.zeros((len(model.workers_), 4)),
@@ -282,7 +282,7 @@ def test_sparse_counts_say_what_full_ones_do(seed):
             np.testing.assert_allclose(*pair, atol=1e-12)
         else:
             assert reported[name].to_pylist() == column.to_pylist()
-    again = judge_answers(model.fusion_)  # now from the full table, as for a model that was loaded
+    again = judge_answers(model.result_)  # now from the full table, as for a model that was loaded
     assert all(again[name].equals(column) for name, column in reported.items())
 
 

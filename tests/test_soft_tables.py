@@ -192,7 +192,7 @@ def test_further_votes_may_come_from_a_file(tmp_path):
     table[table["item"] == ITEMS[0]].to_csv(path, index=False)
     model.update(path)
     assert model.to_frame().shape[0] == 12
-    assert_same(model.fusion_.answers, medians=False)
+    assert_same(model.result_.answers, medians=False)
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

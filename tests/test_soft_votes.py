@@ -99,7 +99,7 @@ def test_sums_of_pulls_lead_to_where_the_slope_vanishes():
     """At the temperatures of the fit, votes predict the posterior, and each worker's as much of that of the others."""
     r = SOFT
     workers = TemperatureWorkers.of(r, r.class_of_label, r.n_classes)
-    found = MODELS["temperatures"].fusion_.learned
+    found = MODELS["temperatures"].result_.learned
     votes, posterior = workers.read_votes(r).astype(float), MODELS["temperatures"].uncalibrated_posterior_
     (block,) = InMemory(r).lay_out(workers)
     own, item = workers.factors(as_used(found.log_weights), False).log_answers(block), r.item_of_answer()

@@ -105,9 +105,9 @@ def test_confidence_of_a_fit_is_that_of_its_chain():
     np.add.at(
         logs,
         r.item_of_answer(),
-        model.fusion_.learned.log_weights.reshape(r.n_workers, -1, r.n_classes)[r.worker, r.label],
+        model.result_.learned.log_weights.reshape(r.n_workers, -1, r.n_classes)[r.worker, r.label],
     )
-    chain, task = model.fusion_.learned.structure, model.fusion_.task
+    chain, task = model.result_.learned.structure, model.result_.task
     bounds = r.sequences.offsets
     for document in range(5):
         part = slice(bounds[document], bounds[document + 1])
@@ -117,7 +117,7 @@ def test_confidence_of_a_fit_is_that_of_its_chain():
             if name == document:
                 start = list(task.start[task.offsets[document] :]).index(table["start"][row])
                 end = list(task.end[task.offsets[document] :]).index(table["end"][row]) + 1
-                tags = tuple(model.fusion_.labels.codes[part][start:end])
+                tags = tuple(model.result_.labels.codes[part][start:end])
                 assert table["confidence"][row] == pytest.approx(truth[start, end, tags], rel=0, abs=1e-9)
 
 

@@ -184,9 +184,9 @@ def fit_both(tmp_path, table, model, gold=None, fuse=False, **columns):
 
 def check_written(tmp_path, on_disk, in_memory):
     """Check that a model writes the labels and probabilities of one in memory."""
-    assert not on_disk.fusion_.in_memory
+    assert not on_disk.result_.in_memory
     on_disk.write(tmp_path / "labels")
-    keys = list(in_memory.fusion_.labels.keys)
+    keys = list(in_memory.result_.labels.keys)
     written = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas().set_index(keys)
     frame = in_memory.to_frame().to_pandas().set_index(keys)
     written = written.loc[frame.index]

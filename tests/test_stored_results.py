@@ -26,7 +26,7 @@ def check_votes(tmp_path, on_disk, in_memory):
     check_written(tmp_path, on_disk, in_memory)
     for name in ("prior_", "confusion_", "prior_low_", "prior_high_"):
         np.testing.assert_allclose(getattr(on_disk, name), getattr(in_memory, name), atol=1e-9)
-    assert on_disk.fusion_.n_answers.tolist() == in_memory.fusion_.n_answers.tolist()
+    assert on_disk.result_.n_answers.tolist() == in_memory.result_.n_answers.tolist()
     for name in ("expected_accuracy_", "expected_accuracy_low_", "expected_accuracy_high_"):
         assert getattr(on_disk, name) == pytest.approx(getattr(in_memory, name), abs=1e-9)
     workers, others = (model.worker_report().to_pandas() for model in (on_disk, in_memory))
@@ -63,7 +63,7 @@ def test_votes_of_copies_count_once_as_in_memory(tmp_path):
     assert on_disk.comparison_ is None
     check_votes(tmp_path, on_disk, in_memory)
     # They are also found when somebody asks.
-    assert cs.MajorityVote().fit(on_disk.fusion_.source.answers).copies_ == [["w0", "w1"]]
+    assert cs.MajorityVote().fit(on_disk.result_.source.answers).copies_ == [["w0", "w1"]]
 
 
 MODELS = {
@@ -79,7 +79,7 @@ def test_models_are_saved_without_answers_and_labels(tmp_path, name):
     path = write(crowd(in_sequences=name == "hidden-markov")[0], tmp_path / "a.parquet")
     s, r = cs.scan_answers(path, store=tmp_path / "stores"), cs.read_answers(path)
     model = cs.fuse(s, model=MODELS[name]())
-    assert not model.fusion_.in_memory
+    assert not model.result_.in_memory
     loaded = cs.load(model.save(tmp_path / "crowd.model"))
     assert repr(loaded) == repr(model)
     assert repr(loaded.comparison_) == repr(model.comparison_)  # nan is not equal to nan

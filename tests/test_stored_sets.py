@@ -39,7 +39,7 @@ def list_answers(r):
 
 def check_same(tmp_path, on_disk, in_memory):
     """Check that sets, probabilities and workers are the same."""
-    assert not on_disk.fusion_.in_memory
+    assert not on_disk.result_.in_memory
     on_disk.write(tmp_path / "disk")
     in_memory.write(tmp_path / "memory")
     found, wanted = read_sets(tmp_path / "disk"), read_sets(tmp_path / "memory")
@@ -83,7 +83,7 @@ def test_topics_on_disk_are_learned_on_a_sample(tmp_path):
     model = cs.fuse(cs.scan_answers(path, store=tmp_path / "stores", separator=";"))
     assert isinstance(model, cs.TagSets)
     assert "found on a sample of the answers on disk" in model.explain_topics()
-    more = cs.TagSets(topics=4).fit(model.fusion_.source.answers)
+    more = cs.TagSets(topics=4).fit(model.result_.source.answers)
     assert more.topic_shares_.shape == (4, 5)
     others = cs.TagSets(topics=4).fit(cs.read_tags(path, separator=";"))
     more.write(tmp_path / "sets")

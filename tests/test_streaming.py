@@ -14,7 +14,7 @@ from consilience.answers.vocabulary import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.inference import powers
 from consilience.results import answer_worth
-from consilience.results.fusion import Later
+from consilience.results.result import Later
 
 
 def crowd_of(n_items=400, seed=3, **further):
@@ -76,8 +76,8 @@ def test_counts_add_up_at_the_posteriors_of_each_batch(half_life):
         ):
             expected[worker, label] += q
             chances[:, worker] += 1, q[label], q[label] ** 2
-    np.testing.assert_allclose(model.fusion_.learned.counts, expected, rtol=1e-7)
-    np.testing.assert_allclose(model.fusion_.judging.value.past.sums.chances, chances, rtol=1e-7)
+    np.testing.assert_allclose(model.result_.learned.counts, expected, rtol=1e-7)
+    np.testing.assert_allclose(model.result_.judging.value.past.sums.chances, chances, rtol=1e-7)
     smoothed = expected.transpose(0, 2, 1) + 0.1 + np.eye(3)
     # The last E-step comes after the last M-step.
     np.testing.assert_allclose(model.confusion_, smoothed / smoothed.sum(axis=2, keepdims=True), atol=1e-3)
@@ -88,7 +88,7 @@ def test_class_shares_begin_with_one_item_of_each_class():
     model = cs.DawidSkene()
     posteriors, _ = stream(model, batches)
     np.testing.assert_allclose(
-        model.fusion_.judging.value.past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9
+        model.result_.judging.value.past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9
     )
 
 
@@ -96,7 +96,7 @@ def test_objective_counts_what_was_learned_before():
     """Slow: the log likelihood of the batch, and that of earlier expected answers, with the pseudo-counts of EM."""
     first, second = cut(crowd_of(60).responses, 2)
     model = cs.DawidSkene(estimation="em", smoothing=0.3, calibration="none", max_iter=5, tol=0).partial_fit(first)
-    counts, mass = model.fusion_.learned.counts.copy(), model.fusion_.judging.value.past.summary.mass
+    counts, mass = model.result_.learned.counts.copy(), model.result_.judging.value.past.summary.mass
     model.partial_fit(second)
     value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
     value += np.sum((mass + 0.3) * np.log(model.prior_))
@@ -112,7 +112,7 @@ def test_objective_of_a_chain_counts_starts_and_steps():
     first, second = sequences_of(2)
     model = cs.HiddenMarkov(coupling=1.0, estimation="em", smoothing=0.3, calibration="none", max_iter=3, tol=0)
     model.partial_fit(first)
-    counts, summary = model.fusion_.learned.counts.copy(), model.fusion_.judging.value.past.summary
+    counts, summary = model.result_.learned.counts.copy(), model.result_.judging.value.past.summary
     model.partial_fit(second)
     value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
     value += np.sum((summary.start + 0.3) * np.log(model.initial_))
@@ -303,9 +303,9 @@ def test_sequential_workers_keep_their_previous_answers():
     third = sequences_of(3)[2]  # with one more label
     model = cs.DawidSkene(workers="sequential")
     stream(model, batches)
-    counts = model.fusion_.learned.further["_sequential_counts"]
+    counts = model.result_.learned.further["_sequential_counts"]
     model.partial_fit(third)
-    after = model.fusion_.learned.further["_sequential_counts"]
+    after = model.result_.learned.further["_sequential_counts"]
     assert after.shape == (5, 4, 3, 3)
     was = after[:, [0, 1, 3]][:, :, :2][..., :2]
     assert (was > counts - 1e-9).all()
@@ -396,8 +396,8 @@ def test_a_loaded_model_goes_on(make, tmp_path):
         each.partial_fit(batches[2])
     assert np.array_equal(model.posterior_, loaded.posterior_)
     assert model.calibration_ == loaded.calibration_
-    assert np.array_equal(model.fusion_.intervals.workers, loaded.fusion_.intervals.workers)
-    assert (repr(model), model.fusion_.n_batches) == (repr(loaded), 3)
+    assert np.array_equal(model.result_.intervals.workers, loaded.result_.intervals.workers)
+    assert (repr(model), model.result_.n_batches) == (repr(loaded), 3)
 
 
 def test_it_goes_on_after_fit_and_fit_starts_anew():
@@ -428,9 +428,9 @@ def arrays_in(found):
 def test_no_array_grows_with_the_stream():
     model = cs.DawidSkene()
     stream(model, cut(crowd_of(1000).responses, 20))
-    held = list(arrays_in(model.fusion_))
+    held = list(arrays_in(model.result_))
     assert any(array is model.confusion_ for array in held)
-    assert any(array is model.fusion_.judging.value.past.sums.chances for array in held)
+    assert any(array is model.result_.judging.value.past.sums.chances for array in held)
     assert max(array.size for array in held) <= 33 * 33  # of powers
     with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
         _ = model.responses_
@@ -468,7 +468,7 @@ def test_groups_of_copies_are_kept():
     assert model.copies_ == [[9, 10]]
     assert model.partial_fit({**second, "worker": np.where(second["worker"] == 14, 1, second["worker"])})
     assert model.copies_ == [[9, 10]]
-    assert model.fusion_.copies == [[1, 2]]
+    assert model.result_.copies == [[1, 2]]
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

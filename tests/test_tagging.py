@@ -183,7 +183,7 @@ def test_fits_are_well_formed_whatever_workers_say(scheme, coupling, options):
     assert np.isfinite(model.posterior_).all()
     assert (model.transition_[~tag_transitions(model.classes_, scheme).steps] == 0).all()
     assert (model.initial_[~tag_transitions(model.classes_, scheme).start] == 0).all()
-    assert model.fusion_.n_answers.sum() == said.size
+    assert model.result_.n_answers.sum() == said.size
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,7 @@ def test_tables_about_single_tags_name_item_and_tag(project, fused):
     assert str(every["a"]) == str(fused.explain((3, "a")))
     known = {"item": [0, 1, 2], "tag": ["a", "b", "c"], "label": ["yes", "no", None]}
     by_tag = cs.fuse(project.tags, gold=known)
-    assert by_tag.fusion_.given.gold.codes[[0, 5, 10]].tolist() == [1, 0, -1]
+    assert by_tag.result_.given.gold.codes[[0, 5, 10]].tolist() == [1, 0, -1]
 
 
 # --------------------------------------------------------------------------------------------------- files and commands
@@ -459,7 +459,7 @@ def test_sets_are_judged_by_known_ones(tmp_path):
 
 
 def test_a_file_about_other_tags_is_refused(fused):
-    learned = fused.fusion_.learned
+    learned = fused.result_.learned
     TagWorkers.check_saved(learned.log_weights, learned.further, 4)
     with pytest.raises(Fault, match="not those of the sets"):
         TagWorkers.check_saved(learned.log_weights, learned.further, 3)
@@ -469,7 +469,7 @@ def test_a_file_about_other_tags_is_refused(fused):
         fused.recipe().check_learned(replace(learned.structure, coupling=9.0))
     keys = {"sequence": pa.array([1, 1]), "position": pa.array([0, 2])}
     with pytest.raises(Fault, match="not those of the sets"):
-        fused.fusion_.task.check_items(keys)
+        fused.result_.task.check_items(keys)
 
 
 def test_lists_within_lists_are_no_tags():

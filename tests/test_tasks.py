@@ -87,7 +87,7 @@ def poll(monkeypatch):
 def test_a_task_is_read_fused_shown_and_written_by_one_line_in_the_register(poll, tmp_path):
     fused = cs.fuse(poll)
     assert fused.labels_[:3].tolist() == ["yes"] * 3  # by what is known
-    assert cs.fuse(poll, gold={"Is 3 lucky?": "no"}).fusion_.given.gold.codes[:4].tolist() == [-1, -1, -1, 0]
+    assert cs.fuse(poll, gold={"Is 3 lucky?": "no"}).result_.given.gold.codes[:4].tolist() == [-1, -1, -1, 0]
     page = make_page(gather(fused), "poll")
     assert "The people have spoken about 120 questions." in page
     assert "labels of questions" in page
@@ -105,8 +105,8 @@ def test_a_task_is_read_fused_shown_and_written_by_one_line_in_the_register(poll
 def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):
     fused = cs.DawidSkene().fit(poll)
     loaded = cs.load(fused.save(tmp_path / "model"))
-    assert isinstance(loaded.fusion_.task, PollTask)
-    assert loaded.fusion_.task.show(np.array([7])) == ["Is 7 lucky?"]
+    assert isinstance(loaded.result_.task, PollTask)
+    assert loaded.result_.task.show(np.array([7])) == ["Is 7 lucky?"]
     with pytest.raises(InputError, match=r"A poll cannot go on\. Poll again"):
         loaded.update({"item": [1], "worker": ["w9"], "label": ["no"]})
     assert (loaded.predict(poll) == fused.predict(poll)).all()

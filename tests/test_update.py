@@ -100,7 +100,7 @@ def test_an_update_is_a_fit_to_all(model, large):
     assert list(updated.starts_) == (["update"] if large == 0 else ["majority"])
     assert apart(updated, full) < 1e-3
     np.testing.assert_allclose(updated.confusion_, full.confusion_, atol=2e-3)
-    np.testing.assert_allclose(updated.fusion_.intervals.workers, full.fusion_.intervals.workers, atol=5e-3)
+    np.testing.assert_allclose(updated.result_.intervals.workers, full.result_.intervals.workers, atol=5e-3)
 
 
 @pytest.mark.parametrize(
@@ -136,13 +136,13 @@ def test_a_graph_gains_nodes_and_edges(large):
     model.update(to_table(r, answers_late), graph=list(map(tuple, ids[late].tolist())))
     full = cs.MarkovField(**settings).fit(to_table(r), graph=graph)
     assert model.update_.kept
-    assert model.fusion_.given.graph.n_edges == graph.n_edges
+    assert model.result_.given.graph.n_edges == graph.n_edges
     assert apart(model, full) < 1e-3
     # An edge that is given again takes the new weight.
     a, b = ids[0].tolist()
     model.update(graph={"source": [a], "target": [b], "weight": [3.0]})
-    assert model.fusion_.given.graph.to_scipy()[edges[0, 0], edges[0, 1]] == 3.0
-    assert model.fusion_.given.graph.n_edges == graph.n_edges
+    assert model.result_.given.graph.to_scipy()[edges[0, 0], edges[0, 1]] == 3.0
+    assert model.result_.given.graph.n_edges == graph.n_edges
 
 
 def test_a_learned_coupling_is_kept_for_a_while():
@@ -164,7 +164,7 @@ def test_nothing_new_changes_nothing(large):
     assert model.update_.n_repeated == r.n_responses
     assert model.changes().num_rows == 0
     np.testing.assert_allclose(model.uncalibrated_posterior_, before.uncalibrated_posterior_, atol=5e-3)
-    np.testing.assert_allclose(model.fusion_.intervals.workers, before.fusion_.intervals.workers, atol=1e-2)
+    np.testing.assert_allclose(model.result_.intervals.workers, before.result_.intervals.workers, atol=1e-2)
 
 
 def test_known_labels_are_joined_and_the_new_ones_hold():
@@ -177,7 +177,7 @@ def test_known_labels_are_joined_and_the_new_ones_hold():
     assert model.calibration_.n_gold == 3
     model.update({"item": ["new"], "worker": [r.workers[0]], "label": [0]})
     assert model.labels_[:3].tolist() == [1, 0, 1]
-    assert model.fusion_.given.gold.codes[:3].tolist() == [1, 0, 1]
+    assert model.result_.given.gold.codes[:3].tolist() == [1, 0, 1]
 
 
 def test_known_labels_beside_the_answers_are_joined():
@@ -308,7 +308,7 @@ def test_what_is_kept_is_found_again_after_a_tenth():
         kept.append(model.update_.kept)
         assert ("found before" in model.explain_calibration()) == model.update_.kept
     assert kept == [True, True, False, True]
-    assert model.fusion_.n_changes < SHARE * r.n_responses
+    assert model.result_.n_changes < SHARE * r.n_responses
 
 
 def test_intervals_of_an_update_are_those_of_a_fit():
@@ -318,7 +318,7 @@ def test_intervals_of_an_update_are_those_of_a_fit():
     full = cs.DawidSkene(calibration=model.power_, **EXACT).fit(join(first, later))
     place = full.responses_.find_items(list(model.responses_.key_columns().values()))
     np.testing.assert_allclose(model.posterior_, full.posterior_[place], atol=1e-3)
-    np.testing.assert_allclose(model.fusion_.intervals.workers, full.fusion_.intervals.workers, atol=5e-3)
+    np.testing.assert_allclose(model.result_.intervals.workers, full.result_.intervals.workers, atol=5e-3)
     np.testing.assert_allclose(model.prior_low_, full.prior_low_, atol=5e-3)
     assert model.worker_report().column_names == full.worker_report().column_names
     assert model.expected_accuracy_low_ <= model.expected_accuracy_ <= model.expected_accuracy_high_
@@ -331,16 +331,16 @@ def test_an_updated_model_is_saved_and_goes_on(tmp_path):
     model = cs.DawidSkene().fit(first).update(parts[0])
     file = model.save(tmp_path / "crowd.model")
     loaded = cs.load(file)
-    assert loaded.fusion_.n_changes == model.fusion_.n_changes > 0
-    assert loaded.fusion_.calibrated.powers == model.fusion_.calibrated.powers
+    assert loaded.result_.n_changes == model.result_.n_changes > 0
+    assert loaded.result_.calibrated.powers == model.result_.calibrated.powers
     with pytest.raises(NotFittedError, match="not updated"):
         loaded.changes()
     model.update(parts[1])
     loaded.update(parts[1])
     assert np.array_equal(model.posterior_, loaded.posterior_)
-    assert np.array_equal(model.fusion_.intervals.expected, loaded.fusion_.intervals.expected)
+    assert np.array_equal(model.result_.intervals.expected, loaded.result_.intervals.expected)
     fitted = model.fit(first)
-    assert fitted.fusion_.n_changes == 0
+    assert fitted.result_.n_changes == 0
     with pytest.raises(NotFittedError, match="not updated"):
         fitted.changes()
 
@@ -387,7 +387,7 @@ def test_copies_are_kept_for_a_while():
 def test_an_interrupted_update_leaves_the_model_as_it_was():
     first, later = split(independent())
     model = cs.DawidSkene().fit(first)
-    before = model.fusion_
+    before = model.result_
 
     def stop(_):
         raise KeyboardInterrupt
@@ -396,7 +396,7 @@ def test_an_interrupted_update_leaves_the_model_as_it_was():
     with pytest.raises(KeyboardInterrupt):
         model.update(later)
     model.callback = None
-    assert model.fusion_ is before
+    assert model.result_ is before
 
 
 def test_what_cannot_be_updated():

@@ -88,8 +88,8 @@ def test_what_answers_with_weights_are_worth(estimation, sequences):
     """Accuracy with care and the information left about it, one answer after the other."""
     r = crowd(4, sequences=sequences)
     model = cs.DawidSkene(estimation=estimation, **oracles.PLAIN).fit(r)
-    gamma, said, votes = np.exp(model.fusion_.learned.log_weights), r.label_shares(), oracles.densify(r)
-    sums = model.fusion_.judging.value.past.sums
+    gamma, said, votes = np.exp(model.result_.learned.log_weights), r.label_shares(), oracles.densify(r)
+    sums = model.result_.judging.value.past.sums
     measured, report = answer_worth.measure_answers(sums.chances), model.worker_report()
     for m in range(r.n_workers):
         care, right = [], []
@@ -115,11 +115,11 @@ def test_careless_answers_are_as_silence_where_that_is_an_answer(estimation):
     r = crowd(2, n_items=30, items=range(30), abstain="answer", background="a", spread=False, share=0.5)
     options = {"estimation": estimation, "tol": 0, **oracles.PLAIN}
     before, after = (cs.DawidSkene(max_iter=n, **options).fit(r) for n in (3, 4))
-    log_gamma, said = before.fusion_.learned.log_weights, r.label_shares()  # (M, A, K)
+    log_gamma, said = before.result_.learned.log_weights, r.label_shares()  # (M, A, K)
     n_silent = log_gamma.shape[1] - 1
     spoken = np.zeros((r.n_items, r.n_workers), bool)
     spoken[r.item_of_answer(), r.worker] = True
-    counts, logs = np.zeros_like(log_gamma), np.tile(before.fusion_.learned.structure.log_prior(False), (30, 1))
+    counts, logs = np.zeros_like(log_gamma), np.tile(before.result_.learned.structure.log_prior(False), (30, 1))
     workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
     logs += InMemory(r).lay_out(workers)[0].anchor
     with_care = np.zeros((r.n_responses, r.n_classes))
@@ -239,12 +239,12 @@ def test_a_stream_counts_what_was_said_with_care():
     r = crowd(9)
     batches = [r.about(np.arange(0, 30)), r.about(np.arange(30, 60))]
     model = cs.DawidSkene(calibration="none").partial_fit(batches[0])
-    first = model.fusion_.learned
+    first = model.result_.learned
     assert np.array_equal(first.said, batches[0].label_shares())
     model.partial_fit(batches[1])
     earlier, new = first.counts.sum(), batches[1].weight.sum()
     expected = (earlier * first.said + new * batches[1].label_shares()) / (earlier + new)
-    np.testing.assert_allclose(model.fusion_.learned.said, expected, rtol=1e-12)
+    np.testing.assert_allclose(model.result_.learned.said, expected, rtol=1e-12)
     assert_never_falls(model.trace_)
     assert np.array_equal(model.predict_proba(batches[1]), model.posterior_)
 

@@ -23,7 +23,7 @@ from .models.preparing import prepare
 from .models.questions import read_questions
 from .models.register import MODELS, model_class
 from .results.fitting import Asked, fit_source, open_source
-from .results.saving import SavedFusion, compare_names, open_saved
+from .results.saving import SavedResult, compare_names, open_saved
 from .results.worker_report import count_answers
 
 
@@ -231,7 +231,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         return model.adopt(saved.read(recipe))
 
 
-def make_model(saved: SavedFusion, path: str) -> FittedModel:
+def make_model(saved: SavedResult, path: str) -> FittedModel:
     """Return the model that a file names, with its parameters and before it is fitted."""
     names = {entry.class_name: name for name, entry in MODELS.items()}
     if saved.model not in names:  # a file can name nothing else
@@ -302,7 +302,7 @@ def held_out_score(
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
     recipe = model.recipe()
     if model.is_fitted:
-        recipe = settle(recipe, model.fusion_, coupling=False)
+        recipe = settle(recipe, model.result_, coupling=False)
     source = open_source(recipe, as_responses(responses), gold, features, item_prior).sample()
     r = source.responses
     aligned = recipe.align(r, graph)

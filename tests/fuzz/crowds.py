@@ -380,7 +380,7 @@ def check_estimates(model: Any, crowd: Crowd) -> None:
 
 
 def check_labels(model: Any, crowd: Crowd) -> None:
-    demand_most_probable(model.fusion_.labels)
+    demand_most_probable(model.result_.labels)
     labels, r = model.labels_.tolist(), crowd.responses
     demand(set(labels) <= set(model.classes_.tolist()), "labels that are no classes", labels)
     if crowd.gold is not None:
@@ -390,7 +390,7 @@ def check_labels(model: Any, crowd: Crowd) -> None:
         demand(not free or kept == crowd.gold, "gold was not kept", kept, crowd.gold)
     if isinstance(model, cs.HiddenMarkov) and model.decode == "viterbi" and crowd.gold is None:
         allowed = find_transitions(model.transitions, model.classes_)
-        codes = model.fusion_.labels.codes
+        codes = model.result_.labels.codes
         for first, last in zip(r.sequences.offsets[:-1], r.sequences.offsets[1:], strict=True):
             steps = allowed.steps[codes[first : last - 1], codes[first + 1 : last]]
             demand(steps.all(), "forbidden transitions were decoded", codes[first:last])
@@ -436,10 +436,10 @@ def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
     again, fitted = model.predict_proba(r, graph=graph, gold=gold), model.posterior_
     if isinstance(model, LatentModel):
         demand(np.isfinite(again).all(), "predict_proba is not finite", again)
-        again = Applied(model.recipe(), model.fusion_, InMemory(r), graph, gold).infer()
+        again = Applied(model.recipe(), model.result_, InMemory(r), graph, gold).infer()
         fitted = model.uncalibrated_posterior_
     demand(np.allclose(again, fitted, atol=1e-9), "predict_proba differs", again, fitted)
-    demand_most_probable(Applied(model.recipe(), model.fusion_, InMemory(r), graph, gold).find_labels())
+    demand_most_probable(Applied(model.recipe(), model.result_, InMemory(r), graph, gold).find_labels())
     score = model.score(crowd.responses, graph=graph, gold=crowd.gold)
     demand(np.isfinite(score), "score is not finite", score)
     fewer = crowd.responses.keep(np.arange(crowd.responses.n_responses) % 2 == 0)

@@ -149,14 +149,14 @@ def use(model: Any, answers: Any, graph: Any) -> None:
     sets = isinstance(model, cs.TagSets)
     assert sets or len(model.to_frame()) == len(model.labels_)
     assert len(model.worker_report()) == len(model.workers_)
-    r = None if sets else model.fusion_.given.answers
+    r = None if sets else model.result_.given.answers
     if r is not None:
         assert r.n_items == len(model.labels_)
-        links = model.fusion_.given.graph if isinstance(model, cs.MarkovField) else None
+        links = model.result_.given.graph if isinstance(model, cs.MarkovField) else None
         cs.MajorityVote().fit(r)
         model.predict_proba(r, graph=links)
     repr(model)
-    str(model.fusion_.comparison)
+    str(model.result_.comparison)
 
 
 # --------------------------------------------------------------------------------------------------------- containers

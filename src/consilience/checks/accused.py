@@ -17,7 +17,7 @@ from ..inference.recipes import Recipe
 from ..inference.sources import InMemory
 from ..results.findings import Finding
 from ..results.fitting import Asked, fit_source
-from ..results.fusion import Fusion, Later
+from ..results.result import Later, Result
 from ..results.source_kinds import KINDS
 from ..results.worker_report import Suspected
 from .comparison import settle
@@ -58,7 +58,7 @@ def find_accused(subject: Subject) -> Iterator[Finding]:
     yield Finding(problem, remedies, category=None)
 
 
-def describe_apart(found: Fusion, apart: Apart) -> str:
+def describe_apart(found: Result, apart: Apart) -> str:
     """Return in words what changes without some workers."""
     count = "no label" if not apart.n_changed else plural(apart.n_changed, "label")
     happens = [f"{count} {'change' if apart.n_changed > 1 else 'changes'}"]
@@ -72,7 +72,7 @@ def describe_apart(found: Fusion, apart: Apart) -> str:
     return f"Without them {', '.join(first)}{', and ' if first else ''}{last}."
 
 
-def fit_apart(recipe: Recipe, found: Fusion, source: InMemory, graph: Graph | None) -> Apart | None:
+def fit_apart(recipe: Recipe, found: Result, source: InMemory, graph: Graph | None) -> Apart | None:
     """Fit again without those who are accused; None if nobody is, or it cannot be done, or would take long."""
     suspected, r = Suspected.of(found), source.responses
     if suspected is None or not suspected.accused.any() or not found.in_memory or r.n_responses > MOST_ANSWERS:

@@ -52,11 +52,11 @@ from ..metrics.agreement import krippendorff_interval
 from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
 from ..results.fitting import Asked, fit_source, learn_from_votes, learn_votes
-from ..results.fusion import Calibrated, Fusion, Labels, Later
-from ..results.fusion import count_known as count_gold
 from ..results.intervals import choose
 from ..results.new_answers import weigh_copies
 from ..results.parts import StoredLabels
+from ..results.result import Calibrated, Labels, Later, Result
+from ..results.result import count_known as count_gold
 from ..tasks.base import TableTask
 
 # With more classes, a table is not like those of which there are records.
@@ -82,7 +82,7 @@ class Differences(NamedTuple):
 
 
 def compare_with_vote(
-    recipe: Recipe, found: Fusion, source: Source, graph: Graph | None, engine: Engine
+    recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine
 ) -> tuple[Comparison, Differences]:
     """Compare a result with majority vote on the same answers.
 
@@ -136,7 +136,7 @@ Gains = tuple[float, float, float, float, float, float]
 Compared = tuple[tuple[float, float, float], Gains, Differences]
 
 
-def compare_in_memory(recipe: Recipe, found: Fusion, source: InMemory, graph: Graph | None, engine: Engine) -> Compared:
+def compare_in_memory(recipe: Recipe, found: Result, source: InMemory, graph: Graph | None, engine: Engine) -> Compared:
     """Return agreement, gains over the vote, and differences from it."""
     r = source.responses
     # A copy would give away what is hidden from another: they count once together, in the vote as well.
@@ -158,7 +158,7 @@ def count_votes(source: InMemory, prior: Floats, engine: Engine) -> Floats:
 
 def compare_stored(
     recipe: Recipe,
-    found: Fusion,
+    found: Result,
     source: OnDisk,
     graph: Graph | None,  # noqa: ARG001
     engine: Engine,
@@ -208,7 +208,7 @@ def compare_labels(
     return n_differ, n_right, n_top
 
 
-def find_sample(found: Fusion, source: Source) -> InMemory:
+def find_sample(found: Result, source: Source) -> InMemory:
     """Return the answers as they were given: all of those in memory, some of those on disk."""
     if isinstance(source, OnDisk):
         sample = cast(StoredLabels, found.labelled).sample
@@ -217,14 +217,14 @@ def find_sample(found: Fusion, source: Source) -> InMemory:
     return cast(InMemory, source)
 
 
-def count_known(found: Fusion, source: Source) -> int:
+def count_known(found: Result, source: Source) -> int:
     """Return how many items have a label that is known."""
     if isinstance(source, OnDisk):
         return source.answers.n_known
     return count_gold(found.given.gold)
 
 
-def is_like_record(recipe: Recipe, found: Fusion, r: Answers, graph: Graph | None) -> bool:
+def is_like_record(recipe: Recipe, found: Result, r: Answers, graph: Graph | None) -> bool:
     """Tell whether answers and fit are like those of which there are records: see `Comparison.like_record`."""
     return (
         isinstance(recipe, IndependentRecipe)
@@ -240,7 +240,7 @@ def is_like_record(recipe: Recipe, found: Fusion, r: Answers, graph: Graph | Non
     )
 
 
-def list_levels(found: Fusion) -> dict[str, Any]:
+def list_levels(found: Result) -> dict[str, Any]:
     """Return what is expected of labels on a scale, each with both ends, by name; nothing for classes without one."""
     levels = found.intervals.levels
     if levels is None or len(found.names.classes) < 3:  # of two levels, each label is right or one off
@@ -325,7 +325,7 @@ def share_kept(n_items: NDArray[np.int64], n_kept: NDArray[np.int64]) -> Floats:
 
 
 def find_hidden(
-    recipe: Recipe, found: Fusion, source: InMemory, graph: Graph | None, engine: Engine
+    recipe: Recipe, found: Result, source: InMemory, graph: Graph | None, engine: Engine
 ) -> Sequence[Judged]:
     """Return hidden answers, in folds, and how well fits to the others predict them.
 
@@ -351,7 +351,7 @@ def find_hidden(
     return [Fold.of(r, answer, posterior, again.learned.counts).judge(1.0)]
 
 
-def settle(recipe: Recipe, found: Fusion, coupling: bool = True) -> Recipe:
+def settle(recipe: Recipe, found: Result, coupling: bool = True) -> Recipe:
     """Return a recipe without callback, which takes the power as found, and the `coupling` too unless it is False."""
     known = {field.name for field in fields(recipe)}
     settled: dict[str, Any] = {"callback": None} if "callback" in known else {}

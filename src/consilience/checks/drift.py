@@ -67,8 +67,8 @@ from ..inference.structures.independent import IndependentParameters
 from ..inference.workers.confusion import ConfusionWorkers
 from ..kernels import Floats, freeze, read_only
 from ..results.findings import Finding
-from ..results.fusion import Fusion
 from ..results.new_answers import weigh_copies
+from ..results.result import Result
 from ..results.worker_report import describe_answers
 from .subject import Subject
 
@@ -137,17 +137,17 @@ class Trend(NamedTuple):
 
 
 # What was found of each result, as long as that is there.
-_JUDGED: WeakKeyDictionary[Fusion, Drift] = WeakKeyDictionary()
+_JUDGED: WeakKeyDictionary[Result, Drift] = WeakKeyDictionary()
 
 
-def find_drift(found: Fusion) -> Drift:
+def find_drift(found: Result) -> Drift:
     """Return how accuracy changes, worked out when it is first asked for."""
     if found not in _JUDGED:
         _JUDGED[found] = judge_drift(found)
     return _JUDGED[found]
 
 
-def check_order(found: Fusion) -> None:
+def check_order(found: Result) -> None:
     """Raise an error if it is not known when answers were given."""
     if found.source is not None:
         raise ParameterError(
@@ -163,7 +163,7 @@ def check_order(found: Fusion) -> None:
         )
 
 
-def has_order(found: Fusion) -> bool:
+def has_order(found: Result) -> bool:
     """Tell whether drift can be judged at once."""
     r = found.given.answers
     if r is None or r.order is None:
@@ -171,7 +171,7 @@ def has_order(found: Fusion) -> bool:
     return found.learning.is_known or r.n_workers * r.n_labels * r.n_classes <= MOST_ENTRIES
 
 
-def judge_drift(found: Fusion) -> Drift:
+def judge_drift(found: Result) -> Drift:
     """Return how the accuracy of each worker changes."""
     n_workers = len(found.names.workers)
     trend = fit_trends(judge(found), n_workers)
@@ -205,7 +205,7 @@ def find_changes(trend: Trend) -> Floats:
     return np.where(found, beyond, 0.0)
 
 
-def judge(found: Fusion, changes: Floats | None = None) -> Judged:
+def judge(found: Result, changes: Floats | None = None) -> Judged:
     """Return what each answer says of its worker alone, if others have the slopes `changes`."""
     from ..kernels.agreement import judge_answers
 
@@ -239,7 +239,7 @@ def judge(found: Fusion, changes: Floats | None = None) -> Judged:
     return compare(r, out, likely)
 
 
-def weigh_answers(found: Fusion, r: Answers, log_matrix: Floats) -> tuple[Floats, NDArray[np.int32]]:
+def weigh_answers(found: Result, r: Answers, log_matrix: Floats) -> tuple[Floats, NDArray[np.int32]]:
     """Return what answers add to the log evidence, by matrices (M, L, K): a table, and the row of each answer."""
     rows = log_matrix.reshape(-1, log_matrix.shape[2])
     if r.weight is None:
@@ -255,7 +255,7 @@ def number(r: Answers) -> NDArray[np.int32]:
     return np.arange(r.n_responses, dtype=np.int32)
 
 
-def sum_evidence(found: Fusion, r: Answers, logs: Floats, row: NDArray[np.int32]) -> Floats:
+def sum_evidence(found: Result, r: Answers, logs: Floats, row: NDArray[np.int32]) -> Floats:
     """Return the logarithm of each item's posterior, up to a constant.
 
     That of independent items is worked out from the matrices as they are reported, so that what an answer added to it

@@ -52,8 +52,8 @@ from ..kernels import Floats
 from ..results.comparison import CHECK_IDS, GraphCheck, describe_limit
 from ..results.findings import Finding, Words
 from ..results.fitting import Asked, fit_source
-from ..results.fusion import Fusion
 from ..results.new_answers import weigh_copies
+from ..results.result import Result
 from .subject import Subject
 
 # Vote shares of a smaller variance are the same but for rounding.
@@ -181,7 +181,7 @@ def centre(
     return errors, sparse.csr_matrix((np.ones(len(item)), (item, worker)), shape=shape)
 
 
-def check_graph(recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Graph, engine: Engine) -> GraphCheck:
+def check_graph(recipe: FieldRecipe, found: Result, source: InMemory, graph: Graph, engine: Engine) -> GraphCheck:
     """Return whether a graph is informative, by a fit to a shuffled one, and whether errors run along its edges.
 
     The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted again, with
@@ -223,8 +223,8 @@ class GraphVerdict(NamedTuple):
 
 
 def settle_graph(
-    recipe: FieldRecipe, found: Fusion, source: InMemory, graph: Graph, engine: Engine
-) -> tuple[Fusion, GraphVerdict]:
+    recipe: FieldRecipe, found: Result, source: InMemory, graph: Graph, engine: Engine
+) -> tuple[Result, GraphVerdict]:
     """Return a result of a field, and what was found about the graph.
 
     Where a worker's errors run along the edges, neighbours repeat them. Then the field is fitted again, so that only

@@ -20,7 +20,7 @@ from ..inference.recipes.field import FieldRecipe
 from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import InMemory, OnDisk, Source
 from ..results.findings import Finding
-from ..results.fusion import Fusion, Later
+from ..results.result import Later, Result
 from . import accused, drift, graph_check, scale_check, short_checks
 from .comparison import compare_with_vote, find_sample
 from .graph_check import GraphVerdict, settle_graph
@@ -87,13 +87,13 @@ def run_checks(subject: Subject, later: bool) -> tuple[Finding, ...]:
 class Checked(NamedTuple):
     """A result with its checks, and the parameters that were changed because of them."""
 
-    found: Fusion
+    found: Result
     changed: dict[str, Any]
 
 
 def judge(
     recipe: Recipe,
-    found: Fusion,
+    found: Result,
     source: Source,
     graph: Graph | None,
     engine: Engine,
@@ -128,7 +128,7 @@ def judge(
     return Checked(replace(found, findings=findings), changed)
 
 
-def list_findings(recipe: Recipe, found: Fusion) -> list[Finding]:
+def list_findings(recipe: Recipe, found: Result) -> list[Finding]:
     """Return all that checks find of a result, the most serious first.
 
     Those that were done at the fit are not done again, unless the result was loaded, or is not one of `fuse`.

@@ -12,8 +12,8 @@ from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import InMemory, Source
 from ..results.comparison import Comparison
 from ..results.fitting import learn_votes
-from ..results.fusion import Fusion, Labels
 from ..results.parts import view_sample
+from ..results.result import Labels, Result
 from .comparison import Differences, find_differences, find_sample
 
 
@@ -25,7 +25,7 @@ class Subject:
     ----------
     recipe : Recipe
         How it was fitted.
-    fusion : Fusion
+    fusion : Result
         The result.
     sample : InMemory
         The answers as they were given: all of those in memory, some of those on disk.
@@ -36,13 +36,13 @@ class Subject:
     """
 
     recipe: Recipe
-    fusion: Fusion
+    fusion: Result
     sample: InMemory
     graph: Graph | None
     differences: Differences | None = None
 
     @classmethod
-    def of(cls, recipe: Recipe, found: Fusion) -> Subject:
+    def of(cls, recipe: Recipe, found: Result) -> Subject:
         """Return what checks look at, of a result that was fitted before."""
         source: Source | None = found.source
         if source is None:

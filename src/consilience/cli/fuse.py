@@ -293,7 +293,7 @@ def choose_writer(
     undecided: float | None,
 ) -> tuple[str, Callable[[str], object]]:
     """Return what the results are called, and what writes them: as a table, or in the format of their source."""
-    found = model.fusion_
+    found = model.result_
     task = found.task
     if labels is None:
         return task.results, lambda path: model.write(path, engine, undecided=undecided)
@@ -325,7 +325,7 @@ def write_report(options: Options, model: FittedModel, path: str, content: objec
 
     title = "Standard input" if options.source == "-" else os.path.basename(options.source.rstrip("/"))
     given = split_arguments("fuse", options.gold, options.source)
-    given = given._replace(keeps=bool(options.gold) and model.fusion_.task.cut_by_known)
+    given = given._replace(keeps=bool(options.gold) and model.result_.task.cut_by_known)
     write_page(model, path, content, title, os.path.dirname(options.source), given)
 
 

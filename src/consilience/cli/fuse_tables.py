@@ -14,7 +14,7 @@ from ..formats.files import name_of
 from ..inference.workers.temperatures import WELL_SURE
 from ..memory import format_bytes
 from ..results.comparison import describe_usual
-from ..results.fusion import describe_left_out
+from ..results.result import describe_left_out
 from ..tasks.tag_tables import ONE_HOT
 from .command import Record, make_inert
 from .summary import ALL_KNOWN, Summary

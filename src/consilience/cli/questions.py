@@ -140,7 +140,7 @@ def write_report(found: Questions, path: str, source: str) -> None:
 
 def in_arrow(found: Questions) -> Questions:
     """Return the questions with tables of Arrow."""
-    shown = {name: each.fresh().adopt(replace(each.fusion_, backend="pyarrow")) for name, each in found.items()}
+    shown = {name: each.fresh().adopt(replace(each.result_, backend="pyarrow")) for name, each in found.items()}
     return Questions(shown, found.shared_)
 
 
@@ -173,7 +173,7 @@ def describe(found: Questions, source: str, files: dict[str, str], seconds: floa
 def describe_question(found: Questions, name: str) -> Record:
     """Return the figures of one question."""
     model = found[name]
-    result = model.fusion_
+    result = model.result_
     compared = result.comparison
     return {
         "model": type(model).__name__,
@@ -187,7 +187,7 @@ def describe_question(found: Questions, name: str) -> Record:
 def print_questions(found: Questions, source: str, files: dict[str, str]) -> None:
     """Print what was found of each question, who needs a look, and what was written."""
     screen = Screen()
-    blocked = max((len(each.fusion_.blocked) for each in found.values() if each.fusion_.blocked is not None), default=0)
+    blocked = max((len(each.result_.blocked) for each in found.values() if each.result_.blocked is not None), default=0)
     left_out = [("Left out", plural(blocked, "blocked worker"))] if blocked else []
     screen.facts([("Questions", f"{len(found)} in {fit_text(source, 50)}"), *left_out])
     screen.line()

@@ -89,14 +89,14 @@ def update(
         display.say("Loading")
         version = find_version(model)
         fitted = load_to_label(model, label_by)
-        check_answers(fitted.fusion_)
+        check_answers(fitted.result_)
         inputs = [source, graph, content, *gold, *([model] if save else [])]
         check_outputs([output, changes, workers_report], [save or model, report], inputs)
         before = getattr(fitted, "comparison_", None)
         if "callback" in fitted.get_params():
             fitted.set_params(callback=display.show_iteration)
         fitted.update(source, graph, list(gold) or None, duplicates=duplicates)
-        shown = fitted.fresh().adopt(replace(fitted.fusion_, backend="pyarrow"))
+        shown = fitted.fresh().adopt(replace(fitted.result_, backend="pyarrow"))
         changed = shown.changes()
         given = split_arguments("update", gold)
 
@@ -128,8 +128,8 @@ def update(
 
 def to_table(model: FittedModel, labels: pa.Table) -> object:
     """Return the table of labels as it is written."""
-    task = model.fusion_.task
-    return task.tabulate(model.fusion_, labels) if task.results == "sets" else labels
+    task = model.result_.task
+    return task.tabulate(model.result_, labels) if task.results == "sets" else labels
 
 
 def check_additions(added: str | None, gold: Sequence[str], report: str | None, content: str | None) -> None:
@@ -221,12 +221,12 @@ def print_update(model: FittedModel, changed: pa.Table, name: str, files: dict[s
         ("Answers", f"{r.n_responses:,} by {sizes[0]} about {sizes[1]}"),
         ("Changed", f"{found.n_changed:,} of {plural(r.n_items - found.n_new_items, 'label')}"),
     ]
-    if model.fusion_.task.judged != "label":
+    if model.result_.task.judged != "label":
         facts.append(
-            ("Counted", f"are {model.fusion_.task.judged}s: each of an item is an answer and a label of its own.")
+            ("Counted", f"are {model.result_.task.judged}s: each of an item is an answer and a label of its own.")
         )
-    if comparison is None and model.fusion_.labelled.shown:
-        facts.append(("Confidence", f"{format_number(model.fusion_.labelled.mean_confidence)} on average"))
+    if comparison is None and model.result_.labelled.shown:
+        facts.append(("Confidence", f"{format_number(model.result_.labelled.mean_confidence)} on average"))
     elif comparison is not None:
         facts.append(("Verdict", to_sentence(describe_verdict(model, comparison))))
         if found.verdict is not None:
@@ -315,7 +315,7 @@ def load_to_label(path: str, label_by: str | None) -> FittedModel:
 def warn_of_known(model: FittedModel, responses: Answers) -> None:
     """Warn if some of the items were there at the fit, whose answers are not looked at."""
     n_known = 0
-    known = model.fusion_.given.answers
+    known = model.result_.given.answers
     if known is not None:
         n_known = int((known.find_items(list(responses.key_columns().values())) >= 0).sum())
     if n_known:
@@ -469,7 +469,7 @@ def choose_of_all(found: Questions, n: int, at_random: bool, ask: bool) -> Listi
 
 def choose_items(fitted: FittedModel, n: int, at_random: bool) -> Listing:
     """List the items that a person should label."""
-    columns = fitted.fusion_.task.name_keys(list_next_items(fitted.fusion_, n, words=True, at_random=at_random))
+    columns = fitted.result_.task.name_keys(list_next_items(fitted.result_, n, words=True, at_random=at_random))
     table, written = build_frame(columns, "pyarrow"), build_frame(add_label(columns), "pyarrow")
     empty = "Nothing to label", "the label of every item is known"
     order = ("Order", _describe_order(table))
@@ -501,9 +501,9 @@ def ask_workers(
     """List the questions that workers should be asked, and say what further answers would bring."""
     n = N_LISTED if n is None and budget is None else n
     who, costs, limits = (None, cost, per_worker) if workers is None else _read_workers(workers, cost, per_worker)
-    asking = open_round(fitted.fusion_, n, who, budget, costs, limits, open_path(asked))
-    forecast = forecast_answers(fitted.fusion_, asking, MIN_GAIN if min_gain is None else min_gain)
-    columns = fitted.fusion_.task.name_keys(list_questions(asking))
+    asking = open_round(fitted.result_, n, who, budget, costs, limits, open_path(asked))
+    forecast = forecast_answers(fitted.result_, asking, MIN_GAIN if min_gain is None else min_gain)
+    columns = fitted.result_.task.name_keys(list_questions(asking))
     table, written = build_frame(columns, "pyarrow"), build_frame(add_label(columns), "pyarrow")
     empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
     price = ("Questions", f"{table.num_rows:,}, for {sum(table['cost'].to_pylist()):,.10g} in all")
@@ -542,7 +542,7 @@ def find_certain(fitted: FittedModel, stop: float) -> Listing:
 
     The last ones are shown. The beginning would not tell where the line is drawn: many items are certain.
     """
-    columns = fitted.fusion_.task.name_keys(list_stop_items(fitted.fusion_.labelled, stop))
+    columns = fitted.result_.task.name_keys(list_stop_items(fitted.result_.labelled, stop))
     table = build_frame(columns, "pyarrow")
     found = fitted.undecided(stop)
     said = {"n_stopped": found.n_kept, "n_open": found.n_open, "expected_errors": found.expected_errors}

@@ -102,9 +102,9 @@ def summarise(
         `source`: where the answers came from; `all_workers`: whether all workers are among the most reliable, also
         those with few answers; `undecided`: the least confidence of a label that is not left open, or None.
     """
-    source, answers, told = prepared.source, prepared.answers, model.fusion_.told_confidence
+    source, answers, told = prepared.source, prepared.answers, model.result_.told_confidence
     best, worst, n_few = _choose_workers(workers, options.all_workers)
-    results = prepared.task.summarise(source, model.fusion_)
+    results = prepared.task.summarise(source, model.result_)
     if isinstance(model, TagSets) and results is not None:
         results |= {"topics": model.topics_, "explanation": model.explain_topics()}
     n_items, n_answers = prepared.task.size(answers)
@@ -123,10 +123,10 @@ def summarise(
         workers=answers.n_workers,
         answers=n_answers,
         left_out=_count_left_out(model),
-        source_kind=model.fusion_.source_kind,
+        source_kind=model.result_.source_kind,
         classes=model.classes_.tolist(),
         scale=_describe_scale(model),
-        soft=None if model.fusion_.soft_check is None else str(model.fusion_.soft_check),
+        soft=None if model.result_.soft_check is None else str(model.result_.soft_check),
         outside_classes=_count_outside(model, answers),
         spans=results if prepared.task.results == "spans" else None,
         tags=results if prepared.task.results == "sets" else None,
@@ -155,7 +155,7 @@ def _describe_store(model: Model, answers: Answers | StoredAnswers) -> Record | 
     """Return where answers on disk are, and how many iterations of an earlier run were used."""
     if not isinstance(answers, StoredAnswers):
         return None
-    labels = model.fusion_.labelled
+    labels = model.result_.labelled
     n_found = labels.steps.n_found if isinstance(labels, StoredLabels) and labels.steps is not None else 0
     return {
         "folder": str(answers.folder),
@@ -168,13 +168,13 @@ def _describe_store(model: Model, answers: Answers | StoredAnswers) -> Record | 
 
 def _describe_scale(model: Model) -> Record | None:
     """Return whether whole numbers were taken for a scale, and why, if that had to be found out."""
-    check = model.fusion_.scale_check
+    check = model.result_.scale_check
     return None if check is None else {"ordered": check.ordered, **asdict(check), "explanation": str(check)}
 
 
 def _count_left_out(model: Model) -> Record | None:
     """Return how many workers were left out, and how many answers of theirs; None for nobody."""
-    found = model.fusion_.left_out
+    found = model.result_.left_out
     return None if found is None else dict(zip(("workers", "answers"), found, strict=True))
 
 
@@ -200,7 +200,7 @@ def _count_outside(model: Model, answers: Answers | StoredAnswers) -> Record | N
 
 def count_known(model: Model) -> int:
     """Return how many items have a label that was known."""
-    labels, gold = model.fusion_.labelled, model.fusion_.given.gold
+    labels, gold = model.result_.labelled, model.result_.given.gold
     if isinstance(labels, StoredLabels):
         return labels.answers.n_known
     return 0 if gold is None else int((gold.codes >= 0).sum())
@@ -214,7 +214,7 @@ def tabulate_workers(model: Model) -> pa.Table:
     from ..checks.drift import has_order  # which loads a compiler
 
     table = model.worker_report()
-    if has_order(model.fusion_):
+    if has_order(model.result_):
         changes = model.drift_report()
         for name in _CHANGES:
             table = table.append_column(name, changes[name])
@@ -263,7 +263,7 @@ def find_least_certain(model: Model, labels: pa.Table) -> list[Record]:
         return [_describe_set(row) for row in labels.take(rows).to_pylist()]
     keys = labels.column_names[: labels.column_names.index("label")]
     records: list[Record] = labels.select([*keys, "label", "confidence"]).take(rows).to_pylist()
-    words = model.fusion_.task.show(rows)
+    words = model.result_.task.show(rows)
     if words is not None:
         named = zip(words, records, strict=True)
         records = [{**{key: record[key] for key in keys}, "text": word, **record} for word, record in named]
@@ -343,7 +343,7 @@ def describe_verdict(model: Model, comparison: Comparison) -> str:
 
 def describe_accuracy(model: Model, comparison: Comparison) -> dict[str, str | None]:
     """Return in words how many labels are right, what would tell more, and what is expected; None for nothing."""
-    judged, expected = f"{model.fusion_.task.judged}s", comparison.describe_expected()
+    judged, expected = f"{model.result_.task.judged}s", comparison.describe_expected()
     words = {
         "headline": comparison.describe_headline(judged),
         "known_labels": comparison.describe_more(),
@@ -354,7 +354,7 @@ def describe_accuracy(model: Model, comparison: Comparison) -> dict[str, str | N
 
 def knows_all(model: Model) -> bool:
     """Tell whether the label of every item was known."""
-    return count_known(model) == model.fusion_.labelled.n_items > 0
+    return count_known(model) == model.result_.labelled.n_items > 0
 
 
 def _compare(model: Model) -> Record | None:

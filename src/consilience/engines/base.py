@@ -15,7 +15,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 from ..errors import parameter_error
 from ..memory import count_threads
 
-Result = TypeVar("Result")
+Outcome = TypeVar("Outcome")
 Total = TypeVar("Total")
 
 # A block where an engine has put it: the block itself, or a handle.
@@ -33,7 +33,7 @@ class Engine(ABC):
         """Put the blocks where they will be worked on, once; return what `map` takes."""
 
     @abstractmethod
-    def map(self, function: Callable[..., Result], placed: Sequence[Placed], *shared: object) -> Iterator[Result]:
+    def map(self, function: Callable[..., Outcome], placed: Sequence[Placed], *shared: object) -> Iterator[Outcome]:
         """Yield function(block, *shared) for each placed block, in block order.
 
         An engine that loses a result may call the function again with the same block: it must depend on its arguments
@@ -42,11 +42,11 @@ class Engine(ABC):
 
     def total(
         self,
-        function: Callable[..., Result],
+        function: Callable[..., Outcome],
         placed: Sequence[Placed],
-        combine: Callable[[Result, Result], Result],
+        combine: Callable[[Outcome, Outcome], Outcome],
         *shared: object,
-    ) -> Result:
+    ) -> Outcome:
         """Return function(block, *shared) of all blocks, combined in pairs: neighbours, then their results, and so on.
 
         Who is combined with whom depends on the number of blocks alone, so that sums are the same to the bit wherever
@@ -56,9 +56,9 @@ class Engine(ABC):
 
     def sum(
         self,
-        function: Callable[..., Result],
+        function: Callable[..., Outcome],
         placed: Sequence[Placed],
-        add_up: Callable[[Iterable[Result]], Total],
+        add_up: Callable[[Iterable[Outcome]], Total],
         combine: Callable[[Total, Total], Total],  # noqa: ARG002 (engines whose blocks are in groups need it)
         *shared: object,
     ) -> Total:
@@ -92,13 +92,13 @@ class Engine(ABC):
         self.close()
 
 
-def combine_in_pairs(values: Iterable[Result], combine: Callable[[Result, Result], Result]) -> Result:
+def combine_in_pairs(values: Iterable[Outcome], combine: Callable[[Outcome, Outcome], Outcome]) -> Outcome:
     """Combine values two by two, in order; there must be at least one.
 
     >>> combine_in_pairs("abcde", lambda left, right: f"({left}{right})")
     '(((ab)(cd))e)'
     """
-    waiting: list[tuple[int, Result]] = []  # how often each was combined, and the value
+    waiting: list[tuple[int, Outcome]] = []  # how often each was combined, and the value
     for value in values:
         height = 0
         while waiting and waiting[-1][0] == height:
@@ -138,13 +138,13 @@ class Threads(Engine):
         """Return the blocks: they are here already."""
         return blocks
 
-    def map(self, function: Callable[..., Result], placed: Sequence[Placed], *shared: object) -> Iterator[Result]:
+    def map(self, function: Callable[..., Outcome], placed: Sequence[Placed], *shared: object) -> Iterator[Outcome]:
         """Yield function(block, *shared) for each block, in order; at most two results per thread are held back."""
         if self.n_threads == 1 or len(placed) == 1:
             for block in placed:
                 yield function(block, *shared)
             return
-        waiting: deque[Future[Result]] = deque()
+        waiting: deque[Future[Outcome]] = deque()
         with ThreadPoolExecutor(min(self.n_threads, len(placed))) as pool:
             for block in placed:
                 if len(waiting) == 2 * self.n_threads:

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from ..errors import EngineError, MissingDependencyError, ParameterError, Sentence, first_line
 from ..memory import count_threads
-from .base import Engine, Placed, Result, combine_in_pairs
+from .base import Engine, Outcome, Placed, combine_in_pairs
 
 # Seconds that a cluster may be out of reach, or without workers, before it is given up.
 GRACE = 30
@@ -102,7 +102,7 @@ class Dask(Engine):
         self._spread(placed)
         return placed
 
-    def map(self, function: Callable[..., Result], placed: Sequence[Placed], *shared: object) -> Iterator[Result]:
+    def map(self, function: Callable[..., Outcome], placed: Sequence[Placed], *shared: object) -> Iterator[Outcome]:
         """Yield function(block, *shared) for each block, in order, computed where the block is."""
         done = losses = 0
         while done < len(placed):
@@ -116,11 +116,11 @@ class Dask(Engine):
 
     def total(
         self,
-        function: Callable[..., Result],
+        function: Callable[..., Outcome],
         placed: Sequence[Placed],
-        combine: Callable[[Result, Result], Result],
+        combine: Callable[[Outcome, Outcome], Outcome],
         *shared: object,
-    ) -> Result:
+    ) -> Outcome:
         """Combine the results of all blocks in the cluster, as every engine does; only the last one travels here."""
         losses = 0
         while True:
@@ -129,7 +129,7 @@ class Dask(Engine):
                 leaves = self.client.map(_run, [each.future for each in placed], [call] * len(placed), pure=False)
                 root = combine_in_pairs(leaves, partial(self.client.submit, combine, pure=False))
                 del leaves  # what has been combined need not be held
-                result: Result = self._wait_for(root)
+                result: Outcome = self._wait_for(root)
                 return result
             except Exception as error:
                 losses += 1
@@ -152,8 +152,8 @@ class Dask(Engine):
         self._spread(placed)
 
     def _map_once(
-        self, function: Callable[..., Result], placed: Sequence[Placed], shared: tuple[object, ...]
-    ) -> Iterator[Result]:
+        self, function: Callable[..., Outcome], placed: Sequence[Placed], shared: tuple[object, ...]
+    ) -> Iterator[Outcome]:
         """Yield results as long as nothing is lost that the scheduler cannot repeat in time."""
         call = self._send((function, shared))
         futures = deque(self.client.map(_run, [each.future for each in placed], [call] * len(placed), pure=False))
@@ -214,12 +214,12 @@ class Dask(Engine):
         )
 
 
-def _return(content: Result) -> Result:
+def _return(content: Outcome) -> Outcome:
     """Return what `Dask._send` has sent."""
     return content
 
 
-def _run(block: object, call: tuple[Callable[..., Result], tuple[object, ...]]) -> Result:
+def _run(block: object, call: tuple[Callable[..., Outcome], tuple[object, ...]]) -> Outcome:
     """Call the function of a `map` with one block."""
     function, shared = call
     return function(block, *shared)

@@ -38,8 +38,8 @@ from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..metrics.scales import is_number, quadratic_kappa
 from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel
-from ..results.fusion import Labelled
 from ..results.parts import join_tables
+from ..results.result import Labelled
 from ..tasks.span_tables import find_span_columns
 from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
@@ -327,7 +327,7 @@ def evaluate(
 
 def _join_parts(labels: object, gold: object) -> object:
     """Return known labels with ids of items that several columns identify, if those of a model are such."""
-    answers = labels.fusion_.given.answers if isinstance(labels, FittedModel) else None
+    answers = labels.result_.given.answers if isinstance(labels, FittedModel) else None
     parts = [] if answers is None else name_composite(answers.columns)
     if answers is None or not parts:
         return gold
@@ -344,8 +344,8 @@ def _read_scale(
     labels: object, ordered: bool | None, classes: Sequence[object] | None
 ) -> tuple[bool, Sequence[object] | None]:
     """Return whether labels are levels, and which these are, if that is known: by default as the model has it."""
-    if isinstance(labels, FittedModel) and labels.fusion_.names.positions is not None and ordered is not False:
-        return True, labels.fusion_.names.classes.tolist() if classes is None else classes
+    if isinstance(labels, FittedModel) and labels.result_.names.positions is not None and ordered is not False:
+        return True, labels.result_.names.classes.tolist() if classes is None else classes
     return bool(ordered), classes
 
 
@@ -383,7 +383,7 @@ def _judge_levels(truth: Floats, guess: Floats) -> ScaleEvaluation:
 def _read_both(labels: object, gold: object, names: Mapping[str, str | None]) -> tuple[_Labels, _Labels]:
     """Return the labels and the known ones; of labels on disk, those that have to do with known ones."""
     paired, elsewhere = names["sequence"] is not None or names["position"] is not None, Elsewhere()
-    found = labels.fusion_ if isinstance(labels, FittedModel) else None
+    found = labels.result_ if isinstance(labels, FittedModel) else None
     if found is not None and found.source is not None:
         paired |= found.crowd.sequences is not None
         known_table = open_gold(gold, paired).prefer(names)

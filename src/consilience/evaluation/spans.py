@@ -110,7 +110,7 @@ def open_both(labels: object, gold: object) -> tuple[object, object]:
     if find_span_columns(gold) is None:
         return labels, gold
     if isinstance(labels, FittedModel):
-        found = labels.to_span_set() if isinstance(labels.fusion_.task, SpansTask) else labels
+        found = labels.to_span_set() if isinstance(labels.result_.task, SpansTask) else labels
     else:
         found = open_path(open_spans(labels))
     if isinstance(found, Spans):

@@ -74,7 +74,7 @@ class TagsEvaluation:
 def are_sets(labels: object, separator: str | None) -> bool:
     """Tell whether labels are sets of tags: those of a model, or a table with lists, or with a separator."""
     if isinstance(labels, FittedModel):
-        return isinstance(labels.fusion_.task, TagsTask)
+        return isinstance(labels.result_.task, TagsTask)
     if not is_table(labels):
         return False
     table = open_frame(labels)
@@ -84,8 +84,8 @@ def are_sets(labels: object, separator: str | None) -> bool:
 
 def evaluate_sets(labels: object, gold: object, separator: str | None) -> TagsEvaluation:
     """Compare sets of tags with known ones; see `consilience.evaluate`."""
-    if isinstance(labels, FittedModel) and isinstance(labels.fusion_.task, TagsTask):
-        separator = separator or labels.fusion_.task.separator
+    if isinstance(labels, FittedModel) and isinstance(labels.result_.task, TagsTask):
+        separator = separator or labels.result_.task.separator
         labels = labels.to_frame()
     told, separator = separator is not None, separator or SEPARATOR
     table, said = read_set_cells(open_frame(labels, "the table of labels"), separator)

@@ -22,8 +22,8 @@ from ..inference.starts import Fitted
 from ..kernels import Floats
 from ..results.comparison import GraphCheck
 from ..results.fitting import fit
-from ..results.fusion import Fusion
 from ..results.new_answers import Applied, add_content
+from ..results.result import Result
 from ..results.source_kinds import check_kind
 from ..storage.answers import StoredAnswers
 from ..tasks import find_task, need_task
@@ -45,7 +45,7 @@ MEANT = {
 class Found(Generic[Value]):
     """An attribute of a fitted model, which reads from its result."""
 
-    def __init__(self, read: Callable[[Fusion], Value], doc: str) -> None:
+    def __init__(self, read: Callable[[Result], Value], doc: str) -> None:
         self.read = read
         self.__doc__ = doc
 
@@ -54,7 +54,7 @@ class Found(Generic[Value]):
     @overload
     def __get__(self, model: Model, owner: type) -> Value: ...
     def __get__(self, model: Model | None, owner: type) -> Self | Value:
-        return self if model is None else self.read(model.fusion_)
+        return self if model is None else self.read(model.result_)
 
     def __set__(self, model: Model, value: object) -> None:
         raise AttributeError("What a fit found cannot be changed. Fit again, or copy it first.")
@@ -80,7 +80,7 @@ class Model(Estimator, Fitted):
     attributes that end in an underscore, which read from one result that is assigned when the fit is complete.
     """
 
-    _fusion: Fusion | None = None
+    _result: Result | None = None
 
     labels_ = Found(lambda found: found.labels.values, "The fused label of each item.")
     posterior_ = Found(lambda found: found.labels.posterior, "The probabilities of the classes of each item.")
@@ -134,26 +134,26 @@ class Model(Estimator, Fitted):
     )
 
     @property
-    def fusion_(self) -> Fusion:
+    def result_(self) -> Result:
         """The result of the fit: all that was found, as one frozen object."""
-        if self._fusion is None:
+        if self._result is None:
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(responses) first.")
-        return self._fusion
+        return self._result
 
     @property
     def is_fitted(self) -> bool:  # type: ignore[override]
         """Whether there is a result."""
-        return self._fusion is not None
+        return self._result is not None
 
-    def adopt(self, fusion: Fusion) -> Self:
+    def adopt(self, fusion: Result) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self._fusion = fusion
+        self._result = fusion
         return self
 
     def name_source(self, kind: str | None) -> Self:
         """Let the result be told of as one of people, functions or models; None: as it was recognised."""
         if kind is not None:
-            self._fusion = replace(self.fusion_, source_kind=check_kind(kind))
+            self._result = replace(self.result_, source_kind=check_kind(kind))
         return self
 
     @abstractmethod
@@ -226,7 +226,7 @@ class Model(Estimator, Fitted):
         item_prior: object = None,
     ) -> Applied:
         """Return what was learned, ready to be applied to other answers."""
-        fusion, recipe = self.fusion_, self.recipe()
+        fusion, recipe = self.result_, self.recipe()
         recipe.check()
         r = None if responses is None and features is not None else self.read(responses).answers
         gold = fusion.task.spread_known(open_paths(gold), {} if r is None else r.columns)
@@ -234,10 +234,10 @@ class Model(Estimator, Fitted):
 
     def read(self, responses: object) -> Posed:
         """Return other answers on the scale of the fit; their labels in its spelling, if its own are normalised."""
-        names = self.fusion_.names
+        names = self.result_.names
         read_it = names.normalised and not isinstance(responses, Answers)
         columns = {"normalise": True} if read_it else {}
-        posed = open_posed(responses, self.fusion_.task, **columns)
+        posed = open_posed(responses, self.result_.task, **columns)
         answers = posed.answers.spelled_as(names.labels) if names.normalised else posed.answers
         return posed._replace(answers=answers.scaled_as(names.classes, names.positions))
 
@@ -308,7 +308,7 @@ class Model(Estimator, Fitted):
         labels = applied.find_labels()
         if not as_frame:
             return labels.values
-        arranged = self.fusion_.task.arrange(labels, labels.shown, None)
+        arranged = self.result_.task.arrange(labels, labels.shown, None)
         return build_frame(labels.list_columns() if arranged is None else arranged, applied.source.responses.backend)
 
     def score(self, responses: object, graph: object = None, gold: object = None, engine: object = None) -> float:
@@ -340,7 +340,7 @@ class Model(Estimator, Fitted):
         return f"{self.describe_call()}: {self._describe()}" if self.is_fitted else self.describe_call()
 
     def _describe(self) -> str:
-        found = self.fusion_
+        found = self.result_
         steps = f", {found.course.n_iter} iterations" if found.course.n_iter else ""
         settled = "" if found.course.converged else " (not converged)"
         sure = f"mean confidence {found.labelled.mean_confidence:.3f}"
@@ -352,7 +352,7 @@ class Model(Estimator, Fitted):
         )
 
 
-def need_fuse(found: Fusion, value: Value) -> Value:
+def need_fuse(found: Result, value: Value) -> Value:
     """Return what `fuse` found of a model, if it did."""
     if not found.by_fuse:
         raise NotFittedError(
@@ -362,7 +362,7 @@ def need_fuse(found: Fusion, value: Value) -> Value:
     return value
 
 
-def need_graph_check(found: Fusion) -> GraphCheck:
+def need_graph_check(found: Result) -> GraphCheck:
     """Return what `fuse` found of a graph, if it did."""
     if found.graph_check is None:
         raise NotFittedError(

@@ -48,7 +48,7 @@ from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.sources import InMemory
 from ..results.comparison import explain_move
 from ..results.fitting import Asked, GoingOn, fit_source
-from ..results.fusion import Fusion
+from ..results.result import Result
 from ..storage.answers import StoredAnswers
 from ..tasks import find_task, need_task
 from ..tasks.base import TABLE, AnyTask, Refusal
@@ -135,7 +135,7 @@ class FittedModel(Reporting, Planning):
         new_answers, the number of answers to the item that came or changed. Items that are new are not listed:
         ``update_.n_new_items`` says how many there are. The table is of the library that the answers came in.
         """
-        return build_report(self.fusion_.task.name_keys(self.update_.columns), self.fusion_.backend)
+        return build_report(self.result_.task.name_keys(self.update_.columns), self.result_.backend)
 
 
 class Update(NamedTuple):
@@ -199,7 +199,7 @@ class Update(NamedTuple):
         return ", ".join(parts)
 
 
-def need_update(found: Fusion) -> Update:
+def need_update(found: Result) -> Update:
     """Return what the last update brought, if there was one."""
     if found.update is None:
         raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
@@ -208,7 +208,7 @@ def need_update(found: Fusion) -> Update:
 
 def update_model(model: Model, responses: object, graph: object, gold: object, engine: object, duplicates: str) -> None:
     """Add answers, known labels and edges to a fitted model, and fit it to all; see `FittedModel.update`."""
-    before, recipe = model.fusion_, model.recipe()
+    before, recipe = model.result_, model.recipe()
     old = check_answers(before)
     check_join_policy(duplicates)
     if responses is None and graph is None and gold is None:
@@ -242,7 +242,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     model.set_params(**changed).adopt(replace(found, update=update, blocked=before.blocked, n_blocked=before.n_blocked))
 
 
-def check_answers(found: Fusion) -> Answers:
+def check_answers(found: Result) -> Answers:
     """Return the answers of a fit, if it can go on."""
     if not found.in_memory:
         raise ParameterError(
@@ -300,16 +300,16 @@ def read_batch(source: object, old: Answers, duplicates: str, like: AnyTask = TA
 
 def read_like(model: Model, source: object) -> Answers:
     """Return other answers, read as those of the fit were, as far as the model has them."""
-    old = model.fusion_.given.answers
+    old = model.result_.given.answers
     if old is None:
         return model.read(source).answers
-    new = read_batch(source, old, "error", model.fusion_.task).answers
+    new = read_batch(source, old, "error", model.result_.task).answers
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
     return model.read(new).answers
 
 
-def join_gold(before: Fusion, joined: Joined, r: Answers, gold: object) -> tuple[Gold | None, int]:
+def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple[Gold | None, int]:
     """Return old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
     spread = before.task.spread_known(open_paths(gold), before.answers.columns)
     new, old, classes = match_gold(spread, r, r.classes), before.given.gold, before.names.classes
@@ -333,7 +333,7 @@ def join_gold(before: Fusion, joined: Joined, r: Answers, gold: object) -> tuple
     return Gold(np.where(told, new.codes, codes), np.where(told, new.judging, judging)), n_new
 
 
-def join_graph(before: Fusion, r: Answers, graph: object) -> Any:
+def join_graph(before: Result, r: Answers, graph: object) -> Any:
     """Return the old graph with further edges, over all items; what is given to a model without one stays as it is."""
     if before.given.graph is None:
         return graph
@@ -341,7 +341,7 @@ def join_graph(before: Fusion, r: Answers, graph: object) -> Any:
     return old.aligned_with(r.items) if graph is None else old.joined_with(as_graph(graph, r), r.items)
 
 
-def choose_way(recipe: Recipe, before: Fusion, joined: Joined, r: Answers, n_gold: int) -> tuple[Recipe, Asked]:
+def choose_way(recipe: Recipe, before: Result, joined: Joined, r: Answers, n_gold: int) -> tuple[Recipe, Asked]:
     """Return the recipe of a fit that may go on from the one before, and what is asked of it."""
     once = before.by_fuse or before.copies_count_once
     asked = Asked(count_copies_once=once, source_kind=before.source_kind)
@@ -364,7 +364,7 @@ def choose_way(recipe: Recipe, before: Fusion, joined: Joined, r: Answers, n_gol
     return replace(recipe, before=earlier), asked
 
 
-def list_changes(found: Fusion, joined: Joined, before: Fusion) -> dict[str, Column]:
+def list_changes(found: Result, joined: Joined, before: Result) -> dict[str, Column]:
     """Return the columns of a table of the items that were there, and have another label now."""
     then, now = before.labels, found.labels
     code = lookup(now.classes, to_column(then.classes))[then.codes]

@@ -9,12 +9,12 @@ from ..inference.em import Progress
 from ..inference.learned import explain_choice
 from ..inference.recipes.chain import ChainRecipe
 from ..inference.structures.chain import ChainParameters
-from ..results.fusion import Fusion
+from ..results.result import Result
 from .base import Found
 from .latent import StreamingModel, describe_age
 
 
-def chain_of(found: Fusion) -> ChainParameters:
+def chain_of(found: Result) -> ChainParameters:
     """Return the chain that was learned."""
     return cast(ChainParameters, found.learned.structure)
 
@@ -117,7 +117,7 @@ class HiddenMarkov(StreamingModel):
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
-        found = self.fusion_
+        found = self.result_
         if not found.coupling_scores:
             why = "it was given"
             if self.coupling == "learn":

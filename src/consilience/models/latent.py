@@ -14,21 +14,21 @@ from ..errors import NotFittedError, ParameterError, Python, Sentence, parameter
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
 from ..inference.recipes import LatentRecipe
 from ..kernels import Floats
-from ..results.fusion import Calibrated, Fusion
 from ..results.new_answers import fit_first, fit_next, need_guidance, need_guide
+from ..results.result import Calibrated, Result
 from ..results.worker_report import list_disagreements, report_classifier
 from ..storage.answers import StoredAnswers
 from .base import Found, open_posed
 from .fitted import FittedModel
 
 
-def calibrated_of(found: Fusion) -> Calibrated:
+def calibrated_of(found: Result) -> Calibrated:
     """Return how probabilities were calibrated."""
     assert found.calibrated is not None
     return found.calibrated
 
 
-def further_of(found: Fusion, name: str) -> Floats:
+def further_of(found: Result, name: str) -> Floats:
     """Return an array that only some worker models have."""
     if name not in found.learned.further:
         raise NotFittedError(f"The workers of this {found.model} are {found.learned.kind!r}, and have no {name}.")
@@ -74,7 +74,7 @@ class LatentModel(FittedModel):
 
     def explain_calibration(self) -> str:
         """Say in words how the probabilities were calibrated."""
-        found = self.fusion_
+        found = self.result_
         calibration = calibrated_of(found).found
         if calibration.given and isinstance(self.calibration, str) and self.calibration == "none":
             return "Probabilities are those of the fit, without correction, as was asked for."
@@ -85,7 +85,7 @@ class LatentModel(FittedModel):
     @property
     def classifier_(self) -> Any:
         """The classifier, trained on all items; None if features have no say."""
-        found = need_guidance(self.fusion_)
+        found = need_guidance(self.result_)
         if not found.findings.used:
             return None
         judge = need_guide(found).judge
@@ -96,7 +96,7 @@ class LatentModel(FittedModel):
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
-        return need_guidance(self.fusion_).findings.describe()
+        return need_guidance(self.result_).findings.describe()
 
     def classifier_report(self) -> Any:
         """Return a table with one row: the classifier, described as `worker_report` describes a worker.
@@ -104,7 +104,7 @@ class LatentModel(FittedModel):
         Its answers are the labels that it gives, out of fold, to items that have answers. They are compared with the
         fused labels, as those of workers are. There are no intervals. If features are not used, the table has no row.
         """
-        found = self.fusion_
+        found = self.result_
         return build_report(report_classifier(need_guidance(found), found.prior, found.names.classes), found.backend)
 
     def disagreements(self, n: int | None = None) -> Any:
@@ -120,7 +120,7 @@ class LatentModel(FittedModel):
         n : int, optional
             The most rows to return. Default: all.
         """
-        found = self.fusion_
+        found = self.result_
         guidance = need_guidance(found)
         if n is not None and not (is_whole_number(n) and n >= 0):
             raise parameter_error("n", "disagreements", "a whole number >= 0", n)
@@ -186,14 +186,14 @@ class StreamingModel(LatentModel):
             task, answers = open_posed(responses)
             return self.adopt(replace(fit_first(recipe, answers, gold, engine), task=task))
         task, answers = self.read(responses)
-        return self.adopt(replace(fit_next(recipe, self.fusion_, answers, gold, engine, half_life), task=task))
+        return self.adopt(replace(fit_next(recipe, self.result_, answers, gold, engine, half_life), task=task))
 
     def _describe(self) -> str:
-        n_batches = self.fusion_.n_batches
+        n_batches = self.result_.n_batches
         return super()._describe() + (f"; the last of {n_batches:,} batches" if n_batches > 1 else "")
 
 
-def describe_age(found: Fusion) -> str:
+def describe_age(found: Result) -> str:
     """Return in words how many answers have come since power and coupling were found; empty if none have."""
     if not found.n_changes:
         return ""

@@ -1,4 +1,4 @@
-"""Fusion over a graph: neighbours tend to have the same label, as far as the data bear it out."""
+"""Result over a graph: neighbours tend to have the same label, as far as the data bear it out."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class MarkovField(LatentModel):
         -------
         GraphCheck
         """
-        recipe, r, n_items = self.recipe(), self.read(responses).answers, self.fusion_.labels.n_items
+        recipe, r, n_items = self.recipe(), self.read(responses).answers, self.result_.labels.n_items
         if r.n_items != n_items:
             raise InputError(
                 f"The model was fitted to {plural(n_items, 'item')}, and these answers are about {r.n_items:,}.",
@@ -154,11 +154,11 @@ class MarkovField(LatentModel):
             )
         source = open_source(recipe, r, gold, features, item_prior)
         with open_engine(engine) as opened:
-            return check_graph(recipe, self.fusion_, source.sample(), recipe.align(r, graph), opened)
+            return check_graph(recipe, self.result_, source.sample(), recipe.align(r, graph), opened)
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
-        found = self.fusion_
+        found = self.result_
         heard = "" if self.listeners == "all" else " It counts only for items that nobody answered."
         unit, note = self.usual_weight, describe_usual(self.usual_weight)
         if not found.coupling_scores:
@@ -173,7 +173,7 @@ class MarkovField(LatentModel):
 
         1 for ``coupling="paper"``, and if the graph was not saved with the model.
         """
-        graph = None if not self.is_fitted else self.fusion_.given.graph
+        graph = None if not self.is_fitted else self.result_.given.graph
         if graph is None or (isinstance(self.coupling, str) and self.coupling == "paper"):
             return 1.0
         return weight_unit(graph.weights)

@@ -14,7 +14,7 @@ from ..answers.columns import Column, to_column
 from ..answers.vocabulary import add_values, lookup
 from ..kernels import Floats
 from ..results.chance import BY_CHANCE, pool_chance
-from ..results.fusion import Fusion
+from ..results.result import Result
 from ..results.worker_report import AS_IF_BY_CHANCE
 from ..tasks.base import AnyTask
 from ..tasks.tag_task import TagsTask
@@ -27,7 +27,7 @@ TAG = "tag"
 SURE = ("label", "confidence")
 
 
-def count_question(found: Fusion) -> dict[str, Any]:
+def count_question(found: Result) -> dict[str, Any]:
     """Return how many items and answers a question has, what can be true, and how sure its results are."""
     figures = {"items": found.labelled.n_items, "answers": int(found.n_answers.sum())}
     if not isinstance(found.task, TagsTask):
@@ -43,12 +43,12 @@ def table_of(model: FittedModel, undecided: float | None) -> pa.Table:
     """Return the labels of a question as an Arrow table."""
     shown = plain_model(model)
     table = shown.to_frame() if undecided is None else shown.to_frame(undecided=undecided)
-    return join_tags(table, model.fusion_.task)
+    return join_tags(table, model.result_.task)
 
 
 def plain_model(model: FittedModel) -> FittedModel:
     """Return a model whose tables are those of Arrow."""
-    return model.fresh().adopt(replace(model.fusion_, backend="pyarrow"))
+    return model.fresh().adopt(replace(model.result_, backend="pyarrow"))
 
 
 def to_columns(table: pa.Table) -> dict[str, Column]:
@@ -168,13 +168,13 @@ def find_first(places: Sequence[int]) -> list[int]:
 def report_workers(questions: Mapping[str, FittedModel]) -> dict[str, Column]:
     """Return the columns of the report on workers over all questions."""
     reports = {name: worker_columns(model) for name, model in questions.items()}
-    every = next(iter(questions.values())).fusion_.names.workers
+    every = next(iter(questions.values())).result_.names.workers
     for model in questions.values():
-        every, _ = add_values(every, model.fusion_.names.workers)
+        every, _ = add_values(every, model.result_.names.workers)
     n_answers, right, judged = np.zeros(len(every), np.int64), np.zeros(len(every)), np.zeros(len(every))
     chances, accuracies = [], {}
     for name, model in questions.items():
-        place, report = lookup(every, to_column(model.fusion_.names.workers)), reports[name]
+        place, report = lookup(every, to_column(model.result_.names.workers)), reports[name]
         accuracy, chance = (np.full(len(every), np.nan) for _ in range(2))
         accuracy[place], chance[place] = report["accuracy"], report["chance"]
         n_answers[place] += report["answers"].astype(np.int64)

@@ -39,9 +39,9 @@ from ..kernels import Floats
 from ..results.comparison import ScaleCheck
 from ..results.explanations import Explanations
 from ..results.fitting import Asked, fit_questions
-from ..results.fusion import Labels
 from ..results.label_files import check_confidence, is_one_file, list_tables
 from ..results.parts import StoredLabels
+from ..results.result import Labels
 from ..tasks.base import AnyTask
 from ..tasks.tag_task import TagsTask
 from .base import open_answers
@@ -164,7 +164,7 @@ class Questions(Mapping[str, FittedModel]):
     @property
     def backend(self) -> str:
         """The library that tables are of."""
-        return next(iter(self.values())).fusion_.backend
+        return next(iter(self.values())).result_.backend
 
     def explain_sharing(self) -> str:
         """Say in words whether skills carry over from one question to another."""
@@ -215,17 +215,17 @@ class Questions(Mapping[str, FittedModel]):
             model.write(os.path.join(target, f"question={quote(name, safe='')}", ""), engine, undecided=undecided)
 
     def _list_tables(self, engine: object, undecided: float | None) -> Iterator[pa.Table]:
-        if all(isinstance(model.fusion_.labelled, Labels) for model in self.values()):
+        if all(isinstance(model.result_.labelled, Labels) for model in self.values()):
             yield build_frame(lengthen({name: table_of(each, undecided) for name, each in self.items()}), "pyarrow")
             return
         # Sets of tags have a column for each tag, and others one for each class.
-        results = [model.fusion_ for model in self.values()]
+        results = [model.result_ for model in self.values()]
         classes = {tuple(getattr(each.task, "tags", each.names.classes).tolist()) for each in results}
-        kinds = {getattr(to_column(model.fusion_.names.classes), "type", None) for model in self.values()}
+        kinds = {getattr(to_column(model.result_.names.classes), "type", None) for model in self.values()}
         for name, model in self.items():
-            labels = cast("Labels | StoredLabels", model.fusion_.labelled)
-            for table in list_tables(labels, model.fusion_.task, undecided, engine):
-                table = join_tags(table, model.fusion_.task)
+            labels = cast("Labels | StoredLabels", model.result_.labelled)
+            for table in list_tables(labels, model.result_.task, undecided, engine):
+                table = join_tags(table, model.result_.task)
                 if len(kinds) > 1:
                     place = table.column_names.index("label")
                     table = table.set_column(place, "label", table.column("label").cast(pa.string()))
@@ -255,7 +255,7 @@ class Questions(Mapping[str, FittedModel]):
             return {name: self[name].predict(answers) for name, answers in read.items()}
         shown = {name: replace(answers, backend="pyarrow") for name, answers in read.items()}
         tables = {
-            name: join_tags(self[name].predict(answers, as_frame=True), self[name].fusion_.task)
+            name: join_tags(self[name].predict(answers, as_frame=True), self[name].result_.task)
             for name, answers in shown.items()
         }
         return build_frame(lengthen(tables), next(iter(read.values())).backend)
@@ -360,13 +360,13 @@ class Questions(Mapping[str, FittedModel]):
         known = split_gold(gold, list(self))
         posed = [self._join(name, responses, known.get(name), duplicates) for name in self]
         with open_engine(engine) as opened:
-            found = fit_posed(posed, opened, next(iter(self.values())).fusion_.source_kind)
+            found = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
         self._models, self.shared_ = found._models, found.shared_
         return self
 
     def _join(self, name: str, responses: object, gold: object, duplicates: str) -> Posed:
         model = self[name]
-        before, recipe = model.fusion_, model.recipe()
+        before, recipe = model.result_, model.recipe()
         old = check_answers(before)
         rows = answered_rows(responses, old.columns.get("label", name), before.task)
         added = None if rows is None or not rows.n_rows else rows
@@ -401,7 +401,7 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
                     raise ValueError("not as it is written")
                 models[name] = model
             # Labels of answers on disk are not in the file. Sets of tags are about items, each with all its tags.
-            found = [each.fusion_ for each in models.values() if isinstance(each.fusion_.labelled, Labels)]
+            found = [each.result_ for each in models.values() if isinstance(each.result_.labelled, Labels)]
             items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsTask)}
             if len(items) > 1:
                 raise ValueError("questions about other items")
@@ -502,13 +502,13 @@ def is_plain(value: object) -> bool:
 
 def read_question(model: FittedModel, name: str, source: object) -> Answers | None:
     """Return other answers to a question; None if there are none."""
-    old = model.fusion_.given.answers
+    old = model.result_.given.answers
     label = name if old is None else old.columns.get("label", name)
-    rows = answered_rows(source, label, model.fusion_.task)
+    rows = answered_rows(source, label, model.result_.task)
     if label not in rows.names or not rows.n_rows:
         return None
     if old is None:
-        rows = open_answers(rows, **model.fusion_.task.reading(), label=label)
+        rows = open_answers(rows, **model.result_.task.reading(), label=label)
         return model.read(rows).answers
     return read_like(model, rows)
 

@@ -32,9 +32,9 @@ from ..planning.next_items import list_next_items, list_stop_items
 from ..planning.next_questions import FORESEEN, list_questions, open_round
 from ..results.explanations import Explanation, explain_item
 from ..results.findings import Finding
-from ..results.fusion import Fusion, Labels
 from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
-from ..results.saving import save_fusion
+from ..results.result import Labels, Result
+from ..results.saving import save_result
 from ..results.worker_report import describe_answers, name_copies
 from ..specs import Fault
 from ..tasks.mask_arrays import FusedMasks
@@ -47,7 +47,7 @@ from .base import Model
 FIRST = 5
 
 
-def list_worker_columns(found: Fusion) -> dict[str, Column]:
+def list_worker_columns(found: Result) -> dict[str, Column]:
     """Return the columns of the worker report, after the first."""
     columns = describe_answers(found)
     if has_order(found):
@@ -87,7 +87,7 @@ class Reporting(Model):
             What the label is: the most probable class, or the median of ordered classes. Known labels stay. Confidence
             is the probability of the label, whichever it is. Default: as the model was fitted.
         """
-        found = self.fusion_
+        found = self.result_
         least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
         labels = found.label(label_by)
         arranged = found.task.arrange(labels, labels.shown, least)
@@ -110,7 +110,7 @@ class Reporting(Model):
             As for `to_frame`: labels whose confidence is below this number are left open.
         """
         least = None if undecided is None else check_confidence(undecided, "undecided", "write")
-        write_labels(self.fusion_, to_path("path", "write", path), engine, least)
+        write_labels(self.result_, to_path("path", "write", path), engine, least)
 
     def undecided(self, confidence: float) -> Undecided:
         """Return how many labels have at least this confidence, and how many of these are expected to be wrong.
@@ -133,7 +133,7 @@ class Reporting(Model):
         wrong, and 20% were.
         """
         least = check_confidence(confidence, "confidence", "undecided")
-        found = self.fusion_
+        found = self.result_
         kept = count_kept(found.labelled, least, found.n_calibrating)
         return kept._replace(ordered=found.names.positions is not None)
 
@@ -154,7 +154,7 @@ class Reporting(Model):
         >>> fused.to_spans().column_names
         ['document', 'start', 'end', 'label', 'text', 'confidence']
         """
-        found = self.fusion_
+        found = self.result_
         return build_frame(tabulate_spans(found.task, found), found.backend)
 
     def to_span_set(self) -> Spans:
@@ -162,7 +162,7 @@ class Reporting(Model):
 
         It holds all documents that the model was fitted to, and the confidence of each span.
         """
-        return collect_spans(self.fusion_.task, self.fusion_)
+        return collect_spans(self.result_.task, self.result_)
 
     def to_masks(self, masks: Masks | None = None) -> FusedMasks:
         """Return one mask for each image, for a model that was fitted to `Masks`.
@@ -179,7 +179,7 @@ class Reporting(Model):
             A dict with an array for each image, of the values that the readers' masks hold. Its attribute `confidence`
             is a dict with the probability of each pixel's class.
         """
-        return draw_masks(self.fusion_.task, self.fusion_.labels, masks)
+        return draw_masks(self.result_.task, self.result_.labels, masks)
 
     def explain(self, item: object) -> Explanation:
         """Return why an item has its label: what each answer weighed, and all else that had a say.
@@ -213,7 +213,7 @@ class Reporting(Model):
           cy            dog      0.33  against
           share of cat           0.67
         """
-        return explain_item(self.recipe(), self.fusion_, self.fusion_.task.find_key(item))
+        return explain_item(self.recipe(), self.result_, self.result_.task.find_key(item))
 
     @property
     def findings_(self) -> list[Finding]:
@@ -221,7 +221,7 @@ class Reporting(Model):
 
         A `Finding` has the attributes kind, level ("care" or "bad"), problem, remedies and place.
         """
-        return list_findings(self.recipe(), self.fusion_)
+        return list_findings(self.recipe(), self.result_)
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
@@ -264,7 +264,7 @@ class Reporting(Model):
         The table is of the library that the answers came in (pandas, polars). For others it is a `ReportTable`: an
         Arrow table that prints as a table.
         """
-        found = self.fusion_
+        found = self.result_
         columns = {"worker": to_column(found.names.workers), **round_figures(list_worker_columns(found))}
         return build_report(columns, found.backend)
 
@@ -294,7 +294,7 @@ class Reporting(Model):
         >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
         ['', '', '', '', 'accuracy falls from 93% to 48%']
         """
-        found = self.fusion_
+        found = self.result_
         check_order(found)
         columns = {"worker": to_column(found.names.workers), **round_figures(tabulate_drift(find_drift(found)))}
         return build_report(columns, found.backend)
@@ -317,18 +317,18 @@ class Reporting(Model):
         check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
         kind, target = type(self).__name__, to_path("path", "save", path)
-        if kind != self.fusion_.model:
+        if kind != self.result_.model:
             raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
         try:
-            self.recipe().check_learned(self.fusion_.learned.structure)
+            self.recipe().check_learned(self.result_.learned.structure)
         except Fault as error:
             raise StoreError(
                 "Parameters were changed since the fit, and no longer belong to what was learned.", "Fit again."
             ) from error
-        return save_fusion(self.fusion_, self.get_params(), target, answers=answers, texts=texts)
+        return save_result(self.result_, self.get_params(), target, answers=answers, texts=texts)
 
     def _repr_html_(self) -> str:
-        return show_model(self.describe_call(), self._fusion)
+        return show_model(self.describe_call(), self._result)
 
 
 class Planning(Model):
@@ -391,8 +391,8 @@ class Planning(Model):
         (282, 8.7)
         """
         least = check_confidence(confidence, "confidence", "stop_items")
-        columns = list_stop_items(self.fusion_.labelled, least)
-        return build_report(self.fusion_.task.name_keys(columns), self.fusion_.backend)
+        columns = list_stop_items(self.result_.labelled, least)
+        return build_report(self.result_.task.name_keys(columns), self.result_.backend)
 
     def next_questions(
         self,
@@ -475,12 +475,12 @@ class Planning(Model):
         asking = open_round(found, FORESEEN, workers, None, None, per_worker, asked)
         return forecast_answers(found, asking, min_gain)
 
-    def _seeded(self) -> Fusion:
+    def _seeded(self) -> Result:
         """Return the result with the seed that the model has now: another one draws other items."""
-        return replace(self.fusion_, seed=self.get_params().get("seed", 0))
+        return replace(self.result_, seed=self.get_params().get("seed", 0))
 
 
-def show_model(call: str, found: Fusion | None) -> str:
+def show_model(call: str, found: Result | None) -> str:
     """Return what a notebook shows of a model; `call` is how it is made."""
     head = f'<p style="margin:.3em 0;color:inherit"><code>{escape(call)}</code></p>'
     if found is None:
@@ -497,7 +497,7 @@ def show_model(call: str, found: Fusion | None) -> str:
     return frame_html(head, html_facts(list_facts(found)), picture, show_labels(found.labels), *rest)
 
 
-def list_facts(found: Fusion) -> list[tuple[str, str]]:
+def list_facts(found: Result) -> list[tuple[str, str]]:
     """Return the figures of a result."""
     classes, n_items = found.names.classes, found.labelled.n_items
     names = join_names(map(to_word, classes.tolist()), "classes_ has all")

@@ -15,23 +15,23 @@ from ..inference.structures.sets import SetsParameters
 from ..inference.workers.tags import TagWorkers
 from ..kernels import Floats
 from ..results.explanations import Explanations
-from ..results.fusion import Fusion
+from ..results.result import Result
 from ..tasks.tag_task import TagsTask, report_tags, report_workers_by_tag
 from .base import Found
 from .latent import LatentModel, further_of
 
 
-def sets_of(found: Fusion) -> SetsParameters:
+def sets_of(found: Result) -> SetsParameters:
     """Return the topics that were learned."""
     return cast(SetsParameters, found.learned.structure)
 
 
-def task_of(found: Fusion) -> TagsTask:
+def task_of(found: Result) -> TagsTask:
     """Return the tags."""
     return cast(TagsTask, found.task)
 
 
-def reshape(found: Fusion, values: Floats) -> Floats:
+def reshape(found: Result, values: Floats) -> Floats:
     """Return what is known of each tag of each thing as (n_items, n_tags)."""
     return values.reshape(-1, len(task_of(found).tags))
 
@@ -131,7 +131,7 @@ class TagSets(LatentModel):
         item : id, or pair of an item and a tag
             The item. Without a tag there is an explanation for each, by tag.
         """
-        task, answers = task_of(self.fusion_), self.fusion_.given.answers
+        task, answers = task_of(self.result_), self.result_.given.answers
         is_composite = answers is not None and bool(name_composite(answers.columns))
         if isinstance(item, tuple) and len(item) == 2 and lookup(task.tags, to_column([item[1]]))[0] >= 0:
             return super().explain((tuples_to_ids(item[:1])[0] if is_composite else item[0], item[1]))
@@ -146,7 +146,7 @@ class TagSets(LatentModel):
         Columns: tag; share, of the items that it fits; given, the share of the sets that have it; misses and
         false_alarms of all workers together.
         """
-        found = self.fusion_
+        found = self.result_
         return build_report(
             report_tags(task_of(found), self.tag_shares_, further_of(found, "_tag_counts")), found.backend
         )
@@ -156,7 +156,7 @@ class TagSets(LatentModel):
 
         The latter are estimates, which lean on the worker's other tags where answers are few.
         """
-        found = self.fusion_
+        found = self.result_
         counts = further_of(found, "_tag_counts")
         columns = report_workers_by_tag(task_of(found), found.names.workers, counts, self.tag_confusion_)
         return build_report(columns, found.backend)
@@ -167,7 +167,7 @@ class TagSets(LatentModel):
         if not scores:
             return f"Topics: {self.topics_}, as was asked for." if self.topics != "learn" else "Tags are independent."
         tried = ", ".join(f"{int(entry.coupling)}: {entry.score:.4f}" for entry in scores)
-        tried += "" if self.fusion_.in_memory else "; found on a sample of the answers on disk"
+        tried += "" if self.result_.in_memory else "; found on a sample of the answers on disk"
         first, own = scores[0].score, next(entry.score for entry in scores if entry.coupling == self.topics_)
         if self.topics_ == 1:
             return f"Tags count as independent: topics did not predict hidden answers clearly better ({tried})."

@@ -20,7 +20,7 @@ less than .01 of the labels if an item has up to ten answers now.
 Nothing is foreseen as long as answers have told nothing about single items: labels are hardly surer than class shares
 alone would make them, or nearly all items are in one class against the votes. Then the model does not know its workers.
 
-Nor is it where a check has failed, so that probabilities mean nothing (`Fusion.withheld`).
+Nor is it where a check has failed, so that probabilities mean nothing (`Result.withheld`).
 
 Expectations are means over `N_DRAWS` random draws of the truth, by q, and of answers. Workers are drawn as often as the
 list of the best questions names them. Answers that are pending are drawn first. An item has no more answers than there
@@ -39,7 +39,7 @@ from ..arguments import is_number
 from ..errors import parameter_error, plural
 from ..kernels import Floats
 from ..results.comparison import BY_VOTE, NEARLY_ALL
-from ..results.fusion import Fusion
+from ..results.result import Result
 from .next_questions import FORESEEN, Round, choose_questions, look_at
 
 # Expected errors fewer, with `FORESEEN` answers, for which these are worth asking for.
@@ -100,7 +100,7 @@ class Forecast(NamedTuple):
         return f"{'Stop: if' if self.stop else 'If'} workers err independently, {errors}, and {gain}."
 
 
-def forecast_answers(found: Fusion, asking: Round, min_gain: object = MIN_GAIN) -> Forecast:
+def forecast_answers(found: Result, asking: Round, min_gain: object = MIN_GAIN) -> Forecast:
     """Return what the next answers of a round would bring."""
     if not (is_number(min_gain) and min_gain >= 0):
         raise parameter_error("min_gain", "forecast_answers", "a number >= 0", min_gain)
@@ -125,7 +125,7 @@ def forecast_answers(found: Fusion, asking: Round, min_gain: object = MIN_GAIN) 
     return Forecast(n_answers, gain, errors, labelled.n_items, float(min_gain))
 
 
-def has_told(found: Fusion) -> bool:
+def has_told(found: Result) -> bool:
     """Tell whether answers have told something about single items."""
     top = float(found.prior.max())
     told = found.labelled.mean_confidence - top >= LEAST_TOLD * (1 - top)

@@ -30,9 +30,9 @@ from ..answers.columns import Column, decode_categories, to_column, to_values
 from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels import Floats, Truths
-from ..results.fusion import Fusion, Labelled, Labels
 from ..results.label_files import find_open
 from ..results.parts import join_tables, view_parts
+from ..results.result import Labelled, Labels, Result
 
 # Every fifth entry of the list is drawn at random, from the third on.
 EVERY, FIRST = 5, 2
@@ -57,12 +57,12 @@ class Chosen(NamedTuple):
     drawn: NDArray[np.bool_]
 
 
-def choose_next_items(found: Fusion, n: int) -> Chosen:
+def choose_next_items(found: Result, n: int) -> Chosen:
     """Return at most n of the items whose label is not known, those that teach most first; all are in memory."""
     return choose_items(rank_items(found), n)
 
 
-def rank_items(found: Fusion) -> Ranking:
+def rank_items(found: Result) -> Ranking:
     """Return what the items of a result in memory, or of a part of one, are chosen by."""
     labels, gold, answers = found.labels, found.given.gold, found.given.answers
     codes, entropy = labels.codes, find_entropy(labels.posterior)
@@ -79,7 +79,7 @@ def rank_items(found: Fusion) -> Ranking:
     return Ranking(entropy, draws, ~known, answered, later)
 
 
-def list_next_items(found: Fusion, n: int, words: bool = False, at_random: bool = False) -> dict[str, Column]:
+def list_next_items(found: Result, n: int, words: bool = False, at_random: bool = False) -> dict[str, Column]:
     """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known.
 
     Whatever is chosen of all items is chosen of the items of its part.

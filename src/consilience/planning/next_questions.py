@@ -54,8 +54,8 @@ from ..errors import DataWarning, InputError, ParameterError, Sentence, listing,
 from ..inference.sources import OnDisk, number_groups
 from ..kernels import Codes, Floats, read_only
 from ..memory import NUMBER, require_memory
-from ..results.fusion import Fusion
 from ..results.parts import view_items, view_parts
+from ..results.result import Result
 from ..results.worker_report import Suspected
 from ..storage.answers import pick_sample
 from .next_items import hash_keys
@@ -199,11 +199,11 @@ class Round(NamedTuple):
 
     wish: Wish
     crew: Crew
-    part: Fusion
+    part: Result
 
 
 def open_round(
-    found: Fusion,
+    found: Result,
     n: object = None,
     workers: object = None,
     budget: object = None,
@@ -247,7 +247,7 @@ def check_limits(n: object, budget: object) -> tuple[int | None, float]:
     return most, np.inf if budget is None else float(budget)
 
 
-def gather_crew(fused: Fusion, workers: object, cost: object, per_worker: object) -> Crew:
+def gather_crew(fused: Result, workers: object, cost: object, per_worker: object) -> Crew:
     """Return the workers who may be asked, with what is known of them; by default all who do not answer by chance."""
     ids = find_askable(fused) if workers is None else _read_ids(workers)
     known = lookup(fused.names.workers, to_column(ids))
@@ -273,13 +273,13 @@ def gather_crew(fused: Fusion, workers: object, cost: object, per_worker: object
     return Crew(ids, np.ascontiguousarray(confusion), costs, limits, _number_alike(fused, known), known)
 
 
-def find_askable(fused: Fusion) -> Values:
+def find_askable(fused: Result) -> Values:
     """Return the workers who do not answer as if by chance."""
     suspected = Suspected.of(fused)
     return fused.names.workers if suspected is None else np.asarray(fused.names.workers[~suspected.accused])
 
 
-def nobody_to_ask(fused: Fusion) -> ParameterError:
+def nobody_to_ask(fused: Result) -> ParameterError:
     """Return the error where all who could be asked have said what they can."""
     problem = "Silence counts as an answer here, so every worker has answered every item."
     remedy = "Or fit to answers that were read without abstain='answer'."
@@ -289,14 +289,14 @@ def nobody_to_ask(fused: Fusion) -> ParameterError:
     return ParameterError(problem, Sentence("Name new workers with {workers}."), remedy, keyword="workers")
 
 
-def _number_alike(fused: Fusion, known: NDArray[np.int64]) -> NDArray[np.int64]:
+def _number_alike(fused: Result, known: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a number for each worker, the same for near-copies."""
     groups = number_groups(fused.copies, len(fused.names.workers) + 1)[known]  # -1 is a worker who was not there
     alone = len(fused.copies) + 1 + np.arange(len(known))
     return np.unique(np.where(groups > 0, groups, alone), return_inverse=True)[1]
 
 
-def add_absent(fused: Fusion, crew: Crew, asked: Table) -> Crew:
+def add_absent(fused: Result, crew: Crew, asked: Table) -> Crew:
     """Return the crew with workers of the fit who were asked before, but cannot be asked now: they cost too much."""
     known = np.unique(lookup(fused.names.workers, asked.read("worker")))
     known = np.setdiff1d(known[known >= 0], crew.known)
@@ -358,7 +358,7 @@ def _by_worker(
     return np.array([float(given[worker]) for worker in ids.tolist()])
 
 
-def limit_list(found: Fusion, crew: Crew, most: int | None, budget: float) -> int:
+def limit_list(found: Result, crew: Crew, most: int | None, budget: float) -> int:
     """Return how many questions there can be at most."""
     n_known = 0
     if isinstance(found.source, OnDisk):
@@ -379,7 +379,7 @@ def count_looked_at(n: int) -> int:
     return max(n, min(N_TIMES * n, ENOUGH))
 
 
-def bring_candidates(found: Fusion, wish: Wish) -> Fusion:
+def bring_candidates(found: Result, wish: Wish) -> Result:
     """Return a result on disk as if it were of the items to look at alone, or of their sequences."""
     assert isinstance(found.source, OnDisk)
     n_asked = 0 if wish.asked is None else wish.asked.n_rows
@@ -401,7 +401,7 @@ def bring_candidates(found: Fusion, wish: Wish) -> Fusion:
     return view_items(found, pick_sample(s, units or {next(s.filled()): np.arange(1)}))  # one item, where there is none
 
 
-def look_at(part: Fusion, wish: Wish) -> Survey | None:
+def look_at(part: Result, wish: Wish) -> Survey | None:
     """Find what a first question about each item of a part is worth; None if all of their labels are known."""
     from ..kernels.questions import find_best
 
@@ -425,7 +425,7 @@ def look_at(part: Fusion, wish: Wish) -> Survey | None:
     return Survey(items, draws, posterior, pending, closed, cells, slopes, best)
 
 
-def choose_questions(part: Fusion, wish: Wish) -> Questions:
+def choose_questions(part: Result, wish: Wish) -> Questions:
     """Return the questions to ask about the items of a part; those asked before are taken into account."""
     from ..kernels.questions import choose
 
@@ -462,7 +462,7 @@ def choose_questions(part: Fusion, wish: Wish) -> Questions:
     return Questions(items[place_of], wish.order[who], gains[n_pending:n_chosen])
 
 
-def find_answered(fused: Fusion, crew: Crew) -> Pairs:
+def find_answered(fused: Result, crew: Crew) -> Pairs:
     """Return the pairs to which there is an answer by a worker of the crew."""
     item, worker = fused.answers.votes()
     in_crew = np.full(len(fused.names.workers), -1)
@@ -484,7 +484,7 @@ def lay_out(n_items: int, *parts: Pairs) -> tuple[NDArray[np.int64], NDArray[np.
     return np.concatenate([[0], np.cumsum(counts)]), worker[np.argsort(item, kind="stable")]
 
 
-def open_pairs(found: Fusion, source: object, name: str) -> Table | None:
+def open_pairs(found: Result, source: object, name: str) -> Table | None:
     """Return a table of questions, if one was given, after a look at its columns."""
     if source is None:
         return None
@@ -496,12 +496,12 @@ def open_pairs(found: Fusion, source: object, name: str) -> Table | None:
     return table
 
 
-def name_keys(found: Fusion) -> list[str]:
+def name_keys(found: Result) -> list[str]:
     """Return the names of the columns that identify an item."""
     return ["item"] if found.crowd.sequences is None else ["sequence", "position"]
 
 
-def find_pairs(part: Fusion, crew: Crew, table: Table | None) -> Pairs:
+def find_pairs(part: Result, crew: Crew, table: Table | None) -> Pairs:
     """Return the questions in a table whose item and worker are known."""
     if table is None:
         return NO_PAIRS
@@ -540,7 +540,7 @@ def find_slopes(middles: Floats, confusion: Floats, row_entropy: Floats, cost: F
     return slopes
 
 
-def find_neighbours(fused: Fusion) -> Neighbours:
+def find_neighbours(fused: Result) -> Neighbours:
     """Return the neighbours of each item; none for models without, or if these have no say."""
     n_items = len(fused.labels.posterior)
     nobody = Neighbours(np.zeros(n_items + 1, np.int64), np.empty(0, np.int32), np.empty(0))

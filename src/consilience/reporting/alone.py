@@ -16,8 +16,8 @@ from ..inference.sources import InMemory
 from ..models.base import Model
 from ..models.latent import LatentModel
 from ..results.fitting import Asked, fit
-from ..results.fusion import Fusion
 from ..results.new_answers import Applied
+from ..results.result import Result
 
 # With more answers and edges a second fit would take too long: so many take about ten seconds on two cores.
 MOST_ANSWERS = 10_000_000
@@ -33,18 +33,18 @@ def find_obstacle(model: Model, r: Answers, graph: Graph | None, known: dict[obj
         return "there are so many answers that a second fit would take too long"
     if isinstance(model, LatentModel):
         with quietly():
-            posterior = Applied(model.recipe(), model.fusion_, InMemory(r), graph, known).infer()
-        if np.abs(posterior - model.fusion_.labels.fitted).max() > (SAME if graph is None else NEARLY_SAME):
+            posterior = Applied(model.recipe(), model.result_, InMemory(r), graph, known).infer()
+        if np.abs(posterior - model.result_.labels.fitted).max() > (SAME if graph is None else NEARLY_SAME):
             return "the fit knew more of the items than their answers, and this is not kept with the model"
     return ""
 
 
-def fit_alone(model: Model) -> Fusion:
+def fit_alone(model: Model) -> Result:
     """Return what the same model finds without known labels."""
     parameters: dict[str, object] = {"callback": None} if "callback" in model.get_params() else {}
     if model.get_params().get("coupling") == "learn":
-        parameters["coupling"] = model.fusion_.coupling
-    found = model.fusion_
+        parameters["coupling"] = model.result_.coupling
+    found = model.result_
     asked = Asked(found.copies, found.copies_count_once)
     with quietly():
         return fit(model.fresh(**parameters).recipe(), found.answers, found.given.graph, asked=asked)

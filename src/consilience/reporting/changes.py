@@ -10,7 +10,7 @@ from ..answers.columns import to_values
 from ..errors import join_names, plural
 from ..kernels import Floats
 from ..metrics.probabilities import reliability_curve
-from ..results.fusion import Fusion
+from ..results.result import Result
 from ..results.worker_report import FEW_ANSWERS, describe_answers
 from .charts import Chart, Plain, Table, draw_reliability
 from .subject import Subject
@@ -84,7 +84,7 @@ def describe_labels(subject: Subject, before: NDArray[np.int64], n_changed: int)
     return [*words, f"{changed} changed because of {'it' if n_known == 1 else 'them'}."]
 
 
-def describe_power(found: Fusion, alone: Fusion) -> list[str]:
+def describe_power(found: Result, alone: Result) -> list[str]:
     """Return in words how calibration moved."""
     if found.calibrated is None or alone.calibrated is None or found.calibrated.found.given:
         return []
@@ -117,7 +117,7 @@ def describe_accuracy(subject: Subject, before: NDArray[np.int64]) -> list[str]:
     ]
 
 
-def describe_expected(found: Fusion, alone: Fusion) -> list[str]:
+def describe_expected(found: Result, alone: Result) -> list[str]:
     """Return in words how expected accuracy moved."""
     if found.calibrated is None:
         return []
@@ -127,7 +127,7 @@ def describe_expected(found: Fusion, alone: Fusion) -> list[str]:
     return [f"The expected accuracy of all labels changed from {before} to {after}."]
 
 
-def describe_contradictions(subject: Subject, alone: Fusion) -> list[str]:
+def describe_contradictions(subject: Subject, alone: Result) -> list[str]:
     """Return in words which known labels contradict labels of which the crowd alone was sure."""
     assert subject.gold is not None
     before, known, confidence = alone.labels.codes, subject.gold.codes, alone.labels.confidence
@@ -147,7 +147,7 @@ def describe_contradictions(subject: Subject, alone: Fusion) -> list[str]:
     return [f"{what}{labels} of which the crowd was at least {SURE:.0%} sure: {join_names(named)}. {check}"]
 
 
-def describe_caution(found: Fusion, alone: Fusion) -> list[str]:
+def describe_caution(found: Result, alone: Result) -> list[str]:
     """Return in words that few known labels say little about the probabilities, where these were lowered by them."""
     if found.calibrated is None or alone.calibrated is None:
         return []
@@ -172,7 +172,7 @@ def find_interval(n_right: int, n: int) -> tuple[float, float]:
     return low, high
 
 
-def list_moved(subject: Subject, alone: Fusion) -> Table:
+def list_moved(subject: Subject, alone: Result) -> Table:
     """Return the workers with some answers whose accuracy moved most, as far as it moved by a percentage point."""
     before, after = find_accuracy(alone), find_accuracy(subject.fusion)
     moved = np.where(subject.fusion.n_answers >= FEW_ANSWERS, np.nan_to_num(np.abs(after - before)), 0.0)
@@ -198,6 +198,6 @@ def list_relabelled(subject: Subject, before: NDArray[np.int64], changed: NDArra
     return Table(f"Other labels that changed{which}", rows, columns)
 
 
-def find_accuracy(found: Fusion) -> Floats:
+def find_accuracy(found: Result) -> Floats:
     """Return the accuracy of each worker, as `worker_report` has it."""
     return np.asarray(to_values(describe_answers(found)["accuracy"]), np.float64)

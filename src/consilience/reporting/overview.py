@@ -19,8 +19,8 @@ from ..models.latent import LatentModel
 from ..models.majority_vote import MajorityVote
 from ..results.comparison import LEAST_HIDDEN, Comparison, is_unclear
 from ..results.findings import Finding
-from ..results.fusion import describe_left_out
 from ..results.record import SHARED_ERRORS
+from ..results.result import describe_left_out
 from .changes import draw_by_gold
 from .charts import Chart, Table, bin_counts, bin_shares, draw_bars, draw_shares
 from .subject import Subject

@@ -197,7 +197,7 @@ def gather(model: object, content: object = None, folder: str = "", command: Com
     """
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
-    found = model.fusion_
+    found = model.result_
     findings, n_labels = list_findings(model.recipe(), found), found.labelled.n_items
     if found.source is not None:
         found = view_sample(found)

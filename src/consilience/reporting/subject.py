@@ -36,7 +36,7 @@ from ..models.base import Model
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
 from ..results.findings import Finding
-from ..results.fusion import Fusion
+from ..results.result import Result
 from ..results.worker_report import count_answers
 from ..tasks.base import AnyTask
 from .alone import find_obstacle, fit_alone
@@ -123,9 +123,9 @@ class Subject:
     command: Command | None = None
 
     @property
-    def fusion(self) -> Fusion:
+    def fusion(self) -> Result:
         """What the fit found."""
-        return self.model.fusion_
+        return self.model.result_
 
     @property
     def gold(self) -> Gold | None:
@@ -195,7 +195,7 @@ class Subject:
         return None if self.fusion.told_confidence is None else self.confidence
 
     @cached_property
-    def alone(self) -> Fusion | str:
+    def alone(self) -> Result | str:
         """What the crowd alone says, without known labels, or why that cannot be compared."""
         return find_obstacle(self.model, self.responses, self.graph, self.known_labels) or fit_alone(self.model)
 

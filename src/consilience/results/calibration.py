@@ -78,8 +78,8 @@ from ..inference.recipes.chain import follow_labels
 from ..inference.sources import InMemory, Totals
 from ..kernels import Floats
 from ..specs import Fault
-from .fusion import Calibrated
 from .intervals import Confidence, choose
+from .result import Calibrated
 
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30

@@ -46,8 +46,8 @@ from ..kernels import Floats, Integers, Rows, Truths, freeze
 from ..storage.answers import StoredAnswers
 from ..storage.layout import StoredBlock
 from .answer_worth import find_judged
-from .fusion import Later
 from .parts import Judge
+from .result import Later
 
 # From this probability on a worker is said to answer as if by chance.
 BY_CHANCE = 0.9

@@ -56,8 +56,8 @@ from ..inference.structures.sets import SetsParameters
 from ..inference.workers.base import WorkerModel
 from ..kernels import Floats
 from ..storage.answers import pick_sample
-from .fusion import Fusion
 from .parts import view_items
+from .result import Result
 from .source_kinds import KINDS
 
 # So many workers are listed; the answers of others are one part.
@@ -298,14 +298,14 @@ def describe_odds(log_odds: float) -> str:
     )
 
 
-def explain_item(recipe: Recipe, found: Fusion, item: object) -> Explanation:
+def explain_item(recipe: Recipe, found: Result, item: object) -> Explanation:
     """Return why an item has its label; see `Model.explain`."""
     if isinstance(found.source, OnDisk):
         found = bring_item(found, found.source, item)
     return explain_row(recipe, found, find_item(found.answers, item, found.task.places[0]))
 
 
-def explain_row(recipe: Recipe, found: Fusion, row: int) -> Explanation:
+def explain_row(recipe: Recipe, found: Result, row: int) -> Explanation:
     """Return why the item with this index has its label; its answers are in memory."""
     labels, r = found.labels, found.answers
     if len(labels.classes) < 2:
@@ -345,7 +345,7 @@ class Case(NamedTuple):
     """
 
     recipe: Recipe
-    found: Fusion
+    found: Result
     row: int
     near: Answers
     place: int
@@ -353,7 +353,7 @@ class Case(NamedTuple):
     is_known: bool
 
     @classmethod
-    def of(cls, recipe: Recipe, found: Fusion, row: int) -> Case:
+    def of(cls, recipe: Recipe, found: Result, row: int) -> Case:
         """Return the case of the item with this index."""
         near, place = cut_out(found.answers.with_classes(found.names.classes), row)
         if found.copies_count_once:
@@ -529,7 +529,7 @@ def weigh_silence(case: Case) -> Iterator[tuple[tuple[str, str], Floats]]:
     yield ("votes", "share of the votes"), block.anchor[case.place]
 
 
-def name_content(found: Fusion) -> tuple[str, str]:
+def name_content(found: Result) -> tuple[str, str]:
     """Return the kind and the name of what is known of items beside their answers."""
     used = found.guidance is not None and found.guidance.findings.used
     return ("classifier", "classifier of the features") if used else ("item prior", "prior of the item")
@@ -641,7 +641,7 @@ def suggest(ids: list[object], wanted: object) -> str:
     return f"Did you mean {listing(named)}?" if named else f"There are {listing(ids)}."
 
 
-def bring_item(found: Fusion, source: OnDisk, item: object) -> Fusion:
+def bring_item(found: Result, source: OnDisk, item: object) -> Result:
     """Return a result on disk as if it were of one item, or its sequence, alone."""
     s = source.answers
     key = item[0] if s.in_sequences and isinstance(item, (tuple, list)) and len(item) == 2 else item

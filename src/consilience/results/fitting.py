@@ -51,11 +51,11 @@ from ..tasks.base import TABLE, AnyTask
 from .answer_worth import are_checked, find_careful, find_judged, is_share_checked, sum_chances
 from .calibration import Found, calibrate, judge_fit, score_known
 from .chance import Apart, count_in_memory, count_on_disk, judge_chance
-from .fusion import Calibrated, Course, Fusion, Given, Guidance, Judgement, Labels, Later, count_known, find_known
 from .interval_sums import Estimates, Past, invert_scores, right_matrix, sum_up
 from .intervals import Confidence, Intervals, VoteSums, Whole, find_intervals, judge_shares, judge_votes
 from .parts import Judge, StoredLabels, Tally, VoteJudge, VoteTally, find_shares
 from .raters import judge_raters
+from .result import Calibrated, Course, Given, Guidance, Judgement, Labels, Later, Result, count_known, find_known
 from .source_kinds import ignores_silence, recognise_kind
 
 
@@ -169,7 +169,7 @@ def fit(
     engine: object = None,
     asked: Asked = NOTHING_ELSE,
     task: AnyTask = TABLE,
-) -> Fusion:
+) -> Result:
     """Return what a model finds in answers, which belong to a task."""
     if isinstance(crowd, StoredAnswers):
         refuse_disk(graph=graph)
@@ -181,7 +181,7 @@ def fit(
 
 def fit_source(
     recipe: Recipe, source: Source, graph: Graph | None, engine: Engine, asked: Asked = NOTHING_ELSE
-) -> Fusion:
+) -> Result:
     """Return what a model finds in a source; the nodes of the graph are its items."""
     links, given, task, kind = None, Given(), cast(AnyTask, TABLE), "people"
     if isinstance(source, OnDisk):
@@ -215,7 +215,7 @@ class Fused(NamedTuple):
     ----------
     recipes : list of Recipe
         As they were followed: with what other questions say of the workers.
-    found : list of Fusion
+    found : list of Result
         The result of each question.
     together : Together or None
         What is learned of all questions together; None if there is nothing to share.
@@ -224,7 +224,7 @@ class Fused(NamedTuple):
     """
 
     recipes: list[Recipe]
-    found: list[Fusion]
+    found: list[Result]
     together: Together | None
     shared: list[int]
 
@@ -275,19 +275,19 @@ def find_copies_later(recipe: Recipe, source: Source) -> list[list[int]]:
 
 
 @singledispatch
-def learn(recipe: Recipe, source: Source, links: Graph | None, engine: Engine, going_on: GoingOn | None) -> Fusion:
+def learn(recipe: Recipe, source: Source, links: Graph | None, engine: Engine, going_on: GoingOn | None) -> Result:
     """Return what a recipe finds in answers as they count, with a graph as it is weighed."""
     raise NotImplementedError(recipe.model)
 
 
-def make_fusion(recipe: Recipe, source: Source, **found: Any) -> Fusion:
+def make_result(recipe: Recipe, source: Source, **found: Any) -> Result:
     """Return what was found, with what every result says of its answers."""
     crowd = source.crowd
     about: dict[str, Any] = {"source": source}
     if isinstance(source, InMemory):
         given = Given(log_prior=source.log_prior, has_priors=source.log_prior is not None)
         about = {"n_answers": source.responses.votes_per_worker(), "given": given}
-    return Fusion(model=recipe.model, names=Names.of(crowd), backend=crowd.backend, **about | found)
+    return Result(model=recipe.model, names=Names.of(crowd), backend=crowd.backend, **about | found)
 
 
 # Models with a hidden truth
@@ -296,7 +296,7 @@ def make_fusion(recipe: Recipe, source: Source, **found: Any) -> Fusion:
 @learn.register
 def learn_latent(
     recipe: LatentRecipe, source: Source, links: Graph | None, engine: Engine, going_on: GoingOn | None
-) -> Fusion:
+) -> Result:
     """Run the loop, calibrate the best fit, and conclude."""
     guided = None
     if isinstance(source, InMemory) and source.features is not None:
@@ -322,7 +322,7 @@ def conclude(
     guided: Guided | None = None,
     going_on: GoingOn | None = None,
     past: Past | None = None,
-) -> Fusion:
+) -> Result:
     """Calibrate the best fit, judge it, and return all that was found; `past` is of earlier batches of a stream."""
     problem, best = plan.problem, recipe.choose(plan.problem, fits)
     crowd = source.crowd
@@ -348,7 +348,7 @@ def conclude(
         results = find_on_disk(recipe, source, near, concluded, sample, engine)
     else:
         results = find_in_memory(recipe, near, concluded, learned, guided, going_on, past)
-    return make_fusion(
+    return make_result(
         recipe,
         source,
         prior=best.parameters.structure.mean,
@@ -602,7 +602,7 @@ def learn_votes(
     links: Graph | None,  # noqa: ARG001
     engine: Engine,
     going_on: GoingOn | None,  # noqa: ARG001
-) -> Fusion:
+) -> Result:
     """Take the vote."""
     crowd = source.crowd
     labelled: Labels | StoredLabels
@@ -625,7 +625,7 @@ def learn_votes(
         prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
         offsets = None if r.sequences is None else r.sequences.offsets
         sums, n_answers = VoteSums.of(shares, labelled.confidence, prior, offsets), r.votes_per_worker()
-    return make_fusion(
+    return make_result(
         recipe,
         source,
         n_answers=n_answers,
@@ -663,7 +663,7 @@ def learn_by_moments(
     links: Graph | None,
     engine: Engine,
     going_on: GoingOn | None,  # noqa: ARG001
-) -> Fusion:
+) -> Result:
     """Match moments, and judge the items by what they say of the workers."""
     near = cast(InMemory, source)
     source = replace(near, responses=near.responses.hardened())  # moments are those of labels
@@ -682,7 +682,7 @@ def learn_by_moments(
     known, checked = find_known(source.gold, codes), are_checked(r, count_known(source.gold), False)
     labels = Labels.of(r, codes, posterior, known=known, rule=recipe.rule, shown=checked)
     by = source, problem.workers, workers.log_weights, posterior, False
-    return make_fusion(
+    return make_result(
         recipe,
         source,
         prior=learned.structure.mean,

@@ -42,7 +42,7 @@ from ..specs import (
     Sizes,
     among,
 )
-from .fusion import Fusion, Given, Labels
+from .result import Given, Labels, Result
 
 Narrow: TypeAlias = NDArray[np.unsignedinteger[Any]]
 _FORMATS = ("", *(dialect.name for dialect in DIALECTS))
@@ -81,7 +81,7 @@ class KeptAnswers(NamedTuple):
         read = dict(r.columns), r.provenance.format
         return cls(*codes, r.weight, r.order, votes, medians, *read, background)
 
-    def unpack(self, fusion: Fusion, keys: Values | Sequences) -> Answers:
+    def unpack(self, fusion: Result, keys: Values | Sequences) -> Answers:
         """Return the answers, with the names of what was learned from them."""
         names, background = fusion.names, self.background
         return Answers(
@@ -190,7 +190,7 @@ class Kept(NamedTuple):
             given.has_priors,
         )
 
-    def unpack(self, fusion: Fusion, takes_graph: bool) -> Given:
+    def unpack(self, fusion: Result, takes_graph: bool) -> Given:
         """Return what a model was fitted to, which may be one that is fitted to a graph."""
         labels, answers, gold, graph = fusion.labelled, None, None, None
         if not isinstance(labels, Labels):

@@ -32,9 +32,9 @@ from ..formats.writing import check_writable, hold_signals, sync, write_tables
 from ..kernels import Floats
 from ..storage.layout import claim_beside
 from ..tasks.base import TABLE, AnyTask
-from .fusion import Fusion, Labelled, Labels, NoLabels, leave_open
 from .parts import StoredLabels
 from .record import SHARED_ERRORS
+from .result import Labelled, Labels, NoLabels, Result, leave_open
 
 PART = "part-{:05d}.parquet"
 # What files in a folder of labels say of themselves, so that only such folders are replaced.
@@ -42,7 +42,7 @@ MARK = {b"consilience": b"labels"}
 ROUNDING = 1e-12
 
 
-def write_labels(found: Fusion, path: str, engine: EngineLike, undecided: float | None = None) -> None:
+def write_labels(found: Result, path: str, engine: EngineLike, undecided: float | None = None) -> None:
     """Write the labels of a result to a folder of Parquet files, or to one file; those below a confidence are open."""
     labels = found.labelled
     if isinstance(labels, NoLabels):

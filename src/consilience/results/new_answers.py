@@ -51,8 +51,8 @@ from ..inference.workers.base import make_pair
 from ..inference.workers.rows import AnyFactors
 from ..kernels import Floats, freeze
 from .fitting import conclude, find_features
-from .fusion import Fusion, Given, Guidance, Labels, Later, find_known
 from .interval_sums import Past
+from .result import Given, Guidance, Labels, Later, Result, find_known
 
 
 class NewItems(NamedTuple):
@@ -68,7 +68,7 @@ class Applied(NamedTuple):
     """A recipe, what it found, and other answers to apply it to."""
 
     recipe: Recipe
-    fusion: Fusion
+    fusion: Result
     source: InMemory
     graph: object = None
     gold: object = None
@@ -155,7 +155,7 @@ class Applied(NamedTuple):
             return value / self.source.responses.n_items
 
 
-def add_content(recipe: Recipe, fusion: Fusion, r: Answers | None, features: object, item_prior: object) -> InMemory:
+def add_content(recipe: Recipe, fusion: Result, r: Answers | None, features: object, item_prior: object) -> InMemory:
     """Return other answers with what is known of the items, relative to class shares of the fit."""
     if features is None and item_prior is None:
         assert r is not None
@@ -182,7 +182,7 @@ def add_content(recipe: Recipe, fusion: Fusion, r: Answers | None, features: obj
     return source.with_priors(ItemPriors(given.item, guide.find_priors(rows)), guide.shares)
 
 
-def need_guidance(fusion: Fusion) -> Guidance:
+def need_guidance(fusion: Result) -> Guidance:
     """Return what features were found to say, if there were any."""
     if fusion.guidance is None:
         raise NotFittedError(f"This {fusion.model} was fitted without features.", Sentence("Fit it with {features}."))
@@ -199,7 +199,7 @@ def need_guide(found: Guidance) -> Guide:
     return found.guide
 
 
-def weigh_copies(fusion: Fusion, r: Answers, worker: NDArray[np.int64]) -> Answers:
+def weigh_copies(fusion: Result, r: Answers, worker: NDArray[np.int64]) -> Answers:
     """Return answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
     if not fusion.copies_count_once:
         return r
@@ -207,7 +207,7 @@ def weigh_copies(fusion: Fusion, r: Answers, worker: NDArray[np.int64]) -> Answe
     return count_once(r, groups[worker])  # -1 is a worker who was not there
 
 
-def find_labels(recipe: Recipe, fusion: Fusion, r: Answers) -> NDArray[np.int64]:
+def find_labels(recipe: Recipe, fusion: Result, r: Answers) -> NDArray[np.int64]:
     """Return the index of each label at the fit."""
     names = fusion.names
     label = find_by_value(names.labels, r.labels)
@@ -227,7 +227,7 @@ def find_labels(recipe: Recipe, fusion: Fusion, r: Answers) -> NDArray[np.int64]
     return label
 
 
-def check_silence(recipe: Recipe, fusion: Fusion, r: Answers) -> None:
+def check_silence(recipe: Recipe, fusion: Result, r: Answers) -> None:
     """Raise an error unless silence is an answer here if it was one at the fit."""
     if recipe.needs_same_silence and r.silence_counts != fusion.takes_silence:
         raise InputError(
@@ -235,7 +235,7 @@ def check_silence(recipe: Recipe, fusion: Fusion, r: Answers) -> None:
         )
 
 
-def find_workers(fusion: Fusion, r: Answers) -> NDArray[np.int64]:
+def find_workers(fusion: Result, r: Answers) -> NDArray[np.int64]:
     """Return the index of each worker at the fit, -1 for those who were not there."""
     worker = lookup(fusion.names.workers, to_column(r.workers))
     if (worker < 0).any():
@@ -249,7 +249,7 @@ def find_workers(fusion: Fusion, r: Answers) -> NDArray[np.int64]:
     return worker
 
 
-def fit_first(recipe: LatentRecipe, r: Answers, gold: object, engine: object) -> Fusion:
+def fit_first(recipe: LatentRecipe, r: Answers, gold: object, engine: object) -> Result:
     """Return what is found in the first batch."""
     r = recipe.prepare(r)
     source = InMemory(r, match_gold(open_paths(gold), r, r.classes))
@@ -266,8 +266,8 @@ def fit_first(recipe: LatentRecipe, r: Answers, gold: object, engine: object) ->
 
 
 def fit_next(
-    recipe: LatentRecipe, before: Fusion, r: Answers, gold: object, engine: object, half_life: float | None
-) -> Fusion:
+    recipe: LatentRecipe, before: Result, r: Answers, gold: object, engine: object, half_life: float | None
+) -> Result:
     """Return what is found in one more batch and all before."""
     past, names = need_past(recipe, before), before.names
     r = recipe.check_answers(r)
@@ -304,7 +304,7 @@ def fit_next(
     )
 
 
-def carry_over(before: Fusion, past: Past, r: Answers, problem: Problem, kept: Floats) -> tuple[Past, Statistics]:
+def carry_over(before: Result, past: Past, r: Answers, problem: Problem, kept: Floats) -> tuple[Past, Statistics]:
     """Return what earlier batches teach about the workers, labels and classes of this one.
 
     A share `kept` (M,) of what was seen of each worker is not forgotten.
@@ -319,7 +319,7 @@ def carry_over(before: Fusion, past: Past, r: Answers, problem: Problem, kept: F
     return past, Statistics(drop_tiny(counts, problem), summary)
 
 
-def add_shares(before: Fusion, r: Answers, n_earlier: float) -> Floats:
+def add_shares(before: Result, r: Answers, n_earlier: float) -> Floats:
     """Return the share of each label in the answers of this batch and in those before, of which so many count."""
     earlier = np.zeros(r.n_labels)
     earlier[lookup(r.labels, to_column(before.names.labels))] = before.learned.said
@@ -327,14 +327,14 @@ def add_shares(before: Fusion, r: Answers, n_earlier: float) -> Floats:
     return freeze((n_earlier * earlier + n_new * r.label_shares()) / max(n_earlier + n_new, 1e-300))
 
 
-def find_new_classes(before: Fusion, r: Answers) -> NDArray[np.bool_]:
+def find_new_classes(before: Result, r: Answers) -> NDArray[np.bool_]:
     """Tell which classes no label has named before."""
     classes = before.names.classes
     named = classes[lookup(before.names.labels, to_column(classes)) >= 0]
     return (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
 
 
-def need_past(recipe: LatentRecipe, before: Fusion) -> Past:
+def need_past(recipe: LatentRecipe, before: Result) -> Past:
     """Return what is kept of earlier batches, or say why there is nothing."""
     if not before.in_memory:
         raise ParameterError(
@@ -362,7 +362,7 @@ def need_past(recipe: LatentRecipe, before: Fusion) -> Past:
     return past
 
 
-def find_starts(before: Fusion, r: Answers, problem: Problem) -> list[tuple[str, Parameters]]:
+def find_starts(before: Result, r: Answers, problem: Problem) -> list[tuple[str, Parameters]]:
     """Return where to start: at what earlier batches teach.
 
     If there are new classes, or more answers than before, votes are another start.

@@ -38,8 +38,8 @@ from ..storage.answers import Sample, StoredAnswers, find_gold
 from ..storage.layout import StoredBlock
 from .answer_worth import Careful, find_accuracy
 from .comparison import count_differing
-from .fusion import Fusion, Given, Labels, find_known
 from .intervals import VoteSums, choose
+from .result import Given, Labels, Result, find_known
 
 Sums = TypeVar("Sums", bound=tuple[Any, ...])
 
@@ -102,7 +102,7 @@ class StoredLabels:
         return map(self.part, self.numbers())
 
 
-def view_parts(found: Fusion, with_answers: bool = True) -> Iterator[Fusion]:
+def view_parts(found: Result, with_answers: bool = True) -> Iterator[Result]:
     """Yield a result part by part, each as if it were of its items alone, with what was learned from all.
 
     A result in memory is one part. The parts of others have their answers only if these are asked for.
@@ -118,7 +118,7 @@ def view_parts(found: Fusion, with_answers: bool = True) -> Iterator[Fusion]:
         yield replace(found, labelled=labelled.part(number), given=Given(r, find_gold(s, number)), source=None)
 
 
-def view_items(found: Fusion, sample: Sample) -> Fusion:
+def view_items(found: Result, sample: Sample) -> Result:
     """Return a result as if it were of some items of a store, with what was learned from all."""
     labelled, source = found.labelled, found.source
     assert isinstance(labelled, StoredLabels)
@@ -127,7 +127,7 @@ def view_items(found: Fusion, sample: Sample) -> Fusion:
     return replace(found, labelled=labels, given=Given(sample.responses, sample.gold(labelled.answers)), source=None)
 
 
-def view_sample(found: Fusion) -> Fusion:
+def view_sample(found: Result) -> Result:
     """Return a result as if it were of the items of the sample.
 
     The comparison with majority vote is that of all items, except for what is counted.

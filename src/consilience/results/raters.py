@@ -41,7 +41,7 @@ from ..answers.columns import Column, to_column
 from ..inference.workers.ordinal import OrdinalWorkers, rate
 from ..kernels import Floats
 from .chance import Apart
-from .fusion import Later
+from .result import Later
 
 # The grid.
 STEP, LEAST_REACH, MOST_BIASES = 0.05, 2.0, 401

@@ -44,9 +44,9 @@ from ..specs import (
 )
 from .archive import Archive, open_archive, write_archive
 from .calibration import check_confidence
-from .fusion import Fusion, Labels, Later, NoLabels
 from .kept_answers import Kept
 from .ranking import Ranking
+from .result import Labels, Later, NoLabels, Result
 
 Parameters: TypeAlias = Mapping[str, object]
 Part = TypeVar("Part")
@@ -66,8 +66,8 @@ _SCALARS: dict[type, Callable[[object], bool]] = {
 }
 
 
-def save_fusion(
-    fusion: Fusion, parameters: Parameters, path: str | os.PathLike[str], *, answers: bool, texts: bool
+def save_result(
+    fusion: Result, parameters: Parameters, path: str | os.PathLike[str], *, answers: bool, texts: bool
 ) -> Path:
     """Write a result and the parameters of its model to one file; see `Model.save`."""
     labelled, guidance = fusion.labelled, fusion.guidance
@@ -100,7 +100,7 @@ def save_ranking(found: Ranking, model: str, parameters: Parameters, path: str |
 
 
 @dataclass(frozen=True)
-class SavedFusion:
+class SavedResult:
     """A file with a result, which is being read.
 
     Attributes
@@ -115,10 +115,10 @@ class SavedFusion:
     parameters: dict[str, object]
     archive: Archive
 
-    def read(self, recipe: Recipe) -> Fusion:
+    def read(self, recipe: Recipe) -> Result:
         """Return the result of a model with this recipe, if all of it can be so."""
         reader = Reader(self.archive, {}, recipe, {"model": self.model})
-        fusion = reader.read_part(Fusion, self.archive.header["fusion"], "")
+        fusion = reader.read_part(Result, self.archive.header["fusion"], "")
         kept = reader.read_part(Kept, self.archive.header["given"], "given")
         self.archive.check_all_was_read()
         check_whole(fusion, recipe)
@@ -136,7 +136,7 @@ class SavedFusion:
 
 
 @contextmanager
-def open_saved(path: str | os.PathLike[str]) -> Iterator[SavedFusion]:
+def open_saved(path: str | os.PathLike[str]) -> Iterator[SavedResult]:
     """Give the result in a file; whatever is wrong with it, also in the block, is a `StoreError`."""
     with open_archive(path) as archive:
         header = archive.header
@@ -145,7 +145,7 @@ def open_saved(path: str | os.PathLike[str]) -> Iterator[SavedFusion]:
             if not isinstance(header[part], kind):
                 raise Fault(f"the {part} in the header cannot be {shorten(header[part])}")
         parameters = {name: _from_json(value) for name, value in header["parameters"].items()}
-        yield SavedFusion(header["model"], parameters, archive)
+        yield SavedResult(header["model"], parameters, archive)
 
 
 def compare_names(what: str, expected: Iterable[str], found: Iterable[str]) -> None:
@@ -376,7 +376,7 @@ def _choose(mark: OneOf, entries: object) -> type:
 # ------------------------------------------------------------------------------------------------- what fits together
 
 
-def check_whole(fusion: Fusion, recipe: Recipe) -> None:
+def check_whole(fusion: Result, recipe: Recipe) -> None:
     """Raise a `Fault` unless the parts of a result are those of one fit with this recipe."""
     labels = fusion.labelled
     if any(member >= len(fusion.names.workers) for group in fusion.copies for member in group):
@@ -403,7 +403,7 @@ def check_whole(fusion: Fusion, recipe: Recipe) -> None:
 # ---------------------------------------------------------------------------------------------------------- parameters
 
 
-def _to_json(fusion: Fusion, name: str, value: object) -> object:
+def _to_json(fusion: Result, name: str, value: object) -> object:
     """Return the value of a parameter in terms of JSON."""
     if name in ("callback", "classifier"):
         return None

@@ -19,9 +19,9 @@ from ..inference.workers.mean import MeanWorkers
 from ..kernels import Floats
 from . import raters
 from .chance import BY_CHANCE
-from .fusion import Fusion, Guidance, Labels
 from .intervals import informativeness, informativeness_of_speech, judge_voters
 from .parts import StoredLabels, view_sample
+from .result import Guidance, Labels, Result
 from .sureness import list_sureness
 
 FEW_ANSWERS = 10
@@ -256,7 +256,7 @@ class Suspected(NamedTuple):
     accused: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, found: Fusion) -> Suspected | None:
+    def of(cls, found: Result) -> Suspected | None:
         """Return whom a fit suspects; None if it cannot tell.
 
         Nobody is accused by few answers, nor where all agree no more than by chance, or most workers seem to: then
@@ -393,7 +393,7 @@ def tells_rates(met: Floats, given: Floats) -> NDArray[np.bool_]:
     return np.asarray((met >= enough) & (met > 0) & several[:, None])
 
 
-def count_answers(found: Fusion) -> Floats | Cells:
+def count_answers(found: Result) -> Floats | Cells:
     """Return the expected counts of answers, (M, L, K); of a vote only those that are not zero."""
     if found.model != "MajorityVote":
         return found.learned.counts
@@ -402,7 +402,7 @@ def count_answers(found: Fusion) -> Floats | Cells:
     return Cells.of_table(found.learned.counts)
 
 
-def describe_answers(found: Fusion) -> dict[str, Column]:
+def describe_answers(found: Result) -> dict[str, Column]:
     """Return the columns of the worker report that a fit tells, after the first.
 
     A worker whose answers nothing else judges is right by definition. Then only what can be counted is told.
@@ -417,7 +417,7 @@ def describe_answers(found: Fusion) -> dict[str, Column]:
     return columns | {"worst_confusion": to_column(worst.tolist()), "remarks": to_column(remarks.tolist())}
 
 
-def find_unjudged(found: Fusion) -> NDArray[np.bool_]:
+def find_unjudged(found: Result) -> NDArray[np.bool_]:
     """Tell which workers have answers, none of which is judged by anything else, (M,)."""
     answered = found.n_answers > 0
     if not found.checked:
@@ -428,7 +428,7 @@ def find_unjudged(found: Fusion) -> NDArray[np.bool_]:
     return np.asarray(answered & np.isnan(chance))
 
 
-def judge_answers(found: Fusion) -> dict[str, Column]:
+def judge_answers(found: Result) -> dict[str, Column]:
     """Return the columns of the worker report by what was learned."""
     names, counts = found.names, count_answers(found)
     if isinstance(counts, Cells):
@@ -452,7 +452,7 @@ def judge_answers(found: Fusion) -> dict[str, Column]:
     return columns | learned.worker_model.further_columns(learned.further, names.labels, names.classes)
 
 
-def judge_sureness(found: Fusion) -> dict[str, Column]:
+def judge_sureness(found: Result) -> dict[str, Column]:
     """Return how sure workers are who give probabilities; on disk, by the items of the sample."""
     labelled = found.labelled
     if isinstance(labelled, StoredLabels) and labelled.sample is not None and labelled.sample.responses.is_soft:
@@ -461,7 +461,7 @@ def judge_sureness(found: Fusion) -> dict[str, Column]:
     return {} if given is None or not given.is_soft else list_sureness(given, found.labels.posterior)
 
 
-def describe_raters(found: Fusion, columns: Mapping[str, Column]) -> dict[str, Column]:
+def describe_raters(found: Result, columns: Mapping[str, Column]) -> dict[str, Column]:
     """Return what the worker report says of raters on a scale: further columns, and remarks about their bias.
 
     On a scale one is contrary whose answers are lower where the truth is higher. A harsh rater may never be right, and

@@ -32,7 +32,7 @@ from .drawing import check_whole
 
 if TYPE_CHECKING:
     from ..models.fitted import FittedModel
-    from ..results.fusion import Fusion
+    from ..results.result import Result
 
 Policy = str | Callable[[Any, int], Any]
 POLICIES = ("information", "random")
@@ -134,14 +134,14 @@ def campaign(
             answers = pool.keep(stock.revealed[stock.pair])
             answers = answers if n_arrived == n_items else answers.about(arrived)
             fitted = fresh.fresh().fit(answers, **({"graph": graph} if fresh.recipe().takes_graph else {}))
-        right = (fitted.fusion_.labels.codes == known[arrived])[known[arrived] >= 0]
+        right = (fitted.result_.labels.codes == known[arrived])[known[arrived] >= 0]
         accuracy = float(right.mean()) if len(right) else float("nan")
         gain = float("nan")
         bought = int(stock.revealed.sum()), stock.spent
         if policy == "random":
             wanted = stock.random_questions(arrived, batch)
         elif policy == "information":
-            wanted, gain = stock.best_questions(fitted.fusion_, arrived, batch, budget)
+            wanted, gain = stock.best_questions(fitted.result_, arrived, batch, budget)
         else:
             wanted = stock.find(policy(fitted, batch))  # type: ignore[operator]
         rows.append((n_arrived, *bought, accuracy, float(fitted.expected_accuracy_), gain))
@@ -214,7 +214,7 @@ class Stock:
         return pairs[np.lexsort((self.draw[pairs], self.turn[pairs]))]
 
     def best_questions(
-        self, found: Fusion, items: NDArray[np.int64], n: int, budget: float
+        self, found: Result, items: NDArray[np.int64], n: int, budget: float
     ) -> tuple[NDArray[np.int64], float]:
         """Return the pairs that `next_questions` lists, of those to which there is an answer.
 

@@ -48,7 +48,7 @@ from ..answers.arrays import NO_VOTES, Block, cut_blocks
 from ..answers.columns import Column
 from ..answers.random_choices import hash_ids, hash_items
 from ..answers.responses import Answers
-from ..engines.base import Engine, Placed, Result, Total
+from ..engines.base import Engine, Outcome, Placed, Total
 from ..errors import StoreError, first_line
 from ..formats.writing import sync
 from ..kernels import freeze
@@ -318,16 +318,16 @@ class Opening(Engine):
         """Put groups of handles where they will be opened."""
         return self.inner.place(blocks)
 
-    def map(self, function: Callable[..., Result], placed: Sequence[Placed], *shared: object) -> Iterator[Result]:
+    def map(self, function: Callable[..., Outcome], placed: Sequence[Placed], *shared: object) -> Iterator[Outcome]:
         """Yield function(block, *shared) for each block of each group, in order."""
         for results in self.inner.map(partial(run_group, function, self.open_block), placed, *shared):
             yield from results
 
     def sum(
         self,
-        function: Callable[..., Result],
+        function: Callable[..., Outcome],
         placed: Sequence[Placed],
-        add_up: Callable[[Iterable[Result]], Total],
+        add_up: Callable[[Iterable[Outcome]], Total],
         combine: Callable[[Total, Total], Total],
         *shared: object,
     ) -> Total:
@@ -336,18 +336,18 @@ class Opening(Engine):
 
 
 def run_group(
-    function: Callable[..., Result],
+    function: Callable[..., Outcome],
     open_block: Opener,
     group: Sequence[StoredBlock],
     *shared: object,
-) -> list[Result]:
+) -> list[Outcome]:
     """Call the function with each block of a group."""
     return [function(open_block(handle), *shared) for handle in group]
 
 
 def sum_group(
-    function: Callable[..., Result],
-    add_up: Callable[[Iterable[Result]], Total],
+    function: Callable[..., Outcome],
+    add_up: Callable[[Iterable[Outcome]], Total],
     open_block: Opener,
     group: Sequence[StoredBlock],
     *shared: object,

@@ -33,7 +33,7 @@ Brought = TypeVar("Brought")
 
 
 class Labels(Protocol):
-    """Fused labels; see `consilience.results.fusion.Labels`."""
+    """Fused labels; see `consilience.results.result.Labels`."""
 
     @property
     def keys(self) -> Mapping[str, Column]:
@@ -57,14 +57,14 @@ class Labels(Protocol):
 
 
 class Labelled(Protocol):
-    """Fused labels, in memory or not; see `consilience.results.fusion.Labelled`."""
+    """Fused labels, in memory or not; see `consilience.results.result.Labelled`."""
 
     def parts(self) -> Iterator[Labels]:
         """Yield the labels part by part."""
 
 
 class Fused(Protocol):
-    """What a task needs of a result; see `consilience.results.fusion.Fusion`."""
+    """What a task needs of a result; see `consilience.results.result.Result`."""
 
     @property
     def model(self) -> str:

@@ -1,6 +1,6 @@
 """The result of a fit: computed once, frozen, and read by everything that comes after.
 
-A `Fusion` holds what was found (estimates, labels and probabilities, calibration, intervals), what it was found from
+A `Result` holds what was found (estimates, labels and probabilities, calibration, intervals), what it was found from
 (answers, known labels, graph) and what checks say of it. Fitted models hold one, and their attributes that end in an
 underscore read from it. An update or a further batch makes another one. What is costly and seldom wanted is a `Later`:
 it is computed when it is first asked for.
@@ -404,7 +404,7 @@ class Judgement(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Fusion:
+class Result:
     """What a fit found. Nothing in it changes; `dataclasses.replace` makes another one."""
 
     model: Annotated[str, Same("model")]  # the name of the model's class
