@@ -897,11 +897,11 @@ def update_network() -> Results:
     return update(model, {"responses": pick(answers, item % 30 == 0)}, {"responses": new, "graph": edges, "gold": gold})
 
 
-def learn_batches(model: Any, answers: pa.Table, batch: NDArray[np.int64], **given: Any) -> Results:
+def learn_batches(model: Any, answers: pa.Table, batch: NDArray[np.int64]) -> Results:
     """Learn from batches; return the labels of each, and the model in the end."""
     found: Results = {}
     for number in range(batch.max() + 1):
-        model = model.partial_fit(pick(answers, batch == number), **given)
+        model = model.partial_fit(pick(answers, batch == number))
         found |= {f"labels {number}": model.labels_, f"posterior {number}": model.posterior_}
     return {**found, "": model}
 
@@ -916,18 +916,16 @@ def learn_item_batches() -> Results:
     return learn_batches(cs.DawidSkene(), table(), number_items())
 
 
-@run("batches/half-life")
-def learn_with_half_life() -> Results:
-    return learn_batches(cs.DawidSkene(workers="one-coin"), table(), number_items(), half_life=60)
+@run("batches/one-coin")
+def learn_one_coin_batches() -> Results:
+    return learn_batches(cs.DawidSkene(workers="one-coin"), table(), number_items())
 
 
 @run("batches/sequences")
 def learn_sequence_batches() -> Results:
     batch = tagged_table()["sequence"].to_numpy() // 17
     found = learn_batches(cs.HiddenMarkov(coupling=0.5), tagged_table(), batch)
-    sequential = learn_batches(
-        cs.HiddenMarkov(coupling=0.25, workers="sequential"), tagged_table(), batch, half_life=99
-    )
+    sequential = learn_batches(cs.HiddenMarkov(coupling=0.25, workers="sequential"), tagged_table(), batch)
     return {**found, "sequential": sequential}
 
 

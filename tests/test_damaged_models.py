@@ -193,7 +193,7 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("judging/intervals/workers", None, "there is no array 'judging/intervals/workers'"),
         ("copying", [[0]], "copying cannot be [[0]]"),
         ("copying", [[0, 9]], "a group of copies names a worker who is not there"),
-        ("calibrated", None, "calibration and intervals are not those of HiddenMarkov"),
+        ("calibrated", None, "there is no array 'calibrated/known_scores'"),
         ("calibrated/found/power", 0, "calibrated/found/power cannot be 0"),
         ("calibrated/powers", [1.0, "x"], "calibrated/powers cannot be 'x'"),
         ("coupling", None, "the coupling is not that of HiddenMarkov"),

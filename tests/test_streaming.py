@@ -12,8 +12,6 @@ import pytest
 import consilience as cs
 from consilience.answers.vocabulary import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
-from consilience.inference import powers
-from consilience.results import answer_worth
 from consilience.results.result import Later
 
 
@@ -26,11 +24,11 @@ def cut(r, n_batches):
     return [r.about(part) for part in np.array_split(np.arange(r.n_items), n_batches)]
 
 
-def stream(model, batches, **options):
+def stream(model, batches):
     """Return the posteriors and traces of all batches."""
     posteriors, traces = [], []
     for batch in batches:
-        model.partial_fit(batch, **options)
+        model.partial_fit(batch)
         posteriors.append(model.uncalibrated_posterior_)
         traces.append(model.trace_)
     return posteriors, traces
@@ -60,17 +58,11 @@ def sequences_of(n_batches, **further):
 # ------------------------------------------------------------------------------------------------------ what is learned
 
 
-@pytest.mark.parametrize("half_life", [None, 30.0])
-def test_counts_add_up_at_the_posteriors_of_each_batch(half_life):
+def test_counts_add_up_at_the_posteriors_of_each_batch():
     r = crowd_of(120).responses
     model, expected, chances = cs.DawidSkene(smoothing=(0.1, 1.1)), np.zeros((8, 3, 3)), np.zeros((3, 8))
     for batch in cut(r, 3):
-        model.partial_fit(batch, half_life=half_life)
-        first = not expected.any()
-        for m, n in enumerate(np.bincount(batch.worker, minlength=8)):
-            kept = 1.0 if half_life is None or first else 2 ** (-n / half_life)
-            expected[m] *= kept
-            chances[:, m] *= kept
+        model.partial_fit(batch)
         for worker, label, q in zip(
             batch.worker, batch.label, model.uncalibrated_posterior_[batch.item_of_answer()], strict=True
         ):
@@ -125,14 +117,14 @@ def weighted(r, seed=0):
 
 
 @pytest.mark.parametrize("estimation", ["variational", "em"])
-@pytest.mark.parametrize("kind", ["plain", "weights", "silence", "one-coin", "chain", "tags", "forgetting"])
+@pytest.mark.parametrize("kind", ["plain", "weights", "silence", "one-coin", "chain", "tags"])
 def test_objective_of_no_batch_falls(kind, estimation):
-    model, options = cs.DawidSkene(estimation=estimation), {}
+    model = cs.DawidSkene(estimation=estimation)
     batches = cut(crowd_of(120).responses, 4)
     if kind == "weights":
         batches = [batches[0], *map(weighted, batches[1:3]), batches[3]]
     elif kind == "silence":
-        batches, options = [spoken(40, 40 * i, seed=i) for i in range(3)], {"half_life": 100}
+        batches = [spoken(40, 40 * i, seed=i) for i in range(3)]
     elif kind == "one-coin":
         model.set_params(workers="one-coin")
     elif kind == "chain":
@@ -141,9 +133,7 @@ def test_objective_of_no_batch_falls(kind, estimation):
         tags = np.array(["B", "I", "O"], object)
         model = cs.HiddenMarkov(coupling=1.0, transitions="bio", estimation=estimation)
         batches = [replace(each, labels=tags, classes=tags) for each in sequences_of(3)]
-    elif kind == "forgetting":
-        options = {"half_life": 20}
-    for trace in stream(model, batches, **options)[1]:
+    for trace in stream(model, batches)[1]:
         assert len(trace) > 1
         assert (np.diff(trace) > -1e-9 * np.abs(trace[:-1])).all()
 
@@ -174,30 +164,6 @@ def test_sequences_come_close_to_the_full_fit():
         model.partial_fit({name: column[rows["sequence"] % 5 == batch] for name, column in rows.items()})
     assert np.abs(model.transition_ - full.transition_).max() < 0.05
     assert cs.metrics.confusion_error(full.confusion_, model.confusion_) < 0.05
-
-
-def test_forgetting_finds_workers_who_change():
-    rng = np.random.default_rng(1)
-    accuracy = rng.uniform(0.65, 0.9, 12)
-    models = {half_life: cs.DawidSkene(calibration="none") for half_life in (None, 50)}
-    for batch in range(32):
-        if batch == 16:  # two workers get worse and two get better, 25 answers per batch
-            accuracy[:4] = 0.4, 0.4, 0.95, 0.95
-        if not batch:
-            accuracy[:4] = 0.95, 0.95, 0.4, 0.4
-        truth = rng.integers(0, 3, 75)
-        item, worker = np.repeat(np.arange(75), 4), np.concatenate([rng.permutation(12)[:4] for _ in range(75)])
-        right = rng.random(300) < accuracy[worker]
-        label = np.where(right, truth[item], (truth[item] + rng.integers(1, 3, 300)) % 3)
-        if batch == 24:
-            break  # 200 answers of each worker have come since
-        for half_life, model in models.items():
-            model.partial_fit({"item": item, "worker": worker, "label": label}, half_life=half_life)
-    found = {key: np.array(model.worker_report()["accuracy"].to_pylist()) for key, model in models.items()}
-    assert np.abs(found[50] - accuracy)[:4].max() < 0.2
-    assert found[50][:2].max() < 0.6 < 0.8 < found[50][2:4].min()
-    assert found[None][:2].min() > 0.7  # without forgetting, half of what is known is old
-    assert models[50].worker_report()["answers"].to_pylist() == models[None].worker_report()["answers"].to_pylist()
 
 
 # ------------------------------------------------------------------------------------------ workers, labels and classes
@@ -337,30 +303,6 @@ def test_one_answer_at_a_time():
 # -------------------------------------------------------------------------------------------- intervals and calibration
 
 
-def test_answers_of_certain_truth_are_worth_as_many():
-    worth = answer_worth.add_worth(
-        np.array([30.0, 0.0, 7.0]), np.array([10.0, 5.0, 0.0]), np.array([40.0, 5.0, 9.0]), np.ones(3)
-    )
-    np.testing.assert_allclose(worth, [40, 5, 7])
-
-
-def test_worth_of_a_stream_by_simulation():
-    """Each batch moves an estimate by a share of the way; answers in between say nothing new."""
-    left, sizes, rng = 0.6, np.array([40, 10, 10, 20]), np.random.default_rng(0)
-    worth, estimate, n = np.array([sizes[0] * left]), rng.normal(0, (sizes[0] * left) ** -0.5, 20_000), sizes[0]
-    for new in sizes[1:]:
-        n += new
-        worth = answer_worth.add_worth(worth, np.array([new]), np.array([n]), np.array([left]))
-        own = rng.normal(0, (new * left) ** -0.5, 20_000)
-        # The M-step: counts before, and those of the batch, of which a share is what was believed anyway.
-        before, found = estimate, estimate
-        for _ in range(100):
-            found = ((n - new) * before + new * (left * own + (1 - left) * found)) / n
-        estimate = found
-    assert 1 / estimate.var() == pytest.approx(worth[0], rel=0.05)
-    assert worth[0] < left * n
-
-
 def test_intervals_are_about_as_wide_as_those_of_the_full_fit():
     r = crowd_of(600).responses
     full, model = cs.DawidSkene().fit(r), cs.DawidSkene()
@@ -373,14 +315,6 @@ def test_intervals_are_about_as_wide_as_those_of_the_full_fit():
     assert (widths[1] < 1.4 * widths[0]).all()
     shares = [each.prior_high_ - each.prior_low_ for each in (full, model)]
     np.testing.assert_allclose(shares[1], shares[0], rtol=0.3)
-
-
-def test_leads_of_powers_follow_from_sums():
-    scores = np.random.default_rng(0).normal(-1, 0.3, (300, len(powers.POWERS)))
-    parts = [powers.Evidence.of_hidden(part, len(part)) for part in np.array_split(scores, 3)]
-    together = parts[0].plus(parts[1]).plus(parts[2])
-    for found, expected in zip(together.find_leads(), powers.find_leads(scores), strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 # ----------------------------------------------------------------------------------------------- what is kept and saved
@@ -486,12 +420,6 @@ def test_models_that_cannot_say_why(model, why):
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError, match=why):
         model.partial_fit(crowd_of(10).responses)
-
-
-@pytest.mark.parametrize("half_life", [0, -1, "10", float("nan"), True, float("inf")])
-def test_half_life_is_checked(half_life):
-    with pytest.raises(ParameterError, match="'half_life' parameter of partial_fit"):
-        cs.DawidSkene().partial_fit(crowd_of(10).responses, half_life=half_life)
 
 
 def test_what_does_not_fit_is_explained():

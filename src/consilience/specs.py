@@ -48,7 +48,7 @@ class ArraySpec:
     Parameters
     ----------
     shape : str
-        The axes, separated by blanks. An axis is a product of letters of `Sizes`, a "1", or a "*" for any length.
+        The axes, separated by blanks. An axis is a product of letters of `Sizes`, a number, or a "*" for any length.
     kind : Kind
         What the values are.
 
@@ -134,6 +134,8 @@ NOT_SAVED: Final = NotSaved()
 
 
 def _length(axis: str, sizes: Sizes) -> int | None:
+    if axis.isdigit():
+        return int(axis)
     factors = [int(letter) if letter.isdigit() else sizes.get(letter) for letter in axis]
     return None if None in factors else math.prod(cast(list[int], factors))
 

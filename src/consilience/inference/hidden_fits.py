@@ -40,7 +40,6 @@ from .powers import (
     NOTHING_KNOWN,
     POWERS,
     Calibration,
-    Evidence,
     choose_power,
     find_leads,
     raise_to,
@@ -132,12 +131,10 @@ class Rest(NamedTuple):
     gold: Gold | None
 
 
-def find_by_hidden(
-    fitting: Fitting, totals: Totals | None = None, earlier: Evidence | None = None
-) -> tuple[Calibration, Floats, list[Fold], Evidence]:
+def find_by_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[Calibration, Floats, list[Fold]]:
     """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit.
 
-    With it come the log weight of each of `POWERS`, the hidden answers, and what is known of all batches so far.
+    With it come the log weight of each of `POWERS`, and the hidden answers.
     """
     r = fitting.source.responses
     scores, folds = judge_hidden(fitting, totals)
@@ -145,14 +142,10 @@ def find_by_hidden(
         len(fold.answer) if r.amount is None else len(each) for fold, each in zip(folds, scores, strict=True)
     )
     together = np.concatenate([np.empty((0, len(POWERS))), *scores])
-    evidence = Evidence.of_hidden(together, n_hidden)
-    if earlier is not None:
-        evidence = earlier.plus(evidence)
-    if evidence.sizes[0] < LEAST_UNITS:
-        return Calibration(1.0), NOTHING_KNOWN, folds, evidence
-    # By all scores where these are there: rounding errors of their products are larger.
-    leads = find_leads(together) if earlier is None else evidence.find_leads()
-    return Calibration(choose_power(*leads), round(evidence.sizes[1])), weigh_powers(*leads), folds, evidence
+    if len(together) < LEAST_UNITS:
+        return Calibration(1.0), NOTHING_KNOWN, folds
+    leads = find_leads(together)
+    return Calibration(choose_power(*leads), n_hidden), weigh_powers(*leads), folds
 
 
 def judge_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[list[Floats], list[Fold]]:

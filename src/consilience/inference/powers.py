@@ -17,15 +17,14 @@ sum, the lead of t* over t and its standard error are
 
 The smallest t with L(t) <= E(t) is taken.
 
-In a stream, hidden answers and known labels of all batches choose the power. What is kept of the scores s_u of hidden
-units u at all powers are their number, their sum and the sum of s_u s_u^T: the lead of one power over another, and its
-standard error, follow from these.
+In a stream, hidden answers and known labels of all batches choose the power: log likelihoods -2 (L / E)^2, and
+log probabilities of known labels, add up over batches.
 """
 
 from __future__ import annotations
 
 from functools import reduce
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 from ..answers.responses import Answers
 from ..errors import plural
 from ..kernels import Floats
-from ..specs import COUNTS, FINITE, ArraySpec, Fault, Positive, Sizes
+from ..specs import Positive
 from . import ITEMS_AT_ONCE
 from .care import Care
 
@@ -43,8 +42,6 @@ POWERS = np.geomspace(0.01, 1.0, 33)
 NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
 # So many equally likely powers stand for what is not known of the right one.
 N_POWERS = 8
-# So few units are multiplied at a time that no threads are started for them, which would take longer.
-FEW_UNITS = 200
 # Fewer units than this say nothing.
 LEAST_UNITS = 20
 
@@ -131,59 +128,6 @@ def raise_in_place(changed: NDArray[np.bool_], posterior: Floats, power: float) 
         posterior[run] = raise_where(changed[run], posterior[run], power)
 
 
-class Evidence(NamedTuple):
-    """What speaks for each power: sums over hidden units and known labels. Those of the batches of a stream add up."""
-
-    # Hidden units, hidden answers, known labels, and those of them that are predicted.
-    sizes: Annotated[Floats, ArraySpec("4", COUNTS)]
-    # (n_powers,): log probability of the hidden units.
-    scores: Annotated[Floats, ArraySpec("*", FINITE)]
-    # (n_powers, n_powers): of the scores of each unit.
-    products: Annotated[Floats, ArraySpec("* *", FINITE)]
-    # (n_powers,): log probability of the known labels.
-    known: Annotated[Floats, ArraySpec("*", FINITE)]
-
-    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
-        """Raise a `Fault` unless there is something of each power."""
-        n = len(POWERS)
-        if (self.scores.shape, self.products.shape, self.known.shape) != ((n,), (n, n), (n,)):
-            raise Fault(f"there must be {n} powers")
-
-    @classmethod
-    def nothing(cls) -> Evidence:
-        """Return what is known before any answer."""
-        n = len(POWERS)
-        return cls(np.zeros(4), np.zeros(n), np.zeros((n, n)), np.zeros(n))
-
-    @classmethod
-    def of_hidden(cls, scores: Floats, n_answers: int) -> Evidence:
-        """Return the sums over hidden units with these scores, (n_units, n_powers)."""
-        sizes = np.array([len(scores), n_answers, 0.0, 0.0])
-        products = np.zeros((len(POWERS), len(POWERS)))
-        for first in range(0, len(scores), FEW_UNITS):
-            part = scores[first : first + FEW_UNITS]
-            products += part.T @ part
-        return cls(sizes, scores.sum(axis=0), products, np.zeros(len(POWERS)))
-
-    def plus(self, other: Evidence) -> Evidence:
-        """Return the sums over both."""
-        return Evidence(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
-
-    def with_known(self, known: KnownScores | None) -> Evidence:
-        """Return the sums with known labels added."""
-        if known is None:
-            return self
-        sizes = self.sizes + np.array([0.0, 0.0, known.n_labels, known.n_right])
-        return self._replace(sizes=sizes, known=self.known + known.scores)
-
-    def find_leads(self) -> tuple[Floats, Floats]:
-        """Return the same as the function `find_leads`."""
-        n_units, best = self.sizes[0], int(self.scores.argmax())
-        lead, own = self.scores[best] - self.scores, np.diagonal(self.products)
-        squares = np.maximum(own[best] - 2 * self.products[best] + own, 0.0)
-        return lead, np.sqrt(np.maximum(squares - lead**2 / n_units, 0.0))
-
-
 class KnownScores(NamedTuple):
     """How well known labels are predicted by posteriors that do not know them."""
 
@@ -244,6 +188,22 @@ def weigh_powers(lead: Floats, error: Floats) -> Floats:
     """
     ratio = np.divide(lead, error, out=np.zeros_like(lead), where=error > 0)
     return np.asarray(NOTHING_KNOWN - 2 * ratio**2)
+
+
+def add_batch(
+    before: Calibration, earlier: Floats, found: Calibration, log_weights: Floats
+) -> tuple[Calibration, Floats]:
+    """The power that hidden answers of all batches call for, and the log weights of `POWERS`.
+
+    `earlier` are those of the batches before, `log_weights` those of the last one. As for one batch, it is the smallest
+    power whose lead is within one standard error of the best.
+    """
+    n_hidden = before.n_hidden + found.n_hidden
+    if not n_hidden:
+        return found, log_weights
+    log_likelihood = earlier + log_weights - 2 * NOTHING_KNOWN
+    power = float(POWERS[(log_likelihood >= log_likelihood.max() - 2).argmax()])
+    return Calibration(power, n_hidden), NOTHING_KNOWN + log_likelihood
 
 
 def lower(found: Calibration, log_weights: Floats, n_steps: int) -> tuple[Calibration, Floats]:

@@ -350,10 +350,7 @@ def choose_way(recipe: Recipe, before: Result, joined: Joined, r: Answers, n_gol
         return recipe, asked
     kept, course, calibrated = None, before.course, before.calibrated
     if calibrated is not None and calibrated.powers and not before.by_fuse:
-        evidence = calibrated.evidence
-        if evidence is None and before.judging.value.past is not None:  # of a model that was loaded
-            evidence = before.judging.value.past.evidence
-        kept = calibrated._replace(evidence=evidence)
+        kept = calibrated
     earlier = Earlier(
         r.n_responses >= LARGE, before.names, before.learned, course.smoothing, before.coupling, before.coupling_scores
     )

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
-
 from ..answers.previews import build_report
-from ..arguments import is_number
 from ..arguments import is_whole as is_whole_number
 from ..errors import NotFittedError, ParameterError, Python, Sentence, parameter_error, plural
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
@@ -130,9 +127,7 @@ class LatentModel(FittedModel):
 class StreamingModel(LatentModel):
     """A model whose items can be cut into batches."""
 
-    def partial_fit(
-        self, responses: object, gold: object = None, engine: object = None, *, half_life: float | None = None
-    ) -> Self:
+    def partial_fit(self, responses: object, gold: object = None, engine: object = None) -> Self:
         """Learn from one more batch of answers, without those of earlier batches.
 
         What earlier batches taught about workers and classes counts as if their answers were fitted again, at the
@@ -148,10 +143,6 @@ class StreamingModel(LatentModel):
         ----------
         responses, gold, engine
             As for `fit`: one batch, and known labels of its items.
-        half_life : float, optional
-            After how many answers of a worker what was seen of them counts half, so that their matrix can drift. By
-            default nothing is forgotten. Class shares and transitions never are, except with ``abstain="answer"``,
-            where the silence about an item is an answer too.
 
         Returns
         -------
@@ -173,8 +164,6 @@ class StreamingModel(LatentModel):
         """
         recipe = self.recipe()
         recipe.check()
-        if half_life is not None and not (is_number(half_life) and 0 < half_life < np.inf):
-            raise parameter_error("half_life", "partial_fit", "a number of answers > 0, or None", half_life)
         if isinstance(responses, StoredAnswers):
             raise ParameterError(
                 "partial_fit takes one batch of answers in memory, and these are on disk.",
@@ -186,7 +175,7 @@ class StreamingModel(LatentModel):
             task, answers = open_posed(responses)
             return self.adopt(replace(fit_first(recipe, answers, gold, engine), task=task))
         task, answers = self.read(responses)
-        return self.adopt(replace(fit_next(recipe, self.result_, answers, gold, engine, half_life), task=task))
+        return self.adopt(replace(fit_next(recipe, self.result_, answers, gold, engine), task=task))
 
     def _describe(self) -> str:
         n_batches = self.result_.n_batches

@@ -21,15 +21,6 @@ answers tell of it is :math:`\sum_i (r_i - x c_i)^2 / (x (1 - x))^2`; if care an
 
 which is the same as above where all :math:`c_i` are 1. Near-copies that share one answer count by their share.
 
-**Streams.** If answers come in batches (see `consilience.results.new_answers`), they are worth less: the labels of
-earlier batches are not judged again. If the answers before a batch were worth v, and a share :math:`\rho` of all n
-answers are new, the fit moves a worker's accuracy by a share g of the way to where the batch alone would put it, and
-all are then worth :math:`v'`:
-
-.. math:: g = \frac{\rho f}{1 - \rho (1 - f)}, \quad \frac{1}{v'} = \frac{(1 - g)^2}{v} + \frac{g^2}{\rho n f}
-
-One batch has g = 1 and :math:`v' = n f`.
-
 **Ends of an interval.** With x a share that n answers or items with a known truth speak for, the ends are the 2.5 % and
 97.5 % quantiles of
 
@@ -187,22 +178,11 @@ def measure_answers(chances: Floats) -> Measured:
 
 
 def find_worth(chances: Floats, judged: Floats) -> Floats:
-    """Return what the answers of each worker are worth, (M,), if all are fitted together."""
+    """Return what the answers of each worker are worth, (M,)."""
     total, _, _, left = measure_answers(chances)
     by_others, every = judged
     known = total if np.array_equal(by_others, every) else total * by_others / np.maximum(every, 1e-300)
     return np.asarray(known * left)
-
-
-def add_worth(worth: Floats, new: Floats, total: Floats, left: Floats) -> Floats:
-    """Return what the answers of each worker are worth after a batch; see the formula for streams above.
-
-    `worth` is of the answers before, `new` are those of the batch, `total` are all of them, `left` is f.
-    """
-    share = new / np.maximum(total, 1e-300)
-    gain = share * left / np.maximum(1 - share * (1 - left), 1e-300)
-    doubt = (1 - gain) ** 2 / np.maximum(worth, 1e-300) + gain**2 / np.maximum(new * left, 1e-300)
-    return np.where(new > 0, 1 / np.maximum(doubt, 1e-300), worth)
 
 
 def sum_judged(r: Answers, judged: NDArray[np.bool_], careful: Careful | None = None) -> Floats:

@@ -62,8 +62,8 @@ from ..inference.powers import (
     NOTHING_KNOWN,
     POWERS,
     Calibration,
-    Evidence,
     KnownScores,
+    add_batch,
     draw_powers,
     find_leads,
     log_density_around,
@@ -85,6 +85,8 @@ from .result import Calibrated
 MOST_JUDGED, MATRIX_STEPS = 10_000, 30
 # Powers beyond these mean the same, and their squares are still numbers.
 POWER_RANGE = (1e-50, 1e50)
+# Lower log weights of a power mean the same.
+LEAST_WEIGHT = -1e9
 
 
 class Found(NamedTuple):
@@ -101,21 +103,21 @@ def calibrate(
     opinion: Opinion | None = None,
     totals: Totals | None = None,
     known: KnownScores | None = None,
-    earlier: Evidence | None = None,
+    before: Calibrated | None = None,
     kept: Calibrated | None = None,
 ) -> Found:
     """Return how a model calibrates the posteriors of its fit.
 
     `opinion` is what a classifier says of the items, if it has a say. If the answers are a sample of a larger
     crowd, `totals` says how large that is, and `known` how well the known labels of all items are predicted. If they
-    are a batch of a stream, `earlier` is what speaks for each power in the batches before. If the fit goes on from
+    are a batch of a stream, `before` is the calibration of the batches before. If the fit goes on from
     another one, `kept` is the calibration of that, if it is to be kept.
     """
     owner, source, problem, fit = fitting
-    evidence, r = Evidence.nothing() if earlier is None else earlier, source.responses
+    r = source.responses
     if isinstance(owner.calibration, str) and owner.calibration == "none":
         confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
-        return Found(Calibrated(Calibration(1.0, given=True), [1.0], evidence), posterior, confidence)
+        return Found(Calibrated(Calibration(1.0, given=True), [1.0]), posterior, confidence)
 
     @cache  # only where it is needed: the search for the power takes memory itself
     def left_out() -> Floats:
@@ -124,12 +126,11 @@ def calibrate(
 
     if not isinstance(owner.calibration, str):
         power = float(np.clip(float(owner.calibration), *POWER_RANGE))
-        calibrated = Calibrated(Calibration(power, given=True), [power], evidence)
+        calibrated = Calibrated(Calibration(power, given=True), [power])
     elif kept is not None and not kept.found.given:
-        calibrated = kept._replace(evidence=evidence if kept.evidence is None else kept.evidence, hidden=())
+        calibrated = kept._replace(hidden=())
     else:
-        found, log_weights, hidden, evidence = find_power(fitting, posterior, left_out, opinion, totals, known, earlier)
-        calibrated = Calibrated(found, draw_powers(log_weights).tolist(), evidence, hidden)
+        calibrated = find_power(fitting, posterior, left_out, opinion, totals, known, before)
 
     changed, honest = owner.find_raised(r), left_out()
 
@@ -161,28 +162,31 @@ def find_power(
     opinion: Opinion | None,
     totals: Totals | None = None,
     known: KnownScores | None = None,
-    earlier: Evidence | None = None,
-) -> tuple[Calibration, Floats, list[Judged], Evidence]:
-    """Return the power that hidden answers and known labels call for, and the log weight of each of `POWERS`.
+    before: Calibrated | None = None,
+) -> Calibrated:
+    """Return the power that hidden answers and known labels call for.
 
-    With them comes how well the hidden answers are predicted, at the power that they call for themselves: errors that
-    workers share are in these answers too, and known labels lower the power because of such errors. Last comes what
-    speaks for each power, in earlier batches too.
+    Hidden answers are predicted at the power that they call for themselves: errors that workers share are in these
+    answers too, and known labels lower the power because of such errors.
     """
     owner, source, gold = fitting.recipe, fitting.source, fitting.source.gold
-    found, log_weights, hidden = Calibration(1.0), NOTHING_KNOWN, list[Judged]()
-    evidence = Evidence.nothing() if earlier is None else earlier
+    found, log_weights, by_hidden, hidden = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, list[Judged]()
     if owner.calibration == "hidden answers":
-        found, log_weights, folds, evidence = find_by_hidden(fitting, totals, earlier)
+        found, log_weights, folds = find_by_hidden(fitting, totals)
         if opinion is not None:
             found, log_weights = limit_power(source, left_out(), opinion, found, log_weights)
+        if before is not None:
+            found, log_weights = add_batch(before.found, before.log_weights, found, log_weights)
         hidden = [fold.judge(found.power) for fold in folds]
+        by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
         if found.n_hidden:
             found, log_weights = lower(found, log_weights, fitting.problem.workers.caution)
     if known is None and gold is not None:
         known = score_known(fitting, posterior)
-    evidence = evidence.with_known(known)
-    n_known, scores = round(evidence.sizes[2]), evidence.known
+    scores, n_known, n_right = known or KnownScores(np.zeros(len(POWERS)), 0)
+    if before is not None:
+        scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
+        n_right += before.found.n_right
     if n_known:
         if found.n_hidden or found.n_judged:
             log_weights = scores + log_density_around(found.power, 1.0)
@@ -190,7 +194,6 @@ def find_power(
         else:
             log_weights = scores + log_density_around(1.0, 2.0)
             power = float(POWERS[log_weights.argmax()])
-        n_right = min(round(evidence.sizes[3]), n_known)
         found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
     elif owner.calibration == "gold":
         lack = "There are no known labels" if known is None else "No known label was drawn at random"
@@ -204,7 +207,7 @@ def find_power(
                 keyword="calibration",
             )
         )
-    return found, log_weights, hidden, evidence
+    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, hidden)
 
 
 def score_known(fitting: Fitting, posterior: Floats) -> KnownScores:

@@ -321,9 +321,13 @@ def conclude(
     *,
     guided: Guided | None = None,
     going_on: GoingOn | None = None,
+    before: Calibrated | None = None,
     past: Past | None = None,
 ) -> Result:
-    """Calibrate the best fit, judge it, and return all that was found; `past` is of earlier batches of a stream."""
+    """Calibrate the best fit, judge it, and return all that was found.
+
+    `before` and `past` are calibration and sums of the earlier batches of a stream.
+    """
     problem, best = plan.problem, recipe.choose(plan.problem, fits)
     crowd = source.crowd
     recipe.warn_of_iterations(best, crowd.n_responses)
@@ -336,9 +340,8 @@ def conclude(
     opinion = None if guided is None else guided.opinion
     estimates = gather_estimates(recipe, near, posed, best.parameters, best.statistics, posterior)
     known = judge_known(recipe, source, problem, best, engine) if isinstance(source, OnDisk) else None
-    earlier = None if past is None else past.evidence
     kept = None if going_on is None else going_on.calibrated
-    found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, totals, known, earlier, kept)
+    found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, totals, known, before, kept)
     codes = recipe.decode_jointly(posed, best.parameters)
     if codes is None:
         codes = found.confidence.find_labels(near.responses.n_items, recipe.label_items)
@@ -476,7 +479,7 @@ def judge_fitted(
     recipe: LatentRecipe, near: InMemory, fit: Concluded, going_on: GoingOn | None, past: Past | None
 ) -> Later[Judgement] | Due:
     """Return the intervals of a fit in memory; of an update or of raters they are due when somebody asks for them."""
-    plan, best, evidence = fit.plan, fit.best, fit.found.calibrated.evidence
+    plan, best = fit.plan, fit.best
     problem = plan.problem
     levels = Later(find_levels, recipe, near, replace(problem, placed=()), best, fit.codes)
     takes_long = going_on is not None or (isinstance(problem.workers, OrdinalWorkers) and past is None)
@@ -493,8 +496,7 @@ def judge_fitted(
         alone = judge_shares_apart(recipe, near, *plan.apart)
         low, high = intervals.prior
         intervals = intervals._replace(prior=np.stack([np.minimum(low, alone[0]), np.maximum(high, alone[1])]))
-    assert evidence is not None
-    return Later.known(Judgement(intervals, Past(best.statistics.summary, sums, evidence)))
+    return Later.known(Judgement(intervals, Past(best.statistics.summary, sums)))
 
 
 def judge_later(due: Due, source: InMemory, learned: Learned, labels: Labels, calibrated: Calibrated) -> Judgement:
@@ -510,9 +512,8 @@ def judge_later(due: Due, source: InMemory, learned: Learned, labels: Labels, ca
         return raise_where(due.raised[run], labels.posterior[run], other / power)
 
     confidence = Confidence(np.array(calibrated.powers), raised, power, due.levels.value)
-    assert calibrated.evidence is not None
     intervals, sums = find_intervals(r, labels.uncalibrated, labels.codes, estimates, confidence)
-    return Judgement(intervals, Past(due.summary, sums, calibrated.evidence))
+    return Judgement(intervals, Past(due.summary, sums))
 
 
 def judge_shares_apart(recipe: LatentRecipe, near: InMemory, apart: Problem, fit: Fit) -> Floats:

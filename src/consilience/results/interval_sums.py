@@ -17,25 +17,12 @@ Nothing is known about the log odds of a class that nobody said, so S leaves its
 Sums over items are taken over runs of items, so that no more memory is needed than the posteriors take.
 
 **Streams.** If answers come in batches (see `consilience.results.new_answers`), the sums are those over all batches.
-Those of a batch are taken at its own posteriors and matrices. S is multiplied by the sum of :math:`n f` over workers
-divided by that of :math:`v'`; see `consilience.results.answer_worth`.
+Those of a batch are taken at its own posteriors and matrices.
 
 What is kept of the batches are statistics that add up, and nothing that grows with the number of answers. With C the
 statistics of all batches so far (expected counts of answers, of classes and of transitions), the next batch is fitted
 as if C were counted with it, and C becomes C plus the statistics of that batch. So a worker's matrix moves by the share
 of new answers among all of theirs.
-
-With a half-life of h answers, the counts of worker m are multiplied by
-
-.. math:: 2^{-n_m / h}
-
-before the batch, :math:`n_m` being the number of answers of the worker in it. What was seen h answers ago counts half.
-Class shares and transitions are not forgotten. Where silence is an answer, all workers answer all items, and everything
-is multiplied by the same number: a worker's silence is what is left of all items.
-
-Sums for intervals, and what speaks for each power of calibration (see `consilience.inference.powers`), are kept and
-forgotten in the same way. What is about all workers together is multiplied by the mean of their factors, weighted by
-their answers.
 """
 
 from __future__ import annotations
@@ -50,17 +37,13 @@ from numpy.typing import NDArray
 from ..answers.responses import Answers
 from ..answers.vocabulary import MANY, count_codes
 from ..inference import sum_by
-from ..inference.powers import Evidence
 from ..inference.structures import Summary
 from ..kernels import Floats, freeze, read_only
 from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault, Sizes
 from .answer_worth import (
     Careful,
-    add_worth,
     few_units,
-    find_worth,
     given_weights,
-    measure_answers,
     sum_judged,
     sum_votes,
 )
@@ -106,8 +89,6 @@ class Sums(NamedTuple):
     meant: Annotated[Floats, ArraySpec("K", PROBABILITIES)]
     # Items, and sequences.
     sizes: Annotated[Floats, ArraySpec("2", COUNTS)]
-    # Number of answers with a known truth that would tell as much, if d were 1.
-    worth: Annotated[Floats, ArraySpec("M", COUNTS)]
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless the scores are those of the classes."""
@@ -117,17 +98,15 @@ class Sums(NamedTuple):
 
     def plus(self, other: Sums) -> Sums:
         """Return the sums over both; `other` are those of a later batch."""
-        chances, judged = self.chances + other.chances, self.judged + other.judged
         return Sums(
-            chances,
-            judged,
+            self.chances + other.chances,
+            self.judged + other.judged,
             self.votes + other.votes,
             self.scores + other.scores if self.scores.shape == other.scores.shape else np.empty((2, 0, 0)),
             self.lack + other.lack,
             self.moments + other.moments,
             np.maximum(self.meant, other.meant),
             self.sizes + other.sizes,
-            add_worth(self.worth, other.judged[0], judged[0], measure_answers(chances).left),
         )
 
 
@@ -160,7 +139,6 @@ def sum_up(
         np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
         meant.astype(np.float64),
         np.array([len(posterior), sequences], np.float64),
-        find_worth(chances, judged),
     )
     return own if earlier is None else earlier.plus(own)
 
@@ -235,8 +213,6 @@ def invert_scores(r: Answers, sums: Sums, right: Floats, found: Estimates) -> Sh
     covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     if r.sequences is not None:
         covariance = covariance @ (clustered + prior) @ covariance * few_units(int(sums.sizes[1]))
-    # In a stream, less is known than the scores tell.
-    covariance = covariance * max(find_worth(sums.chances, sums.judged).sum() / max(sums.worth.sum(), 1e-300), 1.0)
     return Shared(np.pad(covariance, (0, 2 * n_classes - size)), sums.meant > 0)
 
 
@@ -302,64 +278,30 @@ class Past(NamedTuple):
 
     summary: Summary  # of the structure
     sums: Sums
-    evidence: Evidence
 
     def embed(self, worker: NDArray[np.int64], n_workers: int, klass: NDArray[np.int64], n_classes: int) -> Past:
-        """Return the same for more workers and classes, whose indices among these are given."""
+        """The same for more workers and classes, whose indices among these are given."""
 
-        def by_class(array: Floats, n_before: int = 0) -> Floats:
-            """Return an array whose axes, but for the first `n_before`, are classes."""
-            shape = (*array.shape[:n_before], *(n_classes,) * (array.ndim - n_before))
-            embedded = np.zeros(shape)
-            embedded[np.ix_(*map(np.arange, shape[:n_before]), *(klass,) * (array.ndim - n_before))] = array
+        def embed(array: Floats, n_before: int, place: NDArray[np.int64], size: int) -> Floats:
+            """An array whose axes, but for the first `n_before`, are workers or classes."""
+            before, n_axes = array.shape[:n_before], array.ndim - n_before
+            embedded = np.zeros((*before, *(size,) * n_axes))
+            embedded[np.ix_(*map(np.arange, before), *(place,) * n_axes)] = array
             return embedded
 
-        def by_worker(array: Floats) -> Floats:
-            embedded = np.zeros((len(array), n_workers))
-            embedded[:, worker] = array
-            return embedded
-
-        named: dict[str, Any] = {name: by_class(getattr(self.summary, name)) for name in self.summary.specs()}
-        sums, scores = self.sums, self.sums.scores
-        if scores.size:
-            both = np.append(klass, n_classes + klass)
-            scores = np.zeros((2, 2 * n_classes, 2 * n_classes))
-            scores[np.ix_(np.arange(2), both, both)] = sums.scores
-        return self._replace(
-            summary=replace(self.summary, log_normaliser=0.0, **named),
-            sums=sums._replace(
-                chances=by_worker(sums.chances),
-                worth=by_worker(sums.worth[None])[0],
-                judged=by_worker(sums.judged),
-                scores=scores,
-                lack=by_class(sums.lack),
-                moments=by_class(sums.moments, 1),
-                meant=by_class(sums.meant),
-            ),
-        )
-
-    def forget(self, kept: Floats, silence: bool) -> Past:
-        """Return what is left if a share `kept` (M,) of each worker's answers is; see the module's formula.
-
-        Where silence is an answer (`silence`), shares are the same for all workers, and all items are forgotten.
-        """
-        if (kept == 1).all():
-            return self
-        sums, total = self.sums, self.sums.chances[0].sum()
-        mean = float(sums.chances[0] @ kept / total) if total > 0 else 1.0
-        of_items = float(kept.min(initial=1.0)) if silence else 1.0
-        counted: dict[str, Any] = {name: of_items * getattr(self.summary, name) for name in self.summary.specs()}
+        classes, sums = (klass, n_classes), self.sums
+        summary: dict[str, Any] = {
+            name: embed(getattr(self.summary, name), 0, *classes) for name in self.summary.specs()
+        }
+        both = np.append(klass, n_classes + klass), 2 * n_classes
         return Past(
-            replace(self.summary, **counted),
+            replace(self.summary, log_normaliser=0.0, **summary),
             sums._replace(
-                chances=sums.chances * kept,
-                worth=sums.worth * kept,
-                judged=sums.judged * kept,
-                votes=mean * sums.votes,
-                scores=mean * sums.scores,
-                lack=mean * sums.lack,
-                moments=of_items * sums.moments,
-                sizes=of_items * sums.sizes,
+                chances=embed(sums.chances, 1, worker, n_workers),
+                judged=embed(sums.judged, 1, worker, n_workers),
+                scores=embed(sums.scores, 1, *both) if sums.scores.size else sums.scores,
+                lack=embed(sums.lack, 0, *classes),
+                moments=embed(sums.moments, 1, *classes),
+                meant=embed(sums.meant, 0, *classes),
             ),
-            Evidence(*(mean * array for array in self.evidence)),
         )

@@ -80,6 +80,7 @@ from .answer_worth import (
     beta_ends,
     design_effect,
     few_units,
+    find_worth,
     measure_answers,
     open_ends,
     sum_chances,
@@ -362,7 +363,7 @@ def weigh_answers(sums: Sums, right: Floats, found: Estimates, shared: Shared | 
     total, accuracy, _, left = measure_answers(sums.chances)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
     centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
-    worth = sums.worth / design_effect(sums.votes)
+    worth = find_worth(sums.chances, sums.judged) / design_effect(sums.votes)
     if shared is not None:
         mean = right @ found.prior
         moves = np.concatenate([found.prior * right * (1 - right), found.prior * (right - mean[:, None])], axis=1)

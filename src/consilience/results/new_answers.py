@@ -265,9 +265,7 @@ def fit_first(recipe: LatentRecipe, r: Answers, gold: object, engine: object) ->
     return replace(found, given=given, n_batches=1, chance=Later.known(None), raters=Later.known(None))
 
 
-def fit_next(
-    recipe: LatentRecipe, before: Result, r: Answers, gold: object, engine: object, half_life: float | None
-) -> Result:
+def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, engine: object) -> Result:
     """Return what is found in one more batch and all before."""
     past, names = need_past(recipe, before), before.names
     r = recipe.check_answers(r)
@@ -288,12 +286,12 @@ def fit_next(
     recipe = replace(recipe, before=Before(False, names, before.learned, smoothing, before.coupling, scores))
     with open_engine(engine) as opened:
         problem = recipe.pose(used, recipe.structure_of_batch(used.responses), None, opened)
-        past, earlier = carry_over(before, past, r, problem, keep_share(r, half_life))
+        past, earlier = carry_over(before, past, r, problem)
         said = add_shares(before, used.responses, float(earlier.counts.sum()))
         problem = replace(problem, earlier=earlier, workers=replace(problem.workers, said=said))
         kept = scores if recipe.learns_coupling else []
         plan = Plan(problem, find_starts(before, used.responses, problem), kept)
-        found = conclude(recipe, used, plan, recipe.run(plan), opened, past=past)
+        found = conclude(recipe, used, plan, recipe.run(plan), opened, before=before.calibrated, past=past)
     return replace(
         found,
         n_answers=n_answers + found.n_answers,
@@ -304,19 +302,19 @@ def fit_next(
     )
 
 
-def carry_over(before: Result, past: Past, r: Answers, problem: Problem, kept: Floats) -> tuple[Past, Statistics]:
-    """Return what earlier batches teach about the workers, labels and classes of this one.
+def carry_over(before: Result, past: Past, r: Answers, problem: Problem) -> tuple[Past, Statistics]:
+    """The sums and statistics of earlier batches, for the workers, labels and classes of this one."""
+    from ..kernels.answers import SMALLEST
 
-    A share `kept` (M,) of what was seen of each worker is not forgotten.
-    """
     names, learned = before.names, before.learned
     pairs = (r.workers, names.workers), (r.labels, names.labels), (r.classes, names.classes)
     worker, label, klass = (lookup(new, to_column(old)) for new, old in pairs)
-    past = past.embed(worker, r.n_workers, klass, r.n_classes).forget(kept, r.silence_counts)
+    past = past.embed(worker, r.n_workers, klass, r.n_classes)
     counts = problem.workers.embed_counts(learned.counts, learned.further, worker, (label, klass))
-    counts *= np.repeat(kept, len(counts) // r.n_workers)[:, None]
     summary = past.summary + problem.structure.one_of_each(find_new_classes(before, r))
-    return past, Statistics(drop_tiny(counts, problem), summary)
+    if not problem.weighted:  # the M-step takes these for 0, and the objective would be minus infinity
+        counts[np.abs(counts) < SMALLEST * problem.n_responses] = 0.0
+    return past, Statistics(counts, summary)
 
 
 def add_shares(before: Result, r: Answers, n_earlier: float) -> Floats:
@@ -375,18 +373,3 @@ def find_starts(before: Result, r: Answers, problem: Problem) -> list[tuple[str,
     if find_new_classes(before, r).any() or r.weights().sum() > problem.earlier.counts.sum():
         starts.append(("majority", maximise(problem, expect_from_votes(problem), prior)))
     return starts
-
-
-def keep_share(r: Answers, half_life: float | None) -> Floats:
-    """Return which share of what was seen of each worker is kept before a batch, (M,)."""
-    if half_life is None:
-        return np.ones(r.n_workers)
-    n_new = np.full(r.n_workers, r.n_items) if r.silence_counts else r.votes_per_worker()
-    return np.asarray(np.exp2(-n_new / half_life))
-
-
-def drop_tiny(counts: Floats, problem: Problem) -> Floats:
-    """Return counts without those that the M-step would take for 0: their logarithm would be minus infinity."""
-    from ..kernels.answers import SMALLEST
-
-    return counts if problem.weighted else np.where(np.abs(counts) < SMALLEST * problem.n_responses, 0.0, counts)

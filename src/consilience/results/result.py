@@ -42,7 +42,7 @@ from ..inference.levels import (
     name_levels,
     place_levels,
 )
-from ..inference.powers import Calibration, Evidence
+from ..inference.powers import NOTHING_KNOWN, POWERS, Calibration
 from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
@@ -53,6 +53,7 @@ from ..specs import (
     DISTRIBUTIONS,
     ENDS,
     FIGURES,
+    FINITE,
     NOT_SAVED,
     OBJECTIVES,
     PROBABILITIES,
@@ -359,8 +360,10 @@ class Calibrated(NamedTuple):
 
     found: Calibration
     powers: list[Positive]  # equally likely ones, of which `found.power` is chosen
-    # What speaks for each power; a file holds it as what a further batch needs.
-    evidence: Annotated[Evidence | None, NOT_SAVED] = None
+    # Log weight of each of `POWERS` by hidden answers, and log probability of known labels at each: those of the
+    # batches of a stream add up.
+    log_weights: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = NOTHING_KNOWN
+    known_scores: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = np.zeros(len(POWERS))
     hidden: Annotated[Sequence[Judged], NOT_SAVED] = ()  # the hidden answers of the fit
     # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
     blind_accuracy: Share = 1.0

@@ -122,9 +122,6 @@ class SavedResult:
         kept = reader.read_part(Kept, self.archive.header["given"], "given")
         self.archive.check_all_was_read()
         check_whole(fusion, recipe)
-        past = fusion.judging.value.past
-        if fusion.calibrated is not None and past is not None:
-            fusion = replace(fusion, calibrated=fusion.calibrated._replace(evidence=past.evidence))
         return replace(fusion, given=kept.unpack(fusion, recipe.takes_graph))
 
     def read_ranking(self) -> Ranking:
