@@ -308,7 +308,7 @@ def test_unwanted_columns_may_hold_anything(folder):
 
 def test_nested_values_are_named_in_a_file_with_mixed_columns(folder):
     write("a.jsonl", '{"a": [1], "b": 1}\n{"a": [2], "b": "x"}\n')
-    assert "Column 'a' of 'a.jsonl' holds nested values (list)" in message(read_table, "a.jsonl", ["a"])
+    assert "Column 'a' of 'a.jsonl' holds nested values (list" in message(read_table, "a.jsonl", ["a"])
 
 
 # Answers
@@ -548,8 +548,7 @@ def test_text_that_is_not_utf_8_in_binary_files(folder):
         ('{"a": 1}', "line 3: column 'a' holds 1, and a value of type str before"),
         ('{"a": true}', "line 3: column 'a' holds True"),
         ('{"a": {"x": 1}}', "line 3: column 'a' holds {'x': 1}"),
-        ('{"b": 1e999}', "cannot be read"),
-        ('{"b": 1, "b": 2}', "cannot be read"),
+        ('{"b": 340282366920938463463374607431768211456}', "Column 'b' of 'a.jsonl' cannot be read"),
     ],
 )
 def test_broken_json(folder, line, words):

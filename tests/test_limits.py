@@ -9,7 +9,7 @@ import pytest
 
 from consilience import arguments
 from consilience.answers import soft_tables, tables, verdict_tables
-from consilience.formats import arrays, files, json_lines, masks
+from consilience.formats import arrays, masks
 from consilience.inference import copy_suspects, preconditions
 from consilience.inference.recipes import sets
 from consilience.inference.workers import ordinal, types
@@ -26,13 +26,10 @@ LIMITS: dict[str, tuple[float, ...]] = {
     "columns of a table or of a matrix": (tables.MOST_COLUMNS,),
     "cells of a table or CoNLL file that has a column for each worker": (tables.MOST_CELLS, tables.CELLS_PER_ANSWER),
     "readers of a mask": (tables.MOST_COLUMNS,),
-    "names in JSON lines, times lines": (json_lines.MOST_CELLS, json_lines.CELLS_PER_BYTE),
     "votes and labels, multiplied, of soft votes with a row for each label": (
         soft_tables.MOST_CELLS,
         soft_tables.CELLS_PER_ROW,
     ),
-    "brackets open in JSON": (json_lines.MOST_OPEN,),
-    "a row of a text file": (files.LONGEST_ROW,),
     "what a compressed file of arrays unpacks to": (arrays.MOST_UNPACKED, arrays.MOST_RATIO),
     "what a saved model unpacks to": (archive.ROOM, archive.MOST_UNPACKED),
     "items and classes, multiplied": (preconditions.MOST_PROBABILITIES, preconditions.PROBABILITIES_PER_ANSWER),

@@ -6,7 +6,6 @@ import json
 import time
 import warnings
 import zlib
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,7 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError
-from consilience.formats import arrays, json_lines, masks
-from consilience.formats.json_lines import count_names
+from consilience.formats import arrays, masks
 from consilience.inference import copy_suspects
 from consilience.inference.copies import find_copies
 from consilience.tasks import masks as masks_task
@@ -51,24 +49,6 @@ def write_png(path: Path, side: int) -> None:
     head = side.to_bytes(4, "big") * 2 + bytes([8, 6, 0, 0, 0])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
-
-
-@pytest.mark.parametrize("n_keys", [20_000, 40_000])
-def test_objects_with_a_name_of_their_own(n_keys):
-    rows = ({"item": i // 4, "worker": i % 4, "label": i % 2, f"key {i}": 1} for i in range(n_keys))
-    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    refuse("different names in", "a.jsonl", "-o", "labels.csv")
-
-
-def test_objects_with_a_few_names_in_very_many_places():
-    """Two names, one under the other in fourteen levels, are a column for each way from the root."""
-
-    def nest(number: int) -> object:
-        return reduce(lambda inner, bit: {"ab"[number >> bit & 1]: inner}, range(14), 1)
-
-    rows = ({"item": i // 4, "worker": i % 4, "label": i % 2, "x": nest(i)} for i in range(1 << 14))
-    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    refuse("different names in", "a.jsonl", "-o", "labels.csv")
 
 
 @pytest.mark.parametrize("form", ["long", "wide", "json"])
@@ -232,27 +212,6 @@ def test_ratings_with_few_answers_for_each_entry(n_workers, n_classes):
 
 
 # What stays as it was
-
-
-def test_sparse_objects_are_read():
-    """A thousand names that few objects have are a usable table."""
-    rows = ({"item": i // 4, "worker": i % 4, "label": i // 3 % 2, f"key {i}": 1} for i in range(1000))
-    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert cs.read_answers("a.jsonl").n_responses == 1000
-
-
-@pytest.mark.parametrize("blank", ["", " ", "   "])
-def test_names_are_counted_wherever_they_stand(blank, monkeypatch):
-    objects = [{f"name {i % 700}": {f"inner {i % 50}": "a:b", "text": 'x "quoted": y'}} for i in range(2000)]
-    text = "\n".join(json.dumps(each, separators=(",", f"{blank}:{blank}")) for each in objects)
-    Path("a").write_text(text)
-    for block in (1 << 22, 4096):
-        monkeypatch.setattr(json_lines.files, "BLOCK", block)
-        with open("a", "rb") as file:
-            n_names, n_lines, n_bytes = count_names(file)
-        # In each of 700 objects two names stand under another one. A border of blocks may cut these off.
-        assert abs(n_names - 2100) <= 5 + 3 * len(text) / block
-        assert (n_lines, n_bytes) == (2000, len(text))
 
 
 @pytest.mark.parametrize("alpha", [255, 128, 0])

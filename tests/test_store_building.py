@@ -243,7 +243,7 @@ def test_work_that_is_done_twice_counts_once(tmp_path, monkeypatch, late):
     [({"label": 1}, {"label": 1.5}), ({"label": "x"}, {"label": "y", "weight": 1}), ({}, {"label": 1})],
 )
 def test_columns_of_json_lines_may_change_on_the_way(tmp_path, monkeypatch, first, last):
-    monkeypatch.setattr(files, "TEXT_AT_ONCE", 100)
+    monkeypatch.setattr(files, "BLOCK", 100)
     lines = [{"item": i, "worker": "a", **(first if i < 20 else last)} for i in range(30)]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))

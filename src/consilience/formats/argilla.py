@@ -25,7 +25,7 @@ from ..tasks.spans import Spans
 from ..tasks.texts import FUSED
 from . import Verdict, Verdicts
 from .annotation_tools import Answer, Reading, Scored, SharedRecords, as_rating
-from .records import Entry, Id, Identity, Place, Record, peek_keys, plain, write_records
+from .records import Entry, Id, Identity, Place, Record, peek_record, plain, write_records
 
 _AGENT = "suggestion"
 _SPANS = "spans"  # the question where none has been asked yet
@@ -47,9 +47,9 @@ class Argilla(SharedRecords):
     @staticmethod
     def recognise(head: bytes, path: str) -> bool:  # noqa: ARG004
         """Tell whether the first bytes of a file are those of records."""
-        keys = peek_keys(head)
-        is_record = keys.get("fields") == "{" and bool({"responses", "suggestions"} & keys.keys())
-        return is_record or any(key.endswith(".responses.users") for key in keys)
+        first = peek_record(head)
+        is_record = isinstance(first.get("fields"), dict) and bool({"responses", "suggestions"} & first.keys())
+        return is_record or any(key.endswith(".responses.users") for key in first)
 
     def identify(self, place: Place, record: Record, file: str) -> Identity:
         """Return id and fields of a record; the same fields without an id may occur several times in a file."""

@@ -37,7 +37,7 @@ from .annotation_tools import (
     origin_of,
     say_nothing,
 )
-from .files import LONGEST_ROW, encoding_error, file_name, make_folder
+from .files import encoding_error, file_name, make_folder
 from .records import Place, plain
 from .writing import replace_file, replace_together
 
@@ -126,10 +126,6 @@ def _find_text(root: str, folder: str, name: str, file: str, workers: dict[str, 
 
 def _read_text(path: str) -> str:
     try:
-        if os.path.getsize(path) > LONGEST_ROW:
-            raise InputError(
-                f"{path!r} is too long for one text ({plural(os.path.getsize(path), 'byte')}).", "Split it."
-            )
         return Path(path).read_bytes().decode()
     except UnicodeDecodeError as error:
         raise encoding_error(path) from error

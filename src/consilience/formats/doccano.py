@@ -37,7 +37,7 @@ from .annotation_tools import (
     list_readings,
 )
 from .files import file_name, is_folder, list_inputs, make_folder, stem
-from .records import Entry, Identity, Place, Record, peek_keys, plain, write_records
+from .records import Entry, Identity, Place, Record, peek_record, plain, write_records
 from .writing import replace_together
 
 _TEXTS = ("text", "data")
@@ -63,11 +63,11 @@ class Doccano(JsonTool):
     @staticmethod
     def recognise(head: bytes, path: str) -> bool:  # noqa: ARG004
         """Tell whether the first bytes of a file are those of texts."""
-        keys = peek_keys(head)
-        has_text = any(keys.get(key) == '"' for key in _TEXTS)
-        has_labels = any(keys.get(key) == "[" for key in _LABELS)
-        others = {"answer", "fields", "annotations", "tokens", "_input_hash", "item"} & keys.keys()
-        says_who = any(squeeze(key) in _WORKERS for key in keys)  # so that it is a table
+        first = peek_record(head)
+        has_text = any(isinstance(first.get(key), str) for key in _TEXTS)
+        has_labels = any(isinstance(first.get(key), list) for key in _LABELS)
+        others = {"answer", "fields", "annotations", "tokens", "_input_hash", "item"} & first.keys()
+        says_who = any(squeeze(key) in _WORKERS for key in first)  # so that it is a table
         return has_text and has_labels and not others and not says_who
 
     def files(self) -> list[str]:

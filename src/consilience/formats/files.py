@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Generator, Iterator
-from typing import IO, Any, AnyStr, TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -21,14 +21,12 @@ import pyarrow.compute as pc
 
 from ..answers.tables import check_names
 from ..errors import InputError, MissingDependencyError, first_line
-from ..memory import format_bytes
 from . import Format, LineFinder, readable_formats
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
 # Text is parsed in parallel in blocks of this size; a row longer than one is left to a second reading in blocks of the
-# other. A still longer row is an error: it is hardly an answer, and a small compressed file may hold one of any length.
-# Text is written this many rows at a time.
+# other. Text is written this many rows at a time.
 BLOCK = 1 << 22
 LONGEST_ROW = 1 << 26
 ROWS_PER_WRITE = 1 << 14
@@ -36,7 +34,7 @@ ROWS_PER_WRITE = 1 << 14
 ROWS_AT_ONCE = 1 << 20
 TEXT_AT_ONCE = 1 << 25
 # So much of a file is shown to formats that may recognise it.
-HEAD = 1 << 16
+HEAD = 1 << 20
 _GZIP = b"\x1f\x8b"
 # The path that stands for standard input, and what messages call it.
 STANDARD_INPUT = "-"
@@ -177,52 +175,13 @@ def read_text(path: str, errors: str) -> Generator[str]:
     """Yield the lines of a file as text, without a byte order mark; line ends are left to the csv module."""
     binary = io.BufferedReader(open_input(path))
     with io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="") as file:
-        yield from (line for _, line in _bounded_lines(file, path))
+        yield from file
 
 
 def numbered_lines(path: str, blank: bool = False) -> Iterator[tuple[int, bytes]]:
     """Yield the lines with their numbers from 1, those that are blank only if asked for."""
     with io.BufferedReader(open_input(path)) as file:
-        yield from ((number, line) for number, line in _bounded_lines(file, path) if blank or line.strip())
-
-
-def _bounded_lines(file: IO[AnyStr], path: str) -> Iterator[tuple[int, AnyStr]]:
-    """Yield the lines with their numbers. One that is too long is an error before all of it is in memory."""
-    for number in itertools.count(1):
-        line = file.readline(LONGEST_ROW + 1)
-        if not line:
-            return
-        if len(line) > LONGEST_ROW:
-            raise long_row_error(path, number)
-        yield number, line
-
-
-def find_long_row(path: str) -> int | None:
-    """Return the line on which the first row begins that is too long, None if there is none.
-
-    A row goes on in the next line as long as a quote is open.
-    """
-    start, size, is_open = 1, 0, False
-    with io.BufferedReader(open_input(path)) as file:
-        for number in itertools.count(1):
-            line = file.readline(LONGEST_ROW + 1)
-            size += len(line)
-            if size > LONGEST_ROW:
-                return start
-            if not line:
-                return None
-            is_open ^= bool(line.count(b'"') % 2)
-            if not is_open:
-                start, size = number + 1, 0
-    return None
-
-
-def long_row_error(path: str, line: int) -> InputError:
-    """Return the error for a row that is too long."""
-    return InputError(
-        f"{name_of(path)}, line {line}: the row is longer than {format_bytes(LONGEST_ROW)}.",
-        "Give one answer per row, and close every quote that is opened.",
-    )
+        yield from ((number, line) for number, line in enumerate(file, 1) if blank or line.strip())
 
 
 def place_of_row(path: str, row: int, find_lines: LineFinder | None) -> str:
@@ -231,7 +190,7 @@ def place_of_row(path: str, row: int, find_lines: LineFinder | None) -> str:
         try:
             return f"{name_of(path)}, line {next(itertools.islice(find_lines(path), row, None))}"
         except (OSError, csv.Error, StopIteration, InputError):
-            # The file is gone or changed, or has a field too long for the csv module, or a row too long for anyone.
+            # The file is gone or changed, or has a field too long for the csv module.
             pass
     return f"{name_of(path)}, row {row + 1}"
 

@@ -30,7 +30,7 @@ from ..tasks.texts import FUSED
 from . import Verdict, Verdicts
 from . import label_studio_regions as areas
 from .annotation_tools import Answer, Reading, Scored, SharedRecords, Span, as_rating
-from .records import Entry, Id, Identity, Place, Record, peek_keys, plain, write_records
+from .records import Entry, Id, Identity, Place, Record, peek_record, plain, write_records
 
 _MODEL = "prediction"  # the worker of predictions without a model_version
 _ANSWERS = ("choices", "rating")
@@ -57,12 +57,11 @@ class LabelStudio(SharedRecords):
     @staticmethod
     def recognise(head: bytes, path: str) -> bool:  # noqa: ARG004
         """Tell whether the first bytes of a file are those of tasks."""
-        keys = peek_keys(head)
-        if {"annotation_id", "annotator", "lead_time"} <= keys.keys():
+        first = peek_record(head)
+        if {"annotation_id", "annotator", "lead_time"} <= first.keys():
             return True  # JSON-MIN, for which the reader has an error
-        # The first annotations may be longer than what is shown of the file.
-        has_data = keys.get("data") == "{" or (b'"result"' in head and b'"from_name"' in head)
-        return has_data and "[" in (keys.get("annotations"), keys.get("predictions"))
+        has_answers = any(isinstance(first.get(key), list) for key in ("annotations", "predictions"))
+        return isinstance(first.get("data"), dict) and has_answers
 
     def identify(self, place: Place, record: Record, file: str) -> Identity:
         """Return id and data of a task; the same data without an id may occur several times in a file."""

@@ -37,7 +37,7 @@ from .annotation_tools import (
     token_places,
 )
 from .files import stem
-from .records import Entry, Id, Identity, Place, Record, is_array, peek_keys, plain, write_records
+from .records import Entry, Id, Identity, Place, Record, is_array, peek_record, plain, write_records
 
 _ANSWERS = ("accept", "reject", "ignore")
 _BINARY = ("ner", "spans")
@@ -63,14 +63,14 @@ class Prodigy(JsonTool):
     @staticmethod
     def recognise(head: bytes, path: str) -> bool:  # noqa: ARG004
         """Tell whether the first bytes of a file are those of tasks."""
-        keys = peek_keys(head)
+        first = peek_record(head)
         if is_array(head):
             return False
-        if {"_input_hash", "_task_hash"} <= keys.keys():
-            return True  # the answer may come after many tokens
-        signs = {"_input_hash", "_session_id", "_annotator_id", "_view_id"} & keys.keys()
-        lists = {key for key in ("spans", "tokens", "options") if keys.get(key) == "["}
-        return keys.get("answer") == '"' and bool(signs or lists)
+        if {"_input_hash", "_task_hash"} <= first.keys():
+            return True
+        signs = {"_input_hash", "_session_id", "_annotator_id", "_view_id"} & first.keys()
+        lists = any(isinstance(first.get(key), list) for key in ("spans", "tokens", "options"))
+        return isinstance(first.get("answer"), str) and (bool(signs) or lists)
 
     def identify(self, place: Place, record: Record, file: str) -> Identity:
         """Return hash or id, and text; an annotator answers a question about it once."""

@@ -1,14 +1,13 @@
 r"""Records of annotation tools: JSON objects read one by one from an array, or from lines.
 
-A document of any size is read as a stream. Only one record at a time is held as Python objects. Every fault is an
-`InputError` that says in which file and record it is: another encoding, a document that is cut off, brackets nested too
-deeply, a record that is too long, a value of another type than the format has.
+The text of a file is in memory, and one record at a time as Python objects. Every fault is an `InputError` that says
+in which file and record it is: another encoding, a document that is cut off, a value of another type.
 """
 
 from __future__ import annotations
 
-import codecs
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -18,8 +17,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar, cast, overload
 import pyarrow as pa
 
 from ..errors import InputError, first_line, shorten
-from ..memory import format_bytes
-from .files import LONGEST_ROW, encoding_error, open_input, open_output
+from .files import encoding_error, open_input, open_output
 from .writing import replace_file
 
 Record: TypeAlias = dict[str, Any]
@@ -27,10 +25,7 @@ Id: TypeAlias = str | int
 T = TypeVar("T")
 
 _AGAIN = "Export the file again."
-_CHUNK = 1 << 20
 _BLANKS = re.compile(r"[ \t\r\n]*")
-# An error so near the end of what has been read may be due to the end.
-_NEAR = 16
 _NAMES = {
     dict: "an object",
     list: "a list",
@@ -120,123 +115,49 @@ class Place:
 
 def read_records(path: str) -> Iterator[tuple[Place, Record]]:
     """Yield the objects of a JSON array, of JSON lines, or a single object, each with its place."""
-    return _Records(path).read()
-
-
-class _Records:
-    """A sliding window over the text of a file."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.text = ""
-        self.at = 0
-        self.line = 1
-        self.number = 0
-        self.is_array = False
-
-    def read(self) -> Iterator[tuple[Place, Record]]:
-        self.chunks = _decode(self.path)
-        self.decode = json.JSONDecoder().raw_decode
-        sign = self.skip()
-        if not sign:
-            raise InputError(f"{self.path!r} is empty.", "Export it again.")
-        if sign == "[":
-            self.is_array = True
-            self.at += 1
-            if self.skip() == "]":
-                return
-        while True:
-            self.number += 1
-            yield self.take()
-            sign = self.skip()
-            if not self.is_array:
-                if not sign:
-                    return
-            elif sign == ",":
-                self.at += 1
-                self.skip()
-            elif sign == "]":
-                self.at += 1
-                if self.skip():
-                    self.place().fail("there is text after the end of the list.")
-                return
-            else:
-                problem = "a comma is missing" if sign else "the file ends in the middle of a list"
-                self.place().fail(f"after this record {problem}.", "The file may be cut off: export it again.")
-
-    def place(self) -> Place:
-        return Place(self.path, *(("record", self.number) if self.is_array else ("line", self.line)))
-
-    def grow(self, least: int) -> bool:
-        """Read more text, at least so much if there is; tell whether there was any."""
-        parts, size = [self.text[self.at :]], 0
-        self.at = 0
-        for chunk in self.chunks:
-            parts.append(chunk)
-            size += len(chunk)
-            if size >= least:
-                break
-        self.text = "".join(parts)
-        return size > 0
-
-    def skip(self) -> str:
-        """Skip blanks, and return the next character, "" at the end."""
-        while True:
-            end = _BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr] # it matches anything
-            self.line += self.text.count("\n", self.at, end)
-            self.at = end
-            if self.at < len(self.text):
-                return self.text[self.at]
-            if not self.grow(_CHUNK):
-                return ""
-
-    def take(self) -> tuple[Place, Record]:
-        """Return the record that begins here."""
-        place = self.place()
-        while True:
-            try:
-                record, end = self.decode(self.text, self.at)
-            except RecursionError:
-                place.fail("brackets are nested too deeply.")
-            except ValueError as error:
-                position = getattr(error, "pos", 0)
-                is_cut = position > len(self.text) - _NEAR or str(error).startswith("Unterminated")
-                size = len(self.text) - self.at
-                if is_cut and size > LONGEST_ROW:
-                    _fail_long(place)
-                if not is_cut or not self.grow(max(_CHUNK, size)):
-                    why = str(error) if is_cut else f"{error.msg if isinstance(error, json.JSONDecodeError) else error}"
-                    place.fail(
-                        f"not valid JSON ({shorten(why, 100)}).", "The file may be damaged or cut off: export it again."
-                    )
-                continue
-            if not isinstance(record, dict):
-                place.fail(f"expected a JSON object, found {shorten(record)}.")
-            if end - self.at > LONGEST_ROW:
-                _fail_long(place)
-            taken = self.text[self.at : end]
-            if "\\ud" in taken or "\\uD" in taken:
-                _check_unicode(record, place)
-            self.line += taken.count("\n")
-            self.at = end
-            return place, record
-
-
-def _fail_long(place: Place) -> NoReturn:
-    place.fail(f"the record is longer than {format_bytes(LONGEST_ROW)}.", "Split its text, or export the file again.")
-
-
-def _decode(path: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
     try:
         with open_input(path) as stream:
-            while chunk := stream.read(_CHUNK):
-                yield decoder.decode(chunk)
-            yield decoder.decode(b"", final=True)
+            text = stream.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise encoding_error(path) from error
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the file.") from error
+
+    def skip(at: int) -> int:
+        return _BLANKS.match(text, at).end()  # type: ignore[union-attr] # it matches anything
+
+    decode = json.JSONDecoder().raw_decode
+    at, line = skip(0), 1 + text.count("\n", 0, skip(0))
+    if at == len(text):
+        raise InputError(f"{path!r} is empty.", "Export it again.")
+    is_array = text[at] == "["
+    at = skip(at + 1) if is_array else at
+    for number in itertools.count(1):
+        if text[at : at + 1] == ("]" if is_array else ""):
+            return
+        place = Place(path, "record", number) if is_array else Place(path, "line", line)
+        try:
+            record, end = decode(text, at)
+        except RecursionError:
+            place.fail("brackets are nested too deeply.")
+        except ValueError as error:
+            why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            place.fail(f"not valid JSON ({shorten(why, 100)}).", "The file may be damaged or cut off: export it again.")
+        if not isinstance(record, dict):
+            place.fail(f"expected a JSON object, found {shorten(record)}.")
+        if text.find("\\ud", at, end) >= 0 or text.find("\\uD", at, end) >= 0:
+            _check_unicode(record, place)
+        yield place, record
+        line, at = line + text.count("\n", at, skip(end)), skip(end)
+        if is_array:
+            if text[at : at + 1] not in (",", "]"):
+                problem = "a comma is missing" if at < len(text) else "the file ends in the middle of a list"
+                place.fail(f"after this record {problem}.", "The file may be cut off: export it again.")
+            if text[at] == "]":
+                if skip(at + 1) < len(text):
+                    place.fail("there is text after the end of the list.")
+                return
+            at = skip(at + 1)
 
 
 def _check_unicode(record: Record, place: Place) -> None:
@@ -265,35 +186,18 @@ def write_records(records: Iterable[Record], path: str, as_array: bool = False) 
         sink.write(b"\n]\n" if as_array else b"")
 
 
-_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"[ \t\r\n]*(:?)|"[\s\S]*|[\[\]{}]|[^\s"\[\]{}:,]+')
+def peek_record(head: bytes) -> Record:
+    r"""Return the first record of a file, of which these are the first bytes; an empty one if it is longer.
 
-
-def peek_keys(head: bytes) -> dict[str, str]:
-    r"""Return the keys of the first record of a file, each with the first character of its value.
-
-    It works on the first bytes of a file, even if they end within the record.
-
-    >>> peek_keys(b'[{"id": 1, "data": {"text": "a"}, "note": "x')
-    {'id': '1', 'data': '{', 'note': '"'}
+    >>> peek_record(b'[{"id": 1, "data": {"text": "a"}}, {"id"'), peek_record(b'{"id": 1')
+    ({'id': 1, 'data': {'text': 'a'}}, {})
     """
-    text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="ignore").lstrip()
-    text = text[1:].lstrip() if text.startswith("[") else text
-    keys: dict[str, str] = {}
-    depth, key = 0, None
-    for match in _TOKEN.finditer(text) if text.startswith("{") else ():
-        word = match[0]
-        if depth == 1 and key is not None:
-            keys[key], key = word[0], None
-        elif depth == 1 and match[1] is not None and match[2]:
-            key = match[1]
-            continue
-        if word in "[{":
-            depth += 1
-        elif word in "]}":
-            depth -= 1
-            if depth == 0:
-                break
-    return keys
+    text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="ignore").lstrip().removeprefix("[").lstrip()
+    try:
+        record, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def is_array(head: bytes) -> bool:

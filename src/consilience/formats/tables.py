@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..answers.columns import decode_categories, is_text
 from ..errors import InputError, plural, shorten
-from ..memory import require_memory
+from ..memory import format_bytes, require_memory
 from ..tasks.tag_tables import SIGN, join_sets
 from . import Codec, files
 
@@ -103,7 +103,7 @@ class _Layout:
         try:
             with files.open_input(self.path) as stream:
                 return arrow_csv.read_csv(stream, **self.options(files.LONGEST_ROW, note))
-        except pa.ArrowInvalid:
+        except pa.ArrowInvalid as error:
             if faulty:
                 row, place = faulty[0], self.place(faulty[0].number - 2)
                 raise InputError(
@@ -112,9 +112,11 @@ class _Layout:
                     "Quote fields that hold a separator or quotes.",
                     "If lines above the names of columns are a title, remove them.",
                 ) from None
-            line = files.find_long_row(self.path)
-            if line is not None:
-                raise files.long_row_error(self.path, line) from None
+            if "straddl" in str(error):
+                raise InputError(
+                    f"{files.quote_path(self.path)} has a row longer than {format_bytes(files.LONGEST_ROW)}.",
+                    "Give one answer per row, and close every quote that is opened.",
+                ) from None
             if next(_find_lines(self.delimiter, self.path), None) is not None:
                 raise
             return pa.table({name: pa.array([], pa.string()) for name in self.names})

@@ -16,7 +16,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -27,7 +26,6 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, find_missing, to_column, to_values
 from ..errors import StoreError, first_line, listing, plural, shorten
-from ..formats.json_lines import find_trap
 from ..formats.writing import replace_file
 from ..specs import ArraySpec, Fault
 
@@ -204,12 +202,9 @@ def find_bomb(members: list[zipfile.ZipInfo], size: int) -> str | None:
 
 def _read_header(file: zipfile.ZipFile) -> dict[str, Any]:
     text = file.read(HEADER)
-    trap = find_trap(BytesIO(text))
-    if trap is not None:
-        raise Fault(f"{HEADER}, line {trap[0]}: {trap[1]}")
     try:
         header = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Fault(f"{HEADER} is not JSON ({first_line(error)})") from error
     if isinstance(header, dict) and header.get("format") == UNRELEASED:
         raise StoreError(
