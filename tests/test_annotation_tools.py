@@ -14,7 +14,8 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputError
-from consilience.formats import records, span_formats
+from consilience.formats import span_formats
+from consilience.formats.annotation_tools import read_records
 from consilience.formats.files import find_format
 from consilience.tasks.spans import SpanCollector
 
@@ -831,7 +832,7 @@ def test_one_file_per_annotator(folder):
         Path(f"{name}.conll").write_text("\n".join(rows) + "\n", encoding="utf-8")
     assert annotations(cs.read_spans(folder)) == {("1", "ann"): {(0, 3, "PER")}, ("1", "bob"): {(2, 3, "PER")}}
     Path("bob.conll").write_text("x\tO\nq\tB-PER\nz\tO\n", encoding="utf-8")
-    assert "bob.conll, line 1: the sentence has 'q' for 'y'" in refusal(cs.read_spans, folder)
+    assert "bob.conll, line 1: the text of 1 is 'x q z', and 'x y z' elsewhere" in refusal(cs.read_spans, folder)
     Path("bob.conll").write_text("x\tO\n\nq\tB-PER\n", encoding="utf-8")
     assert "2 sentences" in refusal(cs.read_spans, folder)
 
@@ -1048,13 +1049,13 @@ def test_deep_nesting(folder, name):
     assert "nested too deeply" in refusal(cs.read_spans, "a.jsonl", format=name)
 
 
-def test_records_have_their_places(folder):
+def test_records_are_lines_or_an_array(folder):
     Path("a.json").write_text(json.dumps(label_studio(), indent=1, ensure_ascii=False), encoding="utf-8")
-    assert [record for _, record in records.read_records("a.json")] == label_studio()
+    assert [record for _, record in read_records("a.json")] == label_studio()
     Path("b.jsonl").write_text(
         "\n" + json.dumps({"a": 1}) + "\n\n" + json.dumps({"b": 2}) + "\n[3]\n", encoding="utf-8"
     )
-    stream = records.read_records("b.jsonl")
+    stream = read_records("b.jsonl")
     assert [str(next(stream)[0]) for _ in range(2)] == ["b.jsonl, line 2", "b.jsonl, line 4"]
     with pytest.raises(InputError, match="line 5: expected a JSON object"):
         next(stream)
@@ -1245,7 +1246,7 @@ def test_ratings_beside_choices(folder):
 def test_ratings_are_whole_numbers(folder):
     records, _ = rate_in("label-studio", 2)
     value = records[0]["annotations"][0]["result"][0]["value"]
-    for rating, message in ((3.5, "a rating must be a whole number, found 3.5"), ("3", "'rating' must be a number")):
+    for rating, message in ((3.5, "the answer to 'stars' is 3.5"), ("3", "'rating' must be a number")):
         value["rating"] = rating
         assert message in refusal(cs.read_answers, write_json("a.json", records))
     value["rating"] = None

@@ -26,9 +26,8 @@ from consilience.checks import register as checks
 from consilience.engines import ENGINES
 from consilience.engines.base import Threads
 from consilience.errors import DataWarning, Sentence
-from consilience.formats.annotation_tools import Answer, SharedRecords
+from consilience.formats.annotation_tools import Annotation, Tool
 from consilience.formats.files import open_input
-from consilience.formats.records import Identity, write_records
 from consilience.formats.writing import check_table_path, write_table
 from consilience.inference.powers import raise_to
 from consilience.inference.recipes.independent import IndependentRecipe
@@ -372,45 +371,36 @@ def test_a_new_format_may_be_read_only(tmp_path, monkeypatch):
     assert ".pipes" not in formats.usual_suffixes(formats.writable_formats())
 
 
-class Bubbles(SharedRecords):
+class Bubbles(Tool):
     """A tool whose records have a text, and the spans of each worker under the worker's name."""
 
     name, title = "bubbles", "Bubbles"
 
     @staticmethod
-    def recognise(head, path):
-        return b'"bubbles"' in head
+    def recognise(first, in_array):
+        return "bubbles" in first
 
     def identify(self, place, record, file):
-        return Identity(record.get("id"), record["text"], file)
+        return record.get("id"), record["text"], file
 
     def text(self, entry):
         return entry.record["text"]
 
-    def readings(self, entry):
+    def annotations(self, entry):
+        moods = entry.record.get("moods", {})
         for worker, spans in entry.record["bubbles"].items():
-            yield worker, dict.fromkeys(map(tuple, spans))
+            marks = [dict(zip(("start", "end", "label"), span, strict=True)) for span in spans]
+            yield Annotation(worker, marks, {"mood": moods.get(worker)})
 
-    def answers(self, entry):
-        return [Answer(entry.name, worker, {"mood": said}) for worker, said in entry.record.get("moods", {}).items()]
+    def new_record(self, document, reading, model):
+        return {"id": document.name, "text": document.text, "bubbles": {}}
 
-    def workers(self, entry):
-        return set(entry.record["bubbles"])
+    def put(self, entry, document, reading, old):
+        entry.record["bubbles"][reading.worker] = list(reading.spans)
 
-    def new_record(self, name, text):
-        return {"id": name, "text": text, "bubbles": {}}
-
-    def update(self, place, record, text, readings):
-        record["bubbles"] |= {str(reading.worker): reading.spans for reading in readings}
-
-    def add_label(self, entry, verdict):
+    def label(self, entry, question, said, verdict):
         entry.record["moods"]["consilience"] = verdict.label
-
-    def write_spans(self, spans, path):
-        write_records(self.updated_records(spans), path)
-
-    def write_labels(self, verdicts, path):
-        write_records(self.labelled_records(verdicts), path)
+        return entry.record
 
 
 def test_a_new_annotation_tool_says_how_its_records_look(tmp_path, monkeypatch):

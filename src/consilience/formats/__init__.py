@@ -2,8 +2,8 @@
 
 A new format is a new file in this folder and one line in `FORMATS`. Importing this module costs nothing, so that the
 command line can list the formats. The file of a format is imported when the format is first used. Other files are
-shared: `files` by all formats, `records` and `annotation_tools` by annotation tools, `arrays` by masks. `reading`,
-`writing`, `sources` and `targets` use the register.
+shared: `files` by all formats, `annotation_tools` by annotation tools, `arrays` by masks. `reading`, `writing`,
+`sources` and `targets` use the register.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-from ..errors import InputError, listing, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,43 +39,6 @@ class Verdict(NamedTuple):
     def labels(self) -> list[object]:
         """All of its labels."""
         return list(self.label) if isinstance(self.label, list) else [self.label]
-
-
-class Verdicts(NamedTuple):
-    """Fused labels, as they are written to a tool's file.
-
-    Attributes
-    ----------
-    of_item : dict
-        The label of each item, by its id as text.
-    question : str or None
-        What was asked, where a file has several questions.
-    """
-
-    of_item: dict[str, Verdict]
-    question: str | None = None
-
-    def find(self, item: object) -> Verdict | None:
-        """Return the label of an item, None if it has none."""
-        return self.of_item.get(str(item))
-
-    def check_written(self, path: str, written: Collection[str]) -> None:
-        """Raise an error unless the file has a record for each item."""
-        lost = [item for item in self.of_item if item not in written]
-        if lost:
-            raise InputError(
-                f"{path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
-                "Give the file that the answers were read from; fuse it again if it has changed since.",
-            )
-
-    def choose(self, path: str, questions: Iterable[str]) -> str:
-        """Return the question that was answered: the only one in the file, else the one that is named."""
-        found = sorted(set(questions))
-        if len(found) == 1:
-            return found[0]
-        if self.question is not None and self.question in found:
-            return self.question
-        raise InputError(f"It is not clear which question of {path!r} these labels answer: {listing(found)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +77,9 @@ class Codec:
     carries : frozenset of str
         What `write_spans` can write beside the spans of all workers: "confidence", "tokens", "gold", "white space".
     write_labels : callable
-        Takes `Verdicts` about whole items, the path that the answers were read from, and a path. Writes what was read,
-        with a label for each item. Formats without it hold no answers about whole items.
+        Takes a `Verdict` for each item, by ids as text, the question that was asked, where there are several, the path
+        that the answers were read from, and a path. Writes what was read, with a label for each item. Formats without
+        it hold no answers about whole items.
     read_masks : callable
         Takes a path, of a file or of a folder. Returns the masks that readers drew.
     write_masks : callable
@@ -135,7 +97,7 @@ class Codec:
     read_spans: Callable[[str], Spans] | None = None
     write_spans: Callable[[Spans, str], None] | None = None
     carries: frozenset[str] = frozenset()
-    write_labels: Callable[[Verdicts, str, str], None] | None = None
+    write_labels: Callable[[dict[str, Verdict], str | None, str, str], None] | None = None
     read_masks: Callable[[str], Masks] | None = None
     write_masks: Callable[[Masks | FusedMasks, str], None] | None = None
 

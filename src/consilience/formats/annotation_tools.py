@@ -1,148 +1,59 @@
-"""What formats of annotation tools share: annotations per document, fused labels, and records of JSON.
+"""What formats of annotation tools share: JSON records, annotations of documents, and fused labels.
 
-A tool that keeps its annotations as JSON records is a `JsonTool`: a class that says how the records look. Reading,
-writing, and what is kept beside the annotations are the same for all of them.
+A tool whose annotations are JSON records is a `Tool`: a class that says how a record looks. What becomes of the records
+is the same for all tools, and is here: how several files belong together, how annotations become spans or a table of
+answers, and how spans and labels are put into a copy of the file, in which all else stays. Tools with files of another
+kind read and write `Document`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.columns import Values
-from ..errors import DataWarning, InputError, listing, plural, shorten, warn
+from ..errors import InputError, first_line, listing, plural, shorten, warn_of
 from ..tasks.spans import SpanCollector, Spans
-from ..tasks.texts import Marks, Origin
-from . import Codec, Verdict, Verdicts
-from .files import list_inputs
-from .records import Entry, Id, Identity, Place, Record, plain, read_documents
+from ..tasks.texts import FUSED, Origin
+from . import Codec, Verdict
+from .files import encoding_error, list_inputs, open_input, open_output
+from .writing import replace_file
 
+Record: TypeAlias = dict[str, Any]
+Id: TypeAlias = str | int | float
 Span: TypeAlias = tuple[int, int, str]
-# The spans of one annotation, each with its score, None where it has none.
+# Spans, each with its confidence, None where it has none.
 Scored: TypeAlias = dict[Span, float | None]
+T = TypeVar("T")
+
 # Under this key, the metadata of a table has the name of the question whose answers are called "label".
 QUESTION = "question"
-_AGAIN = "Read and fuse the file again."
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One worker's annotation of one document, as it is written to a file."""
-
-    worker: str | int | float
-    spans: list[Span]
-    confidence: list[float] | None = None
-
-    @property
-    def scores(self) -> list[float | None]:
-        """The confidence of each span, None where there is none."""
-        return [None] * len(self.spans) if self.confidence is None else list(self.confidence)
-
-    @property
-    def score(self) -> float | None:
-        """The mean confidence; None where there is none. Where there are no spans, there is nothing to doubt: 1."""
-        if self.confidence is None:
-            return None
-        return sum(self.confidence) / len(self.confidence) if self.confidence else 1.0
-
-
-# ---------------------------------------------------------------------------------------------------------- annotations
-
-
-def list_readings(spans: Spans) -> list[list[Reading]]:
-    """Return the annotations of each document, in order of workers."""
-    found: dict[tuple[int, int], tuple[list[Span], list[float]]] = {
-        (document, worker): ([], []) for document, worker in spans.readings.tolist()
-    }
-    is_judged = _find_judges(spans)
-    for key, span, confidence in _rows(spans.marks, spans.labels):
-        marks, scores = found[key]
-        marks.append(span)
-        scores.append(confidence)
-    workers = [plain(worker) for worker in spans.workers.tolist()]
-    readings: list[list[Reading]] = [[] for _ in spans.documents]
-    for (document, worker), (marks, scores) in found.items():
-        is_known = is_judged[worker] and not any(map(math.isnan, scores))
-        readings[document].append(Reading(workers[worker], marks, scores if is_known else None))
-    return readings
-
-
-def _find_judges(spans: Spans) -> list[bool]:
-    """Tell for each worker whether their spans have a confidence; where all spans have one, for all workers."""
-    known = spans.marks.confidence
-    if known is None or not np.isnan(known).any():
-        return [known is not None] * len(spans.workers)
-    n_known = np.bincount(spans.marks.worker[~np.isnan(known)], minlength=len(spans.workers))
-    return [bool(number) for number in n_known]
-
-
-def list_gold(spans: Spans) -> dict[int, list[Span]]:
-    """Return the known spans of each document that has them."""
-    known: dict[int, list[Span]] = {document: [] for document in spans.gold_documents.tolist()}
-    if spans.gold is not None:
-        for (document, _), span, _ in _rows(spans.gold, spans.labels):
-            known[document].append(span)
-    return known
-
-
-def _rows(marks: Marks, labels: Values) -> Iterable[tuple[tuple[int, int], Span, float]]:
-    names = [str(plain(label)) for label in labels.tolist()]
-    confidence = [1.0] * len(marks.start) if marks.confidence is None else marks.confidence.tolist()
-    columns = (marks.document, marks.worker, marks.start, marks.end, marks.label)
-    for row, score in zip(zip(*(column.tolist() for column in columns), strict=True), confidence, strict=True):
-        document, worker, start, end, label = row
-        yield (document, worker), (start, end, names[label]), score
-
-
-def index_documents(spans: Spans) -> dict[Id, int]:
-    """Return the index of each document by its id."""
-    return {name: index for index, name in enumerate(spans.documents.tolist())}
-
-
-def token_places(spans: Spans, document: int) -> list[tuple[int, int]] | None:
-    """Return (start, end) of the tokens of a document, None if there are none."""
-    if spans.tokens is None:
-        return None
-    first, last = spans.tokens.offsets[document : document + 2]
-    return list(zip(spans.tokens.start[first:last].tolist(), spans.tokens.end[first:last].tolist(), strict=True))
-
-
-def origin_of(spans: Spans, name: str) -> str | None:
-    """Return the path that spans were read from, if that was in the format of this name."""
-    return spans.origin.path if spans.origin is not None and spans.origin.format == name else None
-
-
-def check_unchanged(place: Place, text: str, known: str) -> None:
-    """Raise an error if a record has another text than the one that was read."""
-    if text != known:
-        place.fail(f"the file has changed since it was read: the text is now {shorten(text)}.", _AGAIN)
-
-
-def check_all_found(origin: str | None, documents: Iterable[object], found: Collection[object] = ()) -> None:
-    """Raise an error if some documents are no longer in the file that they were read from."""
-    lost = [name for name in documents if name not in found]
-    if origin is not None and lost:
-        raise InputError(f"{origin!r} has changed since it was read: it has no document {listing(lost)}.", _AGAIN)
-
-
-def finish(collector: SpanCollector, path: str, name: str, questions: Iterable[str] = ()) -> Spans:
-    """Return what a reader collected, and which questions about whole texts it met; an error names the file."""
-    try:
-        return replace(collector.finish(Origin(os.path.abspath(path), name)), questions=tuple(sorted(set(questions))))
-    except InputError as error:
-        raise InputError(f"{path}: {error.problem}", *error.remedies) from error
-
-
-# ------------------------------------------------------------------------------------------------------------- messages
+class NotSpans(InputError):
+    """Answers about whole items where spans were expected."""
 
 
 def say_spans(path: str, tool: str) -> NoReturn:
@@ -153,253 +64,664 @@ def say_spans(path: str, tool: str) -> NoReturn:
     )
 
 
-class NotSpans(InputError):
-    """Answers about whole items where spans were expected."""
-
-
 def say_nothing(path: str, tool: str) -> NoReturn:
     """Raise the error for a file without any annotation."""
     raise InputError(f"{path!r} holds no annotations ({tool}).", "Export the annotated records.")
 
 
+# -------------------------------------------------------------------------------------------------------- JSON records
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a record is, for messages. Its methods return values of the record, and check them."""
+
+    path: str
+    unit: str  # "line" or "record"
+    number: int  # from 1
+    name: object = None  # what the record is called in the file, if it has an id
+
+    def __str__(self) -> str:
+        name = "" if self.name is None else f" (id {shorten(self.name)})"
+        return f"{self.path}, {self.unit} {self.number}{name}"
+
+    def fail(self, problem: str, *remedies: str) -> NoReturn:
+        """Raise the error for this record. Without remedies it is one of the tool's export."""
+        raise InputError(f"{self}: {problem}", *(remedies or ("Export the file again.",)))
+
+    @overload
+    def get(self, record: Record, key: str, kind: type[T], default: T) -> T: ...
+
+    @overload
+    def get(self, record: Record, key: str, kind: type[T]) -> T | None: ...
+
+    def get(self, record: Record, key: str, kind: type[T], default: T | None = None) -> T | None:
+        """The value of a key, or `default` where it is missing or null."""
+        value = record.get(key)
+        return default if value is None else self.check(value, kind, repr(key))
+
+    def need(self, record: Record, key: str, kind: type[T], what: str = "") -> T:
+        """The value of a key that must be there."""
+        if record.get(key) is None:
+            self.fail(f"{what}{key!r} is missing.")
+        return self.check(record[key], kind, f"{what}{key!r}")
+
+    def entries(self, record: Record, key: str, kind: type[T]) -> list[T]:
+        """The entries of the list at a key, none where it is missing or null."""
+        return self.check_all(self.get(record, key, list, []), kind, repr(key))
+
+    def check(self, value: object, kind: type[T], what: str) -> T:
+        """The value, which must be of this type."""
+        allowed = (int, float) if kind is float else kind
+        if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
+            self.fail(f"{what} must be {_NAMES[kind]}, found {shorten(value)}.")
+        return cast(T, value)
+
+    def check_all(self, values: object, kind: type[T], what: str) -> list[T]:
+        """The values of a list, which must all be of this type."""
+        return [self.check(value, kind, f"an entry of {what}") for value in self.check(values, list, what)]
+
+    def check_id(self, value: object, what: str) -> Id:
+        """An id: text that is not empty, or a whole number."""
+        if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+            self.fail(f"{what} must be text or a whole number, found {shorten(value)}.")
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            self.fail(f"{what} is a number of more than 64 bits: {shorten(value)}.", "Write it as text.")
+        return value
+
+    def check_span(self, text: str, start: object, end: object) -> tuple[int, int]:
+        """The offsets of a span, which must be within its text."""
+        start, end = self.check(start, int, "the start of a span"), self.check(end, int, "the end of a span")
+        if 0 <= start == end <= len(text):
+            self.fail(f"the span from {start} to {end} is empty.", "Correct it, or leave it out.")
+        if not 0 <= start < end <= len(text):
+            length = f"which has {len(text):,} characters"
+            self.fail(
+                f"the span from {shorten(start)} to {shorten(end)} is not within the text, {length}.",
+                "Check that the offsets belong to this text.",
+            )
+        return start, end
+
+    def check_score(self, value: object) -> float | None:
+        """A confidence, None if there is none."""
+        if value is not None and not 0 <= self.check(value, float, "a score") <= 1:
+            self.fail(f"a score must be between 0 and 1, found {shorten(value)}.", "Correct or remove it.")
+        return None if value is None else float(cast(float, value))
+
+
+def read_text(path: str) -> str:
+    """All text of a file, which may be compressed, without a byte order mark."""
+    try:
+        with open_input(path) as stream:
+            return str(stream.read(), "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise encoding_error(path) from error
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the file.") from error
+
+
+def read_records(path: str) -> Iterator[tuple[Place, Record]]:
+    """Yield the objects of a JSON array, of JSON lines, or a single object, each with its place."""
+    text = read_text(path)
+
+    def skip(at: int) -> int:
+        return _BLANKS.match(text, at).end()  # type: ignore[union-attr] # it matches anything
+
+    decode, at = json.JSONDecoder().raw_decode, skip(0)
+    if at == len(text):
+        raise InputError(f"{path!r} is empty.", "Export it again.")
+    is_array = text[at] == "["
+    at = skip(at + is_array)
+    number, line, counted = 0, 1, 0
+    if is_array and text[at : at + 1] == "]":
+        return
+    while is_array or at < len(text):
+        number += 1
+        line, counted = line + text.count("\n", counted, at), at
+        place = Place(path, *(("record", number) if is_array else ("line", line)))
+        try:
+            record, end = decode(text, at)
+        except RecursionError:
+            place.fail("brackets are nested too deeply.")
+        except ValueError as error:
+            why = shorten(str(error), 100)
+            place.fail(f"not valid JSON ({why}).", "The file may be damaged or cut off: export it again.")
+        if not isinstance(record, dict):
+            place.fail(f"expected a JSON object, found {shorten(record)}.")
+        if "\\ud" in (taken := text[at:end]) or "\\uD" in taken:
+            try:
+                json.dumps(record, ensure_ascii=False).encode()
+            except UnicodeEncodeError:
+                place.fail("some text has half of a surrogate pair, which is no character.")
+        yield place, record
+        at = skip(end)
+        if is_array and text[at : at + 1] == "]":
+            if skip(at + 1) < len(text):
+                place.fail("there is text after the end of the list.")
+            return
+        if is_array and text[at : at + 1] != ",":
+            problem = "a comma is missing" if at < len(text) else "the file ends in the middle of a list"
+            place.fail(f"after this record {problem}.", "The file may be cut off: export it again.")
+        at = skip(at + is_array)
+
+
+def write_records(records: Iterable[Record], path: str, as_array: bool = False) -> None:
+    """Write records to a file: as JSON lines, or as a JSON array with one record per line."""
+    with replace_file(path) as temporary, open_output(str(temporary)) as sink:
+        sink.write(b"[" if as_array else b"")
+        for number, record in enumerate(records):
+            sink.write((b",\n" if number else b"\n") + _dump(record) if as_array else _dump(record) + b"\n")
+        sink.write(b"\n]\n" if as_array else b"")
+
+
+def _dump(value: object, **options: Any) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, **options).encode()
+    except (RecursionError, UnicodeEncodeError, TypeError) as error:
+        raise InputError(f"A record cannot be written as JSON: {first_line(error)}.", "Check its text.") from error
+
+
+def peek_record(head: bytes) -> tuple[Record, bool]:
+    r"""The first record of a file, an empty one if it is longer than these first bytes, and whether it is in an array.
+
+    >>> peek_record(b'[{"id": 1, "data": {"text": "a"}}, {"id"'), peek_record(b'{"id": 1')
+    (({'id': 1, 'data': {'text': 'a'}}, True), ({}, False))
+    """
+    text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="ignore").lstrip()
+    in_array = text.startswith("[")
+    try:
+        record, _ = json.JSONDecoder().raw_decode(text.removeprefix("[").lstrip())
+    except (ValueError, RecursionError):
+        record = {}
+    return record if isinstance(record, dict) else {}, in_array
+
+
+def plain(value: Any) -> str | int | float:
+    """A value of a vocabulary as JSON holds it."""
+    value = value.item() if hasattr(value, "item") else value
+    return value if isinstance(value, (str, int, float, bool)) else str(value)
+
+
+# ------------------------------------------------------------------------------------------------- annotated documents
+
+
+class Reading(NamedTuple):
+    """The spans that one worker marked in one document.
+
+    Attributes
+    ----------
+    worker : str or None
+        None for what is known to be true.
+    spans : dict
+        The confidence of each span.
+    is_judged : bool
+        Whether all have a confidence; where there are no spans, whether those of the worker have one elsewhere.
+    """
+
+    worker: str | None
+    spans: Scored
+    is_judged: bool = False
+
+
+class Document(NamedTuple):
+    """A text, and what all workers marked in it, as it is read from a file and written to one."""
+
+    place: Place
+    name: Id
+    text: str
+    tokens: list[tuple[int, int]] | None
+    readings: list[Reading]
+
+
+def collect_spans(documents: Iterable[Document], path: str, format: str) -> Spans:
+    """All that was read at a path. A document may come several times, with the same text."""
+    collector = SpanCollector()
+    known: dict[Id, tuple[int, str]] = {}
+    truths: dict[Id, Scored] = {}
+    for place, name, text, tokens, readings in documents:
+        if name not in known:
+            known[name] = collector.add_document(name, text, tokens), text
+        index, before = known[name]
+        if text != before:
+            place.fail(
+                f"the text of {shorten(name)} is {shorten(text)}, and {shorten(before)} elsewhere.",
+                "Give a document the same text, with the same tokens, in all files.",
+            )
+        for worker, spans, _ in readings:
+            if worker is None:
+                if truths.setdefault(name, spans).keys() != spans.keys():
+                    place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
+            else:
+                scores = [score for score in spans.values() if score is not None]
+                collector.add_reading(index, worker, spans, scores if len(scores) == len(spans) > 0 else None)
+    for name, spans in truths.items():
+        collector.add_gold(known[name][0], spans)
+    try:
+        return collector.finish(Origin(os.path.abspath(path), format))
+    except InputError as error:
+        raise InputError(f"{path}: {error.problem}", *error.remedies) from error
+
+
+def list_documents(spans: Spans) -> dict[str, Document]:
+    """All documents by their ids, with the annotations of each in order of workers; known spans come last."""
+    labels, workers = ([str(plain(each)) for each in names.tolist()] for names in (spans.labels, spans.workers))
+    judged, confidence = np.zeros(len(workers), bool), spans.marks.confidence
+    if confidence is not None:
+        judged[:] = not np.isnan(confidence).any()
+        judged[spans.marks.worker[~np.isnan(confidence)]] = True
+    known: dict[tuple[int, int], Scored] = {(d, w): {} for d, w in spans.readings.tolist()}
+    truths: dict[int, Scored] = {document: {} for document in spans.gold_documents.tolist()}
+    for marks in (spans.marks,) if spans.gold is None else (spans.marks, spans.gold):
+        columns = [column.tolist() for column in marks[:5]]
+        scores = [None] * len(columns[0]) if marks.confidence is None else marks.confidence.tolist()
+        for document, worker, start, end, label, score in zip(*columns, scores, strict=True):
+            found = known[document, worker] if marks is spans.marks else truths[document]
+            found[start, end, labels[label]] = None if score is None or math.isnan(score) else score
+    tokens: list[list[tuple[int, int]]] | None = None
+    if spans.tokens is not None:
+        every = list(zip(spans.tokens.start.tolist(), spans.tokens.end.tolist(), strict=True))
+        bounds = spans.tokens.offsets.tolist()
+        tokens = [every[first:stop] for first, stop in pairwise(bounds)]
+    documents = [
+        Document(Place("", "document", i + 1), plain(name), text, None if tokens is None else tokens[i], [])
+        for i, (name, text) in enumerate(zip(spans.documents.tolist(), spans.texts, strict=True))
+    ]
+    for (document, worker), found in known.items():
+        reading = Reading(workers[worker], found, bool(judged[worker]) and None not in found.values())
+        documents[document].readings.append(reading)
+    for document, found in truths.items():
+        documents[document].readings.append(Reading(None, found))
+    return {str(document.name): document for document in documents}
+
+
+def origin_of(spans: Spans, format: str) -> str | None:
+    """The path that spans were read from, if that was in the format of this name."""
+    return spans.origin.path if spans.origin is not None and spans.origin.format == format else None
+
+
+def check_unchanged(place: Place, text: str, known: str) -> None:
+    """Raise an error if a record has another text than the one that was read."""
+    if text != known:
+        place.fail(
+            f"the file has changed since it was read: the text is now {shorten(text)}.", "Read and fuse the file again."
+        )
+
+
+def check_all_found(origin: str | None, documents: Iterable[str], found: Collection[object] = ()) -> None:
+    """Raise an error if some documents are no longer in the file that they were read from."""
+    lost = [name for name in documents if name not in found]
+    if origin is not None and lost:
+        raise InputError(
+            f"{origin!r} has changed since it was read: it has no document {listing(lost)}.",
+            "Read and fuse the file again.",
+        )
+
+
 # ----------------------------------------------------------------------------------------------------------- JSON tools
 
 
-class Answer(NamedTuple):
-    """What a worker says of a whole document: the answer to each question, and perhaps the known one.
+class Entry(NamedTuple):
+    """A record of a file: its place, the document that it is about, the file, and what it says."""
 
-    Where several labels can be chosen, an answer is a list of them. See `settle_sets` for what becomes of lists.
+    place: Place
+    name: Id
+    file: str
+    record: Record
+
+
+class Annotation(NamedTuple):
+    """What one worker says of one document.
+
+    Attributes
+    ----------
+    worker : str or None
+        None for what is known to be true.
+    marks : list of dict or None
+        Spans as the record has them; None where none could be marked.
+    answers : dict
+        The answer to each question about the whole text: a label, a list of those that were chosen, or None.
+    held : dict or None
+        Where the record holds it.
     """
 
-    item: Any
-    worker: str
-    given: dict[str, Id | list[Id]]
-    gold: Id | list[Id] | None = None
+    worker: str | None
+    marks: list[Record] | None
+    answers: dict[str, Any]
+    held: Record | None = None
 
 
-class JsonTool(ABC):
+class Tool(ABC):
     """The files of an annotation tool at a path: JSON records with spans, with answers about whole texts, or both.
 
-    Subclasses say how the records of a tool look. An object is used for one pass over the files, and may count what it
-    meets.
+    Subclasses say how a record looks. An object is used for one pass over the files, and may count what it meets.
 
     Attributes
     ----------
     name, title : str
         The name of the format, and what messages call the tool.
+    unit : str
+        What holds the annotation of one worker: a "line" of a file, or a part of a "record", in which those of all
+        workers are side by side.
     carries : frozenset of str
         As in `Codec`.
-    path : str or None
-        Where the files are. None stands for no files: all records that are written are new.
+    path : str
+        Where the files are; "" for no files, where all records that are written are new.
+    unused : Counter
+        How many of what was not used, and why.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
+    unit: ClassVar[str] = "record"
     carries: ClassVar[frozenset[str]] = frozenset({"confidence", "white space"})
     numbers_are_ratings: ClassVar[bool] = False  # whether labels are text, so that numbers are levels of a scale
     silence_is_empty: ClassVar[bool] = False  # whether an annotation without a choice is the empty set of them
 
     def __init__(self, path: str | None) -> None:
         self.path = path or ""
-        self.origin = path
-        self.questions: set[str] = set()  # about whole texts, that were met while spans were read
-        self.n_spans = 0  # that were met while answers were read
-        self.are_sets = False  # whether the file says that lists of labels are sets
+        self.unused: Counter[tuple[str, str]] = Counter()
+
+    # What a tool says of its records
 
     @staticmethod
     @abstractmethod
-    def recognise(head: bytes, path: str) -> bool:
-        """Tell whether the first bytes of a file are those of the tool's."""
+    def recognise(first: Record, in_array: bool) -> bool:
+        """Tell a file by its first record, and whether that is in an array."""
 
     @abstractmethod
-    def identify(self, place: Place, record: Record, file: str) -> Identity:
-        """Return what says which document a record is about."""
+    def identify(self, place: Place, record: Record, file: str) -> tuple[Id | None, object, object]:
+        """The id of the document, its text or what else it is about, and where that text occurs only once."""
 
     @abstractmethod
-    def text(self, entry: Entry) -> str:
-        """Return the text in which spans of a record are marked."""
+    def text(self, entry: Entry) -> str | None:
+        """The text in which spans are marked; None for a record in which none could be."""
 
     @abstractmethod
-    def readings(self, entry: Entry) -> Iterator[tuple[str | None, Scored]]:
-        """Yield the spans of each annotation in a record, with the worker, or None if they are known to be true."""
+    def annotations(self, entry: Entry) -> Iterable[Annotation]:
+        """What workers say in a record."""
 
     @abstractmethod
-    def answers(self, entry: Entry) -> Iterable[Answer]:
-        """Return the answers in a record."""
+    def put(self, entry: Entry, document: Document, reading: Reading, old: Annotation | None) -> None:
+        """Put the spans of a worker into a record, in place of an annotation that it holds, if there is one."""
 
     @abstractmethod
-    def write_spans(self, spans: Spans, path: str) -> None:
-        """Write what was read with the spans of all workers in it."""
+    def new_record(self, document: Document, reading: Reading | None, model: Entry | None) -> Record:
+        """A record of a document; where each annotation has a line, with that, and like one that the document has."""
 
     @abstractmethod
-    def write_labels(self, verdicts: Verdicts, path: str) -> None:
-        """Write what was read with a label for each item."""
+    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
+        """A record with a fused label as the answer to a question; `said` is an answer that somebody gave."""
 
-    def files(self) -> list[str]:
-        """Return the files to read."""
-        return [] if self.origin is None else list_inputs(self.path)
-
-    @cached_property
-    def is_spread(self) -> bool:
-        """Whether the records are in several files."""
-        return len(self.files()) > 1
-
-    def entries(self) -> Iterator[Entry]:
-        """Yield all records."""
-        return read_documents(self.files(), self.identify)
+    def locate(self, place: Place, text: str, marks: list[Record]) -> Scored:
+        """Spans as the record has them, with their places in the text."""
+        found: Scored = {}
+        for mark in marks:
+            start, end = place.check_span(text, *(place.need(mark, key, int) for key in ("start", "end")))
+            found[start, end, place.need(mark, "label", str)] = place.check_score(mark.get("score"))
+        return found
 
     def tokens(self, entry: Entry) -> list[tuple[int, int]] | None:  # noqa: ARG002
-        """Return the places of the tokens of a text, None if the tool has none."""
+        """The places of the tokens of a text, None if the tool has none."""
         return None
 
-    def is_marked(self, entry: Entry) -> bool:  # noqa: ARG002
-        """Tell whether a record is one of marking spans."""
-        return True
+    def item(self, entry: Entry) -> Id:
+        """What the answers in a record are about."""
+        return entry.name
 
-    def say_spans(self) -> NoReturn:
-        """Raise the error for spans where answers were expected."""
-        say_spans(self.path, self.title)
+    def is_set(self, question: str) -> bool:  # noqa: ARG002
+        """Whether the files say that the answers to a question are sets."""
+        return False
 
-    def say_answers(self) -> NoReturn:
-        """Raise the error for answers where spans were expected."""
-        raise NotSpans(
-            f"{self.path!r} holds answers about whole items ({self.title}), not spans marked in texts.",
-            "Read it with consilience.read_answers.",
-        )
+    def keep(self, entry: Entry) -> Record | None:
+        """A record as it is written beside fused results. In one file the same text is several records."""
+        return {**entry.record, "id": entry.name} if len(self.files()) > 1 else entry.record
 
-    def say_nothing(self) -> NoReturn:
-        """Raise the error for files without any annotation."""
-        say_nothing(self.path, self.title)
+    def report(self, wanted: str, n_found: int) -> None:
+        """Warn of what else was found, where `wanted` is "spans" or "answers"; refuse what has nothing but that."""
+        del wanted, n_found
 
-    def warn_dropped(self, number: int, noun: str, reason: str) -> None:
-        """Warn that some annotations were not used, if there are any."""
-        if number:
-            verb = "was" if number == 1 else "were"
-            warn(DataWarning(f"{plural(number, noun)} in {self.path!r} {verb} not used ({reason})."))
+    def files(self) -> list[str]:
+        """The files to read."""
+        return list_inputs(self.path) if self.path else []
 
-    def check_spans(self, n_readings: int, n_spans: int) -> None:  # noqa: B027
-        """Warn of what was not read with the spans; raise an error if there is nothing but that."""
+    # What is the same for all tools
 
-    def check_answers(self, answers: list[Answer]) -> list[Answer]:
-        """Return all answers, after a warning of what was not read with them, or an error if there is only that."""
-        if self.n_spans and not answers:
-            self.say_spans()
-        return answers
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """All records, each with the document that it is about.
+
+        Records are about the same document if they have the same id; without ids, if they have the same text. Documents
+        without an id get numbers in order of appearance. Such a text that occurs several times where it should occur
+        once is several documents. One id with two texts is an error.
+        """
+        numbers: dict[tuple[bytes, int], int] = {}
+        seen: Counter[tuple[object, bytes]] = Counter()
+        contents: dict[str, bytes] = {}
+        entries = []
+        for file in self.files():
+            for place, record in read_records(file):
+                name, content, scope = self.identify(place, record, file)
+                place = replace(place, name=name)
+                key = hashlib.blake2b(_dump(content, sort_keys=True), digest_size=16).digest()
+                if name is None:
+                    seen[scope, key] += 1
+                    name = numbers.setdefault((key, seen[scope, key]), len(numbers) + 1)
+                if contents.setdefault(str(place.check_id(name, "the id")), key) != key:
+                    place.fail(
+                        f"another record has another text for the id {shorten(name)}.",
+                        "Give a text the same id in all files, or leave the ids out; read files of other texts apart.",
+                    )
+                entries.append(Entry(place, name, file, record))
+        return entries
+
+    @cached_property
+    def annotated(self) -> list[tuple[Entry, list[Annotation]]]:
+        """All records, each with its annotations."""
+        return [(entry, list(self.annotations(entry))) for entry in self.entries]
+
+    @cached_property
+    def asked(self) -> dict[str, Any]:
+        """All questions that somebody answered, each with an answer."""
+        every = (each.answers.items() for _, given in self.annotated for each in given)
+        return {question: said for answers in every for question, said in answers if said not in (None, [])}
 
     def read_spans(self) -> Spans:
-        """Return the texts, and the spans that workers marked in them."""
-        collector = SpanCollector()
-        documents: dict[Any, tuple[int, str]] = {}
-        truths: dict[int, set[Span]] = {}
-        n_readings = n_spans = 0
-        for entry in self.entries():
-            if not self.is_marked(entry):
-                continue
+        """The texts, and the spans that workers marked in them."""
+        documents = []
+        for entry, given in self.annotated:
             text = self.text(entry)
-            if entry.name not in documents:
-                documents[entry.name] = collector.add_document(entry.name, text, self.tokens(entry)), text
-            document, known = documents[entry.name]
-            if known != text:
-                entry.place.fail(f"another line has another text for the input {shorten(entry.name)}.")
-            for worker, spans in self.readings(entry):
-                n_spans += len(spans)
-                if worker is not None:
-                    n_readings += 1
-                    scores = [score for score in spans.values() if score is not None]
-                    collector.add_reading(document, worker, spans, scores if len(scores) == len(spans) > 0 else None)
-                elif document not in truths:
-                    truths[document] = set(spans)
-                    collector.add_gold(document, spans)
-                elif truths[document] != set(spans):
-                    entry.place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
-        self.check_spans(n_readings, n_spans)
-        return finish(collector, self.path, self.name, self.questions)
+            if text is not None:
+                marked = [(each.worker, each.marks) for each in given if each.marks is not None]
+                readings = [Reading(worker, self.locate(entry.place, text, marks)) for worker, marks in marked]
+                documents.append(Document(entry.place, entry.name, text, self.tokens(entry), readings))
+        n_spans = sum(len(each.spans) for document in documents for each in document.readings)
+        questions = sorted(self.asked)
+        if questions and not n_spans:
+            raise NotSpans(
+                f"{self.path!r} holds answers about whole items ({self.title}), not spans marked in texts.",
+                "Read it with consilience.read_answers.",
+            )
+        self.report("spans", n_spans)
+        if not any(document.readings for document in documents):
+            say_nothing(self.path, self.title)
+        self._warn_unused()
+        return replace(collect_spans(documents, self.path, self.name), questions=tuple(questions))
 
-    def read(self, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
-        """Return answers as a table with columns item, worker and label, or one column per question if several."""
-        answers = self.check_answers([answer for entry in self.entries() for answer in self.answers(entry)])
-        answers = settle_sets(answers, self.are_sets, self.silence_is_empty)
-        questions = sorted({question for answer in answers for question in answer.given})
-        if not questions:
-            self.say_nothing()
-        taken = {"item", "worker", "gold"} & set(questions) if len(questions) > 1 else set()
-        if taken:
-            raise InputError(f"{self.path!r} has a question called {listing(taken)}.", "Rename it.")
-        columns = {"item": [each.item for each in answers], "worker": [each.worker for each in answers]}
-        for name in questions:
-            columns["label" if len(questions) == 1 else name] = [each.given.get(name) for each in answers]
-        if len(questions) == 1 and any(each.gold is not None for each in answers):
-            columns["gold"] = [each.gold for each in answers]
-        # A single question may also be called by its own name.
-        metadata = {QUESTION: questions[0]} if len(questions) == 1 else None
+    def read_answers(self, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
+        """Answers as a table with columns item, worker and label, or one column per question if there are several."""
+        said: list[tuple[Id, str, dict[str, Any], dict[str, Any]]] = []  # item, worker, answers, and known ones
+        n_spans = 0
+        for entry, given in self.annotated:
+            truth: dict[str, Any] = {}
+            for each in given:
+                n_spans += len(each.marks or ())
+                for question, answer in each.answers.items():
+                    each.answers[question] = _check_answer(entry.place, question, answer)
+                if each.worker is None and each.answers:
+                    if truth not in ({}, each.answers):
+                        entry.place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
+                    truth = each.answers
+            item = self.item(entry) if given else entry.name
+            said += [(item, each.worker, each.answers, truth) for each in given if each.worker is not None]
+        questions = sorted(self.asked)
+        if n_spans and not questions:
+            say_spans(self.path, self.title)
+        self.report("answers", len(questions))
+        self._warn_unused()
+        sets = {question for question in questions if self.is_set(question)}
+        for _, _, *all_answers in said:
+            sets |= {name for answers in all_answers for name, each in answers.items() if _are_several(each)}
+        only = questions[0] if len(questions) == 1 else None
+        silence: list[Id] | None = [] if self.silence_is_empty else None
+        rows = []
+        for item, worker, answers, truth in said:
+            own = [answers.get(name) if answers.get(name) is not None else silence for name in questions]
+            settled = [_settle(each, name in sets) for each, name in zip(own, questions, strict=True)]
+            if any(each is not None for each in settled):
+                rows.append((item, worker, _settle(truth.get(str(only)), only in sets), *settled))
+        if not rows:
+            say_nothing(self.path, self.title)
+        names = ["item", "worker", "gold", *(questions if only is None else ["label"])]
+        if len(set(names)) < len(names):
+            raise InputError(f"{self.path!r} has a question called item, worker or gold.", "Rename it.")
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        if only is None or not any(each is not None for each in columns["gold"]):
+            del columns["gold"]
         chosen = {name: _to_array(values) for name, values in columns.items() if wanted is None or name in wanted}
         if self.numbers_are_ratings:
             chosen |= {name: _to_levels(chosen[name]) for name in chosen.keys() - {"item", "worker", "gold"}}
-        return pa.table(chosen, metadata=metadata), list(columns)
+        # A single question may also be called by its own name.
+        return pa.table(chosen, metadata=None if only is None else {QUESTION: only}), list(columns)
+
+    def _warn_unused(self) -> None:
+        for (noun, reason), number in (+self.unused).items():
+            verb = "was" if number == 1 else "were"
+            warn_of(f"{plural(number, noun)} in {self.path!r} {verb} not used ({reason}).")
+
+    def write_spans(self, spans: Spans, path: str) -> None:
+        """Write the records that were read with the spans of all workers in them, then new ones."""
+        write_records(self._marked_records(list_documents(spans)), path, self.as_array(path))
+
+    def _marked_records(self, documents: dict[str, Document]) -> Iterator[Record]:
+        models: dict[str, Entry] = {}  # a record of each document
+        homes: dict[str, set[str | None]] = {}  # whose annotations of a document are in some record
+        for entry, given in self.annotated:
+            if self.text(entry) is not None:
+                models.setdefault(str(entry.name), entry)
+                marked = (each.worker for each in given if each.marks is not None)
+                homes.setdefault(str(entry.name), set()).update(marked)
+        check_all_found(self.path or None, documents, models)
+        for entry, given in self.annotated:
+            document, text = documents.get(str(entry.name)), self.text(entry)
+            if document is not None and text is not None:
+                check_unchanged(entry.place, text, document.text)
+                own = {each.worker: each for each in given if each.marks is not None}
+                home = homes[str(entry.name)]
+                for reading in document.readings:
+                    if reading.worker in own or (self.unit == "record" and reading.worker not in home):
+                        home.add(reading.worker)
+                        if reading.worker is not None:  # what is known is there already
+                            self.put(entry, document, reading, own.get(reading.worker))
+            record = self.keep(entry)
+            if record is not None:
+                yield record
+        for name, document in documents.items():
+            if self.unit == "line":
+                others = [each for each in document.readings if each.worker not in {None, *homes.get(name, ())}]
+                yield from (self.new_record(document, reading, models.get(name)) for reading in others)
+            elif name not in models:
+                entry = Entry(document.place, document.name, "", self.new_record(document, None, None))
+                for reading in document.readings:
+                    self.put(entry, document, reading, None)
+                yield entry.record
+
+    def write_labels(self, verdicts: dict[str, Verdict], question: str | None, path: str) -> None:
+        """Write the records that were read with a label for each item."""
+        asked = self.asked
+        if len(asked) != 1 and question not in asked:
+            raise InputError(f"It is not clear which question of {self.path!r} these labels answer: {listing(asked)}.")
+        answered = question if question in asked else next(iter(asked))
+        write_records(self._labelled_records(verdicts, answered, asked[answered]), path, self.as_array(path))
+
+    def _labelled_records(self, verdicts: dict[str, Verdict], question: str, said: Any) -> Iterator[Record]:
+        found: dict[str, Record | None] = {}
+        for entry, given in self.annotated:
+            of_question = any(question in each.answers for each in given)
+            item = str(self.item(entry) if of_question else entry.name)
+            verdict, record = verdicts.get(item), self.keep(entry)
+            if self.unit == "record":
+                found[item] = None
+                record = record if verdict is None else self.label(entry, question, said, verdict)
+            elif of_question:
+                if verdict is not None and item not in found:
+                    found[item] = self.label(entry, question, said, verdict)
+                record = None if given[0].worker == FUSED else record  # which this fusion takes the place of
+            if record is not None:
+                yield record
+        lost = [item for item in verdicts if item not in found]
+        if lost:
+            raise InputError(
+                f"{self.path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
+                "Give the file that the answers were read from; fuse it again if it has changed since.",
+            )
+        yield from (record for record in found.values() if record is not None)
+
+    def as_array(self, path: str) -> bool:  # noqa: ARG002
+        """Whether records are written as one JSON array, not as lines."""
+        return False
 
     @classmethod
     def codec(cls) -> Codec:
-        """Return the functions that read and write the format."""
-
-        def write_spans(spans: Spans, path: str) -> None:
-            cls(origin_of(spans, cls.name)).write_spans(spans, path)
-
+        """The functions that read and write the format."""
         return Codec(
-            read=lambda path, wanted: cls(path).read(wanted),
-            recognise=cls.recognise,
+            read=lambda path, wanted: cls(path).read_answers(wanted),
+            recognise=lambda head, path: cls.recognise(*peek_record(head)),  # noqa: ARG005
             read_spans=lambda path: cls(path).read_spans(),
-            write_spans=write_spans,
+            write_spans=lambda spans, path: cls(origin_of(spans, cls.name)).write_spans(spans, path),
             carries=cls.carries,
-            write_labels=lambda verdicts, origin, path: cls(origin).write_labels(verdicts, path),
+            write_labels=lambda verdicts, question, origin, path: cls(origin).write_labels(verdicts, question, path),
         )
 
 
-def settle_sets(answers: list[Answer], are_sets: bool = False, silence_is_empty: bool = False) -> list[Answer]:
-    """Return answers with lists only for questions to which some answer is a list of several labels, or `are_sets`.
-
-    Lists of one label are this label for other questions, and empty ones no answer. Where a question is one about sets,
-    all answers to it are lists, and no answer may be an empty one.
-
-    >>> said = [Answer(1, "ann", {"q": ["x"]}), Answer(1, "bob", {"q": []})]
-    >>> settle_sets(said), settle_sets([*said, Answer(2, "ann", {"q": ["x", "y"]})])[:2] == said
-    ([Answer(item=1, worker='ann', given={'q': 'x'}, gold=None)], True)
-    """
-    sets = {question for each in answers for question, said in each.given.items() if are_sets or are_several(said)}
-    sets |= {question for each in answers if are_several(each.gold) for question in each.given}
-    settled = []
-    for each in answers:
-        given: dict[str, Id | list[Id]] = {question: [] for question in sets if silence_is_empty}
-        for question, said in each.given.items():
-            if question in sets:
-                given[question] = said if isinstance(said, list) else [said]
-            elif said != []:
-                given[question] = said[0] if isinstance(said, list) else said
-        gold = each.gold[0] if isinstance(each.gold, list) and len(each.gold) == 1 and not sets else each.gold
-        gold = [gold] if sets and gold is not None and not isinstance(gold, list) else gold
-        if given:
-            settled.append(each._replace(given=given, gold=gold))
-    return settled
+def _check_answer(place: Place, question: str, said: Any) -> Id | list[Id] | None:
+    """The answer to a question: one label, or a list of labels."""
+    what = f"the answer to {shorten(question)}"
+    if said is None:
+        return None
+    if isinstance(said, list):
+        return [place.check_id(each, what) for each in said]
+    if isinstance(said, float) and said.is_integer():
+        said = int(said)
+    if isinstance(said, (dict, bool, float)) or said == "":
+        place.fail(f"{what} is {shorten(said)}.", "Give one label, a list of labels, or a whole number.")
+    return place.check_id(said, what)
 
 
-def are_several(said: object) -> bool:
-    """Tell whether an answer is a list of several labels."""
+def _are_several(said: Any) -> bool:
     return isinstance(said, list) and len(said) > 1
 
 
-def _to_array(values: list[Any]) -> pa.Array:
-    """Return a column; ids of several types become text."""
-    if any(isinstance(value, list) for value in values):
-        kinds = {type(each) for value in values for each in value or ()}
+def _settle(said: Any, is_set: bool) -> Any:
+    """An answer as a list where answers are sets, else as one label, None for no label."""
+    if isinstance(said, list):
+        return said if is_set else next(iter(said), None)
+    return [said] if is_set and said is not None else said
+
+
+def _to_array(values: Sequence[Any]) -> pa.Array:
+    """A column; ids of several types become text."""
+    in_lists = any(isinstance(value, list) for value in values)
+    kinds = {type(each) for value in values for each in (value or () if in_lists else (value,))} - {type(None)}
+    if in_lists and kinds != {int}:
         cells = [None if value is None else [str(each) for each in value] for value in values]
-        return pa.array(cells if kinds != {int} else values, pa.list_(pa.int64() if kinds == {int} else pa.string()))
-    kinds = {type(value) for value in values} - {type(None)}
+        return pa.array(cells, pa.list_(pa.string()))
     if len(kinds) > 1:
         values = [None if value is None else str(value) for value in values]
     return pa.array(values)
 
 
 def _to_levels(values: pa.Array) -> pa.Array:
-    """Return whole numbers as ordered categories; other columns as they are."""
+    """Whole numbers as ordered categories; other columns as they are."""
     if not pa.types.is_integer(values.type):
         return values
     levels = pc.unique(values.drop_null()).sort()
@@ -407,7 +729,7 @@ def _to_levels(values: pa.Array) -> pa.Array:
 
 
 def as_rating(label: object, question: str) -> int:
-    """Return a label as a rating, which tools hold as a whole number.
+    """A label as a rating, which tools hold as a whole number.
 
     >>> as_rating("4", "stars")
     4
@@ -419,64 +741,3 @@ def as_rating(label: object, question: str) -> int:
             f"The label {shorten(label)} is no rating: the answers to {shorten(question)} are whole numbers.",
             "Name the question that the labels answer.",
         ) from None
-
-
-class SharedRecords(JsonTool):
-    """A tool in whose records the annotations of all workers are side by side."""
-
-    @abstractmethod
-    def workers(self, entry: Entry) -> set[str]:
-        """Return who annotated a record with spans."""
-
-    @abstractmethod
-    def new_record(self, name: Id, text: str) -> Record:
-        """Return a record without annotations."""
-
-    @abstractmethod
-    def update(self, place: Place, record: Record, text: str, readings: list[Reading]) -> None:
-        """Put the spans of some workers into a record."""
-
-    @abstractmethod
-    def add_label(self, entry: Entry, verdict: Verdict) -> None:
-        """Put a fused label into a record."""
-
-    def updated_records(self, spans: Spans) -> Iterator[Record]:
-        """Yield the original records with the spans in place, then those of documents that there are no records of."""
-        readings, indices, gold = list_readings(spans), index_documents(spans), list_gold(spans)
-        left, known = dict(indices), dict[Id, set[str]]()
-        for entry in self.entries():
-            known.setdefault(entry.name, set()).update(self.workers(entry))
-        for entry in self.entries():
-            place, name, _, record = entry
-            index = indices.get(name)
-            if index is not None:
-                check_unchanged(place, self.text(entry), spans.texts[index])
-                # Workers who have an annotation in another record of the document get none here.
-                others = known[name] - self.workers(entry)
-                chosen = [each for each in readings[index] if str(each.worker) not in others]
-                known[name].update(str(each.worker) for each in chosen)
-                self.update(place, record, spans.texts[index], chosen)
-                left.pop(name, None)
-            # In one file the same text is several records.
-            yield {**record, "id": plain(name)} if self.is_spread else record
-        check_all_found(self.origin, left)
-        for name, index in left.items():
-            record = self.new_record(name, spans.texts[index])
-            self.update(Place("", "record", index + 1), record, spans.texts[index], readings[index])
-            if index in gold:
-                self.add_truth(name, record, spans.texts[index], gold[index])
-            yield record
-
-    def add_truth(self, name: Id, record: Record, text: str, spans: list[Span]) -> None:
-        """Put the known spans of a document into a new record, where the tool has a place for them."""
-
-    def labelled_records(self, verdicts: Verdicts) -> Iterator[Record]:
-        """Yield all records, with a label for each item."""
-        written: set[str] = set()
-        for entry in self.entries():
-            verdict = verdicts.find(entry.name)
-            written.add(str(entry.name))
-            if verdict is not None:
-                self.add_label(entry, verdict)
-            yield entry.record
-        verdicts.check_written(self.path, written)

@@ -20,29 +20,25 @@ import itertools
 import os
 import re
 import shutil
-from collections import Counter
 from pathlib import Path
-from typing import NoReturn
 
-from ..errors import DataWarning, InputError, plural, shorten, warn
-from ..tasks.spans import SpanCollector, Spans
+from ..errors import InputError, plural, shorten, warn_of
+from ..tasks.spans import Spans
 from . import Codec
 from .annotation_tools import (
+    Document,
+    Place,
     Reading,
     Span,
     check_unchanged,
-    finish,
-    index_documents,
-    list_readings,
+    collect_spans,
+    list_documents,
     origin_of,
     say_nothing,
 )
 from .files import encoding_error, file_name, make_folder
-from .records import Place, plain
-from .writing import replace_file, replace_together
+from .writing import replace_file
 
-_NAME = "brat"
-_TOOL = "brat"
 _BOM = "\ufeff"
 _SPAN = re.compile(r"(\S+) (\d{1,18} \d{1,18}(?:;\d{1,18} \d{1,18})*)")
 _REFERENCE = re.compile(r"[TREAMN]\d+")
@@ -53,25 +49,18 @@ def is_brat(folder: str) -> bool:
     return bool(_annotated(folder)) or bool(_worker_folders(folder))
 
 
-def _annotated(folder: str) -> list[str]:
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(".ann") and not name.startswith("."))
-    except OSError:
-        return []
+def _annotated(folder: str) -> list[Path]:
+    return sorted(each for each in Path(folder).glob("*.ann") if not each.name.startswith("."))
 
 
 def _worker_folders(folder: str) -> dict[str, str]:
-    """Return the folders of workers by name."""
-    found = {}
-    for name in sorted(os.listdir(folder)):
-        inner = os.path.join(folder, name)
-        if not name.startswith(".") and os.path.isdir(inner) and any(Path(inner).rglob("*.ann")):
-            found[name] = inner
-    return found
+    """The folders of workers by name."""
+    inner = sorted(each for each in Path(folder).iterdir() if each.is_dir() and not each.name.startswith("."))
+    return {each.name: str(each) for each in inner if any(each.rglob("*.ann"))}
 
 
 def _find_workers(path: str) -> dict[str, str]:
-    """Return the folder of each worker."""
+    """The folder of each worker."""
     if not os.path.isdir(path):
         raise InputError(f"{path!r} is no folder.", "brat annotations are read from a folder: give that.")
     workers = _worker_folders(path)
@@ -83,41 +72,30 @@ def _find_workers(path: str) -> dict[str, str]:
             )
         return {os.path.basename(os.path.abspath(path)): path}
     if not workers:
-        say_nothing(path, _TOOL)
+        say_nothing(path, "brat")
     return workers
 
 
 def _read_spans(path: str) -> Spans:
     workers = _find_workers(path)
-    texts: dict[str, str] = {}
-    annotations: dict[str, list[tuple[str, str]]] = {}  # for each document, the workers and their files
+    documents: dict[str, list[Document]] = {}
+    n_split = 0
     for worker, folder in workers.items():
         for file in sorted(map(str, Path(folder).rglob("*.ann"))):
             name = os.path.relpath(file, folder).removesuffix(".ann").replace(os.sep, "/")
             text = _read_text(_find_text(path, folder, name, file, workers))
-            if texts.setdefault(name, text) != text:
-                raise InputError(
-                    f"{file}: the text of {shorten(name)} is not the same as in another folder.",
-                    "Give all the same text.",
-                )
-            annotations.setdefault(name, []).append((worker, file))
-    collector = SpanCollector()
-    n_split = 0
-    for name in sorted(texts):
-        document = collector.add_document(name, texts[name])
-        for worker, file in annotations[name]:
-            spans, split = _parse(file, _read_annotations(file), texts[name])
+            spans, split = _parse(file, _read_text(file).removeprefix(_BOM), text)
             n_split += split
-            collector.add_reading(document, worker, spans.values())
+            reading = Reading(worker, dict.fromkeys(spans.values()))
+            documents.setdefault(name, []).append(Document(Place(file, "line", 1), name, text, None, [reading]))
     if n_split:
         verb = "has several fragments and is" if n_split == 1 else "have several fragments and are"
-        warn(DataWarning(f"{plural(n_split, 'span')} in {path!r} {verb} read from the first to the last character."))
-    return finish(collector, path, _NAME)
+        warn_of(f"{plural(n_split, 'span')} in {path!r} {verb} read from the first to the last character.")
+    return collect_spans((each for name in sorted(documents) for each in documents[name]), path, "brat")
 
 
 def _find_text(root: str, folder: str, name: str, file: str, workers: dict[str, str]) -> str:
-    places = [folder, root, *workers.values()]
-    for place in places:
+    for place in (folder, root, *workers.values()):
         text = os.path.join(place, f"{name}.txt")
         if os.path.isfile(text):
             return text
@@ -131,36 +109,26 @@ def _read_text(path: str) -> str:
         raise encoding_error(path) from error
 
 
-def _read_annotations(path: str) -> str:
-    return _read_text(path).removeprefix(_BOM)
-
-
 def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
-    """Return the spans of an .ann file by their ids, and how many have several fragments."""
+    """The spans of an .ann file by their ids, and how many have several fragments."""
     found: dict[str, Span] = {}
     n_split = 0
     for number, line in enumerate(content.split("\n"), 1):
-        line = line.removesuffix("\r")
-        if not line.strip():
+        line, place = line.removesuffix("\r"), Place(file, "line", number)
+        if not line.strip() or line[0] in "REAMN#*":
             continue
-        place = Place(file, "line", number)
-        if not line.startswith("T"):
-            if line[0] not in "REAMN#*":
-                _bad_line(place, line)
-            continue
-        mark, _, rest = line.partition("\t")
-        where, _, quote = rest.partition("\t")
+        mark, where, quote = (*line.split("\t", 2), "", "")[:3]
         match = _SPAN.fullmatch(where)
-        if match is None:
-            _bad_line(place, line)
+        if match is None or not line.startswith("T"):
+            place.fail(
+                f"expected an annotation such as T1<tab>PER 0 5<tab>text, found {shorten(line)}.", "Correct the line."
+            )
         if mark in found:
             place.fail(f"{shorten(mark)} occurs twice.", "Give each annotation its own id.")
-        fragments = [tuple(map(int, part.split())) for part in match[2].split(";")]
-        for start, end in fragments:
-            place.check_span(text, start, end)
+        fragments = [place.check_span(text, *map(int, part.split())) for part in match[2].split(";")]
         start, end = min(start for start, _ in fragments), max(end for _, end in fragments)
         said = " ".join(text[start:end] for start, end in fragments)
-        if quote and _squeeze(quote) != _squeeze(said):
+        if quote and quote.split() != said.split() and "".join(quote.split()) != "".join(said.split()):
             odd = " The text begins with a byte order mark, which counts as a character." if text[:1] == _BOM else ""
             place.fail(
                 f"the annotation quotes {shorten(quote)}, but the text there is {shorten(said)}.{odd}",
@@ -171,62 +139,46 @@ def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
     return found, n_split
 
 
-def _squeeze(text: str) -> str:
-    return "".join(text.split())
-
-
-def _bad_line(place: Place, line: str) -> NoReturn:
-    place.fail(f"expected an annotation such as T1<tab>PER 0 5<tab>text, found {shorten(line)}.", "Correct the line.")
-
-
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
 def _write_spans(spans: Spans, path: str) -> None:
     """Write a folder for each worker, with the texts that the worker read and their annotations."""
-    workers = [plain(worker) for worker in spans.workers.tolist()]
-    folders = {worker: os.path.join(path, file_name(worker)) for worker in workers}
-    origin = origin_of(spans, _NAME)
-    known = _find_workers(origin) if origin else {}
-    readings = list_readings(spans)
     if os.path.isfile(path):
         raise InputError(f"{path!r} is a file.", "brat annotations are written to a folder: give its name.")
-    with replace_together():
-        for name, index in index_documents(spans).items():
-            for reading in readings[index]:
-                base = os.path.join(folders[reading.worker], _document_path(name))
-                source = known.get(str(reading.worker))
-                old = os.path.join(source, f"{name}.ann") if source is not None else None
-                content = _read_annotations(old) if old is not None and os.path.isfile(old) else ""
-                if content and origin is not None and source is not None:
-                    text = _find_text(origin, source, str(name), str(old), known)
-                    check_unchanged(Place(text, "line", 1), _read_text(text), spans.texts[index])
-                make_folder(os.path.dirname(base))
-                for suffix, new in ((".ann", _compose(old or "", content, spans.texts[index], reading)),
-                                    (".txt", spans.texts[index])):  # fmt: skip
-                    with replace_file(base + suffix) as temporary:
-                        temporary.write_bytes(new.encode())
-        if origin is not None and os.path.realpath(origin) != os.path.realpath(path):
-            for name in sorted(name for name in os.listdir(origin) if name.endswith(".conf")):
-                with replace_file(os.path.join(path, name)) as temporary:
-                    shutil.copyfile(os.path.join(origin, name), temporary)
-
-
-def _document_path(name: object) -> str:
-    return os.path.join(*(file_name(part) for part in str(plain(name)).split("/")))
+    origin, files = origin_of(spans, "brat"), dict[str, str]()
+    sources = _find_workers(origin) if origin else {}
+    for name, document in list_documents(spans).items():
+        for reading in document.readings:
+            if reading.worker is None:
+                continue
+            base = os.path.join(path, *map(file_name, (reading.worker, *name.split("/"))))
+            old = os.path.join(sources.get(reading.worker, ""), f"{name}.ann")
+            content = ""
+            if origin is not None and reading.worker in sources and os.path.isfile(old):
+                content = _read_text(old).removeprefix(_BOM)
+                text = _find_text(origin, sources[reading.worker], name, old, sources)
+                check_unchanged(Place(text, "line", 1), _read_text(text), document.text)
+            files |= {f"{base}.ann": _compose(old, content, document.text, reading), f"{base}.txt": document.text}
+    for file, content in files.items():
+        make_folder(os.path.dirname(file))
+        with replace_file(file) as temporary:
+            temporary.write_bytes(content.encode())
+    if origin is not None and os.path.realpath(origin) != os.path.realpath(path):
+        for settings in sorted(Path(origin).glob("*.conf")):
+            with replace_file(os.path.join(path, settings.name)) as temporary:
+                shutil.copyfile(settings, temporary)
 
 
 def _compose(file: str, content: str, text: str, reading: Reading) -> str:
-    """Return the lines of an .ann file: those of the old one that still hold, and new spans."""
+    """The lines of an .ann file: those of the old one that still hold, and new spans."""
     old, _ = _parse(file, content, text)
-    wanted = set(reading.spans)
     lines = [line.removesuffix("\r") for line in content.split("\n") if line.strip()]
-    gone, lines = _drop_dangling({mark for mark, span in old.items() if span not in wanted}, lines)
+    gone, lines = _drop_dangling({mark for mark, span in old.items() if span not in reading.spans}, lines)
     there = {span for mark, span in old.items() if mark not in gone}
     number = max((int(mark[1:]) for mark in old if re.fullmatch(r"\d{1,18}", mark[1:])), default=0)
-    notes = [int(line[1:].split("\t")[0]) for line in lines if re.match(r"#\d{1,9}\t", line)]
-    note = max(notes, default=0)
-    for (start, end, label), score in zip(reading.spans, reading.scores, strict=True):
+    note = max((int(line[1:].split("\t")[0]) for line in lines if re.match(r"#\d{1,9}\t", line)), default=0)
+    for (start, end, label), score in reading.spans.items():
         if (start, end, label) in there:
             continue
         if not label or re.search(r"\s", label):
@@ -234,7 +186,10 @@ def _compose(file: str, content: str, text: str, reading: Reading) -> str:
                 f"{label!r} cannot be a type in brat: it has a blank.", "Rename it, or write another format."
             )
         number += 1
-        lines.append(f"T{number}\t{label} {_fragments(text, start, end)}\t{' '.join(text[start:end].splitlines())}")
+        # A span cannot hold a line break: it is one fragment per line then.
+        parts = [match.span() for match in re.compile(r"[^\n]+").finditer(text, start, end)] or [(start, end)]
+        where = ";".join(f"{first} {last}" for first, last in parts)
+        lines.append(f"T{number}\t{label} {where}\t{' '.join(text[start:end].splitlines())}")
         if score is not None:
             note += 1
             lines.append(f"#{note}\tAnnotatorNotes T{number}\tconfidence {score:.6g}")
@@ -242,7 +197,7 @@ def _compose(file: str, content: str, text: str, reading: Reading) -> str:
 
 
 def _drop_dangling(gone: set[str], lines: list[str]) -> tuple[set[str], list[str]]:
-    r"""Return all ids that are gone, and the lines that stay: what refers to something that is gone goes too.
+    r"""All ids that are gone, and the lines that stay: what refers to something that is gone goes too.
 
     >>> _drop_dangling({"T1"}, ["T1\tA 0 1\ta", "R1\tx Arg1:T1 Arg2:T2", "#1\tNote R1\tb", "T2\tA 2 3\tc"])[1]
     ['T2\tA 2 3\tc']
@@ -250,32 +205,18 @@ def _drop_dangling(gone: set[str], lines: list[str]) -> tuple[set[str], list[str
     ids = [line.partition("\t")[0] for line in lines]
     referring = dict[str, list[int]]()
     for place, line in enumerate(lines):
-        for mark in _mentions(line):
+        # The text of a span or a note refers to nothing.
+        marks = [] if line.startswith("T") else _REFERENCE.findall((*line.split("\t"), "")[1])
+        for mark in {ids[place], *marks}:
             referring.setdefault(mark, []).append(place)
-    n_left, dropped, waiting, gone = Counter(ids), set[int](), list(gone), set(gone)
+    dropped, waiting, gone = set[int](), list(gone), set(gone)
     while waiting:
-        for place in referring.get(waiting.pop(), ()):
-            if place in dropped:
-                continue
-            dropped.add(place)
-            mark = ids[place]
-            n_left[mark] -= 1
-            if not n_left[mark] and mark not in gone and mark not in ("*", "#"):
-                waiting.append(mark)
-                gone.add(mark)
+        places = referring.pop(waiting.pop(), [])
+        dropped.update(places)
+        fresh = {ids[place] for place in places} - gone - {"*"}
+        gone |= fresh
+        waiting += fresh
     return gone, [line for place, line in enumerate(lines) if place not in dropped]
-
-
-def _fragments(text: str, start: int, end: int) -> str:
-    """Return the offsets of a span. In brat a span cannot hold a line break: it is one fragment per line then."""
-    parts = [(match.start() + start, match.end() + start) for match in re.finditer(r"[^\n]+", text[start:end])]
-    return ";".join(f"{first} {last}" for first, last in parts or [(start, end)])
-
-
-def _mentions(line: str) -> list[str]:
-    """Return the ids in a line: its own, and those that it refers to. The text of a span or a note has none."""
-    mark, _, rest = line.partition("\t")
-    return [mark] if mark.startswith("T") else [mark, *_REFERENCE.findall(rest.partition("\t")[0])]
 
 
 BRAT = Codec(read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"confidence", "white space"}))

@@ -19,134 +19,115 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ..answers.tables import check_spread
 from ..errors import InputError, first_line, listing, shorten
-from ..tasks.spans import SpanCollector, Spans
+from ..tasks.spans import Spans
 from . import Codec
 from .annotation_tools import (
-    Span,
+    Document,
+    Id,
+    Place,
+    Reading,
+    Scored,
     check_all_found,
     check_unchanged,
-    finish,
-    index_documents,
-    list_readings,
+    collect_spans,
+    list_documents,
     origin_of,
+    read_text,
     say_nothing,
-    token_places,
 )
-from .files import HEAD, encoding_error, list_inputs, numbered_lines, stem
-from .records import Id, Place, plain
+from .files import HEAD, encoding_error, list_inputs, stem
 from .writing import replace_file
 
-_NAME = "conll"
-_TOOL = "CoNLL"
 _UNREAD = "_"
 _TAG = re.compile(r"([BIESLUM])-(\S.*)")
 _PHRASES = {"NP", "VP", "PP", "ADJP", "ADVP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"}
 _START = "-DOCSTART-"
 _WORD = re.compile(r"\w+|[^\w\s]")
+_OTHER_FORMAT = "Write another format, such as label-studio."
 
 
 @dataclass
 class _Sentence:
-    """A sentence: its tokens, and one tuple of columns for each."""
+    """A sentence: its tokens, and one list of columns for each."""
 
-    line: int
+    place: Place
     name: str | None = None
     before: list[str] = field(default_factory=list)  # comments and marks of documents
-    rows: list[Sequence[str]] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
 
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        return tuple(row[0] for row in self.rows)
+    def places(self) -> list[tuple[int, int]]:
+        """Start and end of each token."""
+        ends = itertools.accumulate(len(row[0]) + 1 for row in self.rows)
+        return [(end - len(row[0]) - 1, end - 1) for end, row in zip(ends, self.rows, strict=True)]
 
-
-# ------------------------------------------------------------------------------------------------------------- parsing
-
-
-def _lines(path: str) -> Iterator[tuple[int, str]]:
-    for number, line in numbered_lines(path, blank=True):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise encoding_error(f"{path}, line {number}") from error
-        if "\0" in text:
-            raise encoding_error(f"{path}, line {number}")
-        yield number, text
+    def text(self) -> str:
+        return " ".join(row[0] for row in self.rows)
 
 
 def _split(line: str, separator: str | None) -> list[str]:
     return [part.strip(" ") for part in line.rstrip("\t ").split("\t")] if separator == "\t" else line.split()
 
 
-def _layout(path: str) -> tuple[str | None, int]:
-    """Return separator and number of columns of the first line that is no comment; without such a line, 0 columns."""
-    for _, line in _lines(path):
-        if line.strip() and not line.startswith(("#", _START)):
-            separator = "\t" if "\t" in line else None
-            return separator, len(_split(line, separator))
-    return None, 0
-
-
-def _parse(path: str) -> tuple[list[_Sentence], list[str] | None, str | None]:
-    """Return the sentences of a file, the names of its columns if it has any, and the separator."""
-    separator, width = _layout(path)
-    names = None
-    sentences: list[_Sentence] = []
-    current = _Sentence(1)
-    for number, line in _lines(path):
-        place = Place(path, "line", number)
+def _parse(path: str) -> tuple[list[_Sentence], list[str] | None]:
+    """The sentences of a file, and the names of its columns if it has any."""
+    text = read_text(path)
+    if "\0" in text:
+        raise encoding_error(path)
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    head = next((line for line in lines if line.strip() and not line.startswith(("#", _START))), "")
+    separator = "\t" if "\t" in head else None
+    width, names, sentences = len(_split(head, separator)), None, [_Sentence(Place(path, "line", 1))]
+    for number, line in enumerate(lines, 1):
+        place, current, fields = Place(path, "line", number), sentences[-1], _split(line, separator)
         if not line.strip():
             if current.rows:
-                sentences.append(current)
-                current = _Sentence(number + 1)
-            continue
-        fields = _split(line, separator)
-        if line.startswith("#") and (len(fields) != width or not _is_tag(fields[-1])):
+                sentences.append(_Sentence(Place(path, "line", number + 1)))
+        elif line.startswith("#") and (len(fields) != width or not _is_tag(fields[-1])):
             current.before.append(line)
             key, _, value = line[1:].partition("=")
             if key.strip() == "global.columns":
                 names = value.split()
             elif key.strip() == "sent_id":
                 current.name = value.strip()
+                current.place = Place(path, "line", current.place.number, current.name)
         elif line.startswith(_START):
             current.before.append(line)
         elif len(fields) != width or not fields[0]:
             place.fail(f"expected {width} columns, found {len(fields)}: {shorten(line)}.", "Correct the line.")
         else:
             current.rows.append(fields)
-    return sentences + [current] * bool(current.rows), names, separator
+    if names is not None and len(names) != width:
+        raise InputError(f"{path!r} names {len(names)} columns, but has {width}.", "Correct it.")
+    return [sentence for sentence in sentences if sentence.rows], names
 
 
 def _is_tag(tag: str) -> bool:
     return tag in ("O", _UNREAD) or _TAG.fullmatch(tag) is not None
 
 
+def _types(tags: Collection[str]) -> set[str]:
+    return {match[2] for match in map(_TAG.fullmatch, tags) if match is not None}
+
+
 def _tag_columns(path: str, sentences: list[_Sentence]) -> list[int]:
-    """Return which columns hold annotations."""
-    width = len(sentences[0].rows[0])
-    values = [{row[i] for sentence in sentences for row in sentence.rows} for i in range(width)]
-    tagged = [i for i in range(1, width) if all(map(_is_tag, values[i])) and values[i] != {_UNREAD}]
-    phrases = {i for i in tagged if _types(values[i]) and _types(values[i]) <= _PHRASES}
-    entities = [i for i in tagged if i not in phrases]
+    """Which columns hold annotations."""
+    values = [set(column) for column in zip(*(row for each in sentences for row in each.rows), strict=True)]
+    tagged = [i for i in range(1, len(values)) if all(map(_is_tag, values[i])) and values[i] != {_UNREAD}]
     # A column of O alone says nothing of its kind; beside phrases only, it is the last column that holds entities.
-    chosen = entities or tagged
-    if not chosen:
+    entities = [i for i in tagged if not _types(values[i]) or not _types(values[i]) <= _PHRASES]
+    if not tagged:
         last = max(values[-1], key=lambda tag: not _is_tag(tag))
         raise InputError(
             f"{path!r} has no column of tags: the last column holds {shorten(last)}.",
             "Give tags such as O, B-PER and I-PER in the last column, after the token.",
         )
-    return chosen
-
-
-def _types(tags: Collection[str]) -> set[str]:
-    return {match[2] for match in map(_TAG.fullmatch, tags) if match is not None}
+    return entities or tagged
 
 
 def find_tagged(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
@@ -172,81 +153,53 @@ def find_tagged(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
             open_type = None
 
 
-def _places(tokens: Sequence[str]) -> list[tuple[int, int]]:
-    places, at = [], 0
-    for token in tokens:
-        places.append((at, at + len(token)))
-        at += len(token) + 1
-    return places
-
-
-# -------------------------------------------------------------------------------------------------------------- spans
-
-
-def _sources(path: str) -> Iterator[tuple[str, list[_Sentence], dict[str, int]]]:
-    """Yield path, sentences, and the column of each worker, of all files."""
+def _read_files(path: str) -> Iterator[tuple[dict[Id, _Sentence], dict[str, int]]]:
+    """Yield the sentences by name, and the column of each worker, of all files."""
     files = list_inputs(path)
+    n_first = 0
     for file in files:
-        sentences, names, _ = _parse(file)
+        sentences, names = _parse(file)
         if not sentences:
-            say_nothing(file, _TOOL)
+            say_nothing(file, "CoNLL")
         columns = _tag_columns(file, sentences)
-        if names is not None and len(names) != len(sentences[0].rows[0]):
-            raise InputError(
-                f"{file!r} names {len(names)} columns, but has {len(sentences[0].rows[0])}.", "Correct it."
-            )
         if len(files) > 1 and len(columns) > 1:
             raise InputError(
                 f"{file!r} has {len(columns)} columns of tags, and there are several files.",
                 "Give one file per annotator with one column of tags, or one file for all.",
             )
+        workers = [f"column{i + 1}" if names is None else names[i] for i in columns]
         if len(columns) == 1 and (names is None or len(files) > 1):
-            yield file, sentences, {stem(file): columns[0]}
-        else:
-            workers = [f"column{i + 1}" if names is None else names[i] for i in columns]
-            if len(set(workers)) < len(workers):
-                raise InputError(f"{file!r} has several columns of one name: {listing(workers)}.", "Rename them.")
-            yield file, sentences, dict(zip(workers, columns, strict=True))
-
-
-def _name_sentences(sentences: list[_Sentence]) -> Sequence[Id]:
-    """Return the names of the sentences of a file, or their numbers from 1 if some have no name."""
-    names = [sentence.name for sentence in sentences if sentence.name is not None]
-    return names if len(names) == len(sentences) else range(1, len(sentences) + 1)
+            workers = [stem(file)]
+        if len(set(workers)) < len(workers):
+            raise InputError(f"{file!r} has several columns of one name: {listing(workers)}.", "Rename them.")
+        named = [each.name for each in sentences if each.name is not None]
+        ids: Sequence[Id] = named if len(named) == len(sentences) else range(1, len(sentences) + 1)
+        n_first = n_first or len(sentences)
+        if isinstance(ids, range) and len(ids) != n_first:
+            raise InputError(
+                f"{file!r} has {len(ids)} sentences, and {files[0]!r} has {n_first}.",
+                "Give all files the same sentences, or name them with comments such as # sent_id = s1.",
+            )
+        if len(set(ids)) < len(ids):
+            raise InputError(f"{file!r} has several sentences of one name (sent_id).", "Rename them.")
+        yield dict(zip(ids, sentences, strict=True)), dict(zip(workers, columns, strict=True))
 
 
 def _read_spans(path: str) -> Spans:
-    collector = SpanCollector()
-    documents: dict[Id, tuple[int, tuple[str, ...]]] = {}
-    first = ("", 0)
-    for file, sentences, columns in _sources(path):
-        names = _name_sentences(sentences)
-        first = first if documents else (file, len(sentences))
-        if isinstance(names, range) and len(sentences) != first[1]:
-            raise InputError(
-                f"{file!r} has {len(sentences)} sentences, and {first[0]!r} has {first[1]}.",
-                "Give all files the same sentences, or name them with comments such as # sent_id = s1.",
-            )
-        for name, sentence in zip(names, sentences, strict=True):
-            tokens = sentence.tokens
-            place = Place(file, "line", sentence.line, sentence.name)
-            places = _places(tokens)
-            if name not in documents:
-                documents[name] = collector.add_document(name, " ".join(tokens), places), tokens
-            document, known = documents[name]
-            if known != tokens:
-                at = next((i for i, pair in enumerate(zip(known, tokens, strict=False)) if pair[0] != pair[1]), None)
-                odd = "another number of tokens" if at is None else f"{shorten(tokens[at])} for {shorten(known[at])}"
-                place.fail(f"the sentence has {odd} in {first[0]!r}.", "Give all files the same tokens.")
+    documents = []
+    for sentences, columns in _read_files(path):
+        for name, sentence in sentences.items():
+            places, readings = sentence.places(), []
             for worker, column in columns.items():
                 tags = [row[column] for row in sentence.rows]
-                if all(tag == _UNREAD for tag in tags):
+                if set(tags) == {_UNREAD}:
                     continue
                 if _UNREAD in tags:
-                    place.fail(f"{shorten(worker)} tagged only some of the tokens.", "Tag all, or none (_).")
+                    sentence.place.fail(f"{shorten(worker)} tagged only some of the tokens.", "Tag all, or none (_).")
                 spans = [(places[i][0], places[j][1], kind) for i, j, kind in find_tagged(tags)]
-                collector.add_reading(document, worker, spans)
-    return finish(collector, path, _NAME)
+                readings.append(Reading(worker, dict.fromkeys(spans)))
+            documents.append(Document(sentence.place, name, sentence.text(), places, readings))
+    return collect_spans(documents, path, "conll")
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
@@ -254,115 +207,81 @@ def _read_spans(path: str) -> Spans:
 
 def _write_spans(spans: Spans, path: str) -> None:
     """Write a column for each worker. With the tokens of a CoNLL file, its other columns and comments are kept."""
-    workers = [str(plain(worker)) for worker in spans.workers.tolist()]
+    workers = [str(worker) for worker in spans.workers.tolist()]
     names = [re.sub(r"\s", "_", worker) or "_" for worker in workers]
     if len(set(names)) < len(names):
         raise InputError(f"Workers have the same name without blanks: {listing(workers)}.", "Rename one of them.")
     if os.path.isdir(path):
         raise InputError(f"{path!r} is a folder.", "Give the name of a file: it has a column for each worker.")
-    origin = origin_of(spans, _NAME)
-    kept = {} if origin is None else _kept_columns(origin)
-    check_all_found(origin, index_documents(spans), kept)
-    readings = list_readings(spans)
-    sizes = np.array([len(_find_tokens(spans, index)) for index in range(len(spans.texts))], np.int64)
-    check_spread(int(sizes.sum()), len(workers), int(sizes[spans.readings[:, 0]].sum()))
-    n_kept = len(next(iter(kept.values())).rows[0]) - 1 if kept else 0
+    origin, kept = origin_of(spans, "conll"), dict[str, _Sentence]()
+    for sentences, columns in _read_files(origin) if origin is not None else ():
+        for each in sentences.values():
+            each.rows = [[cell for i, cell in enumerate(row) if i not in columns.values()] for row in each.rows]
+        kept = {str(name): sentence for name, sentence in sentences.items()} | kept
+    width = max((len(each.rows[0]) for each in kept.values()), default=1)  # files may have different columns
+    documents = list_documents(spans)
+    check_all_found(origin, documents, kept)
+    tokens = {
+        name: each.tokens or [word.span() for word in _WORD.finditer(each.text)] for name, each in documents.items()
+    }
+    n_answers = sum(len(tokens[name]) * len(each.readings) for name, each in documents.items())
+    check_spread(sum(map(len, tokens.values())), len(workers), n_answers)
     with replace_file(path) as temporary, open(temporary, "wb") as sink:
-        header = ["FORM", *(f"KEPT{i + 1}" for i in range(n_kept)), *names]
+        header = ["FORM", *(f"KEPT{i}" for i in range(1, width)), *names]
         sink.write(f"# global.columns = {' '.join(header)}\n".encode())
-        for name, index in index_documents(spans).items():
-            sentence, text = kept.get(name), spans.texts[index]
-            if sentence is not None:
-                place = Place(str(origin), "line", sentence.line, sentence.name)
-                check_unchanged(place, " ".join(sentence.tokens), text)
-            marks = {str(each.worker): each.spans for each in readings[index]}
-            lines = _compose(
-                name, text, sentence, _find_tokens(spans, index), [marks.get(worker) for worker in workers]
-            )
+        for name, document in documents.items():
+            text, marked = document.text, {each.worker: each.spans for each in document.readings}
+            sentence, places = kept.get(name), tokens[name]
+            if sentence is None:
+                lines = [f"# sent_id = {' '.join(name.split())}"]
+                places = _cut(places, [span for spans in marked.values() for span in spans])
+                rest = [[_UNREAD] * (width - 1)] * len(places)
+            else:
+                check_unchanged(sentence.place, sentence.text(), text)
+                lines = [line for line in sentence.before if not line.startswith("# global.columns")]
+                rest = [[*row[1:], *[_UNREAD] * (width - len(row))] for row in sentence.rows]
+            tags = [_to_tags(name, places, marked.get(worker)) for worker in workers]
+            for i, (start, end) in enumerate(places):
+                word = re.sub(r"\s", "_", text[start:end])
+                lines.append("\t".join([word, *rest[i], *(column[i] for column in tags)]))
             try:
                 sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
             except UnicodeEncodeError as error:
                 raise InputError(f"Document {shorten(name)} cannot be written: {first_line(error)}.") from error
 
 
-def _compose(
-    name: Id,
-    text: str,
-    sentence: _Sentence | None,
-    places: Sequence[tuple[int, int]],
-    marks: Sequence[Sequence[Span] | None],
-) -> list[str]:
-    """Return the lines of a sentence, with a column for each worker, whose spans are None where it was not read."""
-    if sentence is None:
-        places = _cut(places, [span for spans in marks for span in spans or ()])
-    columns = [[_UNREAD] * len(places) if spans is None else _to_tags(name, places, spans) for spans in marks]
-    before = sentence.before if sentence is not None else [f"# sent_id = {_one_line(str(name))}"]
-    lines = [line for line in before if not line.startswith("# global.columns")]
-    for i, (start, end) in enumerate(places):
-        own = sentence.rows[i][1:] if sentence is not None else ()
-        lines.append("\t".join([re.sub(r"\s", "_", text[start:end]), *own, *(column[i] for column in columns)]))
-    return lines
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _kept_columns(origin: str) -> dict[Id, _Sentence]:
-    """Return the sentences of the original files, with the columns that are no annotations, the same number in all."""
-    kept: dict[Id, _Sentence] = {}
-    for _, sentences, columns in _sources(origin):
-        taken = set(columns.values())
-        for name, sentence in zip(_name_sentences(sentences), sentences, strict=True):
-            sentence.rows = [[field for i, field in enumerate(row) if i not in taken] for row in sentence.rows]
-            kept.setdefault(name, sentence)
-    width = max(len(sentence.rows[0]) for sentence in kept.values())
-    for sentence in kept.values():  # files may have different columns
-        sentence.rows = [[*row, *[_UNREAD] * (width - len(row))] for row in sentence.rows]
-    return kept
-
-
-def _find_tokens(spans: Spans, index: int) -> list[tuple[int, int]]:
-    """Return the tokens of a document."""
-    return token_places(spans, index) or _tokenize(spans.texts[index])
-
-
-def _tokenize(text: str) -> list[tuple[int, int]]:
-    """Return words and signs as tokens."""
-    return [match.span() for match in _WORD.finditer(text)]
-
-
-def _cut(places: Sequence[tuple[int, int]], spans: Sequence[Span]) -> list[tuple[int, int]]:
-    """Return tokens, cut where a span begins or ends within one."""
-    cuts = np.array(sorted({offset for start, end, _ in spans for offset in (start, end)}), np.int64)
+def _cut(tokens: list[tuple[int, int]], spans: Collection[tuple[int, int, str]]) -> list[tuple[int, int]]:
+    """Tokens, cut where a span begins or ends within one."""
+    cuts = sorted({offset for start, end, _ in spans for offset in (start, end)})
     pieces: list[tuple[int, int]] = []
-    for start, end in places:
-        inner = cuts[np.searchsorted(cuts, start, "right") : np.searchsorted(cuts, end)].tolist()
+    for start, end in tokens:
+        inner = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
         pieces += itertools.pairwise([start, *inner, end])
     return pieces
 
 
-def _to_tags(name: Id, places: Sequence[tuple[int, int]], spans: Sequence[Span]) -> list[str]:
-    """Return IOB2 tags; a span that is no sequence of tokens, or overlaps another, is an error."""
-    first = {start: i for i, (start, _) in enumerate(places)}
-    last = {end: i for i, (_, end) in enumerate(places)}
-    tags = ["O"] * len(places)
+def _to_tags(name: str, tokens: list[tuple[int, int]], spans: Scored | None) -> list[str]:
+    """IOB2 tags; a span that is no sequence of tokens, or overlaps another, is an error."""
+    if spans is None:
+        return [_UNREAD] * len(tokens)
+    first = {start: i for i, (start, _) in enumerate(tokens)}
+    last = {end: i for i, (_, end) in enumerate(tokens)}
+    tags = ["O"] * len(tokens)
     for start, end, label in spans:
         if start not in first or end not in last:
             raise InputError(
                 f"The span from {start} to {end} in document {shorten(name)} does not begin and end with a token.",
-                "Write another format, such as label-studio.",
+                _OTHER_FORMAT,
             )
-        covered = range(first[start], last[end] + 1)
-        if any(tags[i] != "O" for i in covered):
+        i, stop = first[start], last[end] + 1
+        if set(tags[i:stop]) != {"O"}:
             raise InputError(
                 f"Spans of one worker overlap in document {shorten(name)}, which columns of tags cannot express.",
-                "Write another format, such as label-studio.",
+                _OTHER_FORMAT,
             )
         if re.search(r"\s", label):
             raise InputError(f"{label!r} cannot be part of a tag: it has a blank.", "Rename it.")
-        for i in covered:
-            tags[i] = f"{'B' if i == covered[0] else 'I'}-{label}"
+        tags[i:stop] = [f"B-{label}", *[f"I-{label}"] * (stop - i - 1)]
     return tags
 
 

@@ -21,23 +21,24 @@ answers about the whole task.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import Any
 
-from ..errors import DataWarning, Python, Sentence, listing, plural, shorten, warn, warn_of
-from ..tasks.spans import Spans
+from ..errors import Python, Sentence, listing, plural, shorten, warn_of
 from ..tasks.texts import FUSED
-from . import Verdict, Verdicts
-from . import label_studio_regions as areas
-from .annotation_tools import Answer, Reading, Scored, SharedRecords, Span, as_rating
-from .records import Entry, Id, Identity, Place, Record, peek_record, plain, write_records
+from . import Verdict
+from .annotation_tools import Annotation, Document, Entry, Id, Place, Reading, Record, Scored, Tool, as_rating
 
-_MODEL = "prediction"  # the worker of predictions without a model_version
 _ANSWERS = ("choices", "rating")
-_KNOWN_TYPES = {"labels", *_ANSWERS, "relation", ""}
+_PLAIN = "Only spans in plain text (labels), choices and ratings can be read."
+_MODEL = "prediction"  # the worker of predictions without a model_version
 
 
-class LabelStudio(SharedRecords):
+class LabelStudio(Tool):
     """Tasks of Label Studio."""
 
     name = "label-studio"
@@ -48,23 +49,24 @@ class LabelStudio(SharedRecords):
 
     def __init__(self, path: str | None) -> None:
         super().__init__(path)
-        self.other_types: set[str] = set()
-        self.n_unlabelled = self.n_moved = 0
-        self.question = self.target = ""  # the tag of the answers that are written, and what it is about
-        self.is_rating = False  # whether these are ratings
-        self.is_whole = False  # whether to look for the tags of all labels
+        self.n_moved = 0
+        self.other_types: dict[str, Place] = {}  # of results that are neither spans nor answers
+        self.targets: dict[str, str] = {}  # what the answers to each question are about
+        self.models: set[str] = set()
 
     @staticmethod
-    def recognise(head: bytes, path: str) -> bool:  # noqa: ARG004
-        """Tell whether the first bytes of a file are those of tasks."""
-        first = peek_record(head)
-        if {"annotation_id", "annotator", "lead_time"} <= first.keys():
-            return True  # JSON-MIN, for which the reader has an error
-        has_answers = any(isinstance(first.get(key), list) for key in ("annotations", "predictions"))
-        return isinstance(first.get("data"), dict) and has_answers
+    def recognise(first: Record, in_array: bool) -> bool:  # noqa: ARG004
+        """Tell tasks, and JSON-MIN, for which the reader has an error."""
+        is_answered = any(isinstance(first.get(key), list) for key in ("annotations", "predictions"))
+        is_minimal = {"annotation_id", "annotator", "lead_time"} <= first.keys()
+        return is_minimal or (isinstance(first.get("data"), dict) and is_answered)
 
-    def identify(self, place: Place, record: Record, file: str) -> Identity:
-        """Return id and data of a task; the same data without an id may occur several times in a file."""
+    def as_array(self, path: str) -> bool:  # noqa: ARG002
+        """Tasks are always imported as an array."""
+        return True
+
+    def identify(self, place: Place, record: Record, file: str) -> tuple[Id | None, object, object]:
+        """Id and data of a task; the same data without an id may occur several times in a file."""
         if "annotation_id" in record and "data" not in record:
             place.fail("this is the export JSON-MIN, which leaves out what is needed.", "Export as JSON.")
         if not isinstance(record.get("data"), dict):
@@ -72,244 +74,233 @@ class LabelStudio(SharedRecords):
                 "this is no task of Label Studio: 'data' is missing.",
                 "Export as JSON from Label Studio, or give a table as JSON lines.",
             )
-        return Identity(record.get("id"), record["data"], file)
+        return record.get("id"), record["data"], file
+
+    def annotations(self, entry: Entry) -> Iterator[Annotation]:
+        """Annotations of people, the truth, and predictions of models."""
+        place, task = entry.place, entry.record
+        for each in _finished(place, task):
+            is_truth = place.get(each, "ground_truth", bool, False)
+            yield self._annotation(place, None if is_truth else _annotator(place, each), each)
+        for each in place.get(task, "predictions", list, []):
+            if type(each) is not int:  # exports may have only the ids of predictions
+                model = _model(place, place.check(each, dict, "an entry of 'predictions'"))
+                model = f"model {model}" if model in self.people else model
+                self.models.add(model)
+                yield self._annotation(place, model, each)
+
+    def _annotation(self, place: Place, worker: str | None, held: Record) -> Annotation:
+        said = Annotation(worker, [], {}, held)
+        for result in place.entries(held, "result", dict):
+            kind, value = place.get(result, "type", str, ""), result.get("value")
+            value = value if isinstance(value, dict) else {}
+            if kind == "labels" and said.marks is not None:
+                said.marks.append(result)
+            elif kind in _ANSWERS and "start" not in value:
+                question = place.need(result, "from_name", str)
+                if question in said.answers:
+                    place.fail(f"choices for {shorten(question)} are made twice.", "Keep one of them.")
+                said.answers[question] = place.get(value, kind, list if kind == "choices" else float)
+                self.targets[question] = place.need(result, "to_name", str)
+            elif kind not in ("relation", "", *_ANSWERS) or "labels" in value:
+                self.other_types.setdefault(kind, place)
+        return said
 
     @cached_property
-    def people(self) -> frozenset[str]:
+    def people(self) -> set[str]:
         """The names of all annotators, which a model must not share."""
-        return frozenset(
+        return {
             _annotator(place, each)
-            for place, _, _, task in self.entries()
-            for each in place.entries(task, "annotations", dict)
-            if not place.get(each, "was_cancelled", bool, False) and not place.get(each, "ground_truth", bool, False)
-        )
+            for place, _, _, task in self.entries
+            for each in _finished(place, task)
+            if not place.get(each, "ground_truth", bool, False)
+        }
 
-    def _announce_models(self) -> None:
-        """Say that models count as workers, if there are people beside them; of fused results others warn."""
-        models = {
-            _model(place, each, self.people)
-            for place, _, _, task in self.entries()
-            for each in place.get(task, "predictions", list, [])
-            if isinstance(each, dict)
-        } - {FUSED}
+    def report(self, wanted: str, n_found: int) -> None:
+        """Tell what else there is, which regions were moved, and that models count as workers."""
+        strange = [kind for kind in self.other_types if kind.endswith("labels")]
+        if strange and wanted == "spans":
+            self.other_types[strange[0]].fail(f"a region has type {shorten(strange[0])}.", _PLAIN)
+        if self.other_types and not n_found:
+            next(iter(self.other_types.values())).fail(f"found results of type {listing(self.other_types)}.", _PLAIN)
+        if self.other_types:
+            warn_of(f"Results of type {listing(sorted(self.other_types))} in {self.path!r} are not used. {_PLAIN}")
+        if self.n_moved:
+            where = "were moved to the texts that they quote, which are"
+            where = "was moved to the text that it quotes, which is" if self.n_moved == 1 else where
+            warn_of(f"{plural(self.n_moved, 'region')} in {self.path!r} {where} not at the offsets given.")
+        models = sorted(self.models - {FUSED})  # others warn of fused results
         if models and self.people:
-            names = sorted(models)
-            count = "counts as a worker, who is a model" if len(names) == 1 else "count as workers, who are models"
-            given = Python(f"fuse(source, block={names!r})", "FILE")
+            count = "counts as a worker, who is a model" if len(models) == 1 else "count as workers, who are models"
+            given = Python(f"fuse(source, block={models!r})", "FILE")
             warn_of(
-                f"In {self.path!r}, {listing(names)} {count}: there are predictions.",
+                f"In {self.path!r}, {listing(models)} {count}: there are predictions.",
                 Sentence("To fuse without predictions, use {block}.", block=given),
             )
 
+    # Spans
+
     @cached_property
-    def controls(self) -> areas.Controls | None:
-        """How the project names things, None if there are no spans."""
-        tasks = ((entry, (results for _, results in _annotations(entry))) for entry in self.entries())
-        return areas.find_controls(tasks, self.is_whole)
+    def marked(self) -> list[tuple[Entry, list[Record]]]:
+        """The regions of all annotations that have some."""
+        return [(entry, each.marks) for entry, annotations in self.annotated for each in annotations if each.marks]
+
+    @cached_property
+    def key(self) -> str | None:
+        """Which value of the data is the text, None if there are no regions.
+
+        It is the one in which most regions fit, by offsets and by what they quote. Further tasks are looked at while
+        several fit equally well; then names decide.
+        """
+        tally: Counter[str] = Counter()
+        for (place, _, _, task), regions in self.marked:
+            texts, offsets, quotes = _texts(task), *_read_regions(place, regions)
+            tally.update({key: sum(map(bool, _align(text, offsets, quotes))) for key, text in texts.items()})
+            most = max(tally.values(), default=0)
+            fitting = [key for key, number in tally.items() if number == most > 0]
+            named = [str(regions[-1].get("source") or "").removeprefix("$"), str(regions[-1].get("to_name"))]
+            only = [key for key in (fitting if len(fitting) == 1 else named) if key in fitting]
+            only = only or (list(texts) if not most and len(texts) == 1 else [])
+            if only:
+                return only[0]
+        if not self.marked:
+            return None
+        if not texts:
+            place.fail("'data' holds no text.", _PLAIN)
+        for key in named:
+            if key in texts:
+                return key
+        return place.fail(
+            f"it is not clear which value of 'data' is the text: {listing(texts)}. The regions fit "
+            f"{'several' if most else 'none'} of them.",
+            "Export the text that each region quotes, or call the text as 'to_name' of the regions does.",
+        )
 
     def text(self, entry: Entry) -> str:
-        """Return the value of the data in which the regions are."""
-        return areas.find_text(entry, self.controls)
+        """The value of the data in which the regions are; without regions in the file, the longest text."""
+        place, _, _, task = entry
+        if self.key is not None:
+            return place.need(task["data"], self.key, str, "in 'data' the text ")
+        texts = _texts(task)
+        if not texts:
+            place.fail("'data' holds no text.", _PLAIN)
+        return texts[max(texts, key=lambda key: (len(texts[key]), key))]
 
-    def readings(self, entry: Entry) -> Iterator[tuple[str | None, Scored]]:
-        """Yield the regions of annotations and predictions."""
-        place, text = entry.place, self.text(entry)
-        for worker, results in _annotations(entry, self.people):
-            regions = areas.keep_regions(place, results)
-            areas.check_text(place, regions, self.controls)
-            self.questions |= {place.need(result, "from_name", str) for result in results if _is_answer(place, result)}
-            self.other_types |= {areas.find_kind(place, result) for result in results} - _KNOWN_TYPES
-            self.n_unlabelled += sum(not areas.list_labels(place, region) for region in regions)
-            spans, n_moved = areas.find_spans(place, text, regions)
-            self.n_moved += n_moved
-            yield worker, spans
+    def locate(self, place: Place, text: str, marks: list[Record]) -> Scored:
+        """The spans of one annotation."""
+        return {span: score for found in self._locate_each(place, text, marks) for span, score in found.items()}
 
-    def check_spans(self, n_readings: int, n_spans: int) -> None:  # noqa: ARG002
-        """Warn of other types, and of regions without a label or in other places; refuse what has no spans."""
-        if self.questions and not n_spans:
-            self.say_answers()
-        self._check_types(n_spans)
-        self._announce_models()
-        self.warn_dropped(self.n_unlabelled, "region", "no label")
-        if self.n_moved:
-            where = "were moved to the texts that they quote"
-            where = "was moved to the text that it quotes" if self.n_moved == 1 else where
-            regions = plural(self.n_moved, "region")
-            warn(DataWarning(f"{regions} in {self.path!r} {where}, which is not at the offsets given."))
+    def _locate_each(self, place: Place, text: str, marks: list[Record]) -> Iterator[Scored]:
+        """Yield the spans of each region. One that is not where its text is, is moved there if it occurs once."""
+        offsets, quotes = _read_regions(place, marks)
+        for region, where, given, quote in zip(marks, _align(text, offsets, quotes), offsets, quotes, strict=True):
+            if self.marked and region["to_name"] != (target := self.marked[0][1][0].get("to_name")):
+                place.fail(
+                    f"regions are in several texts: {shorten(target)} and {shorten(region['to_name'])}.",
+                    "Keep the annotations of one of them.",
+                )
+            if where is None and quote and text.count(quote) == 1:
+                where, self.n_moved = (text.index(quote), text.index(quote) + len(quote)), self.n_moved + 1
+            elif where is None:
+                start, end = place.check_span(text, *given)
+                place.fail(
+                    f"a region quotes {shorten(quote)}, but from {start} to {end} the text is "
+                    f"{shorten(text[start:end])}.",
+                    "Check that the annotations belong to this text.",
+                )
+            labels, score = place.entries(region["value"], "labels", str), place.check_score(region.get("score"))
+            self.unused["region", "no label"] += not labels
+            yield dict.fromkeys(((*where, label) for label in labels), score)
 
-    def read_spans(self) -> Spans:
-        """Return the texts, and the spans that workers marked in them."""
-        read = super().read_spans()
-        if not len(read.readings) and read.gold is None:
-            self.say_nothing()
-        return read
+    # Writing
 
-    def _check_types(self, n_found: int) -> None:
-        """Warn of results of types that cannot be read; an error if there are no others."""
-        if self.other_types and not n_found:
-            found = ", ".join(sorted(map(shorten, self.other_types)))
-            Place(self.path, "record", 1).fail(f"found results of type {found}.", areas.UNKNOWN_TYPE)
-        if types := sorted(self.other_types - _KNOWN_TYPES):
-            warn(DataWarning(f"Results of type {listing(types)} in {self.path!r} are not used. {areas.UNKNOWN_TYPE}"))
+    def new_record(self, document: Document, reading: Reading | None, model: Entry | None) -> Record:  # noqa: ARG002
+        """A task without annotations."""
+        return {"id": document.name, "data": {self.key or "text": document.text}}
 
-    def answers(self, entry: Entry) -> Iterator[Answer]:
-        """Yield the choices and ratings of annotations and predictions about a whole task."""
-        place = entry.place
-        truth: dict[str, Id | list[Id]] = {}
-        answers: list[tuple[str, dict[str, Id | list[Id]]]] = []  # those without a choice may be empty sets
-        for worker, results in _annotations(entry, self.people):
-            given = self._answers(place, results)
-            if worker is None:
-                if truth and truth != given:
-                    place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
-                truth = given
-            else:
-                answers.append((worker, given))
-        known = next(iter(truth.values())) if len(truth) == 1 else None
-        return (Answer(entry.name, worker, given, known) for worker, given in answers)
-
-    def _answers(self, place: Place, results: list[Record]) -> dict[str, Id | list[Id]]:
-        """Return the choices, or the rating, for each tag."""
-        given: dict[str, Id | list[Id]] = {}
-        for result in results:
-            if not _is_answer(place, result):
-                kind = place.get(result, "type", str, "")
-                self.n_spans += kind == "labels"
-                self.other_types.add(kind)
-                continue
-            question = place.need(result, "from_name", str)
-            choices = _read_choices(place, result)
-            if question in given:
-                place.fail(f"choices for {shorten(question)} are made twice: {shorten(choices)}.", "Keep one of them.")
-            given[question] = choices
-        return given
-
-    def check_answers(self, answers: list[Answer]) -> list[Answer]:
-        """Return all answers, after a warning of other types."""
-        n_given = sum(bool(answer.given) for answer in answers)
-        if self.n_spans and not n_given:
-            self.say_spans()
-        self._check_types(n_given)
-        self._announce_models()
-        return answers
-
-    # -------------------------------------------------------------------------------------------------------- writing
-
-    def write_spans(self, spans: Spans, path: str) -> None:
-        """Write the tasks of the original file with the spans in place, then tasks of documents that it lacks."""
-        self.is_whole = True
-        write_records(self.updated_records(spans), path, as_array=True)
-
-    def workers(self, entry: Entry) -> set[str]:
-        """Return who annotated a task, and the models that did."""
-        return {worker for worker, _ in self._annotated(entry.place, entry.record)}
-
-    def _annotated(self, place: Place, task: Record) -> Iterator[tuple[str, Record]]:
-        for each in task.get("annotations") or []:
-            if not each.get("was_cancelled") and not each.get("ground_truth"):
-                yield _annotator(place, each), each
-        for each in task.get("predictions") or []:
-            if isinstance(each, dict):
-                yield _model(place, each, self.people), each
-
-    def new_record(self, name: Id, text: str) -> Record:
-        """Return a task without annotations."""
-        return {"id": plain(name), "data": {(self.controls or areas.Controls()).key: text}}
-
-    def add_truth(self, name: Id, record: Record, text: str, spans: list[Span]) -> None:
-        """Put the known spans of a document into a new task."""
-        truth = {"ground_truth": True, "result": self._regions(name, text, Reading("gold", spans))}
-        record["annotations"] = [*record.get("annotations", []), truth]
-
-    def update(self, place: Place, record: Record, text: str, readings: list[Reading]) -> None:
-        """Put the spans of the workers into a task. What is there already and has the same spans stays as it is."""
-        name, known = record.get("id"), dict[str | None, Record]()
-        for who, each in self._annotated(place, record):
-            known.setdefault(who, each)
-        annotations, predictions = (list(record.get(kind) or []) for kind in ("annotations", "predictions"))
-        given, n_predictions, replaced = set(map(id, annotations)), len(predictions), set[int]()
-        for reading in readings:
-            worker = str(reading.worker)
-            old = known.get(worker)
-            if old is not None and (id(old) in given or _says_same(place, text, old, reading)):
-                kept = [
-                    result
-                    for result in place.entries(old, "result", dict)
-                    if areas.find_kind(place, result) != "labels"
-                    or areas.find_spans(place, text, [result])[0].keys() <= set(reading.spans)
-                ]
-                there = areas.find_spans(place, text, areas.keep_regions(place, kept))[0]
-                missing = Reading(worker, [span for span in reading.spans if span not in there])
-                old["result"] = _drop_dangling(kept) + self._regions(name, text, missing)
-                continue
-            new = {"result": self._regions(name, text, reading)}
-            if reading.confidence is not None:
-                replaced |= set() if old is None else {id(old)}
-                predictions.append({"model_version": worker, "score": reading.score, **new})
-            else:
-                is_number = worker.isdecimal() and len(worker) < 19 and str(int(worker)) == worker
-                annotations.append({"completed_by": int(worker) if is_number else {"email": worker}, **new})
-        if len(annotations) > len(given):
-            record["annotations"] = annotations
-        if len(predictions) > n_predictions:
-            record["predictions"] = [each for each in predictions if id(each) not in replaced]
-
-    def _regions(self, name: object, text: str, reading: Reading) -> list[Record]:
-        controls, regions = self.controls or areas.Controls(), []
-        for (start, end, label), score in zip(reading.spans, reading.scores, strict=True):
-            region = {
-                "id": _make_id(name, reading.worker, start, end, label),
-                "from_name": (controls.of_label or {}).get(label, controls.from_name),
-                "to_name": controls.to_name,
-                "type": "labels",
-                "value": {"start": start, "end": end, "text": text[start:end], "labels": [label]},
-            }
-            regions.append(region if score is None else {**region, "score": score})
-        return regions
-
-    def write_labels(self, verdicts: Verdicts, path: str) -> None:
-        """Write all tasks, with the fused labels as predictions."""
-        targets = {
-            entry.place.need(result, "from_name", str): (entry.place.need(result, "to_name", str), result["type"])
-            for entry in self.entries()
-            for _, results in _annotations(entry)
-            for result in results
-            if _is_answer(entry.place, result)
-        }
-        self.question = verdicts.choose(self.path, targets)
-        self.target, kind = targets[self.question]
-        self.is_rating = kind == "rating"
-        write_records(self.labelled_records(verdicts), path, as_array=True)
-
-    def add_label(self, entry: Entry, verdict: Verdict) -> None:
-        """Put a prediction into a task, in place of an earlier fused label for the same question."""
+    def put(self, entry: Entry, document: Document, reading: Reading, old: Annotation | None) -> None:
+        """Put the spans of a worker into a task. What is there already and has the same spans stays as it is."""
         place, name, _, task = entry
-        value: Record = {"choices": list(map(str, verdict.labels))}
-        if self.is_rating:
-            value = {"rating": as_rating(verdict.label, self.question)}
+        first = self.marked[0][1][0] if self.marked else {"from_name": "label", "to_name": "text"}
+
+        def make_regions(spans: Scored) -> list[Record]:
+            regions = []
+            for (start, end, label), score in spans.items():
+                region = {
+                    "id": _make_id(name, reading.worker, start, end, label),
+                    "from_name": self.tags.get(label, first["from_name"]),
+                    "to_name": first["to_name"],
+                    "type": "labels",
+                    "value": {"start": start, "end": end, "text": document.text[start:end], "labels": [label]},
+                }
+                regions.append(region if score is None else {**region, "score": score})
+            return regions
+
+        if old is not None and old.held is not None and old.marks is not None:
+            each = self._locate_each(place, document.text, old.marks)
+            there = dict(zip(map(id, old.marks), each, strict=True))
+            said = {span: score for found in there.values() for span, score in found.items()}
+            if "completed_by" in old.held or not reading.is_judged or said == reading.spans:
+                results = [
+                    each
+                    for each in old.held.get("result") or ()
+                    if there.get(id(each), {}).keys() <= reading.spans.keys()
+                ]
+                kept = {span for each in results for span in there.get(id(each), ())}
+                missing: Scored = {span: None for span in reading.spans if span not in kept}
+                old.held["result"] = _drop_dangling(results) + make_regions(missing)
+                return
+        new: Record = {"result": make_regions(reading.spans)}
+        if reading.worker is None:
+            task["annotations"] = [*task.get("annotations", []), {"ground_truth": True, **new}]
+        elif reading.is_judged:
+            scores = [score for score in reading.spans.values() if score is not None]
+            mean = sum(scores) / len(scores) if scores else 1.0  # where there are no spans, there is nothing to doubt
+            others = [each for each in task.get("predictions") or [] if old is None or each is not old.held]
+            task["predictions"] = [*others, {"model_version": reading.worker, "score": mean, **new}]
+        else:
+            who = reading.worker
+            is_number = who.isdecimal() and len(who) < 19 and str(int(who)) == who
+            new = {"completed_by": int(who) if is_number else {"email": who}, **new}
+            task["annotations"] = [*(task.get("annotations") or []), new]
+
+    @cached_property
+    def tags(self) -> dict[str, str]:
+        """The tag of the project that has each label."""
+        tags: dict[str, str] = {}
+        for (place, _, _, _), regions in self.marked:
+            for region in regions:
+                for label in place.entries(region["value"], "labels", str):
+                    tags.setdefault(label, region["from_name"])
+        return tags
+
+    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
+        """A task with a prediction, in place of an earlier fused label for the same question."""
+        place, name, _, task = entry
+        kind, value = "choices", [str(label) for label in verdict.labels]
+        if isinstance(said, (int, float)):
+            kind, value = "rating", as_rating(verdict.label, question)  # type: ignore[assignment]
         result = {
-            "id": _make_id(name, FUSED, self.question),
-            "from_name": self.question,
-            "to_name": self.target,
-            "type": "rating" if self.is_rating else "choices",
-            "value": value,
+            "id": _make_id(name, FUSED, question),
+            "from_name": question,
+            "to_name": self.targets[question],
+            "type": kind,
+            "value": {kind: value},
         }
-        old = place.get(task, "predictions", list, [])
-        kept = [each for each in old if not _is_outdated(place, each, self.question)]
+        kept = []
+        for each in place.get(task, "predictions", list, []):
+            results = place.entries(each, "result", dict) if isinstance(each, dict) else []
+            answered = {result.get("from_name") for result in results}
+            if answered != {question} or _model(place, each) != FUSED:
+                kept.append(each)
         task["predictions"] = [*kept, {"model_version": FUSED, "score": verdict.confidence, "result": [result]}]
+        return task
 
 
-def _annotations(entry: Entry, people: Collection[str] = ()) -> Iterator[tuple[str | None, list[Record]]]:
-    """Yield worker (None: the truth) and results of all annotations and predictions that count."""
-    place, _, _, task = entry
+def _finished(place: Place, task: Record) -> Iterator[Record]:
     for each in place.entries(task, "annotations", dict):
         if not place.get(each, "was_cancelled", bool, False):
-            is_truth = place.get(each, "ground_truth", bool, False)
-            yield (None if is_truth else _annotator(place, each)), place.entries(each, "result", dict)
-    for each in place.get(task, "predictions", list, []):
-        if type(each) is not int:  # exports may have only the ids of predictions
-            place.check(each, dict, "an entry of 'predictions'")
-            yield _model(place, each, people), place.entries(each, "result", dict)
+            yield each
 
 
 def _annotator(place: Place, annotation: Record) -> str:
@@ -321,39 +312,67 @@ def _annotator(place: Place, annotation: Record) -> str:
     return str(place.check_id(who, "'completed_by'"))
 
 
-def _model(place: Place, prediction: Record, people: Collection[str] = ()) -> str:
-    """Return the name of a model; "model" goes before it if it is that of an annotator."""
+def _model(place: Place, prediction: Record) -> str:
     version = prediction.get("model_version")
-    name = _MODEL if version in (None, "") else str(place.check_id(version, "'model_version'"))
-    return f"model {name}" if name in people else name
+    return _MODEL if version in (None, "") else str(place.check_id(version, "'model_version'"))
 
 
-def _is_answer(place: Place, result: Record) -> bool:
-    """Tell whether a result is a choice or a rating of the whole task, not of a region of it."""
-    value = result.get("value")
-    return place.get(result, "type", str, "") in _ANSWERS and not (isinstance(value, dict) and "start" in value)
+def _texts(task: Record) -> dict[str, str]:
+    return {key: value for key, value in task["data"].items() if isinstance(value, str)}
 
 
-def _read_choices(place: Place, result: Record) -> list[Id]:
-    """Return the choices of a result, or its rating; none if there is none."""
-    value = place.need(result, "value", dict)
-    if result["type"] == "choices":
-        return [*place.check_all(place.need(value, "choices", list), str, "'choices'")]
-    rating = place.get(value, "rating", float)
-    if rating is not None and rating != (rating // 1):
-        place.fail(f"a rating must be a whole number, found {shorten(rating)}.", "Correct it.")
-    return [] if rating is None else [int(rating)]
+def _read_regions(place: Place, regions: list[Record]) -> tuple[list[tuple[int, int]], list[str | None]]:
+    """Where regions are by their own account, and what they quote."""
+    offsets, quotes = [], []
+    for region in regions:
+        value = place.need(region, "value", dict)
+        if "channel" in value or isinstance(value.get("start"), (float, str)):
+            place.fail("the regions are not in plain text, but in audio, a time series or HTML.", _PLAIN)
+        place.need(region, "from_name", str)
+        place.need(region, "to_name", str)
+        offsets.append((place.need(value, "start", int), place.need(value, "end", int)))
+        quotes.append(place.get(value, "text", str))
+    return offsets, quotes
 
 
-def _says_same(place: Place, text: str, old: Record, reading: Reading) -> bool:
-    """Tell whether a prediction need not change: there is no confidence to add, or it is there already."""
-    regions = areas.keep_regions(place, place.entries(old, "result", dict))
-    said = dict(zip(reading.spans, reading.scores, strict=True))
-    return reading.confidence is None or areas.find_spans(place, text, regions)[0] == said
+def _align(text: str, offsets: list[tuple[int, int]], quotes: list[str | None]) -> list[tuple[int, int] | None]:
+    """Start and end of the regions of one annotation in characters; None for one that does not fit.
+
+    A region fits if it is within the text, which there is what the region quotes, but for line breaks.
+    """
+
+    def fits(start: int, end: int, quote: str | None) -> bool:
+        within = 0 <= start < end <= len(text)
+        return within and (quote is None or text[start:end].replace("\r\n", "\n") == quote.replace("\r\n", "\n"))
+
+    def convert(widths: Iterable[int]) -> list[tuple[int, int]]:
+        where: dict[int, int] = {}
+        for index, offset in enumerate(itertools.accumulate(widths, initial=0)):
+            where.setdefault(offset, index)
+        return [(where.get(start, -1), where.get(end, -1)) for start, end in offsets]
+
+    def squeeze(words: str) -> str:
+        return re.sub(r"\s+|\\n|\\r", "", words)
+
+    right = [fits(*each, quote) for each, quote in zip(offsets, quotes, strict=True)]
+    ways: list[list[int]] = []
+    if not all(right):
+        ways += [[1 + (sign > "\uffff") for sign in text]] * (not text.isascii())  # UTF-16 units
+        ways += [[int(text[i : i + 2] != "\r\n") for i in range(len(text))]] * ("\r\n" in text)  # a line break is one
+    for widths in ways:
+        other = convert(widths)
+        if all(fits(*each, quote) for each, quote in zip(other, quotes, strict=True)):
+            return list(other)
+    return [
+        (start, end)
+        if fit or (quote and 0 <= start < end and squeeze(text[start:end]) == squeeze(quote) != "")
+        else None
+        for fit, (start, end), quote in zip(right, offsets, quotes, strict=True)
+    ]
 
 
 def _drop_dangling(results: list[Record]) -> list[Record]:
-    """Return results without relations to regions that are gone."""
+    """Results without relations to regions that are gone."""
     ids = [result.get("id") for result in results]
     return [
         each
@@ -362,16 +381,8 @@ def _drop_dangling(results: list[Record]) -> list[Record]:
     ]
 
 
-def _is_outdated(place: Place, prediction: object, question: str) -> bool:
-    """Tell whether a prediction is an earlier fused label for the same question."""
-    if not isinstance(prediction, dict) or _model(place, prediction) != FUSED:
-        return False
-    results = place.entries(prediction, "result", dict)
-    return bool(results) and all(result.get("from_name") == question for result in results)
-
-
 def _make_id(*key: object) -> str:
-    """Return the id of a region or a choice, the same whenever it is written."""
+    """The id of a region or a choice, the same whenever it is written."""
     return hashlib.blake2b(repr(key).encode(), digest_size=5).hexdigest()
 
 

@@ -31,7 +31,6 @@ from . import (
     FOLDER,
     Format,
     Verdict,
-    Verdicts,
     find_by_name,
     list_suffixes,
     span_formats,
@@ -142,7 +141,7 @@ def write_labels(
             f"{source!r} is not recognised as a file with answers of an annotation tool.",
             "Name the format with format=, or write the table of labels itself.",
         )
-    write(_read_verdicts(labels, question), source, target)
+    write(_read_verdicts(labels), question, source, target)
 
 
 def label_formats() -> list[Format]:
@@ -150,7 +149,7 @@ def label_formats() -> list[Format]:
     return [each for each in span_formats() if each.codec.write_labels is not None]
 
 
-def _read_verdicts(labels: Any, question: str | None) -> Verdicts:
+def _read_verdicts(labels: Any) -> dict[str, Verdict]:
     table = open_frame(labels, "the table of labels")
     items = to_values(table.values(table.need("item"), "Give each item a label.")).tolist()
     names = table.lists("labels") if "labels" in table.names else None
@@ -161,8 +160,7 @@ def _read_verdicts(labels: Any, question: str | None) -> Verdicts:
         read = to_values(table.read("confidence")).tolist()
         scores = [None if is_missing(score) else score for score in read]
     rows = zip(items, names, scores, _find_chances(table, names), strict=True)
-    found = {str(item): Verdict(label, score, own) for item, label, score, own in rows if label is not None}
-    return Verdicts(found, question)
+    return {str(item): Verdict(label, score, own) for item, label, score, own in rows if label is not None}
 
 
 def _find_chances(table: Table, names: Sequence[object]) -> list[list[float] | None]:
