@@ -43,7 +43,7 @@ check: $(STAMPS)/dev  ## lint, types, contracts, docs and tests: what must pass 
 	@$(MAKE) --no-print-directory ARGS= lint types contracts docs
 	@$(MAKE) --no-print-directory test
 
-fuzz: $(STAMPS)/test  ## feed damaged files, odd objects and random crowds to the package, kill runs on disk, and grow sources (ARGS=--minutes=30 for more)
+fuzz: $(STAMPS)/test  ## feed random crowds of every kind to the package, kill runs on disk, and grow sources (ARGS=--minutes=30 for more)
 	@cd tests && ../$(BIN)/python -m fuzz $(ARGS)
 	@$(BIN)/python tests/fuzz/disk_kills.py
 	@$(BIN)/python tests/growth.py

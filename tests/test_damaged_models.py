@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -14,16 +12,14 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
+import model_files
 from consilience.inference.structures.chain import ChainParameters
 from consilience.inference.structures.field import FieldParameters
 from consilience.inference.structures.independent import IndependentParameters
 from consilience.inference.workers import WORKERS
-from consilience.results import archive
 from consilience.results.kept_answers import Kept
 from consilience.results.result import Result
 from consilience.results.saving import list_fields
-from fuzz import model_files
-from fuzz.harness import run_cases
 
 FLAT = {"item": [i // 2 for i in range(8)], "worker": ["u", "v"] * 4, "label": list("xxyxyyxy")}
 SEQUENCES = {"sequence": [0] * 4 + [1] * 4, "position": [0, 0, 1, 1] * 2, "worker": ["u", "v"] * 4}
@@ -54,48 +50,27 @@ def complaint(path: Path) -> str:
     return str(caught.value)
 
 
-# ------------------------------------------------------------------------------------------------------------ fuzzers
-
-
-@pytest.mark.parametrize(("surface", "n_cases"), [("models", 400), ("json", 200)])
-def test_damaged_files_give_results_or_our_own_errors(surface, n_cases):
-    tally = run_cases(surface, range(n_cases), seed=11)
-    assert not tally.failures, "\n".join(tally.failures[:5])
-    assert tally.outcomes["own error"] > n_cases / 4
-    assert tally.outcomes["result"] > n_cases / 20
-
-
-@pytest.mark.robust
-def test_the_harness_sees_crashes_hangs_and_foreign_errors(monkeypatch, tmp_path):
-    code = (
-        "import os, time\n"
-        "import consilience as cs\n"
-        "def prepare(): pass\n"
-        "def run(rng, folder):\n"
-        "    from fuzz.harness import Nonsense\n"
-        "    way = rng.integers(6)\n"
-        "    if way == 0: os.abort()\n"
-        "    if way == 1: time.sleep(60)\n"
-        "    if way == 2: raise KeyError('x')\n"
-        "    if way == 3: raise type('Long', (cs.errors.InputError,), {'__str__': lambda self: 'x' * 3000})()\n"
-        "    if way == 4: raise Nonsense('2')\n"
-        "    return 'fine'\n"
-    )
-    (tmp_path / "bad_surface.py").write_text(code)
-    main = (
-        "import fuzz.harness as harness\n"
-        "if __name__ == '__main__':\n"
-        "    print(harness.run_cases('bad_surface', range(24), seed=1, seconds=1))\n"
-    )
-    (tmp_path / "main.py").write_text(
-        "import fuzz.harness\nfuzz.harness.SURFACES['bad_surface'] = 'bad_surface'\n" + main
-    )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parent}:{Path(cs.__file__).parents[1]}")
-    done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    counts = dict(part.rsplit(" ", 1) for part in done.stdout.strip().split("cases: ")[1].split(", "))
-    assert sum(map(int, counts.values())) == 24, done.stderr
-    del counts["own error"]
-    assert all(int(count) > 0 for count in counts.values()), counts
+@pytest.mark.parametrize("damage", ["cut", "flipped", "overwritten"])
+def test_damaged_files_are_refused(path, damage):
+    whole = path.read_bytes()
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        data = bytearray(whole)
+        at = rng.integers(len(data))
+        if damage == "cut":
+            data = data[:at]
+        elif damage == "flipped":
+            data[at] ^= 1 << rng.integers(8)
+        else:
+            data[at : at + 100] = rng.bytes(min(100, len(data) - at))
+        path.write_bytes(bytes(data))
+        told = None
+        try:
+            cs.load(path)
+        except cs.errors.StoreError as error:
+            told = str(error)
+        # A flipped bit may be in a field of the zip file that says nothing of the content, such as a date.
+        assert damage == "flipped" if told is None else "damaged" in told
 
 
 # ----------------------------------------------------------------------------------------------- what each error says
@@ -108,12 +83,12 @@ def test_what_is_wrong_is_said(path):
         ({"arrays/prior.npy": None}, r"the array 'prior' is missing"),
         ({"arrays/more.npy": array(np.ones(2))}, r"there is no array 'more' in such a model"),
         ({"readme.txt": b"hello"}, r"it holds 'readme.txt', which is no part of a model"),
-        ({"arrays/": b""}, r"it holds 'arrays/', which is no part"),
         ({"arrays/prior.npy": array(np.ones(3) / 3)}, r"arrays/prior.npy has the shape \(3,\), and not \(2\)"),
         ({"arrays/prior.npy": array(np.ones(2))}, r"arrays/prior.npy does not hold probabilities that sum to 1"),
         ({"arrays/prior.npy": array(np.full(2, np.nan))}, r"does not hold probabilities"),
         ({"arrays/prior.npy": array(np.array([1, 0]))}, r"holds values of type <i8, and not <f8"),
-        ({"arrays/prior.npy": b"nothing"}, r"arrays/prior.npy is not an array of plain values"),
+        ({"arrays/prior.npy": b"nothing"}, r"magic string"),
+        ({"arrays/prior.npy": array(np.array([None, 1], object))}, r"allow_pickle=False"),
         ({"arrays/labelled/codes.npy": array(np.array([0, 1, 2, 0]))}, r"does not hold indices of classes"),
         (
             {"arrays/learning/log_weights.npy": array(np.full((6, 2, 2), 0.1))},
@@ -132,7 +107,6 @@ def test_what_is_wrong_is_said(path):
             r"missing entries",
         ),
         ({"columns/names/workers.arrow": model_files.write_column(pa.table({"values": pa.nulls(2)}))}, r"plain values"),
-        ({"columns/names/workers.arrow": model_files.write_column(pa.table({"values": ["u", "v"]}), "zstd")}, r"twice"),
         ({"model.json": b"[" * 20_000}, r"model.json is not JSON"),
         ({"model.json": b"{"}, r"model.json is not JSON"),
     ]
@@ -242,53 +216,6 @@ def test_no_path_no_model(tmp_path):
     assert "is not a model saved by consilience" in complaint(tmp_path / "text")
 
 
-# -------------------------------------------------------------------------------------------------------------- bombs
-
-
-@pytest.mark.robust
-@pytest.mark.skipif(sys.platform != "linux", reason="it measures memory as Linux does")
-def test_small_files_take_little_memory(path, tmp_path):
-    """Whatever a file claims, loading it takes a few hundred megabytes at most."""
-    huge = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }\n"
-    claims = b"\x93NUMPY\x01\x00" + len(huge).to_bytes(2, "little") + huge
-    zeros = model_files.write_column(pa.table({"values": pa.array(np.zeros(1 << 28, np.int8))}), "zstd")
-    bits = model_files.write_column(pa.table({"values": pa.array(np.zeros(1 << 27, bool))}))
-    for members in [
-        {"arrays/course/trace.npy": claims},
-        {"arrays/course/trace.npy": model_files.to_bytes(np.zeros(1 << 24))},
-        {"columns/labelled/keys/position.arrow": zeros},
-        {"columns/labelled/keys/position.arrow": bits, "columns/labelled/keys/sequence.arrow": bits},
-        {"columns/names/workers.arrow": model_files.write_column(pa.table({"values": pa.nulls(10**9)}))},
-        {"model.json": b"[" + b"[]," * (1 << 23) + b"[]]"},
-    ]:
-        bomb = tmp_path / "bomb.model"
-        bomb.write_bytes(path.read_bytes())
-        change(bomb, **members)
-        assert bomb.stat().st_size < 1 << 20
-        code = (
-            "import re, sys, consilience as cs\n"
-            "try: cs.load(sys.argv[1])\n"
-            "except cs.errors.StoreError as error: print(error)\n"
-            "print(*re.findall('VmHWM: *(.*) kB', open('/proc/self/status').read().replace(chr(9), ' ')))\n"
-        )
-        done = subprocess.run([sys.executable, "-c", code, bomb], capture_output=True, text=True, check=True)
-        words, peak = done.stdout.splitlines()
-        assert "is damaged" in words
-        assert int(peak) < 500_000, list(members)
-
-
-def test_what_packs_too_well_is_saved_unpacked(monkeypatch, tmp_path):
-    answers = {"item": range(3000), "worker": ["a"] * 3000, "label": ["x", "y"] * 1500}
-    model = cs.MajorityVote().fit(answers)
-    packed = model.save(tmp_path / "packed")
-    monkeypatch.setattr(archive, "ROOM", 1000)
-    monkeypatch.setattr(archive, "MOST_UNPACKED", 2)
-    assert "would unpack to" in complaint(packed)
-    plain = model.save(tmp_path / "plain")
-    assert plain.stat().st_size > 3 * packed.stat().st_size
-    np.testing.assert_array_equal(cs.load(plain).posterior_, model.posterior_)
-
-
 # ------------------------------------------------------------------------------------- what is written, and what is old
 
 
@@ -302,16 +229,6 @@ def test_members_are_compressed_and_the_same_content_has_the_same_bytes(path, tm
     saved = votes.save(tmp_path / "votes")
     with zipfile.ZipFile(saved) as file:
         assert saved.stat().st_size < sum(info.file_size for info in file.infolist()) / 3
-
-
-def test_files_of_unreleased_versions_are_refused(path):
-    """Their header had the same place, and another format."""
-    header = {"format": "consilience", "schema": 9, "model": "hidden-markov"}
-    change(path, **{"model.json": json.dumps(header).encode()})
-    words = (
-        "was saved by an earlier, unreleased version of consilience, and cannot be read any more. Fit the model again."
-    )
-    assert words in complaint(path)
 
 
 @pytest.mark.parametrize("part", [IndependentParameters, ChainParameters, FieldParameters])

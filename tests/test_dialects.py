@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,8 @@ from command_line import run
 from consilience import answers as register
 from consilience.answers import DIALECTS, list_names
 from consilience.cli.options import FORMS
-from consilience.errors import ConsilienceError, DataWarning, InputError, ParameterError
+from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats.writing import write_table
-from fuzz.typed_files import odd_array
 
 
 @pytest.fixture
@@ -523,27 +521,6 @@ TABLES = (
     {"item": [1, 2, 3, 4], "ann": list("abab"), "bob": list("abba"), "truth": ["a", None, None, None]},
     {"id": [1, 2, 3, 4], "item_id": [1, 1, 2, 2], "rater": list("wvwv"), "verdict": list("abab"), "gold": list("aabb")},
 )
-
-
-@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_odd_types():
-    """A column of any type gives answers or an error of ours."""
-    n_read = 0
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        table = TABLES[seed % len(TABLES)]
-        odd = list(table)[rng.integers(len(table))]
-        try:
-            columns = {
-                name: odd_array(rng, values) if name == odd else pa.array(values) for name, values in table.items()
-            }
-        except (pa.ArrowException, ValueError, TypeError):
-            continue
-        form = (None, None, "wide", "matrix", "long")[rng.integers(5)]
-        with suppress(ConsilienceError):
-            cs.Answers.from_frame(pa.table(columns), format=form, drop_missing=bool(rng.integers(2)))
-            n_read += 1
-    assert n_read > 20
 
 
 TOY = """

@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import consilience as cs
+import model_files
 from benchmarks import real_crowds
 from consilience.answers.item_tables import ItemPriors, match_features
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
@@ -32,7 +33,6 @@ from consilience.inference.sources import InMemory
 from consilience.results import calibration
 from consilience.results.calibration import score_by_classifier
 from effort import rest_robust
-from fuzz import model_files
 from real_data import needs_data
 
 sklearn = pytest.importorskip("sklearn")

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import consilience as cs
+import model_files
 from consilience.answers.items import Sequences
-from fuzz import model_files
 
 PLAIN = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=3, seed=1).responses
 SEQUENCES = cs.simulate.sequences(4, length=6, n_workers=3, n_classes=2, seed=1).responses

@@ -15,7 +15,7 @@ from consilience.inference.recipes import sets
 from consilience.inference.workers import ordinal, types
 from consilience.memory import format_bytes
 from consilience.models import bradley_terry
-from consilience.results import archive, raters
+from consilience.results import raters
 from consilience.tasks import masks as masks_task
 from consilience.tasks import tag_tables
 
@@ -31,7 +31,6 @@ LIMITS: dict[str, tuple[float, ...]] = {
         soft_tables.CELLS_PER_ROW,
     ),
     "what a compressed file of arrays unpacks to": (arrays.MOST_UNPACKED, arrays.MOST_RATIO),
-    "what a saved model unpacks to": (archive.ROOM, archive.MOST_UNPACKED),
     "items and classes, multiplied": (preconditions.MOST_PROBABILITIES, preconditions.PROBABILITIES_PER_ANSWER),
     "entries of all confusion matrices": (preconditions.MOST_ENTRIES, preconditions.ENTRIES_PER_ANSWER),
     "entries of the matrices of ordinal workers, for 540 types each": (

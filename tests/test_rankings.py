@@ -447,8 +447,6 @@ def test_damaged_files_are_refused(model, tmp_path, damage):
     [
         ("rank_low", 0, 99, "a rank is not in its interval"),
         ("rank_high", 0, 0, "a rank is not in its interval"),
-        ("covariance", (1, 1), 1e301, "does not hold numbers of moderate size"),
-        ("covariance", (0, 1), -1e301, "does not hold numbers of moderate size"),
         ("covariance", (1, 1), -1.0, "parts or variances of the candidates cannot be so"),
     ],
 )

@@ -189,17 +189,6 @@ COUNTS = Kind(FLOAT, "counts with a finite sum", lambda array, _: _are_counts(ar
 # When something was, or a figure; NaN where it is not known.
 FIGURES = Kind(FLOAT, "finite numbers, or nothing", lambda array, _: not np.isinf(array).any())
 FINITE = Kind(FLOAT, "finite numbers", lambda array, _: bool(np.isfinite(array).all()))
-# Parameters that are squared or summed without further ado; NaN where a figure is not known.
-LARGEST = 1e15
-MODERATE = Kind(FLOAT, "numbers of moderate size", lambda array, _: _within(array, -LARGEST, LARGEST))
-EXPONENTS = Kind(FLOAT, "numbers that have an exponential", lambda array, _: _within(array, -LARGEST, 700))
-MODERATE_POSITIVE = Kind(
-    FLOAT, "numbers > 0 of moderate size", lambda array, _: _within(array, np.nextafter(0, 1), LARGEST)
-)
-MODERATE_COUNTS = Kind(FLOAT, "numbers >= 0 of moderate size", lambda array, _: _within(array, 0, LARGEST))
-MODERATE_FIGURES = Kind(
-    FLOAT, "numbers of moderate size, or nothing", lambda array, _: _within(array[~np.isnan(array)], -LARGEST, LARGEST)
-)
 # An objective may be minus infinity, where something impossible was known.
 OBJECTIVES = Kind(FLOAT, "values of an objective", lambda array, _: _within(array, -np.inf, np.finfo(np.float64).max))
 WHOLE_COUNTS = Kind(WHOLE, "counts", lambda array, _: _within(array, 0, 2**53))

@@ -27,10 +27,6 @@ import numpy as np
 RESULT, OWN_ERROR = "result", "own error"
 FOREIGN, NONSENSE, TOO_LONG, CRASH, HANG = "foreign exception", "nonsense", "message too long", "crash", "hang"
 SURFACES = {
-    "models": "fuzz.model_files",
-    "json": "fuzz.json_lines",
-    "readers": "fuzz.readers",
-    "objects": "fuzz.objects",
     "crowds": "fuzz.crowds",
     "kinds": "fuzz.kinds",
 }

@@ -1,12 +1,11 @@
 """What is more than one label an answer: ratings, sets of tags, several questions, soft votes, comparisons.
 
-A case writes a small good table of one kind, or what a tool exports, damages it in most cases as `fuzz.readers` does,
-and fuses or ranks it in Python or on the command line. Whatever comes out must be sound, also after saving.
+A case makes a small table of one kind, and fuses or ranks it in Python or on the command line. Whatever comes out must
+be sound, also after saving.
 """
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,11 +18,12 @@ from click.testing import CliRunner
 
 import consilience as cs
 from consilience.cli.main import program
-from fuzz import json_lines
+from consilience.formats.writing import write_table
 from fuzz.crowds import demand, demand_distributions
 from fuzz.harness import Nonsense, Refused
-from fuzz.text_files import ODD_TEXTS, TEXT_DAMAGES, Columns, Rng, save
-from fuzz.typed_files import to_npy, write_typed
+
+Rng = np.random.Generator
+Columns = dict[str, list[Any]]
 
 WORKERS = ["ann", "bob", "cy"]
 TAGS = ["red", "green", "blue"]
@@ -203,95 +203,6 @@ def draw_comparisons(rng: Rng) -> Drawn:
     return Drawn(table, parameters | named, tuple(f"--{role}={value}" for role, value in named.items()), "rank")
 
 
-# ---------------------------------------------------------------------------------------------------------------- tools
-
-
-def draw_tool(rng: Rng, folder: Path) -> tuple[str, dict[str, Any]]:
-    """Write sets of tags, or ratings, as one of four tools does, some of its values being odd."""
-    items, workers = draw_rows(rng)
-    sets: list[Any] = draw_sets(rng, len(items))
-    for at in rng.integers(len(sets), size=rng.integers(3)):
-        sets[at] = ODD_VALUES[rng.integers(len(ODD_VALUES))]
-    rows = list(zip(items, workers, sets, strict=True))
-    records, suffix = [label_studio, argilla, prodigy, doccano][rng.integers(4)](rows)
-    lines = suffix == ".jsonl"
-    text = "\n".join(map(json.dumps, records)) if lines else json.dumps(records)
-    data = text.encode(errors="surrogatepass")
-    if rng.random() < 0.4:
-        damages = [*json_lines.DAMAGES, *TEXT_DAMAGES]
-        with suppress(UnicodeDecodeError):
-            data = damages[rng.integers(len(damages))](rng, data)
-    return save(folder / "tool", suffix, data), {}
-
-
-ODD_VALUES: list[Any] = [
-    None,
-    [],
-    [[]],
-    {},
-    "red",
-    [None],
-    [1, "red"],
-    ["red", "red"],
-    7,
-    float("nan"),
-    True,
-    [{}],
-    [""],
-]
-ODD_VALUES += [[text] for text in ODD_TEXTS[:40]]
-
-
-def label_studio(rows: list[Any]) -> tuple[list[Any], str]:
-    choices = {"from_name": "topics", "to_name": "text", "type": "choices"}
-    marks = {
-        item: [
-            {"completed_by": {"email": w}, "result": [{**choices, "value": {"choices": s}}] if s else []}
-            for i, w, s in rows
-            if i == item
-        ]
-        for item, _, _ in rows
-    }
-    return [{"id": i, "data": {"text": f"t{i}"}, "annotations": marks[i]} for i in marks], ".json"
-
-
-def argilla(rows: list[Any]) -> tuple[list[Any], str]:
-    said = {item: [{"value": s, "user_id": w} for i, w, s in rows if i == item] for item, _, _ in rows}
-    return [{"id": str(i), "fields": {"text": f"t{i}"}, "responses": {"topics": said[i]}} for i in said], ".json"
-
-
-def prodigy(rows: list[Any]) -> tuple[list[Any], str]:
-    options = [{"id": tag, "text": tag} for tag in TAGS]
-    lines = [
-        {"text": f"t{i}", "_input_hash": i, "_task_hash": k, "options": options, "accept": s, "answer": "accept"}
-        | {"_annotator_id": w, "config": {"choice_style": "multiple"}}
-        for k, (i, w, s) in enumerate(rows)
-    ]
-    return lines, ".jsonl"
-
-
-def doccano(rows: list[Any]) -> tuple[list[Any], str]:
-    return [{"id": i, "text": f"t{i}", "label": s} for i, w, s in rows if w == rows[0][1]], ".jsonl"
-
-
-def draw_soft_files(rng: Rng, folder: Path) -> tuple[str, dict[str, Any]]:
-    """Write a folder with an array for each classifier, one of them odd, or one array of all."""
-    n, k = int(rng.choice([1, 3, 8])), int(rng.choice([1, 2, 3]))
-    place = folder / "votes"
-    place.mkdir()
-    for worker in WORKERS[: rng.integers(1, 4)]:
-        np.save(place / f"{worker}.npy", draw_probabilities(rng, n, k))
-    if rng.random() < 0.5:
-        with np.errstate(all="ignore"):
-            save(place / "odd", ".npy", to_npy(rng, draw_probabilities(rng, n, k)))
-    if rng.random() < 0.3:
-        save(place / "damaged", ".npy", rng.bytes(200))
-    keywords: dict[str, Any] = {"format": "soft-files"} if rng.random() < 0.5 else {}
-    if rng.random() < 0.4:
-        keywords["classes"] = ["cat", "dog", "owl"][: rng.integers(1, 4)]
-    return str(place), keywords
-
-
 # ------------------------------------------------------------------------------------------------------------ soundness
 
 
@@ -364,53 +275,22 @@ def apply(command: str, source: Any, keywords: dict[str, Any]) -> Any:
 
 
 def run(rng: Rng, folder: Path) -> str:
-    """Write one kind of answers, damaged in most cases, and fuse or rank it."""
-    from fuzz.readers import WAYS, keep
-
-    number = rng.integers(7)
-    if number >= len(DRAWS):
-        write = (draw_tool, draw_soft_files)[number - len(DRAWS)]
-        path, keywords = write(rng, folder)
-        if rng.random() < 0.3:
-            options = [part for name, value in keywords.items() for part in spell(name, value)]
-            run_command(rng, "fuse", path, options, folder)
-            return write.__name__
-        demand_sound(apply("fuse", path, keywords))
-        return write.__name__
-    drawn = DRAWS[number](rng)
-    if rng.random() < 0.3 or any(isinstance(cell, list) for cell in drawn.table.get("tags", ())):
-        source: Any = drawn.table
-        if rng.random() < 0.6:
-            source = write_lists(rng, drawn.table, folder / "answers")
-    else:
-        way = WAYS[rng.integers(len(WAYS))] if rng.random() < 0.7 else keep
-        source = way(rng, dict(drawn.table), folder / "answers")
-    if isinstance(source, str) and rng.random() < 0.3:
-        run_command(rng, drawn.command, source, drawn.options, folder)
-        return DRAWS[number].__name__
-    result = apply(drawn.command, source, drawn.keywords)
+    """Fuse or rank one kind of answers, from a table or a file, in Python or on the command line."""
+    draw = DRAWS[rng.integers(len(DRAWS))]
+    drawn = draw(rng)
+    has_lists = any(isinstance(cell, list) for cell in drawn.table.get("tags", ()))
+    suffix = (".csv", ".tsv", ".jsonl", ".parquet", ".arrow")[rng.integers(2 * has_lists, 5)]
+    path = folder / f"answers{suffix}"
+    if rng.random() < 0.7:
+        write_table(pa.table(drawn.table), path)
+    if path.exists() and rng.random() < 0.3:
+        run_command(rng, drawn.command, str(path), drawn.options, folder)
+        return draw.__name__
+    result = apply(drawn.command, path if path.exists() else drawn.table, drawn.keywords)
     demand_sound(result)
     if rng.random() < 0.3:
         demand_saved(result, folder)
-    return DRAWS[number].__name__
-
-
-def spell(name: str, value: Any) -> tuple[str, str]:
-    return f"--{name}", ",".join(value) if isinstance(value, list) else str(value)
-
-
-def write_lists(rng: Rng, table: Columns, path: Path) -> str:
-    """Write a table whose cells may be lists: as Parquet, Arrow or JSON lines."""
-    if rng.random() < 0.5:
-        return write_typed(rng, pa.table(table), path)
-    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-    if rng.random() < 0.4:
-        row = rows[rng.integers(len(rows))]
-        row[list(table)[rng.integers(len(table))]] = ODD_VALUES[rng.integers(len(ODD_VALUES))]
-    text = "\n".join(map(json.dumps, rows)).encode(errors="surrogatepass")
-    if rng.random() < 0.3:
-        text = json_lines.DAMAGES[rng.integers(len(json_lines.DAMAGES))](rng, text)
-    return save(path, ".jsonl", text)
+    return draw.__name__
 
 
 def run_command(rng: Rng, command: str, source: str, options: Any, folder: Path) -> None:

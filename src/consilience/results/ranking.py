@@ -27,9 +27,9 @@ from ..inference.score_covariance import INTERVAL, Ranks, Scaled, find_ranks, sc
 from ..inference.verdict_counts import choose_judged, count_verdicts, find_parts, join_codes, join_known, sample_items
 from ..kernels import Floats, Integers
 from ..specs import (
-    MODERATE,
-    MODERATE_COUNTS,
-    MODERATE_FIGURES,
+    FIGURES,
+    FINITE,
+    NOT_NEGATIVE,
     WHOLE_COUNTS,
     ArraySpec,
     ColumnSpec,
@@ -61,25 +61,25 @@ class Settings(NamedTuple):
 class Judges(NamedTuple):
     """How judges judge, (M,) each. What is not learned has intervals of no width."""
 
-    comparisons: Annotated[Floats, ArraySpec("M", MODERATE_COUNTS)]
-    discrimination: Annotated[Floats, ArraySpec("M", MODERATE)]
-    discrimination_error: Annotated[Floats, ArraySpec("M", MODERATE_COUNTS)]
-    bias: Annotated[Floats, ArraySpec("M", MODERATE)]
-    bias_error: Annotated[Floats, ArraySpec("M", MODERATE_COUNTS)]
-    agreement: Annotated[Floats, ArraySpec("M", MODERATE_FIGURES)]  # NaN if there is nothing but ties
-    ties: Annotated[Floats, ArraySpec("M", MODERATE_FIGURES)]
-    first: Annotated[Floats, ArraySpec("M", MODERATE_FIGURES)]  # how often the left one was preferred, without ties
+    comparisons: Annotated[Floats, ArraySpec("M", NOT_NEGATIVE)]
+    discrimination: Annotated[Floats, ArraySpec("M", FINITE)]
+    discrimination_error: Annotated[Floats, ArraySpec("M", NOT_NEGATIVE)]
+    bias: Annotated[Floats, ArraySpec("M", FINITE)]
+    bias_error: Annotated[Floats, ArraySpec("M", NOT_NEGATIVE)]
+    agreement: Annotated[Floats, ArraySpec("M", FIGURES)]  # NaN if there is nothing but ties
+    ties: Annotated[Floats, ArraySpec("M", FIGURES)]
+    first: Annotated[Floats, ArraySpec("M", FIGURES)]  # how often the left one was preferred, without ties
     # How much more often the second half of the verdicts agrees than the first; None without an order of verdicts.
-    change: Annotated[Floats, ArraySpec("M", MODERATE_FIGURES)] | None
-    change_error: Annotated[Floats, ArraySpec("M", MODERATE_FIGURES)] | None
+    change: Annotated[Floats, ArraySpec("M", FIGURES)] | None
+    change_error: Annotated[Floats, ArraySpec("M", FIGURES)] | None
 
 
 class Tallies(NamedTuple):
     """What was counted of candidates, (C,) each."""
 
-    comparisons: Annotated[Floats, ArraySpec("C", MODERATE_COUNTS)]
-    wins: Annotated[Floats, ArraySpec("C", MODERATE_COUNTS)]
-    ties: Annotated[Floats, ArraySpec("C", MODERATE_COUNTS)]
+    comparisons: Annotated[Floats, ArraySpec("C", NOT_NEGATIVE)]
+    wins: Annotated[Floats, ArraySpec("C", NOT_NEGATIVE)]
+    ties: Annotated[Floats, ArraySpec("C", NOT_NEGATIVE)]
 
 
 class Numbers(NamedTuple):
@@ -151,8 +151,8 @@ class Ranking:
     candidates: Annotated[Values, ColumnSpec("C", "names")]
     workers: Annotated[Values, ColumnSpec("M", "names")]
     part: Annotated[NDArray[np.int64], ArraySpec("C", WHOLE_COUNTS)]
-    score: Annotated[Floats, ArraySpec("C", MODERATE)]
-    covariance: Annotated[Floats, ArraySpec("C C", MODERATE)]
+    score: Annotated[Floats, ArraySpec("C", FINITE)]
+    covariance: Annotated[Floats, ArraySpec("C C", FINITE)]
     rank: Annotated[NDArray[np.int64], ArraySpec("C", WHOLE_COUNTS)]
     rank_low: Annotated[NDArray[np.int64], ArraySpec("C", WHOLE_COUNTS)]
     rank_high: Annotated[NDArray[np.int64], ArraySpec("C", WHOLE_COUNTS)]

@@ -39,7 +39,7 @@ from ...answers.arrays import Block, Crowd
 from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, Integers, freeze, read_only
-from ...specs import EXPONENTS, MODERATE, MODERATE_POSITIVE, ArraySpec
+from ...specs import FINITE, POSITIVE, ArraySpec
 from .. import Distributions, fit_distributions
 from .base import HALF, Axes, Prior
 from .confusion import ConfusionWorkers
@@ -174,12 +174,12 @@ class TemperatureWorkers(ConfusionWorkers):
     needs_votes: ClassVar[bool] = True
     enough_steps: ClassVar[int | None] = 20  # votes that say little go on drifting, and labels hardly change
     caution: ClassVar[int] = HALF
-    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("M 4 K", EXPONENTS)
+    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("M 4 K", FINITE)
     further_specs: ClassVar[Mapping[str, ArraySpec]] = {
-        "temperatures_": ArraySpec("M", MODERATE_POSITIVE),
-        "class_bias_": ArraySpec("M K", MODERATE),
-        "_pulls": ArraySpec("M 6 K", MODERATE),
-        "_shares": ArraySpec("K", MODERATE_POSITIVE),
+        "temperatures_": ArraySpec("M", POSITIVE),
+        "class_bias_": ArraySpec("M K", FINITE),
+        "_pulls": ArraySpec("M 6 K", FINITE),
+        "_shares": ArraySpec("K", POSITIVE),
     }
 
     @classmethod
