@@ -14,7 +14,6 @@ import pytest
 import consilience as cs
 import oracles
 from command_line import run
-from consilience.checks.accused import Apart, describe_apart
 from consilience.inference.workers import WORKERS
 from consilience.results.worker_report import Mistake
 from real_data import FOLDER, gold_of, needs_data
@@ -237,14 +236,9 @@ def test_whom_to_look_at_first(clicked, tmp_path):
     n_answers = sum(name in accused for name in table["worker"])
     assert f"{len(accused)} workers answer as if by chance: " in finding.problem
     assert f"They gave {n_answers} of 1,600 answers." in finding.problem
+    assert finding.problem.endswith("Without them 1 item loses all answers.")
     with pytest.warns(cs.errors.DataWarning, match="1 item has no answer but those of blocked workers"):
-        again = cs.fuse(table, block=accused)
-    told = float(
-        re.search(
-            "labels change, 1 item loses all answers, and the expected accuracy goes .* to ([0-9.]+)%", finding.problem
-        )[1]
-    )
-    assert told / 100 == pytest.approx(again.comparison_.expected_accuracy, abs=0.02)
+        cs.fuse(table, block=accused)
     assert str(finding.remedies[0]) == "Look at their answers, and ask how they understood the task."
     assert str(finding.remedies[1]) == "Leave them out with block=[...]."
     assert not any(finding.remedies[0] in other.remedies for other in find(fused, "workers"))
@@ -269,15 +263,9 @@ def test_the_kind_of_source_accuses_nobody_and_spares_nobody(clicked):
         assert as_columns(cs.fuse(table, source_kind=kind))["remarks"] == as_columns(plain)["remarks"]
 
 
-def test_what_would_change_is_found_once_whatever_they_are_called(clicked, monkeypatch):
-    from consilience.checks import accused
-
-    fits, fit_source = [], accused.fit_source
-    monkeypatch.setattr(accused, "fit_source", lambda *given: fits.append(given) or fit_source(*given))
+def test_an_update_keeps_the_kind_of_source(clicked):
     fused = cs.fuse(clicked[1], source_kind="models")
     assert fused.result_.source_kind == "models"
-    assert [str(each.problem) for each in fused.findings_] == [str(each.problem) for each in fused.findings_]
-    assert len(fits) == 1
     fused.update(gold={0: 1})
     assert fused.result_.source_kind == "models"
 
@@ -403,16 +391,6 @@ def test_to_block_those_named_does_not_hurt_real_crowds(name):
         assert lost <= max(1, 0.003 * len(after))
 
 
-def test_items_that_lose_all_answers_are_counted():
-    found = cs.fuse(make_clickers(1)[1]).result_
-    assert describe_apart(found, Apart(1, 0, np.nan)) == "Without them 1 label changes."
-    assert describe_apart(found, Apart(20, 1, np.nan)) == "Without them 20 labels change, and 1 item loses all answers."
-    told = describe_apart(found, Apart(0, 3, 0.5))
-    assert told.startswith(
-        "Without them no label changes, 3 items lose all answers, and the expected accuracy goes from"
-    )
-
-
 def test_items_that_only_clickers_answered_are_lost():
     _, table = make_clickers(1)
     model = cs.fuse(table)
@@ -420,7 +398,7 @@ def test_items_that_only_clickers_answered_are_lost():
     more = {"item": np.array([1000, 1001]), "worker": np.array(accused[:1] * 2), "label": np.array([0, 1])}
     model = cs.fuse({name: np.concatenate([table[name], more[name]]) for name in table})
     told = next(each.problem for each in model.findings_ if "as if by chance" in each.problem)
-    assert re.search(r"Without them .* [2-9] items lose all answers", told)
+    assert re.search(r"Without them [2-9] items lose all answers", told)
 
 
 def test_who_calls_one_class_another_gets_a_remark():

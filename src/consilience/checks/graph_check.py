@@ -6,8 +6,8 @@ and its standard error, if the E edges join items at random, are
 
     sum over edges (n, n') of x_n . x_n' / (E tr C)    and    |C| / (sqrt(E) tr C),   |C| the root of the sum of squares
 
-A fit on a shuffled graph with the same degrees shows how strong a coupling is learned by chance. Neither can show that
-labels which the graph changes are right. Where silence is an answer, the share of silent workers is one of the shares.
+A shuffled graph with the same degrees shows how strong a coupling is learned by chance. Neither can show that labels
+which the graph changes are right. Where silence is an answer, the share of silent workers is one of the shares.
 
 **Whether errors run along it.** Where workers draw outlines or copy from one item to the next, their errors run along
 the edges as the labels do: neighbours then agree, and repeat errors as well as the truth. That can be seen. With the
@@ -31,7 +31,7 @@ outlines drawn by a crowd .68; papers, songs and sentences up to .14; independen
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -40,14 +40,17 @@ from scipy import sparse
 
 from ..answers.columns import to_column
 from ..answers.graph import Graph
+from ..answers.random_choices import hide_items
 from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import DataWarning, Sentence, quietly
-from ..inference.recipes.field import FieldRecipe
-from ..inference.recipes.independent import IndependentRecipe
+from ..inference.em import CountedEvidence, Fit, Problem, expect_from_votes
+from ..inference.powers import score_powers
+from ..inference.recipes.field import ENOUGH_ITEMS, N_PARTS, FieldRecipe, list_couplings, pick_coupling, settle
 from ..inference.sources import InMemory
-from ..inference.structures.field import weight_unit
+from ..inference.structures import Trail
+from ..inference.structures.field import Field, FieldSummary, find_linked, weight_unit
 from ..kernels import Floats
 from ..results.comparison import CHECK_IDS, GraphCheck, describe_limit
 from ..results.findings import Finding, Words
@@ -62,6 +65,8 @@ SAME = 1e-20
 ITEMS_AT_ONCE = 50_000
 # Where silence is an answer, every worker has answered every item: so many answers are looked at together.
 ANSWERS_AT_ONCE = 1 << 22
+# A coupling has settled when it moves by less than this share of itself; it is learned in so many rounds at most.
+SETTLED, MOST_ROUNDS = 0.01, 30
 
 
 def measure_agreement(r: Answers, graph: Graph) -> tuple[float, float]:
@@ -182,30 +187,32 @@ def centre(
 
 
 def check_graph(recipe: FieldRecipe, found: Result, source: InMemory, graph: Graph, engine: Engine) -> GraphCheck:
-    """Return whether a graph is informative, by a fit to a shuffled one, and whether errors run along its edges.
+    """Whether a graph is informative, compared with a shuffled one, and whether errors run along its edges.
 
-    The coupling that is learned tells the two graphs apart: a model whose coupling is given is fitted again, with
-    a learned one, to both.
+    One fit is made, of independent items. Its workers are taken as they are for both graphs, on which only the
+    coupling is learned.
     """
-    # Only couplings and labels before calibration are compared.
-    learner = replace(recipe, callback=None, coupling="learn", listeners="all", calibration="none")
-    shared = {field.name: getattr(learner, field.name) for field in fields(IndependentRecipe)}
-    independent = IndependentRecipe(**{**shared, "start": "majority"})
-    asked = Asked(copies=[])
+    learner = replace(recipe, callback=None, coupling="learn", listeners="all", calibration="none", before=None)
+    links, r = learner.weigh_links(source.responses, graph), source.responses
     with quietly():
-        here = found if recipe.learns_coupling else fit_source(learner, source, graph, engine, asked)
-        shuffled = fit_source(learner, source, graph.shuffled(recipe.seed), engine, asked)
-        alone = fit_source(independent, source, None, engine, asked)
-    unit, r = weight_unit(graph.weights), source.responses
-    ours, shuffled_labels, plain = (each.labels.fitted.argmax(axis=1) for each in (here, shuffled, alone))
-    linked = graph.degrees[graph.degrees > 0]
+        posed = learner.pose(source, learner.make_structure(r), links, engine)
+        apart, alone = learner.fit_apart(posed, expect_from_votes(posed))
+    plain = learner.conclude(apart, alone.parameters).argmax(axis=1)
+    problem = settle(posed, alone) if find_linked(links).any() else posed
+    power = 1.0 if found.calibrated is None else found.calibrated.found.power
+    ours, coupling = found.labels.fitted.argmax(axis=1), found.coupling
+    if not recipe.learns_coupling or coupling is None:
+        coupling, ours = learn_coupling(learner, source, problem, alone, power)
+    mixed = replace(problem, graph=learner.weigh_links(r, graph.shuffled(recipe.seed)))
+    shuffled, astray = learn_coupling(learner, source, mixed, alone, power)
+    unit, linked = weight_unit(graph.weights), graph.degrees[graph.degrees > 0]
     agreement, agreement_error = measure_agreement(r, graph)
     correlation, correlation_error = min(correlate_errors(r, graph, labels) for labels in (ours, plain))
     return GraphCheck(
-        coupling=cast(float, here.coupling) * unit,
-        shuffled_coupling=cast(float, shuffled.coupling) * unit,
+        coupling=coupling * unit,
+        shuffled_coupling=shuffled * unit,
         changed=float(np.mean(ours != plain)),
-        shuffled_changed=float(np.mean(shuffled_labels != plain)),
+        shuffled_changed=float(np.mean(astray != plain)),
         degree=float(linked.mean()) if len(linked) else 0.0,
         agreement=agreement,
         agreement_error=agreement_error,
@@ -213,6 +220,43 @@ def check_graph(recipe: FieldRecipe, found: Result, source: InMemory, graph: Gra
         error_correlation_error=correlation_error,
         usual_weight=unit,
     )
+
+
+def learn_coupling(
+    recipe: FieldRecipe, source: InMemory, problem: Problem, alone: Fit, power: float
+) -> tuple[float, NDArray[np.int64]]:
+    """The coupling that hidden items call for, and the most probable class of each item.
+
+    It is chosen as for a fit (see `consilience.inference.recipes.field`), but workers stay as they were found without
+    the graph. So evidence is weighed once, and each coupling takes a few sweeps over the graph.
+    """
+    r, learned, graph = source.responses, alone.parameters, cast(Graph, problem.graph)
+    evidence, _ = CountedEvidence(problem.engine, problem.placed, problem.factors(learned.workers)).gather()
+    mass = learned.structure.mean * len(evidence)
+
+    def infer(coupling: float, hidden: NDArray[np.int64]) -> Floats:
+        posterior = evidence.copy()
+        posterior[hidden] = 1.0  # nothing but their neighbours speaks for them
+        field = replace(cast(Field, problem.structure), coupling=coupling).update(FieldSummary(0.0, mass, coupling))
+        field.infer_nodes(graph, None, problem.engine.n_threads, posterior)
+        return posterior
+
+    field, trail = cast(Field, problem.structure).update(FieldSummary(0.0, mass, 0.0)), Trail()
+    for _ in range(MOST_ROUNDS):  # Newton steps on the pseudo-likelihood
+        summary = field.infer_nodes(graph, trail, problem.engine.n_threads, evidence.copy())
+        moved, field = abs(summary.coupling - field.coupling), cast(Field, problem.structure).update(summary)
+        if moved <= SETTLED * field.coupling:
+            break
+    known = None if source.gold is None else source.gold.codes >= 0
+    confusion = problem.workers.plain_mean(learned.workers, alone.statistics.counts, learned.prior)
+    couplings, by_fold = list_couplings(field.coupling, power), []
+    for hidden in hide_items(r, N_PARTS, ENOUGH_ITEMS, recipe.seed, known) if field.coupling else ():
+        answer = np.flatnonzero(hidden)
+        items, unit = np.unique(r.items_of(answer), return_inverse=True)
+        posteriors = (infer(coupling, items)[items[unit]] for coupling in couplings)
+        by_fold.append([score_powers(r, answer, unit, posterior, confusion) for posterior in posteriors])
+    coupling = pick_coupling(couplings, by_fold)[0] if by_fold else field.coupling
+    return coupling, infer(coupling, np.empty(0, np.int64)).argmax(axis=1)
 
 
 class GraphVerdict(NamedTuple):

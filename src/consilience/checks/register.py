@@ -20,7 +20,7 @@ from ..inference.recipes.field import FieldRecipe
 from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import InMemory, OnDisk, Source
 from ..results.findings import Finding
-from ..results.result import Later, Result
+from ..results.result import Result
 from . import accused, drift, graph_check, scale_check, short_checks
 from .comparison import compare_with_vote, find_sample
 from .graph_check import GraphVerdict, settle_graph
@@ -120,7 +120,6 @@ def judge(
     found = replace(found, by_fuse=True, comparison=comparison, graph_check=check, limits_graph=limits_graph)
     if comparison is not None and comparison.untested and comparison.share_known < 1:
         found = replace(found, labelled=replace(cast(Any, found.labelled), shown=False))
-    found = replace(found, apart=Later(accused.fit_apart, recipe, found, sample, graph))
     findings = run_checks(Subject(recipe, found, sample, graph, differences), later=False)
     for finding in findings:
         if finding.category is not None:

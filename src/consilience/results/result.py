@@ -458,7 +458,6 @@ class Result:
     # What checks of `fuse` found; None if they were not made, or for a result that was loaded.
     findings: Annotated[tuple[Finding, ...] | None, NOT_SAVED] = None
     update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
-    apart: Annotated[Later[Any] | None, NOT_SAVED] = None  # what a fit without accused workers finds; see the checks
 
     @property
     def labels(self) -> Labels:

@@ -329,11 +329,21 @@ def choose_coupling(
     folds = list(hide_items(r, N_PARTS, ENOUGH_ITEMS, owner.seed, known))
     if agreement == 0 or not folds:
         return agreement, []
-    couplings = [multiple * agreement for multiple in MULTIPLES if multiple <= max(power**-2, 1.0)]
+    couplings = list_couplings(agreement, power)
     by_fold = []
     for number, hidden in enumerate(folds, 1):
         log.info("Choosing the coupling by hidden items: fold %d of %d", number, len(folds))
         by_fold.append(judge_couplings(owner, source, problem, fit, couplings, hidden))
+    return pick_coupling(couplings, by_fold)
+
+
+def list_couplings(agreement: float, power: float) -> list[float]:
+    """The multiples of the coupling by pseudo-likelihood that the power of a fit without the graph allows."""
+    return [multiple * agreement for multiple in MULTIPLES if multiple <= max(power**-2, 1.0)]
+
+
+def pick_coupling(couplings: list[float], by_fold: list[list[Floats]]) -> tuple[float, list[CouplingScore]]:
+    """The smallest coupling within a standard error of the best, by scores of hidden items in folds; and all scores."""
     scores = [best_power(np.concatenate(each)) for each in zip(*by_fold, strict=True)]
     judged = [CouplingScore(c, *mean_and_error(each)) for c, each in zip(couplings, scores, strict=True)]
     best = max(scores, key=lambda each: float(each.mean()))
