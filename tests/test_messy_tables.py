@@ -253,7 +253,7 @@ def test_rescale():
     with pytest.raises(InputError, match="They seem to be rounded: use rescale=True"):
         cs.Answers.from_probabilities(votes)
     r = cs.Answers.from_probabilities(votes, rescale=True)
-    np.testing.assert_allclose(r.soft.probabilities.sum(axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(r.soft.sum(axis=1), 1.0, rtol=1e-6)
     with pytest.raises(InputError, match=r"these sum to 0.9. There is 1 such row.*divide each vote by its sum"):
         cs.Answers.from_probabilities([[[0.5, 0.4]]], rescale=True)
     with pytest.raises(InputError, match="is not a vote"):

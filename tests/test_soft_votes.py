@@ -1,4 +1,4 @@
-"""Soft votes: halves of confidence, learned temperatures and the mean, against slow twins, and how `fuse` chooses."""
+"""Soft votes: learned temperatures and the mean, against slow twins, and how `fuse` chooses."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from consilience.kernels.pools import count_pulls, pool_votes
 from consilience.results.comparison import WayScore
 
 CLASSES = ["ant", "bee", "cow"]
-WAYS = ["halves", "temperatures", "mean"]
+WAYS = ["temperatures", "mean"]
 
 
 def draw(seed=0, n_items=300, sharpness=(0.2, 1.0, 1.0, 3.0, 5.0), skill=1.5, missing=0.1):
@@ -125,7 +125,6 @@ def test_labels_are_better_than_those_of_the_mean():
     found = {way: accuracy(model, TRUTH) for way, model in MODELS.items()}
     assert found["temperatures"] > found["mean"] + 0.01
     assert found["temperatures"] > accuracy(hard, TRUTH)
-    assert found["halves"] > accuracy(hard, TRUTH)
 
 
 def test_the_mean_is_the_mean():
@@ -133,23 +132,6 @@ def test_the_mean_is_the_mean():
     np.testing.assert_allclose(cs.MajorityVote().fit(SOFT).posterior_, mean, atol=1e-6)
     np.testing.assert_allclose(MODELS["mean"].posterior_, mean, atol=5e-3)  # the class prior is smoothed
     assert MODELS["mean"].power_ == 1
-
-
-def test_halves_are_confusion_workers_with_twice_the_labels():
-    """The same fit as that to symbols, which are labels in a table."""
-    sure = SOFT.soft.are_sure(SOFT.worker)
-    symbol = np.where(sure, SOFT.label, 3 + SOFT.label)
-    matrix = np.full(P.shape[:2], -1)
-    matrix[SOFT.item_of_answer(), SOFT.worker] = symbol
-    labels = [*CLASSES, *(f"{name}?" for name in CLASSES)]
-    start, plain = np.eye(3) * 0.4 + 0.2, {"smoothing": 0.5, "calibration": "none", "tol": 0, "max_iter": 60}
-    halves = cs.DawidSkene(workers="halves", start=start, **plain).fit(SOFT)
-    twin = cs.DawidSkene(start=np.concatenate([start, start], axis=1) / 2, **plain).fit(
-        cs.Answers.from_matrix(matrix, labels=labels, classes=CLASSES)
-    )
-    np.testing.assert_allclose(halves.posterior_, twin.posterior_, atol=1e-5)
-    np.testing.assert_allclose(halves.halves_confusion_, twin.confusion_, atol=1e-5)
-    np.testing.assert_allclose(halves.confusion_, twin.confusion_[:, :, :3] + twin.confusion_[:, :, 3:], atol=1e-5)
 
 
 def test_temperatures_undo_what_makes_workers_too_sure():
@@ -205,7 +187,6 @@ def test_predictions_are_those_of_the_fit(way, tmp_path):
     np.testing.assert_allclose(model.predict_proba(SOFT), model.posterior_, atol=1e-12)
     loaded = cs.load(model.save(tmp_path / "model"))
     assert np.array_equal(loaded.predict_proba(SOFT), model.predict_proba(SOFT))
-    # Halves are told apart as at the fit, also in a part that is surer than the whole.
     sure = np.argsort(-np.nan_to_num(P).max(axis=2).mean(axis=1))[:50]
     part = SOFT.about(np.sort(sure))
     again = cs.Answers.from_probabilities(P[np.sort(sure)], classes=CLASSES, items=part.items)
@@ -238,7 +219,7 @@ def test_an_update_is_a_fit_to_all(way):
     model = cs.DawidSkene(workers=way).fit(read(P, 0, 200))
     model.update(read(P, 200))
     assert model.responses_.n_items == 300
-    np.testing.assert_allclose(model.responses_.soft.probabilities, SOFT.soft.probabilities)
+    np.testing.assert_allclose(model.responses_.soft, SOFT.soft)
     assert np.mean(model.labels_ == MODELS[way].labels_) > 0.97
     other = P[:5].copy()
     other[0, np.flatnonzero(~np.isnan(P[0, :, 0]))[0]] = [0.2, 0.3, 0.5]
@@ -302,31 +283,25 @@ def test_what_votes_tell():
 
 def test_the_rule():
     def choose(*scores, spread):
-        noise = np.random.default_rng(0).normal(size=(3, 400)) * spread
+        noise = np.random.default_rng(0).normal(size=(2, 400)) * spread
         logs = noise - noise.mean(axis=1, keepdims=True) + np.array([[score] for _, score, _ in scores])
         return choose_way([WayScore(*each) for each in scores], logs, 4)
 
     enough = TELLING * np.log(4) + 0.01
     best, chance = "hidden votes are predicted best this way", "no other way predicts hidden votes clearly better"
     nothing = "beyond how frequent classes are, votes tell next to nothing that others confirm"
-    temperatures, mean = ("temperatures", -1.1, enough), ("mean", -1.2, 0.1)
-    for halves, others, spread, way, reason in (
-        (("halves", -1.0, enough), (temperatures, mean), 0.05, "halves", best),
-        (("halves", -1.09, enough), (temperatures, mean), 0.05, "halves", best),
-        (("halves", -1.09, enough), (temperatures, mean), 1.0, "temperatures", chance),
-        (("halves", -1.2, enough), (temperatures, mean), 0.05, "temperatures", best),
-        (("halves", -1.0, 0.01), (temperatures, mean), 0.05, "mean", nothing),
+    mean = ("mean", -1.2, 0.1)
+    for temperatures, spread, way, reason in (
+        (("temperatures", -1.1, enough), 0.05, "temperatures", best),
+        (("temperatures", -1.1, 0.01), 0.05, "mean", nothing),
         # The mean is ahead of temperatures, clearly or by chance.
-        (("halves", -1.3, enough), (("temperatures", -1.25, enough), mean), 0.05, "mean", best),
-        (("halves", -1.3, enough), (("temperatures", -1.25, enough), mean), 2.0, "temperatures", chance),
-        (("halves", -1.3, enough), (("temperatures", -1.25, 0.01), mean), 2.0, "mean", best),
-        (("halves", -1.0, 0.01), (("temperatures", -1.3, enough), mean), 0.05, "mean", nothing),
-        (("halves", -1.09, enough), (("temperatures", -1.1, 0.01), mean), 1.0, "mean", nothing),
+        (("temperatures", -1.25, enough), 0.05, "mean", best),
+        (("temperatures", -1.25, enough), 2.0, "temperatures", chance),
+        (("temperatures", -1.25, 0.01), 2.0, "mean", best),
     ):
-        for scores in ((halves, *others), (*others, halves)):  # in any order
-            found = choose(*scores, spread=spread)
-            assert found.way == way
-            assert found.describe().startswith(reason)
+        found = choose(temperatures, mean, spread=spread)
+        assert found.way == way
+        assert found.describe().startswith(reason)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -339,7 +314,7 @@ def test_fuse_chooses_and_says_so():
     assert fused.comparison_.verdict == "better"
     assert "better than the mean of the probabilities in predicting hidden answers" in str(fused.comparison_)
     assert "majority vote" not in str(fused.comparison_)
-    assert cs.fuse(SOFT, workers="halves").soft_check_ is None
+    assert cs.fuse(SOFT, workers="mean").soft_check_ is None
     assert cs.fuse(read(P, 0, 8)).workers == "mean"  # too few to compare ways
     rng = np.random.default_rng(0)
     noise = rng.dirichlet([7, 2, 1], size=(400, 5))  # of workers who know how frequent classes are, and nothing else
@@ -360,7 +335,7 @@ def test_cautious_workers_lose_nothing():
 def test_hidden_votes_keep_their_probabilities():
     hidden, _ = next(hide_answers(SOFT, 0.1, 0))
     kept = SOFT.keep(~hidden)
-    np.testing.assert_array_equal(kept.soft.probabilities, SOFT.soft.probabilities[~hidden])
+    np.testing.assert_array_equal(kept.soft, SOFT.soft[~hidden])
     assert DAMPING < 1
 
 

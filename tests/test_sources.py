@@ -51,7 +51,7 @@ def triples(r: cs.Answers) -> list[tuple]:
     names = ("worker", "label") if r.sequences is None else ("position", "worker", "label")
     table = to_long(r).to_pydict()
     if r.soft is not None:
-        table["label"] = [tuple(np.round(row, 6).tolist()) for row in r.soft.probabilities]
+        table["label"] = [tuple(np.round(row, 6).tolist()) for row in r.soft]
     key = "item" if r.sequences is None else "sequence"
     return sorted(zip(map(str, table[key]), *(map(str, table[name]) for name in names), strict=True))
 

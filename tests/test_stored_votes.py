@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.errors import InputError, StoreError
-from consilience.storage.votes import MEDIANS
+from consilience.errors import InputError
 from test_store import _small_parts, check_same, write  # noqa: F401 (the fixture is for all tests)
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -44,7 +43,7 @@ def make_votes(form, n_items=500, n_workers=5, seed=0):
 def list_votes(r):
     """Return the probabilities of each item and worker, to the bit."""
     keys = zip(r.items[r.item_of_answer()].tolist(), r.workers[r.worker].tolist(), strict=True)
-    return dict(zip(keys, map(bytes, r.soft.probabilities), strict=True))
+    return dict(zip(keys, map(bytes, r.soft), strict=True))
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -57,12 +56,11 @@ def test_a_store_holds_the_votes_of_the_files(tmp_path, form, suffix):
     assert (s.n_items, s.n_responses) == (r.n_items, r.n_responses)
     assert (s.workers.tolist(), s.labels.tolist()) == (r.workers.tolist(), r.labels.tolist())
     assert list_votes(s.load()) == list_votes(r)
-    np.testing.assert_array_equal(s.medians, r.medians)
     np.testing.assert_allclose(s.vote_shares(), r.vote_shares())
     np.testing.assert_allclose(s.label_shares(), r.label_shares())
 
 
-@pytest.mark.parametrize("workers", ["halves", "temperatures", "mean", "confusion"])
+@pytest.mark.parametrize("workers", ["temperatures", "mean", "confusion"])
 def test_fits_to_votes_are_those_in_memory(tmp_path, workers):
     path = write(make_votes("soft"), tmp_path / "votes.parquet")
     s, r = cs.scan_answers(path, store=tmp_path / "stores"), cs.read_answers(path)
@@ -111,19 +109,6 @@ def test_votes_that_are_no_probabilities_are_errors_on_disk(tmp_path):
     path = write(rounded, tmp_path / "b.parquet")
     s, r = cs.scan_answers(path, store=tmp_path / "stores", rescale=True), cs.read_answers(path, rescale=True)
     assert list_votes(s.load()) == list_votes(r)
-
-
-def test_damaged_medians_are_found(tmp_path):
-    path = write(make_votes("soft"), tmp_path / "a.parquet")
-    s = cs.scan_answers(path, store=tmp_path / "stores")
-    for medians in ([0.5], [7.0] * 5):
-        with pa.ipc.new_file(str(s.folder / MEDIANS), pa.schema([("value", pa.float32())])) as writer:
-            writer.write_table(pa.table({"value": pa.array(medians, pa.float32())}))
-        with pytest.raises(StoreError, match="damaged"):
-            cs.scan_answers(path, store=tmp_path / "stores")
-    (s.folder / MEDIANS).unlink()
-    with pytest.raises(StoreError, match="Delete it, and build it again"):
-        cs.scan_answers(path, store=tmp_path / "stores")
 
 
 def test_the_command_fuses_votes_on_disk(tmp_path):

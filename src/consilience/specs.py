@@ -195,9 +195,7 @@ WHOLE_COUNTS = Kind(WHOLE, "counts", lambda array, _: _within(array, 0, 2**53))
 CLASS_CODES = Kind(WHOLE, "indices of classes", lambda array, sizes: _within(array, 0, sizes["K"] - 1))
 TRUTH = Kind(BOOLEAN, "a truth value", lambda _array, _sizes: True)
 BOOLEANS = Kind(BOOLEAN, "truth values", lambda _array, _sizes: True)
-# The probabilities of soft votes, and the medians of the largest ones; NaN of a worker without any.
 VOTES = Kind(("<f4",), "probabilities that sum to 1", lambda array, _: _within(array, 0, 1) and _are_votes(array))
-MEDIANS = Kind(("<f4",), "probabilities, or nothing", lambda array, _: _within(array[~np.isnan(array)], 0, 1))
 ANSWER_WEIGHTS = Kind(FLOAT, "weights in (0, 1]", lambda array, _: _within(array, np.nextafter(0, 1), 1))
 
 

@@ -313,7 +313,7 @@ def list_workers(r: Any) -> list[str]:
     return [
         *("confusion", "sequential", "one-coin"),
         *["ordinal"] * 3 * (r.positions is not None),
-        *("temperatures", "halves", "mean") * r.is_soft,
+        *("temperatures", "mean") * r.is_soft,
     ]
 
 

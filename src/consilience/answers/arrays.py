@@ -28,7 +28,7 @@ from .columns import Codes, Column, Indices, Values, objects, to_column
 from .composite import split_ids
 from .items import Sequences
 from .previews import frame_html, html_facts, paragraph, to_word
-from .soft_votes import Probabilities, SoftVotes
+from .soft_votes import Probabilities, relabel
 from .vocabulary import MANY, count_codes, lookup
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
@@ -123,14 +123,9 @@ class Crowd(ABC):
         return len(self.labels)
 
     @property
-    def medians(self) -> Probabilities | None:
-        """The median confidence of each worker, if answers are soft votes."""
-        return None
-
-    @property
     def is_soft(self) -> bool:
         """Whether answers are soft votes."""
-        return self.medians is not None
+        return False
 
     @property
     def silence_counts(self) -> bool:
@@ -207,12 +202,12 @@ class AnswerArrays(Crowd):
     share: Floats | None = None
     order: Floats | None = None  # when each answer was given, see `items`; NaN where it is not known
     positions: tuple[float, ...] | None = None
-    soft: SoftVotes | None = None  # what answers give to each label, beside the most probable one that `label` is
+    soft: Probabilities | None = None  # (n_answers, L): of each label, the most probable of which is in `label`
     provenance: Provenance = UNKNOWN_PROVENANCE  # where they were read
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.
-        for array in (self.offsets, self.worker, self.label, self.weight, self.share, self.order):
+        for array in (self.offsets, self.worker, self.label, self.weight, self.share, self.order, self.soft):
             if array is not None:
                 array.flags.writeable = False
 
@@ -241,9 +236,9 @@ class AnswerArrays(Crowd):
         return len(self.offsets) - 1
 
     @property
-    def medians(self) -> Probabilities | None:
-        """The median confidence of each worker, if answers are soft votes."""
-        return None if self.soft is None else self.soft.medians
+    def is_soft(self) -> bool:
+        """Whether answers are soft votes."""
+        return self.soft is not None
 
     @property
     def n_responses(self) -> int:
@@ -274,7 +269,7 @@ class AnswerArrays(Crowd):
             shares[lookup(self.classes, to_column([self.background]))] = 1.0
             return shares
         if self.soft is not None:
-            return self.share_votes(self.soft.shares())
+            return self.share_votes(self.soft.sum(axis=0, dtype=np.float64))
         if self.amount is None:
             return self.share_votes(count_codes(self.label, self.n_labels))
         return self.share_votes(np.bincount(self.label, weights=self.amount, minlength=self.n_labels))
@@ -316,9 +311,8 @@ class AnswerArrays(Crowd):
 
     def _pick(self, answers: Truths | Indices) -> dict[str, Any]:
         """Return what is known of each of some answers."""
-        arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "share", "order")}
-        picked = {name: None if array is None else array[answers] for name, array in arrays.items()}
-        return picked | {"soft": None if self.soft is None else self.soft.pick(answers)}
+        arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "share", "order", "soft")}
+        return {name: None if array is None else array[answers] for name, array in arrays.items()}
 
     def about(self, items: Indices) -> Self:
         """Return the answers about some of the items, which must not be in sequences."""
@@ -355,8 +349,8 @@ class AnswerArrays(Crowd):
         spelled = replace(self, label=label, labels=labels, background=background, normalised=True)
         if self.soft is not None:
             place, _ = merge_spellings(np.arange(self.n_labels, dtype=np.int32), self.labels, spell, ordered=True)
-            soft = self.soft.with_labels(place, len(labels))
-            spelled = replace(spelled, label=soft.probabilities.argmax(axis=1).astype(np.int32), soft=soft)
+            soft = relabel(self.soft, place, len(labels))
+            spelled = replace(spelled, label=soft.argmax(axis=1).astype(np.int32), soft=soft)
         return replace(spelled, classes=classes, positions=positions)
 
     def scaled_as(self, classes: Values, positions: tuple[float, ...] | None) -> Self:
@@ -383,7 +377,7 @@ class AnswerArrays(Crowd):
     def class_votes(self, answers: Indices | slice = slice(None)) -> Probabilities:
         """Return what soft votes, all or some, give to each class, (n, K), and not what to other labels."""
         assert self.soft is not None
-        given = self.soft.probabilities[answers]
+        given = self.soft[answers]
         if np.array_equal(self.class_of_label, np.arange(self.n_classes)):
             return given
         named = np.flatnonzero(self.class_of_label >= 0)

@@ -95,5 +95,4 @@ def keep_workers(r: Answers, kept: Truths) -> Answers:
     """Return the same answers with only the workers that are marked True, who gave all of them."""
     worker, workers = keep_values(r.worker, r.workers, kept)
     weight = None if r.silence_weight is None else r.silence_weight[kept]
-    soft = None if r.soft is None else replace(r.soft, medians=r.soft.medians[kept])
-    return replace(r, worker=worker, workers=workers, silence_weight=weight, soft=soft)
+    return replace(r, worker=worker, workers=workers, silence_weight=weight)

@@ -44,7 +44,7 @@ from .items import Sequences, join_keys, key_of
 from .long_tables import TableOptions, arrange_answers, find_columns, sort_rows
 from .responses import Answers, empty_responses
 from .slips import Source, warn_of_slips
-from .soft_votes import Probabilities, SoftVotes
+from .soft_votes import Probabilities, relabel
 from .tables import ROLES, Table
 from .tagging import SCHEMES, complete_tags, looks_tagged
 from .vocabulary import Union, count_codes, encode_in_order_of_appearance, keep_values, lookup
@@ -299,8 +299,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
     taken_back = item[retracted.item] * n_workers + workers.old[retracted.worker]
     gone = there.which[np.isin(there.answers.pairs(n_workers), np.append(taken_back, corrected))]
     coming = coming.keep(~np.isin(coming.pairs(n_workers), repeated))
-    medians = _join_medians(old, new, workers)
-    joined = _lay_together(old, keys, item, workers, labels, gone, coming, medians)
+    joined = _lay_together(old, keys, item, workers, labels, gone, coming)
     if len(gone):
         joined = _drop_unheard(joined, workers.old[np.unique(old.worker[gone])], labels.old[np.unique(old.label[gone])])
     classes = _join_classes(old, joined.labels)
@@ -410,7 +409,6 @@ def _lay_together(
     labels: Union,
     gone: Indices,
     coming: AnswerRows,
-    medians: Probabilities | None,
 ) -> Answers:
     """Return all answers in the order of their items: of each item the old ones that are left, then the new ones."""
     stays = np.ones(old.n_responses, bool)
@@ -419,9 +417,9 @@ def _lay_together(
     weighted = kept.weight is not None or not (coming.weight == 1.0).all()
     ordered = kept.order is not None or not np.isnan(coming.order).all()
     about, soft = np.concatenate([item[kept.item_of_answer()], coming.item]), None
-    if medians is not None:
+    if old.soft is not None:
         votes = np.concatenate([_vote_on(kept, labels.old, len(labels.values)), coming.votes])
-        soft = SoftVotes(votes[np.argsort(about, kind="stable")], medians)
+        soft = votes[np.argsort(about, kind="stable")]
     offsets, worker, label, weight, order = sort_rows(
         about,
         keys,
@@ -449,17 +447,7 @@ def _vote_on(r: Answers, label: Codes, n_labels: int) -> Probabilities:
     """Return what each answer gives to all labels together, `label` of which are its own; nothing if it is not soft."""
     if r.soft is None:
         return np.empty((r.n_responses, n_labels if not r.n_responses else 0), np.float32)
-    return r.soft.with_labels(label, n_labels).probabilities
-
-
-def _join_medians(old: Answers, new: Answers, workers: Union) -> Probabilities | None:
-    """Return the median confidence of each worker, as it was found when the first answers of the worker were read."""
-    if old.soft is None:
-        return None
-    medians = old.soft.with_workers(workers.old, len(workers.values))
-    if new.soft is not None:
-        medians = new.soft.with_workers(workers.new, len(workers.values)).judged_by(medians.medians)
-    return medians.medians
+    return relabel(r.soft, label, n_labels)
 
 
 def _drop_unheard(r: Answers, worker: Codes, label: Codes) -> Answers:
@@ -554,8 +542,6 @@ def merge_classes(r: Answers, labels: Values, classes: Values) -> Values:
 def grow(r: Answers, workers: Values, labels: Values, classes: Values, positions: tuple[float, ...] | None) -> Answers:
     """Return the same answers, with the workers, labels and classes of earlier ones among theirs, on their scale."""
     who, said = Union.of(workers, r.workers), Union.of(labels, r.labels)
-    soft = None if r.soft is None else r.soft.with_labels(said.new, len(said.values))
-    soft = None if soft is None else soft.with_workers(who.new, len(who.values))
     scaled = r.scaled_as(classes, positions)
     if positions is not None:
         scaled = scaled.with_classes(extend_scale(classes, positions, labels, said.values))
@@ -563,7 +549,7 @@ def grow(r: Answers, workers: Values, labels: Values, classes: Values, positions
         scaled,
         worker=who.new[r.worker],
         label=said.new[r.label],
-        soft=soft,
+        soft=None if r.soft is None else relabel(r.soft, said.new, len(said.values)),
         workers=who.values,
         labels=said.values,
         classes=merge_classes(r, labels, classes) if positions is None else scaled.classes,

@@ -20,7 +20,7 @@ from .composite import split_names
 from .gold import add_gold, find_gold, match_known
 from .items import Sequences, count_items, encode_items, key_of, read_keys, read_order
 from .slips import Source, find_sets, find_sign, warn_of_silence, warn_of_slips
-from .soft_votes import SoftRows, SoftVotes
+from .soft_votes import Probabilities, SoftRows
 from .tables import WHOLE, Table, squeeze
 from .vocabulary import are_distinct, encode_in_order_of_appearance, encode_sorted, keep_values, narrow_codes
 from .wide_tables import refuse_shares
@@ -105,7 +105,7 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
     weight = read_weights(table, columns["weight"]) if "weight" in columns else None
     order = read_order(table, columns["order"]) if "order" in columns else None
     item, keys = _read_items(table, columns, options.items)
-    soft = None if votes is None else _sort_votes(votes, item, keys, worker, len(workers))
+    soft = None if votes is None else _sort_votes(votes, item, keys)
     offsets, worker, label, weight, order = sort_rows(item, keys, worker, label, weight, order)
     known = None if known_labels is None else match_known(table, known_labels, item)
     if names["item"] is None:
@@ -177,18 +177,16 @@ def _read_votes(table: Table, soft: SoftRows, options: TableOptions) -> SoftRows
     return soft._replace(votes=check_votes(table, soft, options.rescale))
 
 
-def _sort_votes(
-    soft: SoftRows, item: Integers, keys: Values | Sequences, worker: Codes, n_workers: int
-) -> SoftVotes | None:
+def _sort_votes(soft: SoftRows, item: Integers, keys: Values | Sequences) -> Probabilities | None:
     """Return soft votes in the order that `sort_rows` gives to answers; None if they are plain answers."""
     from ..kernels.columns import order_by
 
     if soft.are_plain():
         return None
     if np.all(item[:-1] <= item[1:]):
-        return SoftVotes.of(soft.votes, worker, n_workers)
+        return np.ascontiguousarray(soft.votes, np.float32)
     place, _ = order_by(item, count_items(keys))
-    return SoftVotes.of(soft.votes[place], worker[place], n_workers)
+    return np.ascontiguousarray(soft.votes[place], np.float32)
 
 
 def _refuse_sets(table: Table, label: str) -> None:

@@ -19,7 +19,6 @@ from .columns import Codes, Values, is_missing, objects, to_column, to_values
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
 from .slips import Source, warn_of_silence, warn_of_slips
-from .soft_votes import SoftVotes
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
 from .vote_sums import VOTE_SLACK, VoteSums, slack_of
 
@@ -133,7 +132,7 @@ def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> A
         keys=keys,
         background=silent,
         positions=places,
-        soft=SoftVotes.of(probabilities, worker, votes.shape[1]) if (probabilities.max(axis=1) < 1).any() else None,
+        soft=probabilities.astype(np.float32) if (probabilities.max(axis=1) < 1).any() else None,
     )
     warn_of_silence(answers)
     warn_of_slips(answers, Source(named=True, tabular=False, normalises=False))

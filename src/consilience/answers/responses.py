@@ -50,8 +50,8 @@ class Answers(AnswerArrays):
         Where ordered classes are on their scale, in the order of `classes`; None for classes without an order.
     gold : dict or None
         Known labels by item, where the table of answers has a column of them; `consilience.fuse` uses these.
-    soft : SoftVotes or None
-        What each answer gives to every label, where answers are probabilities.
+    soft : float32 array (n_answers, L) or None
+        The probability that each answer gives to every label, where answers are probabilities.
 
     Examples
     --------
@@ -336,7 +336,7 @@ def to_long(responses: Answers) -> Any:
         columns["label"] = to_column(responses.labels).take(responses.label)
     else:
         names = name_probabilities(responses.labels, columns)
-        columns |= dict(zip(names, map(to_column, responses.soft.probabilities.T.copy()), strict=True))
+        columns |= dict(zip(names, map(to_column, responses.soft.T.copy()), strict=True))
     if responses.weight is not None:
         columns["weight"] = to_column(responses.weight)
     return build_frame(columns, responses.backend)

@@ -1,14 +1,14 @@
-r"""How soft votes are fused: by halves of confidence, with learned temperatures, or by the mean of the probabilities.
+r"""How soft votes are fused: with learned temperatures, or by the mean of the probabilities.
 
-Each way is fitted to nine tenths of the votes. To be comparable, all of them predict the same thing: the most probable
+Both ways are fitted to nine tenths of the votes. To be comparable, they predict the same thing: the most probable
 label l of a vote of worker m that was hidden, from the posterior q of its item. Classes must keep their meaning: a fit
 that finds other classes, and predicts all labels well through a matrix of confusions, has not found the truth. So a
 worker is right with one probability :math:`a_m`, and errs evenly,
 
 .. math:: \log\Bigl(a_m q_l + \frac{(1 - a_m)(1 - q_l)}{K - 1}\Bigr)
 
-at the power of q, and with the :math:`a_m`, that suit each way best. Temperatures are taken unless another way is ahead
-of them by more than chance: else the seed, by which votes are hidden, would decide.
+at the power of q, and with the :math:`a_m`, that suit each way best. Temperatures are taken unless the mean is ahead of
+them by more than chance: else the seed, by which votes are hidden, would decide.
 
 It must also be worth something. With :math:`S = \operatorname{softmax}(b_m x + a)` what the hidden vote itself says, at
 the temperature :math:`b_m` that suits it best (see `consilience.inference.workers.temperatures`), and with the bias of
@@ -36,7 +36,6 @@ from ..errors import quietly
 from ..inference.powers import POWERS, raise_to
 from ..inference.recipes.independent import IndependentRecipe
 from ..inference.sources import HIDDEN, InMemory
-from ..inference.workers.halves import HalvesWorkers
 from ..inference.workers.mean import MeanWorkers
 from ..inference.workers.temperatures import LEAST, MOST, TemperatureWorkers
 from ..kernels import Floats, Integers
@@ -44,8 +43,7 @@ from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, TELLING, SoftChe
 from ..storage.answers import StoredAnswers
 from .scale_check import take_sample
 
-# The ways, the simplest one last.
-WAYS = (HalvesWorkers.name, TemperatureWorkers.name, MeanWorkers.name)
+WAYS = (TemperatureWorkers.name, MeanWorkers.name)
 # Votes that are looked at, and votes to hide in all, in folds of a tenth, if there are so many. There are fewer folds
 # if matrices are large: the entries of all matrices, over all folds.
 MOST_VOTES, ENOUGH, MOST_FOLDS, MOST_ENTRIES = 20_000, 2_000, 4, 1_000_000
@@ -87,11 +85,9 @@ def check_ways(recipe: IndependentRecipe, answers: Answers | StoredAnswers, engi
 
 
 def choose_way(scores: list[WayScore], logs: Floats, n_classes: int) -> SoftCheck:
-    """Choose the way that hidden votes call for; `logs` (n_ways, n) is how each way predicts each of them."""
-    usual = next(n for n, each in enumerate(scores) if each.way == TemperatureWorkers.name)
-    ahead = int(np.argmax([each.score for each in scores]))
-    lead = logs[ahead] - logs[usual]
-    best = scores[ahead if lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)) else usual]
+    """The way that hidden votes call for; `logs` (2, n) is how temperatures and the mean predict each of them."""
+    lead = logs[1] - logs[0]
+    best = scores[int(lead.mean() > STANDARD_ERRORS * lead.std() / np.sqrt(len(lead)))]
     telling = bool(best.told >= TELLING * np.log(n_classes))
     return SoftCheck(best.way if telling else MeanWorkers.name, scores, telling)
 

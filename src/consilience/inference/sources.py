@@ -26,7 +26,6 @@ from ..answers.item_tables import Features, ItemPriors, add_priors
 from ..answers.items import Sequences
 from ..answers.random_choices import count_hidden, count_sampled, hash_ids
 from ..answers.responses import Answers
-from ..answers.soft_votes import SoftVotes
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine, Placed
 from ..kernels import Floats, Integers, freeze
@@ -290,7 +289,6 @@ def recover_answers(block: Block, workers: WorkerModel) -> Answers:
         else Sequences(np.arange(len(block.sequences) - 1), block.sequences, numbers)
     )
     named, n_classes = workers.class_of_label, workers.n_classes
-    nothing = np.full(workers.n_workers if len(block.soft) else 0, np.nan, np.float32)
     return Answers(
         offsets=block.offsets.astype(np.int64, copy=False),
         worker=worker.astype(np.int32),
@@ -300,7 +298,7 @@ def recover_answers(block: Block, workers: WorkerModel) -> Answers:
         labels=np.where(named >= 0, named, n_classes + np.arange(workers.n_labels)),
         classes=np.arange(n_classes),
         keys=keys,
-        soft=SoftVotes(block.soft, nothing) if len(block.soft) else None,
+        soft=block.soft if len(block.soft) else None,
     )
 
 

@@ -21,7 +21,7 @@ class DawidSkene(StreamingModel):
 
     Parameters
     ----------
-    workers : {"confusion", "sequential", "one-coin", "ordinal", "nominal", "halves", "temperatures", "mean"}
+    workers : {"confusion", "sequential", "one-coin", "ordinal", "nominal", "temperatures", "mean"}
         How a worker answers: by a confusion matrix; by one for each previous answer of their own in the sequence, which
         falls back on the plain matrix where answers are few, for answers to sequences; by one accuracy for all
         classes, with errors spread evenly, for few answers per worker; by a matrix much like that of a rater who is

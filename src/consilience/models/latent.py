@@ -46,10 +46,6 @@ class LatentModel(FittedModel):
         lambda found: further_of(found, "sequential_confusion_"),
         "Confusion by a worker's previous answer, of sequential workers.",
     )
-    halves_confusion_ = Found(
-        lambda found: further_of(found, "halves_confusion_"),
-        "Confusion of soft votes by halves of confidence: the sure ones of all labels, then the others.",
-    )
     temperatures_ = Found(
         lambda found: further_of(found, "temperatures_"),
         "What soft votes of each worker are multiplied by: below 1 where the worker is too sure.",

@@ -52,7 +52,6 @@ LEAST_LEAD = 0.025
 # If a soft vote tells less of the fused label than this part of log K, votes are little more than shares of classes.
 TELLING = 0.02
 NAMES_OF_WAYS = {
-    "halves": "by halves of confidence",
     "temperatures": "with learned temperatures",
     "mean": "by the mean of the probabilities",
 }

@@ -414,7 +414,7 @@ def cut_out(r: Answers, row: int) -> tuple[Answers, int]:
         label=r.label[answers].copy(),
         weight=weight,
         share=share,
-        soft=None if r.soft is None else r.soft.pick(answers),
+        soft=None if r.soft is None else r.soft[answers].copy(),
         order=None,
         keys=Sequences(s.ids[[owner]], np.array([0, last - first]), s.position[first:last]),
     )

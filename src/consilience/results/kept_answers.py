@@ -22,14 +22,13 @@ from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..answers.responses import Answers
-from ..answers.soft_votes import Probabilities, SoftVotes
+from ..answers.soft_votes import Probabilities
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels import Floats
 from ..specs import (
     ANSWER_WEIGHTS,
     BOOLEANS,
     FIGURES,
-    MEDIANS,
     NARROW_CLASS_CODES,
     NARROW_COUNTS,
     NARROW_ITEM_CODES,
@@ -57,7 +56,6 @@ class KeptAnswers(NamedTuple):
     weights: Annotated[Floats, ArraySpec("*", ANSWER_WEIGHTS)] | None
     order: Annotated[Floats, ArraySpec("*", FIGURES)] | None
     votes: Annotated[Probabilities, ArraySpec("* L", VOTES)] | None  # the probabilities of soft votes
-    medians: Annotated[Probabilities, ArraySpec("M", MEDIANS)] | None  # and how sure each worker is of half of them
     columns: dict[str, str]
     format: Annotated[str, among(_FORMATS)]
     background: int | None  # where silence is an answer: the class that it means
@@ -67,8 +65,6 @@ class KeptAnswers(NamedTuple):
         parts = (self.workers, self.labels, self.weights, self.order, self.votes)
         if {len(part) for part in parts if part is not None} != {_total(self.counts)}:
             raise Fault("there are not as many answers as the items have")
-        if (self.votes is None) != (self.medians is None):
-            raise Fault("soft votes must come with medians")
         if self.background is not None and self.background >= sizes["K"]:
             raise Fault("the background must be a class")
 
@@ -77,9 +73,8 @@ class KeptAnswers(NamedTuple):
         """Pack answers."""
         background = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
         codes = narrow(np.diff(r.offsets)), narrow(r.worker), narrow(r.label)
-        votes, medians = (None, None) if r.soft is None else (r.soft.probabilities, r.soft.medians)
         read = dict(r.columns), r.provenance.format
-        return cls(*codes, r.weight, r.order, votes, medians, *read, background)
+        return cls(*codes, r.weight, r.order, r.soft, *read, background)
 
     def unpack(self, fusion: Result, keys: Values | Sequences) -> Answers:
         """Return the answers, with the names of what was learned from them."""
@@ -98,7 +93,7 @@ class KeptAnswers(NamedTuple):
             normalised=names.normalised,
             order=self.order,
             positions=names.positions,
-            soft=None if self.votes is None or self.medians is None else SoftVotes(self.votes, self.medians),
+            soft=self.votes,
             provenance=Provenance(self.columns, self.format),
         )
 

@@ -88,7 +88,7 @@ class Applied(NamedTuple):
         workers = kind.of_others(r, class_of_label, len(classes), fusion.takes_silence, learned.said[label])
         check_prediction(recipe.model, workers)
         crowd = Distributions.known(learned.crowd)
-        r = kind.read_as_before(r, learned.further, worker)
+        r = kind.read_as_before(r)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
         factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.amount is not None)
@@ -273,9 +273,7 @@ def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, eng
     r = recipe.prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
     source = InMemory(r, match_gold(open_paths(gold), r, r.classes))
     recipe.check_size(r, None)
-    r = before.learned.worker_model.read_as_before(
-        r, before.learned.further, lookup(names.workers, to_column(r.workers))
-    )
+    r = before.learned.worker_model.read_as_before(r)
     source = replace(source, responses=r)
     worker = lookup(r.workers, to_column(names.workers))
     copies = [worker[group].tolist() for group in before.copies]

@@ -66,7 +66,7 @@ def find_reliability(r: Answers, posterior: Floats, worker: int, n_groups: int =
     """Return how often a worker is right by the posterior, by groups of votes of about the same size."""
     assert r.soft is not None
     votes = np.flatnonzero((r.worker == worker) & (r.class_of_label[r.label] >= 0))
-    confidence = r.soft.probabilities[votes].max(axis=1).astype(np.float64)
+    confidence = r.soft[votes].max(axis=1).astype(np.float64)
     right = posterior[r.items_of(votes), r.class_of_label[r.label[votes]]]
     ends = np.unique(np.quantile(confidence, np.linspace(0, 1, n_groups + 1)[1:-1])) if len(votes) else np.empty(0)
     if len(ends) and confidence.min() < ends[-1] == confidence.max():  # many are as sure as can be: others are apart

@@ -24,7 +24,6 @@ from ..answers.gold import Gold, match_gold, open_gold
 from ..answers.items import Sequences
 from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
 from ..answers.responses import Answers
-from ..answers.soft_votes import Probabilities, SoftVotes
 from ..errors import StoreError, first_line, listing, plural
 from ..kernels import Floats
 from ..tasks.base import TABLE, AnyTask
@@ -44,7 +43,6 @@ from .layout import (
     name_items,
 )
 from .sets import TAGS
-from .votes import read_medians
 
 # Sums over so many blocks, of about a million answers, are taken where they are opened.
 BLOCKS_PER_GROUP = 8
@@ -95,9 +93,7 @@ class StoredAnswers(Crowd):
     gold: Mapping[int, tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]] | None = None
 
     positions: tuple[float, ...] | None = None  # of ordered classes
-    # Of soft votes: the median confidence of each worker, (M,), and the sum of the probabilities of each label, (L,).
-    medians: Probabilities | None = None
-    shares: Floats | None = None
+    shares: Floats | None = None  # of soft votes: the sum of the probabilities of each label, (L,)
     task: AnyTask = TABLE  # what the items are
 
     #: What `Answers` may have and these answers have not.
@@ -112,6 +108,11 @@ class StoredAnswers(Crowd):
         n_items, n_sets = self.task.size(self)
         sets = f"{plural(n_sets, 'set')} of {plural(n_items, 'item')} by {plural(self.n_workers, 'worker')}"
         return f"StoredAnswers({sets}, {plural(len(self.task.tags), 'tag')}: {listing(self.task.tags.tolist())})"
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether answers are soft votes."""
+        return self.shares is not None
 
     @property
     def n_items(self) -> int:
@@ -230,7 +231,7 @@ class StoredAnswers(Crowd):
             classes=self.classes,
             keys=keys,
             positions=self.positions,
-            soft=None if self.medians is None else SoftVotes(soft, self.medians),
+            soft=soft if self.is_soft else None,
             provenance=Provenance(self.columns),
         )
 
@@ -351,7 +352,6 @@ def open_store(
             columns=header["columns"],
             inputs=header["inputs"],
             blocked=np.array(header["blocked"], object),
-            medians=read_medians(folder, len(workers)) if header["soft"] else None,
             shares=np.array(header["shares"], np.float64) if header["soft"] else None,
             task=task,
         )

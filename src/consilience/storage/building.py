@@ -31,7 +31,7 @@ from ..answers.frames import open_arrow
 from ..answers.long_tables import DROP_ROWS, TableOptions, arrange_answers, check_policy, find_columns, read_weights
 from ..answers.responses import Answers
 from ..answers.soft_tables import PROBABILITY, with_votes
-from ..answers.soft_votes import SoftRows
+from ..answers.soft_votes import SoftRows, relabel
 from ..answers.tables import Table
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine
@@ -53,7 +53,7 @@ from .partitioning import (
     write_piece,
 )
 from .sets import BITS, TAGS, Asked, SetForm, find_sets
-from .votes import SoftForm, find_form, write_medians
+from .votes import SoftForm, find_form
 
 log = logging.getLogger("consilience")
 
@@ -194,9 +194,6 @@ def write_store(
     for folder in (ROWS, PARTS):
         shutil.rmtree(work / folder, ignore_errors=True)
     is_soft = any(part.soft for part in parts)
-    if is_soft:
-        filled = [number for number, part in enumerate(parts) if part.sizes[3]]
-        write_medians(work, filled, len(rows.workers), len(rows.labels), engine)
     write_values(work / "workers.arrow", rows.workers)
     write_values(work / "labels.arrow", rows.labels)
     if isinstance(form, SetForm):
@@ -501,7 +498,7 @@ def make_partition(number: int, folder: str, scan: Scan, rows: Rows, options: Ta
     made.mkdir()
     sizes = write_partition(made, number, answers, codes, len(rows.workers) * len(rows.labels))
     n_said = np.bincount(all_labels, answers.weight, len(rows.labels)).astype(np.float64)
-    shares = n_said if answers.soft is None else answers.soft.shares()
+    shares = n_said if answers.soft is None else answers.soft.sum(axis=0, dtype=np.float64)
     return Part(made.name, sizes, n_said, answers.weight is not None, answers.soft is not None, shares)
 
 
@@ -523,7 +520,7 @@ def read_partition(
     if answers.soft is None:
         return answers
     index = lookup(rows.labels, to_column(answers.labels))
-    return replace(answers, soft=answers.soft.with_labels(index, len(rows.labels)))
+    return replace(answers, soft=relabel(answers.soft, index, len(rows.labels)))
 
 
 def as_categories(codes: pa.ChunkedArray, values: Values) -> pa.DictionaryArray:

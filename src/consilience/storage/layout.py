@@ -163,7 +163,7 @@ def write_partition(folder: Path, number: int, answers: Answers, codes: NDArray[
     if answers.weight is not None:
         arrays["weight"] = answers.weight
     if answers.soft is not None:
-        arrays["soft"] = answers.soft.probabilities
+        arrays["soft"] = answers.soft
     if sequences is not None:
         arrays["sequences"] = np.concatenate([block.sequences for block in blocks])
     write_arrays(name_arrays(folder, number), arrays)

@@ -1,37 +1,26 @@
-"""Soft votes in a store: rows of files become votes, some at a time, and the medians of workers are sums over parts.
+"""Soft votes in a store: rows of files become votes, some at a time.
 
 The form of the files is recognised by their first rows. In two of the forms a row of a file holds whole votes, and its
 labels are known from the names of columns. In the third a vote has a row for each label; these rows meet in the
 partition of their item.
-
-The median confidence of a worker is found by counting, without all confidences at once: the bits of positive floats are
-in the order of their values, so the upper half of the bits is found first and then the lower half. Counts add.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers import DIALECTS, Names, recognise
 from ..answers.columns import Values
 from ..answers.long_tables import find_columns
 from ..answers.soft_tables import Grid, find_grid, find_probability, list_classes, melt, need_numbers, objects_of
-from ..answers.soft_votes import Probabilities, find_largest, lacks_any
+from ..answers.soft_votes import lacks_any
 from ..answers.tables import Table
-from ..engines.base import Engine
-from ..errors import StoreError
-from ..kernels import Floats, freeze
-from .layout import ANSWER, ROW, ArrayFile, name_arrays, write_columns
+from ..kernels import Floats
 
 FORMS = ("soft", "soft-long", "soft-wide")
-MEDIANS = "medians.arrow"
-# Bits of a confidence that are found at a time.
-BITS = 16
 
 
 class SoftForm(NamedTuple):
@@ -105,55 +94,3 @@ def find_form(head: Table, names: Names, format: str | None) -> SoftForm | None:
     grid = find_grid(head, names)
     assert grid is not None  # as before
     return SoftForm(dialect.name, columns, list(grid.columns.values()), objects_of(grid.classes), grid)
-
-
-def write_medians(folder: Path, numbers: list[int], n_workers: int, n_labels: int, engine: Engine) -> None:
-    """Write the median confidence of each worker, as `consilience.answers.soft_votes.find_medians` finds it."""
-    upper, placed = np.full(n_workers, -1, np.int64), engine.place(numbers)
-    rank = lower = np.zeros(n_workers, np.int64)
-    for known in (False, True):
-        shared = str(folder), n_labels, upper if known else None
-        parts = list(engine.map(count_confidences, placed, *shared))
-        codes, place = np.unique(np.concatenate([codes for codes, _ in parts]), return_inverse=True)
-        counts = np.bincount(place, np.concatenate([counts for _, counts in parts])).astype(np.int64)
-        worker = codes >> BITS
-        ends = np.cumsum(counts)
-        before = np.append(0, ends)[np.searchsorted(worker, np.arange(n_workers))]
-        if not known:
-            rank = np.maximum((np.bincount(worker, counts, n_workers).astype(np.int64) - 1) // 2, 0)
-        found = np.minimum(np.searchsorted(ends, before + rank, side="right"), len(codes) - 1)
-        rank = rank - (ends[found] - counts[found] - before)
-        there = worker[found] == np.arange(n_workers)
-        bits = np.where(there, codes[found] & ((1 << BITS) - 1), -1)
-        upper, lower = (upper, bits) if known else (bits, lower)
-    medians = (np.maximum(upper, 0) << BITS | np.maximum(lower, 0)).astype(np.uint32).view(np.float32).copy()
-    medians[upper < 0] = np.nan
-    write_columns(folder / MEDIANS, {"value": pa.array(medians)})
-
-
-def count_confidences(
-    number: int, folder: str, n_labels: int, upper: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return codes of worker and half of the bits of a confidence in a partition, and how often each occurs.
-
-    These are the upper bits, or the lower ones of confidences with the upper bits of each worker, if they are given.
-    """
-    file = ArrayFile.open(name_arrays(Path(folder), number))
-    bounds = file.read("blocks")
-    block = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds[:, ANSWER]))
-    worker = file.read("rows")[bounds[block, ROW] + file.read("codes")] // n_labels
-    largest = find_largest(file.read("soft")) if "soft" in file else np.ones(len(worker), np.float32)
-    bits = largest.view(np.uint32).astype(np.int64)
-    if upper is None:
-        return np.unique(worker << BITS | bits >> BITS, return_counts=True)
-    near = bits >> BITS == upper[worker]
-    return np.unique(worker[near] << BITS | bits[near] & ((1 << BITS) - 1), return_counts=True)
-
-
-def read_medians(folder: Path, n_workers: int) -> Probabilities:
-    """Return the median confidence of each worker of a store."""
-    with pa.OSFile(str(folder / MEDIANS), "rb") as source, pa.ipc.open_file(source) as reader:
-        medians = reader.read_all().column("value").to_numpy()
-    if medians.dtype != np.float32 or len(medians) != n_workers or (medians < 0).any() or (medians > 1).any():
-        raise StoreError(f"{str(folder / MEDIANS)!r} is damaged.", "Delete the store, and build it again.")
-    return freeze(medians.copy())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from .base import WorkerModel
 from .confusion import ConfusionWorkers
-from .halves import HalvesWorkers
 from .mean import MeanWorkers
 from .nominal import NominalWorkers
 from .one_coin import OneCoinWorkers
@@ -24,7 +23,6 @@ _KNOWN: tuple[type[WorkerModel], ...] = (
     OrdinalWorkers,
     NominalWorkers,
     TagWorkers,
-    HalvesWorkers,
     TemperatureWorkers,
     MeanWorkers,
 )

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from ...answers.arrays import NO_VOTES, Crowd
 from ...answers.columns import Column, Values
 from ...answers.responses import Answers
-from ...answers.soft_votes import Probabilities, SoftVotes
+from ...answers.soft_votes import Probabilities
 from ...errors import InputError, ParameterError, Python, Sentence
 from ...kernels import Floats, Integers, freeze
 from ...memory import NUMBER
@@ -332,13 +332,8 @@ class WorkerModel(ABC):
         """Raise a `Fault` unless arrays of a file go together; `n_columns` are those of a structure that has some."""
 
     @classmethod
-    def read_as_before(
-        cls,
-        responses: Answers,
-        further: Mapping[str, Floats],  # noqa: ARG003
-        worker: NDArray[np.int64],  # noqa: ARG003
-    ) -> Answers:
-        """Return other answers as those of a fit were read; `worker` is the index there of each worker, or -1."""
+    def read_as_before(cls, responses: Answers) -> Answers:
+        """Return other answers as those of a fit were read."""
         if not cls.needs_votes or responses.is_soft:
             return responses
         if responses.n_responses:
@@ -346,8 +341,7 @@ class WorkerModel(ABC):
                 "The answers of the fit are probabilities, and the new ones are labels.",
                 "Read the new answers as the others were read.",
             )
-        nothing = SoftVotes.of(np.empty((0, responses.n_labels)), responses.worker, responses.n_workers)
-        return replace(responses, soft=nothing)
+        return replace(responses, soft=np.empty((0, responses.n_labels), np.float32))
 
     def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:  # noqa: ARG002
         """Return arrays that a fitted model keeps beside its confusion matrices, by the names of its attributes."""

@@ -53,8 +53,6 @@ DAMPING, RIDGE, LEAST, MOST = 0.5, 0.25, 0.02, 50.0
 LONGEST = 1.0
 # By so many votes of each worker, temperatures are known well enough.
 ENOUGH_VOTES = 2_000
-# At the start, the most probable class of a worker's median vote is ahead of the others by this, in nats.
-SURE = 2.0
 # Rows of a worker beside those of labels; see `consilience.kernels.pools`.
 TARGET, CURVATURE, SAID, POOLED, BEFORE, WHOLE, PULLS = 0, 1, 2, 3, 4, 5, 6
 # Added to shares of classes before they are divided, or their logarithm is taken.
@@ -161,13 +159,9 @@ class TemperatureWorkers(ConfusionWorkers):
     ----------
     shares : array (K,), optional
         The mean of the probabilities of all workers.
-    start : array (M,), optional
-        The temperatures to start from, at which all workers are about equally sure; so it does not matter how sure they
-        are before.
     """
 
     shares: Floats | None = None
-    start: Floats | None = None
 
     name: ClassVar[str] = "temperatures"
     hears_silence: ClassVar[bool] = False
@@ -186,11 +180,7 @@ class TemperatureWorkers(ConfusionWorkers):
     def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
         """Return the model for the workers of these answers."""
         made = super().of(responses, class_of_label, n_classes)
-        assert responses.medians is not None
-        sure = np.clip(np.nan_to_num(responses.medians, nan=1.0), 0.0, 1 - FLOOR).astype(np.float64)
-        lead = np.log(np.maximum(sure * (n_classes - 1), 1e-9)) - np.log1p(-sure)
-        start = np.clip(SURE / np.maximum(lead, 1e-6), LEAST, MOST)
-        return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / n_classes), start=freeze(start))
+        return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / n_classes))
 
     @property
     def n_rows(self) -> int:
@@ -228,8 +218,7 @@ class TemperatureWorkers(ConfusionWorkers):
         """Return temperatures (M,) and biases (M, K) after a part of a step from those that counts were taken at."""
         pulls = self._pulls(counts)
         n_votes = pulls[:, SAID].sum(axis=1, keepdims=True)
-        start = np.ones(self.n_workers) if self.start is None else self.start
-        before = np.tile(start[:, None], self.n_classes)
+        before = np.ones((self.n_workers, self.n_classes))
         np.divide(pulls[:, BEFORE], n_votes, out=before, where=n_votes > 0)
         old = before.mean(axis=1)
         said = np.divide(pulls[:, SAID], n_votes, out=np.tile(self._shares(), (self.n_workers, 1)), where=n_votes > 0)
@@ -238,17 +227,17 @@ class TemperatureWorkers(ConfusionWorkers):
         error = BY_CHANCE * np.sqrt(np.maximum(1 - said, 0.0) / np.maximum(said * n_votes, 1.0))
         lack = np.sign(lack) * np.maximum(np.abs(lack) - error, 0.0)
         bias = before - old[:, None] + DAMPING * (lack - lack.mean(axis=1, keepdims=True))
-        return np.clip(old * np.exp(damping * self._find_way(old, start, pulls)), LEAST, MOST), bias
+        return np.clip(old * np.exp(damping * self._find_way(old, pulls)), LEAST, MOST), bias
 
-    def _find_way(self, old: Floats, start: Floats, pulls: Floats) -> Floats:
+    def _find_way(self, old: Floats, pulls: Floats) -> Floats:
         """Return by how much the logarithms of temperatures (M,) should change: their ratios, and the common factor."""
         target, curvature, whole = (pulls[:, row].sum(axis=1) for row in (TARGET, CURVATURE, WHOLE))
         size = old**2 * curvature
         if size.sum() <= 0:
             return np.zeros_like(old)
         weight = size / size.sum()
-        # The logarithm of a ratio has a normal density around that of the start, of deviation 2.
-        apart = np.log(old / start)
+        # The logarithm of a ratio has a normal density around 0, of deviation 2.
+        apart = np.log(old)
         apart -= weight @ apart
         ratio = (old * target - size - RIDGE * apart) / (size + RIDGE)
         # Far from where it leads, Newton's step may be much too long, and temperatures would swing.
