@@ -13,16 +13,16 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from consilience.storage import building, layout, partitioning
+from consilience.storage.answers import add_gold
+from consilience.storage.layout import ArrayFile, write_arrays
+from consilience.storage.partitioning import GrowingVocabulary, find_partitions
 
 import consilience as cs
 from consilience.errors import InputError, NotFittedError, ParameterError, StoreError
 from consilience.formats.reading import read_table
 from consilience.inference import sources
 from consilience.results import fitting, label_files
-from consilience.storage import building, layout, partitioning
-from consilience.storage.answers import add_gold
-from consilience.storage.layout import ArrayFile, write_arrays
-from consilience.storage.partitioning import GrowingVocabulary, find_partitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceW
 def _small_parts(monkeypatch):
     """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
-    monkeypatch.setattr("consilience.answers.arrays.BLOCK_SIZE", 250)
+    monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 250)
     monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(fitting, "FEW", 1000)
 

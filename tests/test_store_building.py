@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from consilience.storage import building, partitioning
+from consilience.storage.layout import claim_beside, remove_abandoned
 
 import consilience as cs
 from consilience.engines.base import Engine
@@ -19,8 +21,6 @@ from consilience.errors import DataWarning, InputError, StoreError
 from consilience.formats import files
 from consilience.formats import tables as table_formats
 from consilience.formats.reading import scan_table
-from consilience.storage import building, partitioning
-from consilience.storage.layout import claim_beside, remove_abandoned
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -63,7 +63,7 @@ def test_a_store_is_known_by_the_format_too(tmp_path):
     "name",
     [
         "consilience.storage.building.__version__",
-        "consilience.answers.arrays.BLOCK_SIZE",
+        "consilience.answers.blocks.BLOCK_SIZE",
         "consilience.storage.partitioning.ROWS_PER_PARTITION",
     ],
 )
