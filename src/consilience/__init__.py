@@ -20,9 +20,9 @@ _HOMES = {
     "Answers": "answers.responses",
     "Graph": "answers.graph",
     "Comparisons": "answers.comparisons",
-    "Spans": "tasks.spans",
-    "Masks": "tasks.masks",
-    "Tags": "tasks.tags",
+    "Spans": "kinds.spans",
+    "Masks": "kinds.masks",
+    "Tags": "kinds.tags",
     "read_answers": "formats.sources",
     "scan_answers": "formats.scanning",
     "read_spans": "formats.sources",
@@ -65,6 +65,9 @@ if TYPE_CHECKING:
     from .formats.sources import read_tags as read_tags
     from .formats.targets import write_labels as write_labels
     from .formats.targets import write_spans as write_spans
+    from .kinds.masks import Masks as Masks
+    from .kinds.spans import Spans as Spans
+    from .kinds.tags import Tags as Tags
     from .models.bradley_terry import BradleyTerry as BradleyTerry
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
@@ -74,9 +77,6 @@ if TYPE_CHECKING:
     from .models.tag_sets import TagSets as TagSets
     from .reporting.page import chart as chart
     from .reporting.page import report as report
-    from .tasks.masks import Masks as Masks
-    from .tasks.spans import Spans as Spans
-    from .tasks.tags import Tags as Tags
 
 
 def __getattr__(name: str) -> Any:

@@ -46,6 +46,7 @@ from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_tied
 from ..inference.sources import HIDDEN, Source
 from ..kernels import Floats
+from ..kinds.base import TableKind
 from ..metrics.agreement import krippendorff_interval
 from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
@@ -54,7 +55,6 @@ from ..results.intervals import choose
 from ..results.new_answers import weigh_copies
 from ..results.result import Calibrated, Labels, Later, Result
 from ..results.result import count_known as count_gold
-from ..tasks.base import TableTask
 
 # With more classes, a table is not like those of which there are records.
 MOST_CLASSES = 20
@@ -180,7 +180,7 @@ def is_like_record(recipe: Recipe, found: Result, r: Answers, graph: Graph | Non
     return (
         isinstance(recipe, IndependentRecipe)
         and (recipe.workers, recipe.calibration) == ("confusion", "hidden answers")
-        and isinstance(found.task, TableTask)
+        and isinstance(found.task, TableKind)
         and graph is None
         and found.guidance is None
         and not found.given.has_priors

@@ -31,6 +31,7 @@ from ..formats.scanning import FORMS, scan_answers
 from ..formats.sources import find_source, open_table
 from ..formats.targets import ResultWriters, choose_target
 from ..formats.writing import write_table
+from ..kinds.tag_tables import ONE_HOT
 from ..models import fusing
 from ..models.asking import find_questions
 from ..models.fitted import FittedModel
@@ -38,7 +39,6 @@ from ..models.latent import LatentModel
 from ..models.preparing import Prepared, prepare
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
-from ..tasks.tag_tables import ONE_HOT
 from .command import TYPED, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .fuse_tables import print_summary

@@ -13,8 +13,8 @@ from ..answers.blocked import leave_out, read_blocked
 from ..answers.responses import Answers
 from ..arguments import check_questions, check_truth, split_by_question
 from ..errors import about, parameter_error
-from ..tasks.tag_tables import check_separator
-from ..tasks.tags import Tags
+from ..kinds.tag_tables import check_separator
+from ..kinds.tags import Tags
 from .reading import open_paths
 from .sources import read_answers, read_tags
 

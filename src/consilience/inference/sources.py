@@ -19,8 +19,8 @@ from ..answers.random_choices import hash_ids
 from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..kernels import Floats, Integers
+from ..kinds.base import TABLE, AnyKind
 from ..specs import is_whole
-from ..tasks.base import TABLE, AnyTask
 from .workers.base import WorkerModel
 from .workers.rows import anchor
 
@@ -38,7 +38,7 @@ class Source:
     gold: Gold | None = None
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `item_priors`
     features: Features | None = None  # what describes the items
-    task: AnyTask = TABLE  # what the items are
+    task: AnyKind = TABLE  # what the items are
 
     @classmethod
     def of_codes(cls, r: Answers, known: NDArray[np.int32] | None) -> Source:

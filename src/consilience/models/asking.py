@@ -28,9 +28,9 @@ from ..errors import (
 from ..formats.sources import find_source, open_table
 from ..inference.workers.nominal import NominalWorkers
 from ..inference.workers.ordinal import OrdinalWorkers
+from ..kinds import find_kind
+from ..kinds.tag_tables import find_separators
 from ..results.fitting import open_source
-from ..tasks import find_task
-from ..tasks.tag_tables import find_separators
 from .base import Model
 from .dawid_skene import DawidSkene
 from .fusing import Fitting, settle_model
@@ -88,7 +88,7 @@ def fuse_questions(
 
 def are_answers(source: object) -> TypeGuard[Mapping[str, object]]:
     """Whether a source is a mapping from questions to their answers, as `scan_answers` returns."""
-    return isinstance(source, Mapping) and bool(source) and all(find_task(each) is not None for each in source.values())
+    return isinstance(source, Mapping) and bool(source) and all(find_kind(each) is not None for each in source.values())
 
 
 def prepare_answers(
@@ -115,7 +115,7 @@ def prepare_questions(
     block: object,
 ) -> Iterator[Prepared]:
     """Yield what was opened for each question, which has a column of its own in a table."""
-    if find_task(source) is not None:
+    if find_kind(source) is not None:
         raise ParameterError(
             "Several questions are read from a table, or each has answers of its own.",
             Sentence("Give the table, or a file, with {label}."),

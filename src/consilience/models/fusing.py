@@ -20,10 +20,10 @@ from ..engines.base import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, parameter_error, plural, quietly, warn
 from ..inference.em import Progress
 from ..inference.workers.ordinal import OrdinalWorkers
+from ..kinds.base import Links
 from ..results.comparison import ScaleCheck, SoftCheck
 from ..results.fitting import Asked, fit_source, open_source
 from ..results.source_kinds import check_kind
-from ..tasks.base import Links
 from .base import Model
 from .dawid_skene import DawidSkene
 from .fitted import FittedModel

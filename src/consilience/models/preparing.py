@@ -16,9 +16,9 @@ from ..answers.vocabulary import lookup
 from ..errors import DataWarning, warn
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, open_known
-from ..tasks import find_task, need_task
-from ..tasks.base import TABLE, AnyTask, TableTask
-from ..tasks.texts import FUSED
+from ..kinds import find_kind, need_kind
+from ..kinds.base import TABLE, AnyKind, TableKind
+from ..kinds.texts import FUSED
 from .base import open_answers
 
 
@@ -49,7 +49,7 @@ class Prepared(NamedTuple):
     answers: Answers
     graph: Graph | None
     gold: Any
-    task: AnyTask = TABLE
+    task: AnyKind = TABLE
     blocked: Values = NOBODY
     may_be_scale: bool = True
     n_blocked: tuple[int, int] | None = None
@@ -82,10 +82,10 @@ def prepare(
         As for `fuse`.
     """
     blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
-    if gold is None and find_task(source) is None:
+    if gold is None and find_kind(source) is None:
         columns = {"gold": None, **(columns or {})}
     opened = open_answers(source, **(columns or {}))
-    kind = need_task(opened)
+    kind = need_kind(opened)
     if gold is not None and gold is not False:
         if columns and columns.get("gold", False) is None:
             opened = kind.leave_known(opened)  # it was looked for, and is not used
@@ -101,7 +101,7 @@ def prepare(
         gold = kind.choose_known(opened, answers)
     else:
         gold = None if gold is False else open_gold(gold, gold_columns)
-    may_be_scale = isinstance(task, TableTask) and (columns or {}).get("ordered") is None
+    may_be_scale = isinstance(task, TableKind) and (columns or {}).get("ordered") is None
     links = None if graph is None else as_graph(graph, answers)
     return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
 

@@ -37,7 +37,7 @@ from ..inference.workers.base import WorkerModel
 from ..inference.workers.mean import voters
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
-from ..tasks.base import TABLE, AnyTask
+from ..kinds.base import TABLE, AnyKind
 from .answer_worth import are_checked, find_careful, find_judged, is_share_checked, sum_chances
 from .calibration import Found, calibrate, judge_fit
 from .chance import Apart, count_judged, judge_chance
@@ -93,7 +93,7 @@ def open_source(
     gold: object = None,
     features: object = None,
     item_prior: object = None,
-    task: AnyTask = TABLE,
+    task: AnyKind = TABLE,
 ) -> Source:
     """Answers with the classes that a model needs, with known labels, and with what else is known of the items."""
     recipe.check()
@@ -129,7 +129,7 @@ def fit(
     item_prior: object = None,
     engine: object = None,
     asked: Asked = NOTHING_ELSE,
-    task: AnyTask = TABLE,
+    task: AnyKind = TABLE,
 ) -> Result:
     """Return what a model finds in answers, which belong to a task."""
     source = open_source(recipe, answers, gold, features, item_prior, task)

@@ -28,7 +28,7 @@ from ..errors import InputError, first_line, parameter_error, plural
 from ..formats import usual_suffixes, writable_formats
 from ..formats.writing import check_writable, write_tables
 from ..kernels import Floats
-from ..tasks.base import AnyTask
+from ..kinds.base import AnyKind
 from .record import SHARED_ERRORS
 from .result import Labels, Result, leave_open
 
@@ -71,7 +71,7 @@ def list_tables(found: Result, undecided: float | None) -> Iterator[pa.Table]:
         yield from engine.map(make_table, engine.place(found.labels.runs()), found.labels, found.task, undecided)
 
 
-def make_table(run: slice, labels: Labels, task: AnyTask, undecided: float | None) -> pa.Table:
+def make_table(run: slice, labels: Labels, task: AnyKind, undecided: float | None) -> pa.Table:
     """The labels of a run of items, with the columns of `to_frame`."""
     part = labels.part(run)
     arranged = task.arrange(part, part.shown, undecided)
