@@ -14,7 +14,7 @@ from .errors import InputError, StoreError, listing, parameter_error, shorten, w
 from .formats.sources import COLUMNS, TAG_COLUMNS, check_keywords
 from .inference.em import Progress
 from .inference.hidden_fits import HeldOutScore, score_hidden
-from .models.asking import are_stored, find_questions, fuse_questions, list_labels
+from .models.asking import are_answers, find_questions, fuse_questions, list_labels
 from .models.base import Model, as_responses
 from .models.bradley_terry import BradleyTerry, check_settings, open_comparisons
 from .models.fitted import FittedModel
@@ -120,7 +120,7 @@ def fuse(
     columns = {name: value for name, value in keywords.items() if name in COLUMNS | TAG_COLUMNS}
     given = {name: value for name, value in keywords.items() if name in parameters}
     fitting = Fitting(model, engine, callback, features, item_prior, given, source_kind)
-    names = list(source) if are_stored(source) else list_labels(columns)
+    names = list(source) if are_answers(source) else list_labels(columns)
     if names is None:
         try:
             prepared = prepare(source, graph, gold, columns, block=block)
@@ -303,7 +303,7 @@ def held_out_score(
     recipe = model.recipe()
     if model.is_fitted:
         recipe = settle(recipe, model.result_, coupling=False)
-    source = open_source(recipe, as_responses(responses), gold, features, item_prior).sample()
+    source = open_source(recipe, as_responses(responses), gold, features, item_prior)
     r = source.responses
     aligned = recipe.align(r, graph)
     hidden, unit = next(hide_answers(r, fraction, seed))

@@ -47,7 +47,7 @@ from .powers import (
     weigh_powers,
 )
 from .recipes import Fitting
-from .sources import HIDDEN, InMemory, Totals, choose_folds
+from .sources import HIDDEN, Source, choose_folds
 from .structures import Statistics, exchange
 
 # Steps by which a fit follows answers that are hidden, if it settles after a number of steps.
@@ -131,13 +131,13 @@ class Rest(NamedTuple):
     gold: Gold | None
 
 
-def find_by_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[Calibration, Floats, list[Fold]]:
+def find_by_hidden(fitting: Fitting) -> tuple[Calibration, Floats, list[Fold]]:
     """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit.
 
     With it come the log weight of each of `POWERS`, and the hidden answers.
     """
     r = fitting.source.responses
-    scores, folds = judge_hidden(fitting, totals)
+    scores, folds = judge_hidden(fitting)
     n_hidden = sum(
         len(fold.answer) if r.amount is None else len(each) for fold, each in zip(folds, scores, strict=True)
     )
@@ -148,27 +148,27 @@ def find_by_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[Cali
     return Calibration(choose_power(*leads), n_hidden), weigh_powers(*leads), folds
 
 
-def judge_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[list[Floats], list[Fold]]:
+def judge_hidden(fitting: Fitting) -> tuple[list[Floats], list[Fold]]:
     """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
     recipe, source, problem, fit = fitting
     r = source.responses
-    n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
+    n_units = count_units(r)
     scores, folds = list[Floats](), list[Fold]()
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
     if r.silence_counts or recipe.max_iter == 0 or n_units < 2 or r.n_classes < 2:
         return scores, folds
     start = fit.parameters._replace(prior=fit.parameters.prior.settle())
-    share, n_folds = choose_folds(n_units, None if r.sequences is None else n_responses)
+    share, n_folds = choose_folds(n_units, None if r.sequences is None else r.n_responses)
     # Earlier batches are shown: if they are larger than this one, few of all answers are hidden at a time.
     few = share < HIDDEN or count_earlier(problem) > r.n_responses
-    hiding = hide_answers(r, share, recipe.seed, n_folds, None if totals is None else n_units)
+    hiding = hide_answers(r, share, recipe.seed, n_folds)
     for number, (hidden, unit) in enumerate(hiding, 1):
         log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
         if not few:
             # A model that settles after some steps has made them.
             settles = problem.workers.enough_steps is not None
             rest = fit_rest(fitting, start, hidden, min(recipe.max_iter, MORE_STEPS) if settles else recipe.max_iter)
-        elif totals is not None or (r.sequences is None and problem.graph is None):
+        elif r.sequences is None and problem.graph is None:
             rest = exchange_items(fitting, start, hidden)
         else:
             rest = fit_rest(fitting, start, hidden, 0)
@@ -216,7 +216,6 @@ def exchange_items(fitting: Fitting, start: Parameters, hidden: NDArray[np.bool_
 
     .. math:: S - S_{\text{items}} + S_{\text{items without hidden answers}}
 
-    In a sample of sequences, all of them are.
     """
     before = fitting.source
     r = before.responses
@@ -230,7 +229,7 @@ def exchange_items(fitting: Fitting, start: Parameters, hidden: NDArray[np.bool_
     return Rest(posed[1], statistics, start, item, np.diff(after.responses.offsets)[item], before.gold)
 
 
-def pose_again(fitting: Fitting, source: InMemory, start: Parameters, graph: Graph | None = None) -> Problem:
+def pose_again(fitting: Fitting, source: Source, start: Parameters, graph: Graph | None = None) -> Problem:
     """Return the problem of some of its answers, or items, with a prior that is not learned again."""
     problem = fitting.problem
     posed = fitting.recipe.pose(source, problem.structure, graph, problem.engine)
