@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .answers.random_choices import hide_answers
 from .arguments import check_seed, is_number, to_path
 from .checks.comparison import settle
 from .engines import EngineLike, open_engine
-from .errors import InputError, StoreError, listing, parameter_error, shorten, warn
-from .formats.sources import COLUMNS, TAG_COLUMNS, check_keywords
+from .errors import InputError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten, warn
+from .formats.sources import COLUMNS, TAG_COLUMNS
 from .inference.em import Progress
 from .inference.hidden_fits import HeldOutScore, score_hidden
-from .models.asking import are_answers, find_questions, fuse_questions, list_labels
+from .models.asking import SPLIT, are_answers, find_questions, fuse_questions, list_labels
 from .models.base import Model, as_responses
 from .models.bradley_terry import BradleyTerry, check_settings, open_comparisons
 from .models.fitted import FittedModel
@@ -22,9 +22,13 @@ from .models.fusing import Fitting, fuse_prepared
 from .models.preparing import prepare
 from .models.questions import read_questions
 from .models.register import MODELS, model_class
+from .options import given
 from .results.fitting import Asked, fit_source, open_source
 from .results.saving import SavedResult, compare_names, open_saved
 from .results.worker_report import count_answers
+
+# Keywords of `fuse` that neither say how answers are read, nor are parameters of the model.
+BESIDE = ("source", "graph", "gold", "model", "engine", "callback", "features", "item_prior", "block", "source_kind")
 
 
 def fuse(
@@ -32,14 +36,55 @@ def fuse(
     graph: Any = None,
     gold: Any = None,
     *,
-    model: str | Model = "auto",
-    engine: Any = None,
-    callback: Callable[[Progress], object] | None = None,
+    item: str | Sequence[str] | None = None,
+    worker: str | None = None,
+    label: str | Sequence[str] | None = None,
+    sequence: str | Sequence[str] | None = None,
+    position: str | None = None,
+    weight: str | None = None,
+    order: str | None = None,
+    gold_column: str | None = None,
+    ignore: str | Sequence[str] = (),
+    format: str | None = None,
+    separator: str | Mapping[str, str] | None = None,
+    classes: Any = None,
+    items: Any = None,
+    ordered: bool | Mapping[str, bool] | None = None,
+    positions: Any = None,
+    duplicates: str = "error",
+    abstain: str = "ignore",
+    background: object = None,
+    normalise: bool = False,
+    drop_missing: bool = False,
+    rescale: bool = False,
+    block: Any = None,
     features: Any = None,
     item_prior: Any = None,
-    block: Any = None,
+    model: str | Model = "auto",
+    workers: str | None = None,
+    estimation: str | None = None,
+    prior: Any = None,
+    smoothing: Any = None,
+    calibration: str | float | None = None,
+    classifier: Any = None,
+    label_by: str | None = None,
+    start: Any = None,
+    n_init: int | None = None,
+    max_iter: int | None = None,
+    tol: float | None = None,
+    seed: int | None = None,
+    coupling: str | float | None = None,
+    transitions: Any = None,
+    decode: str | None = None,
+    inference: str | None = None,
+    degree_normalised: bool | None = None,
+    listeners: str | None = None,
+    ties: str | None = None,
+    shrinkage: float | None = None,
+    topics: str | int | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    engine: Any = None,
     source_kind: str | None = None,
-    **keywords: Any,
 ) -> Any:
     """Fuse answers into labels with a model chosen by what is given, and compare the result with majority vote.
 
@@ -60,6 +105,18 @@ def fuse(
         worker; or a table of spans, with columns document, start, end and label. Of masks also `Masks` of one reader,
         or where they are. Of tags a dict {item: tags}, or a table with sets. Default: those that the answers come with
         (`Answers.gold`), if some items have one and others do not; a warning tells. False: none.
+    item, worker, label, sequence, position, weight, order, ignore : optional
+        Columns, as for `Answers.from_frame`.
+    format, classes, items, ordered, positions : optional
+        How they are read, as for `Answers.from_frame`. Several labels are several questions; `classes`,
+        `ordered`, `positions`, `separator` and `gold` may then be mappings from questions to what is given for each,
+        with the key None for all others.
+    duplicates, abstain, background, normalise, drop_missing, rescale : optional
+        As for `Answers.from_frame`. What would have no effect on these answers is an error.
+    gold_column : str, optional
+        The column of known labels beside the answers. Default: gold, truth or a similar name.
+    separator : str, optional
+        What stands between the tags in a cell: answers are sets of tags, as for `Tags.from_frame`.
     model : {"auto", "majority", "dawid-skene", "moments", "hidden-markov", "markov-field", "tags"} or Model
         "auto" is `MarkovField` with a graph, `HiddenMarkov` for sequences, `TagSets` for sets of tags, and `DawidSkene`
         for other items. A
@@ -74,17 +131,19 @@ def fuse(
     features, item_prior : array, table or path, optional
         What is known of the items beside their answers: numbers that describe them, or class probabilities; see
         `DawidSkene.fit`.
+    workers, estimation, prior, smoothing, calibration, classifier, label_by : optional
+        Parameters of the model; see `DawidSkene`. Default: those of the model.
+    start, n_init, max_iter, tol, seed : optional
+        Parameters of the model; see `DawidSkene`. Default: those of the model.
+    coupling, transitions, decode, inference, degree_normalised, listeners, ties, shrinkage, topics : optional
+        Parameters that some models have; see `HiddenMarkov`, `MarkovField`, `MajorityVote`, `MomentMatching` and
+        `TagSets`.
     block : list, table or path, optional
         Workers whose answers are left out, here and in updates: their ids, or a table with a column worker. The column
         chance of `worker_report` tells whom. For answers on disk, give it to `scan_answers`.
     source_kind : {"people", "functions", "models"}, optional
         Who gives the answers: findings and reports are worded for them. By default it is recognised: functions are
         silent, as an answer or as one label each; soft votes come from models.
-    **keywords
-        Names of columns and the other keywords of `Answers.from_frame`; and parameters of the model, such as
-        ``estimation="em"``, ``coupling=1.0``, or for ordered classes ``label_by="median"``. With
-        several questions, ``label=["q1", "q2"]``; `classes`, `ordered`, `positions`, `separator` and `gold` may then
-        be mappings from questions to what is given for each.
 
     Returns
     -------
@@ -115,20 +174,37 @@ def fuse(
     >>> fused.comparison_.n_differ, fused.comparison_.verdict
     (60, 'better')
     """
-    parameters = {name for known in MODELS for name in model_class(known).defaults()} - {"callback"}
-    check_keywords(fuse, keywords, {*parameters, *TAG_COLUMNS})
-    columns = {name: value for name, value in keywords.items() if name in COLUMNS | TAG_COLUMNS}
-    given = {name: value for name, value in keywords.items() if name in parameters}
-    fitting = Fitting(model, engine, callback, features, item_prior, given, source_kind)
+    asked = given(locals())
+    columns = {name: value for name, value in asked.items() if name in COLUMNS | TAG_COLUMNS and name not in BESIDE}
+    parameters = {name: value for name, value in asked.items() if name not in (*columns, *BESIDE, "gold_column")}
+    fitting = Fitting(model, engine, callback, features, item_prior, parameters, source_kind)
+    if gold_column is not None:
+        if gold is not None:
+            raise ParameterError(
+                Sentence(
+                    "{gold_column} has no effect beside {gold}, which takes its place.", gold_column=None, gold=None
+                ),
+                "Leave out one of them.",
+                keyword="gold_column",
+            )
+        columns["gold"] = gold_column
     names = list(source) if are_answers(source) else list_labels(columns)
     if names is None:
+        by_question = [name for name in SPLIT if isinstance(columns.get(name), Mapping)]
+        plain = {name: value for name, value in columns.items() if name not in by_question}
         try:
-            prepared = prepare(source, graph, gold, columns, block=block)
+            prepared = prepare(source, graph, gold, plain, block)
         except InputError as error:
             names = find_questions(error, source, columns)
             if names is None:
                 raise
         else:
+            if by_question:
+                raise ParameterError(
+                    Sentence(f"{{{by_question[0]}}} is given by question, and there is one.", **{by_question[0]: None}),
+                    Sentence("Name the questions with {label}."),
+                    keyword=by_question[0],
+                )
             return fuse_prepared(prepared, fitting)
     return fuse_questions(source, names, graph, gold, columns, block, fitting)
 

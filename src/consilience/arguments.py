@@ -117,9 +117,11 @@ def check_questions(label: object, owner: str) -> list[str] | None:
 
 
 def split_by_question(parameter: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return the value of a parameter for each question: a mapping from questions, or one value for all of them."""
+    """The value of a parameter for each question: a mapping from questions, None for all others, or one value."""
     if not isinstance(value, Mapping):
         return dict.fromkeys(names, value)
+    if None in value:
+        value = dict.fromkeys(names, value[None]) | {name: each for name, each in value.items() if name is not None}
     known = set(names)  # found by hash: an odd object may not be comparable
     unknown = [str(name) for name in value if name not in known]
     if unknown:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from .errors import parameter_error
+from .errors import ParameterError, Sentence, parameter_error
 
 
 class Kind(NamedTuple):
@@ -40,6 +40,7 @@ class Option(NamedTuple):
     required: bool = False
     needs: tuple[str, ...] = ()  # other options, or "option=value": without all of them it would have no effect
     clashes: tuple[str, ...] = ()  # options that leave it without an effect
+    forms: tuple[str, ...] = ()  # forms of tables on which it has an effect, if not all
     reason: str = ""  # why, or what to do
 
 
@@ -250,7 +251,14 @@ OPTIONS: dict[str, Option] = {
         Kind("columns", metavar="ROLE=COL,...", read=read_columns),
         "Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known labels.",
     ),
-    "ignore": Option(COLUMN, "Where each worker has a column: one that holds no answers.", default=(), many=True),
+    "ignore": Option(
+        COLUMN,
+        "Where each worker has a column: one that holds no answers.",
+        default=(),
+        many=True,
+        forms=("wide", "matrix", "soft", "soft-wide"),
+        reason="tables in which each worker has a column",
+    ),
     # How answers are read.
     "format": Option(
         Kind("the name of a format", metavar="NAME"),
@@ -274,7 +282,11 @@ OPTIONS: dict[str, Option] = {
     ),
     "drop_missing": Option(FLAG, "Leave out rows without an answer.", default=False),
     "rescale": Option(
-        FLAG, "Divide probabilities by their sum, if that is 1, or 100 of percentages, but for rounding.", default=False
+        FLAG,
+        "Divide probabilities by their sum, if that is 1, or 100 of percentages, but for rounding.",
+        default=False,
+        forms=("soft", "soft-long", "soft-wide", "soft-files"),
+        reason="probabilities",
     ),
     "duplicates": Option(
         one_of(*DUPLICATES), "What to do when a worker answered an item more than once.", default="error"
@@ -613,6 +625,18 @@ def check(name: str, value: object, owner: str) -> None:
     option = find_option(name, owner)
     if option is not None and not option.kind.accepts(value):
         raise parameter_error(name, owner, option.kind.expected, value)
+
+
+def check_effect(values: Mapping[str, Any], form: str) -> None:
+    """Raise an error for an option that has no effect on tables of this form."""
+    for name in given(values):
+        option = OPTIONS[name]
+        if option.forms and form not in option.forms:
+            raise ParameterError(
+                Sentence(f"{{{name}}} is for {option.reason}, and has no effect on this table.", **{name: None}),
+                "Leave it out.",
+                keyword=name,
+            )
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

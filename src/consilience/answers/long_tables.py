@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from ..arguments import check_truth, is_among
 from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, Integers, Truths
-from . import Names, translate
+from ..options import check_effect
+from . import LONG, Names, translate
 from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings
 from .columns import Codes, Column, Indices, Values, find_missing, find_present, is_categorical, is_ordered, to_values
 from .composite import split_names
@@ -85,6 +86,7 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
     origin, gold = table.origin, options.gold
     table, names = combine(table, names)
     table = translate(table, options.format, {**names, "gold": gold if isinstance(gold, str) else None}, options.ignore)
+    check_effect({"ignore": options.ignore, "rescale": options.rescale}, table.format or LONG)
     columns = find_columns(table, names)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
@@ -123,7 +125,7 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
         normalised=options.normalise,
         order=order,
         soft=soft,
-        provenance=Provenance(columns, table.format, origin),
+        provenance=Provenance(columns, table.format, origin, declares_order=options.ordered is not None),
     )
     del label
     answers = settle_duplicates(answers, options.duplicates, item, table)

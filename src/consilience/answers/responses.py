@@ -46,12 +46,15 @@ class Provenance(NamedTuple):
         Path and format of the file.
     gold : dict or None
         Known labels that the table came with.
+    declares_order : bool
+        Whether it was said that classes are levels of a scale, or that they are not.
     """
 
     columns: Mapping[str, str] = {}
     format: str = ""
     origin: tuple[str, str] | None = None
     gold: Mapping[Any, Any] | None = None
+    declares_order: bool = False
 
 
 UNKNOWN_PROVENANCE = Provenance()

@@ -6,127 +6,20 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from types import SimpleNamespace
-from typing import cast
 
-import click
 import pyarrow as pa
 
 from ..api import load
-from ..arguments import split_by_question
-from ..engines import EngineLike
-from ..errors import listing, plural
-from ..formats.scanning import scan_answers
+from ..errors import plural
 from ..formats.writing import write_table
-from ..kinds.tag_tables import Separators
-from ..models.asking import fuse_questions
-from ..models.fusing import Fitting
 from ..models.question_tables import count_question
 from ..models.questions import Questions
-from ..options import ROLES
-from ..results.label_files import is_one_file
 from .command import Record, describe_findings, is_asked, tell
-from .files import check_folder, check_outputs, check_page, write_together
+from .files import check_outputs, write_together
 from .terminal import Column, Display, Screen, fit_text, format_number
 
-# Options that are for one question, or for answers of another kind.
-_OF_ONE = ("knn", "undecided_spans", "disagreements", "content", "background", "gold_column")
-_READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "separator")
 # So many workers are shown, if it is at least so probable that they answer without looking.
 N_WORKERS, SUSPECT = 5, 0.1
-
-
-def fuse_all(
-    options: SimpleNamespace, names: Sequence[str], engine: EngineLike, started: float, scanned: bool = False
-) -> None:
-    """Fuse the answers to several questions in a file: read, fit, write, and only then print."""
-    flags = [f"--{name.replace('_', '-')}" for name in _OF_ONE if getattr(options, name, None)]
-    if flags:
-        raise click.UsageError(f"{', '.join(flags)} does not go with several questions. Leave it out.")
-    tables, others = [options.output, options.workers_report], [options.save, options.report]
-    if options.output is not None and not is_one_file(options.output):
-        check_folder(tables.pop(0), options.source)
-    check_outputs(tables, others, [options.source, *options.gold])
-    if options.report is not None:
-        check_page(options.report)
-    with Display(is_asked("quiet")) as display:
-        display.say(f"{'Sorting' if scanned else 'Reading'} {fit_text(options.source, 50)}")
-        found = fit(options, names, engine, display, scanned)
-        display.say("Writing")
-        files = write_files(options, found)
-    seconds = round(time.perf_counter() - started, 3)
-    tell(
-        lambda: describe(found, options.source, files, seconds),
-        lambda: print_questions(found, options.source, files),
-    )
-
-
-def fit(
-    options: SimpleNamespace, names: Sequence[str], engine: EngineLike, display: Display, scanned: bool
-) -> Questions:
-    """Return the questions, fused."""
-    columns = {name: getattr(options, name) for name in (*ROLES[:6], *_READING, "format") if name != "label"}
-    if not scanned:
-        columns |= {name: getattr(options, name) for name in ("items", "normalise", "order")}
-    columns = {name: value for name, value in columns.items() if value is not None}
-    if options.abstain != "ignore":
-        columns["abstain"] = options.abstain
-    settable = ("estimation", "prior", "calibration", "label_by", "max_iter", "seed")
-    given = {name: getattr(options, name) for name in settable}
-    parameters = {name: value for name, value in given.items() if value is not None}
-    settings = options.features, options.item_prior, parameters, options.source_kind
-    fitting = Fitting(options.model, engine, display.show_iteration, *settings)
-    columns, known = add_settings(columns, options.settings, names)
-    gold: object = False if options.ignore_gold else (list(options.gold) or None)
-    if known:
-        if gold is not None:
-            raise click.UsageError("Known labels are given by --gold, or by --for QUESTION gold=FILE. Leave out one.")
-        gold = known
-    source: object = options.source
-    if scanned:
-        columns |= {"store": options.store, "resume": options.resume}
-        source = scan_answers(options.source, options.memory, label=names, **columns)
-        columns = {name: value for name, value in columns.items() if name == "ordered"}
-    return fuse_questions(source, names, options.graph, gold, columns, options.block, fitting)
-
-
-def add_settings(
-    columns: Mapping[str, object], settings: Sequence[tuple[str, tuple[str, object]]], names: Sequence[str]
-) -> tuple[Record, Record]:
-    """Return how questions are read, with what holds for some of them alone, and the known labels of those."""
-    own: dict[str, Record] = {}
-    for name, (key, value) in settings:
-        if name in own.setdefault(key, {}):
-            raise click.UsageError(f"--for {name!r} says {key} twice. Leave out one.")
-        if name not in names:
-            raise click.UsageError(f"--for names {name!r}, and the questions are {listing(names, len(names))}.")
-        own[key][name] = value
-    known = own.pop("gold", {})
-    signs = own.pop("separator", None)
-    split: Record = {key: split_by_question(key, columns.get(key), names) | each for key, each in own.items()}
-    if signs is not None:  # who reads cells knows which other questions hold the default
-        split["separator"] = Separators(cast("str | None", columns.get("separator")), signs)
-    return {**columns, **split}, known
-
-
-def write_files(options: SimpleNamespace, found: Questions) -> dict[str, str]:
-    """Write the files asked for; return what is where."""
-
-    def write_labels(path: str) -> None:
-        if is_one_file(path):
-            write_table(tabulate(found, options.wide, options.undecided), path)
-        else:
-            found.write(path, undecided=options.undecided)
-
-    return write_together(
-        {
-            "labels": (options.output, write_labels),
-            "workers": (options.workers_report, lambda path: write_table(tabulate_workers(found), path)),
-            "model": (options.save, partial(found.save, answers=not options.no_answers)),
-        },
-        (options.report, lambda path: write_report(found, path, options.source)),
-    )
 
 
 def write_report(found: Questions, path: str, source: str) -> None:

@@ -29,7 +29,6 @@ from ..formats.sources import as_graph
 from ..formats.writing import write_table
 from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel, check_answers, read_like
-from ..models.preparing import Prepared
 from ..models.question_files import holds_questions
 from ..models.questions import Questions
 from ..options import N_LISTED
@@ -190,10 +189,9 @@ def describe(
     seconds: float,
 ) -> Record:
     """Return what an update brought, for `--json`: all that `fuse` tells of a fit, and what is new."""
-    found, answers = model.update_, model.responses_
+    found = model.update_
     options = SimpleNamespace(source=source, all_workers=False, undecided=None)
-    prepared = Prepared(answers, answers, None, None)
-    fit = asdict(summarise(model, prepared, tabulate_workers(model), options))
+    fit = asdict(summarise(model, tabulate_workers(model), options))
     news = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict", "roles")}
     return {
         **fit,

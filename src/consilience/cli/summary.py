@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import asdict, dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -20,14 +20,10 @@ from ..models.fitted import FittedModel as Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
-from ..models.preparing import Prepared
 from ..models.tag_sets import TagSets
 from ..results.comparison import Comparison, describe_limit
 from ..results.worker_report import FEW, rank_attention
 from .command import Record, describe_findings
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 N_WORKERS = 3  # from either end
 N_ITEMS = 5
@@ -80,30 +76,28 @@ class Summary:
     seconds: float = 0.0
 
 
-def summarise(model: Model, prepared: Prepared, workers: pa.Table, options: SimpleNamespace) -> Summary:
+def summarise(model: Model, workers: pa.Table, options: SimpleNamespace) -> Summary:
     """Return the figures of a fitted model.
 
     Parameters
     ----------
     model : Model
         Fitted.
-    prepared : Prepared
-        To what.
     workers : pyarrow.Table
         Its `tabulate_workers`.
     options : namespace
         `source`: where the answers came from; `all_workers`: whether all workers are among the most reliable, also
         those with few answers; `undecided`: the least confidence of a label that is not left open, or None.
     """
-    source, answers, told = prepared.source, prepared.answers, model.result_.told_confidence
+    kind, answers, told = model.result_.task, model.responses_, model.result_.told_confidence
     best, worst, n_few = _choose_workers(workers, options.all_workers)
-    results = prepared.task.summarise(source, model.result_)
+    results = kind.summarise(answers, model.result_)
     if isinstance(model, TagSets) and results is not None:
         results |= {"topics": model.topics_, "explanation": model.explain_topics()}
-    n_items, n_answers = prepared.task.size(answers)
+    n_items, n_answers = kind.size(answers)
     return Summary(
         source=options.source,
-        format=_name_format(prepared),
+        format=_name_format(model),
         # Of tags, items of several columns are sequences, too.
         columns={
             role: name
@@ -121,8 +115,8 @@ def summarise(model: Model, prepared: Prepared, workers: pa.Table, options: Simp
         scale=_describe_scale(model),
         soft=None if model.result_.soft_check is None else str(model.result_.soft_check),
         outside_classes=_count_outside(model, answers),
-        spans=results if prepared.task.results == "spans" else None,
-        tags=results if prepared.task.results == "sets" else None,
+        spans=results if kind.results == "spans" else None,
+        tags=results if kind.results == "sets" else None,
         gold=count_known(model),
         iterations=model.n_iter_,
         converged=model.converged_,
@@ -200,10 +194,12 @@ def _choose_workers(workers: pa.Table, all_workers: bool) -> tuple[list[Record],
     return workers.take(ranked[:n_best]).to_pylist(), workers.take(ranked[::-1][:n_worst]).to_pylist(), n_few
 
 
-def _name_format(prepared: Prepared) -> str | None:
+def _name_format(model: Model) -> str | None:
     """Return the format of the source, None for a table with one row per answer."""
-    found = find_by_name(prepared.task.find_format(prepared.source))
-    return found.name if found is not None and found.kind != "table" else prepared.layout or None
+    kind, provenance = model.result_.task, model.responses_.provenance
+    origin = getattr(kind, "origin", None)
+    found = find_by_name(kind.name if kind.name == "masks" else None if origin is None else origin[1])
+    return found.name if found is not None and found.kind != "table" else provenance.format or None
 
 
 def rank_workers(report: pa.Table) -> tuple[NDArray[np.int64], int]:

@@ -93,10 +93,22 @@ def scan_answers(
 
     def scan(label: str | None, separator: Any, **scale: Any) -> Answers | Tags:
         check_separator(separator, "scan_answers")
-        given = {"item": item, "worker": worker, "label": label, "duplicates": duplicates, "format": format}
+        given: dict[str, Any] = {
+            "item": item,
+            "worker": worker,
+            "label": label,
+            "duplicates": duplicates,
+            "format": format,
+        }
         if separator is not None:
             return read_tags(path, separator=separator, drop_missing=drop_missing, gold=False, **given)
-        places = {"sequence": sequence, "position": position, "weight": weight, "rescale": rescale, **scale}
+        places: dict[str, Any] = {
+            "sequence": sequence,
+            "position": position,
+            "weight": weight,
+            "rescale": rescale,
+            **scale,
+        }
         answers = read_answers(path, drop_missing=drop_missing, gold=False, **given, **places)
         return leave_out(answers, blocked) if len(blocked) else answers
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import difflib
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from .. import formats as register
@@ -37,6 +38,7 @@ from ..kinds.masks import Masks
 from ..kinds.spans import Spans
 from ..kinds.tag_tables import ONE_HOT, check_separator, holds_sets
 from ..kinds.tags import Tags
+from ..options import ROLES, given
 from . import Format, find_by_name, readable_formats, span_formats
 from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features
@@ -53,17 +55,6 @@ Opened: TypeAlias = Answers | Spans | Masks | Tags
 COLUMNS = frozenset(inspect.signature(Answers.from_frame).parameters) - {"frame"}
 # The parameters of `Tags.from_frame`. Those that `Answers.from_frame` has not are for sets of tags alone.
 TAG_COLUMNS = frozenset(inspect.signature(Tags.from_frame).parameters) - {"frame"}
-# These name columns of a table of answers.
-ROLES = ("item", "worker", "label", "sequence", "position", "weight")
-# What `Answers.from_frame` does if nothing is said.
-_DEFAULTS: dict[str, Any] = {
-    "duplicates": "error",
-    "abstain": "ignore",
-    "normalise": False,
-    "drop_missing": False,
-    "ignore": (),
-    "rescale": False,
-}
 
 
 def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
@@ -82,23 +73,19 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
     Answers, Spans, Masks or Tags
     """
     source = to_path("path", "open_source", path)
-    given = {
-        name: value
-        for name, value in columns.items()
-        if value is not None and not is_among(value, [_DEFAULTS.get(name)])
-    }
-    found = find_source(source, given.get("format"))
+    asked = given(columns)
+    found = find_source(source, asked.get("format"))
     if found is None:
         return take_answers(source, **columns)
     if found.codec.read_masks is not None:
-        _refuse(given, source, "masks")
+        _refuse(asked, source, "masks")
         return read_masks(source)
-    spans = None if any(name in given for name in (*ROLES, "separator")) else open_spans(source, found)
+    spans = None if any(name in asked for name in (*ROLES[:6], "separator")) else open_spans(source, found)
     if not isinstance(spans, Spans):
         return take_answers(source, **columns)
-    _refuse(given, source, "spans")
+    _refuse(asked, source, "spans")
     _tell_questions(spans, source)
-    return spans.without_gold() if given.get("gold") is False else spans
+    return spans.without_gold() if asked.get("gold") is False else spans
 
 
 def open_spans(source: Any, found: Format | None = None) -> Any:
@@ -183,19 +170,45 @@ def _refuse(given: dict[str, Any], path: str, what: str) -> None:
 # ------------------------------------------------------------------------------------------------------ answers
 
 
-def read_answers(path: str | os.PathLike[str], **columns: Any) -> Answers:
+def read_answers(
+    path: str | os.PathLike[str],
+    *,
+    item: str | Sequence[str] | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    sequence: str | Sequence[str] | None = None,
+    position: str | None = None,
+    weight: str | None = None,
+    classes: ArrayLike | None = None,
+    items: object = None,
+    duplicates: str = "error",
+    abstain: str = "ignore",
+    background: object = None,
+    normalise: bool = False,
+    gold: str | bool | None = None,
+    drop_missing: bool = False,
+    format: str | None = None,
+    order: str | None = None,
+    ignore: Sequence[str] | str = (),
+    ordered: bool | None = None,
+    positions: ArrayLike | None = None,
+    rescale: bool = False,
+) -> Answers:
     r"""Read answers from a file, a glob or a folder: .csv .tsv .jsonl .parquet .arrow, or a matrix in .npy.
 
     Parameters
     ----------
     path : str or path
         One file, a pattern such as ``"answers/*.parquet"``, or a folder. "-" is standard input: CSV, TSV or JSON lines.
-    **columns
-        Names of columns and the other parameters of `Answers.from_frame`: item, worker, label, sequence, position,
-        weight, classes, items, duplicates, abstain, background, normalise, gold, drop_missing, format, order, ignore,
-        ordered, positions, rescale.
-        Here `items` may also be the path of a file, and `format` also the name of a file format (csv, tsv, jsonl,
-        parquet, arrow) for a file whose suffix does not tell.
+    item, worker, label, sequence, position, weight, order, gold, ignore : optional
+        Names of columns, as for `Answers.from_frame`.
+    classes, duplicates, abstain, background, normalise, drop_missing, ordered, positions, rescale : optional
+        As for `Answers.from_frame`.
+    items : table, array, pairs or path, optional
+        As for `Answers.from_frame`, or the path of a file.
+    format : str, optional
+        As for `Answers.from_frame`, or the name of a file format (csv, tsv, jsonl, parquet, arrow) for a file whose
+        suffix does not tell.
 
     Returns
     -------
@@ -221,8 +234,8 @@ def read_answers(path: str | os.PathLike[str], **columns: Any) -> Answers:
     >>> cs.read_answers(file, worker="who")
     Answers(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
-    check_keywords(read_answers, columns)
-    return read_source(to_path("path", "read_answers", path), **columns)
+    columns = dict(locals())
+    return read_source(to_path("path", "read_answers", columns.pop("path")), **columns)
 
 
 def read_source(source: Any, **columns: Any) -> Answers:
@@ -238,7 +251,20 @@ def read_source(source: Any, **columns: Any) -> Answers:
     return Answers.from_frame(source, **columns | {"items": items, "format": format})
 
 
-def read_tags(path: str | os.PathLike[str], **columns: Any) -> Tags:
+def read_tags(
+    path: str | os.PathLike[str],
+    *,
+    item: str | Sequence[str] | None = None,
+    worker: str | None = None,
+    label: str | Sequence[str] | None = None,
+    separator: str | None = None,
+    classes: object = None,
+    items: object = None,
+    duplicates: str = "error",
+    gold: str | bool | None = None,
+    drop_missing: bool = False,
+    format: str | None = None,
+) -> Tags:
     r"""Read sets of tags from a file, a glob or a folder: a table, or the file of an annotation tool.
 
     Parameters
@@ -246,10 +272,10 @@ def read_tags(path: str | os.PathLike[str], **columns: Any) -> Tags:
     path : str or path
         As for `read_answers`. Label Studio, Argilla, Prodigy and doccano files hold sets where several labels can be
         chosen.
-    **columns
-        Names of columns and the other parameters of `Tags.from_frame`: item, worker, label, separator, classes, items,
-        duplicates, gold, drop_missing, format. Here `items` may also be the path of a file, and `format` also the name
-        of a file format.
+    item, worker, label, separator, classes, duplicates, gold, drop_missing : optional
+        As for `Tags.from_frame`.
+    items, format : optional
+        As for `Tags.from_frame`; or the path of a file, and the name of a file format.
 
     Returns
     -------
@@ -263,12 +289,8 @@ def read_tags(path: str | os.PathLike[str], **columns: Any) -> Tags:
     >>> cs.read_tags(file, separator=";")
     Tags(3 sets of 2 items by 2 workers, 2 tags: 'spam', 'urgent')
     """
-    for name in columns:
-        if name not in TAG_COLUMNS:
-            close = difflib.get_close_matches(name, TAG_COLUMNS, n=1)
-            hint = f". Did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"read_tags() got an unexpected keyword argument {name!r}{hint}")
-    return _read_sets(*_open_rows(to_path("path", "read_tags", path), columns), columns)
+    columns = dict(locals())
+    return _read_sets(*_open_rows(to_path("path", "read_tags", columns.pop("path")), columns), columns)
 
 
 def take_answers(source: Any, **columns: Any) -> Answers | Tags:
@@ -286,8 +308,8 @@ def take_answers(source: Any, **columns: Any) -> Answers | Tags:
         and not (isinstance(label, (str, type(None))) and holds_sets(table, label))
     ):
         return read_source(table, **columns | {"format": form})
-    for name, value in columns.items():
-        if name not in TAG_COLUMNS and value is not None and not is_among(value, [_DEFAULTS.get(name)]):
+    for name in given(columns):
+        if name not in TAG_COLUMNS:
             raise ParameterError(
                 Sentence(f"{{{name}}} does not go with sets of tags.", **{name: None}), "Leave it out.", keyword=name
             )
@@ -329,17 +351,6 @@ def _check_form(format: object, owner: str, formats: Iterable[Format]) -> None:
     known = [*(each.name for each in formats), *list_names(), ONE_HOT]
     if format is not None and not is_among(format, known):
         raise parameter_error("format", owner, f"one of {', '.join(map(repr, known))}", format)
-
-
-def check_keywords(function: Callable[..., Any], given: Iterable[str], others: Iterable[str] = ()) -> None:
-    """Raise what Python does for a keyword that neither a function nor `Answers.from_frame` has, nor `others`."""
-    own = {name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_KEYWORD}
-    known = own | COLUMNS | set(others)
-    for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f". Did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
 
 
 # -------------------------------------------------------------------------------------------------------- spans

@@ -286,7 +286,7 @@ class Kind(ABC, Generic[Brought]):
         """Return where runs of labels start and end (excluded): at which of the items of their sequences."""
         return runs.first - runs.offset, runs.stop - runs.offset
 
-    def summarise(self, brought: Brought, fused: Fused) -> dict[str, object] | None:  # noqa: ARG002
+    def summarise(self, answers: Answers, fused: Fused) -> dict[str, object] | None:  # noqa: ARG002
         """Return the figures of results that are not the labels, None where there are no others."""
         return None
 

@@ -216,12 +216,13 @@ class SpansKind(Kind[Spans]):
         base = self.offsets[self.fused][runs.sequence]
         return self.start[base + first], self.end[base + last]
 
-    def summarise(self, brought: Spans, fused: Fused) -> dict[str, object]:
+    def summarise(self, answers: Answers, fused: Fused) -> dict[str, object]:
         """Return how many spans were marked, and how many there are now, with their mean confidence."""
         confidence = find_fused_spans(fused).confidence
+        begins = np.array([str(label).startswith("B") for label in answers.labels.tolist()])
         return {
-            "marked": len(brought.marks.start),
-            "documents": len(brought.documents),
+            "marked": int(begins[answers.label].sum()),
+            "documents": len(self.documents),
             "fused": len(confidence),
             "mean_confidence": float(confidence.mean()) if len(confidence) else None,
         }

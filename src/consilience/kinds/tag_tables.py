@@ -95,13 +95,6 @@ def check_separator(separator: object, owner: str = "Tags.from_frame") -> None:
         raise parameter_error("separator", owner, "text such as ';'", separator)
 
 
-class Separators(NamedTuple):
-    """What stands between tags: in some questions on their own, and by default in all others that hold it."""
-
-    default: str | None
-    own: Mapping[str, str | None]
-
-
 def find_separators(
     given: object, names: Sequence[str], owner: str, find: Callable[[list[str], str], Collection[str]]
 ) -> dict[str, str | None]:
@@ -109,9 +102,9 @@ def find_separators(
 
     `find` returns which of some questions hold a separator; if none of them does, that is an error.
     """
-    if not isinstance(given, Separators):
-        given = Separators(None, given) if isinstance(given, Mapping) else Separators(cast("str | None", given), {})
-    default, own = given.default, split_by_question("separator", given.own, names)
+    by_question = given if isinstance(given, Mapping) else {None: given}
+    default = cast("str | None", by_question.get(None))
+    own = split_by_question("separator", {name: sign for name, sign in by_question.items() if name is not None}, names)
     check_separator(default, owner)
     others = [name for name in names if name not in own]
     if default is None or not others:

@@ -167,11 +167,11 @@ class TagsKind(Kind[Tags]):
         told = f"There are {plural(n_sets, 'set')} with {size:.1f} tags on average"
         return f"{told}, and a mean confidence of {confidence:.1%}." if is_sure else f"{told}."
 
-    def summarise(self, brought: Tags | Answers, fused: Fused) -> dict[str, object]:
+    def summarise(self, answers: Answers, fused: Fused) -> dict[str, object]:
         """Return how many sets workers gave, and how many tags the fused ones have, with their mean confidence."""
         n_sets, size, confidence = self.add_up(fused)
         return {
-            "given": brought.n_sets if isinstance(brought, Tags) else self.size(brought)[1],
+            "given": self.size(answers)[1],
             "tags": self.tags.tolist(),
             "fused": n_sets,
             "mean_size": size,

@@ -98,11 +98,11 @@ def prepare_answers(
     columns: Mapping[str, object],
     block: object,
 ) -> Iterator[Prepared]:
-    """Yield what was opened for each question. `ordered` may say that some are no scale."""
-    ordered = split_by_question("ordered", columns.get("ordered"), list(source))
+    """Yield what was opened for each question."""
+    if columns:
+        raise ParameterError(f"Columns ({listing(columns)}) cannot be named for answers: they are read already.")
     for name, answers in source.items():
-        prepared = prepare(answers, graph, known.get(name), None, None, block)
-        yield prepared._replace(may_be_scale=prepared.may_be_scale and ordered.get(name) is None)
+        yield prepare(answers, graph, known.get(name), None, block)
 
 
 def prepare_questions(
@@ -122,6 +122,12 @@ def prepare_questions(
             "Or give a mapping from each question to its answers.",
             keyword="label",
         )
+    if columns.get("gold"):
+        raise ParameterError(
+            Sentence("{gold_column} is for one question.", gold_column=None),
+            Sentence("Give known labels of several with {gold}."),
+            keyword="gold_column",
+        )
     form = cast("str | None", columns.get("format"))
     if isinstance(source, (str, os.PathLike)):
         table, form = open_table(os.fspath(source), form)
@@ -136,9 +142,7 @@ def prepare_questions(
         # Known labels beside the answers belong to one question, unless the form of the table tells whose.
         if gold is None and recognise(table, {**dict.fromkeys(ROLES), "label": name}) is None:
             read["gold"] = False
-        yield prepare(
-            keep_answered(table, name, bool(read.get("separator"))), graph, known.get(name), read, None, block
-        )
+        yield prepare(keep_answered(table, name, bool(read.get("separator"))), graph, known.get(name), read, block)
 
 
 # What may be given for each question.

@@ -65,7 +65,6 @@ def prepare(
     graph: Any = None,
     gold: Any = None,
     columns: Mapping[str, Any] | None = None,
-    gold_columns: Mapping[str, str | None] | None = None,
     block: Any = None,
 ) -> Prepared:
     """Open answers, known labels and the graph of their items.
@@ -75,9 +74,8 @@ def prepare(
     source, graph, gold
         As for `fuse`.
     columns : mapping, optional
-        Keywords of `Answers.from_frame`. Known labels beside the answers are looked for if none are given.
-    gold_columns : mapping, optional
-        Names of columns that tables of known labels are searched for first, by role.
+        Keywords of `Answers.from_frame`. Known labels beside the answers are looked for if none are given; names of
+        columns hold for files of known labels too, where these have them.
     block : list, table or path, optional
         As for `fuse`.
     """
@@ -100,8 +98,8 @@ def prepare(
     if gold is None:
         gold = kind.choose_known(opened, answers)
     else:
-        gold = None if gold is False else open_gold(gold, gold_columns)
-    may_be_scale = isinstance(task, TableKind) and (columns or {}).get("ordered") is None
+        gold = None if gold is False else open_gold(gold, columns or {})
+    may_be_scale = isinstance(task, TableKind) and not answers.provenance.declares_order
     links = None if graph is None else as_graph(graph, answers)
     return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
 
@@ -118,10 +116,13 @@ def warn_of_fused(answers: Answers) -> None:
         )
 
 
-def open_gold(gold: Any, columns: Mapping[str, str | None] | None) -> Any:
-    """Return known labels with files opened as tables, in which columns of these names are looked for first."""
+def open_gold(gold: Any, columns: Mapping[str, Any]) -> Any:
+    """Return known labels with files opened as tables, in which the columns of answers are looked for first."""
     opened = open_paths(gold)
-    if gold is None or columns is None:
-        return opened
     tables = opened if isinstance(opened, list) else [opened]
-    return [replace(each, preferred=columns) if isinstance(each, Table) else each for each in tables]
+    roles = {"item": "item", "sequence": "sequence", "position": "position", "label": "known label"}
+    names = {named: name for role, named in roles.items() if isinstance(name := columns.get(role), str)}
+    found = [
+        replace(each, preferred=names) if isinstance(each, Table) and not each.preferred else each for each in tables
+    ]
+    return found if isinstance(opened, list) else found[0]
