@@ -36,8 +36,8 @@ from ..metrics.labels import (
 )
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..metrics.scales import is_number, quadratic_kappa
-from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel
+from ..rankings.bradley_terry import BradleyTerry
 from ..results.parts import join_tables
 from ..results.result import Labelled
 from ..tasks.span_tables import find_span_columns
