@@ -21,9 +21,9 @@ _HOMES = {
     "Graph": "answers.graph",
     "BradleyTerry": "rankings.bradley_terry",
     "Comparisons": "rankings.comparisons",
-    "Spans": "tasks.spans",
-    "Masks": "tasks.masks",
-    "Tags": "tasks.tags",
+    "Spans": "kinds.spans",
+    "Masks": "kinds.masks",
+    "Tags": "kinds.tags",
     "read_answers": "formats.sources",
     "scan_answers": "storage.scanning",
     "read_spans": "formats.sources",
@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from .formats.sources import read_tags as read_tags
     from .formats.targets import write_labels as write_labels
     from .formats.targets import write_spans as write_spans
+    from .kinds.masks import Masks as Masks
+    from .kinds.spans import Spans as Spans
+    from .kinds.tags import Tags as Tags
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
     from .models.majority_vote import MajorityVote as MajorityVote
@@ -75,9 +78,6 @@ if TYPE_CHECKING:
     from .reporting.page import chart as chart
     from .reporting.page import report as report
     from .storage.scanning import scan_answers as scan_answers
-    from .tasks.masks import Masks as Masks
-    from .tasks.spans import Spans as Spans
-    from .tasks.tags import Tags as Tags
 
 
 def __getattr__(name: str) -> Any:

@@ -30,6 +30,7 @@ from ..formats.reading import open_file, scan_table
 from ..formats.sources import find_source, open_table
 from ..formats.targets import ResultWriters, choose_target
 from ..formats.writing import write_table
+from ..kinds.tag_tables import ONE_HOT
 from ..models import fusing
 from ..models.asking import find_questions
 from ..models.fitted import FittedModel
@@ -40,7 +41,6 @@ from ..results.label_files import is_one_file
 from ..storage.answers import StoredAnswers
 from ..storage.scanning import scan_answers
 from ..storage.votes import FORMS
-from ..tasks.tag_tables import ONE_HOT
 from .command import TYPED, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .fuse_tables import print_summary

@@ -18,13 +18,13 @@ from ..arguments import split_by_question
 from ..engines import EngineLike
 from ..errors import listing, plural
 from ..formats.writing import write_table
+from ..kinds.tag_tables import Separators
 from ..models.asking import fuse_questions
 from ..models.fusing import Fitting
 from ..models.question_tables import count_question
 from ..models.questions import Questions
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_answers
-from ..tasks.tag_tables import Separators
 from .command import Record, describe_findings, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .options import ROLES

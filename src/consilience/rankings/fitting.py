@@ -165,14 +165,13 @@ def find_covariance(cells: Cells, found: Curvature, part: Integers, middle: Floa
     c = cells.sizes[SCORE]
     covariance = found.inverse if middle is None else found.inverse @ middle @ found.inverse.T
     covariance = (covariance[:c, :c] + covariance[:c, :c].T) / 2
-    root: Floats
     try:
-        root = np.linalg.cholesky(covariance)
+        root = np.asarray(np.linalg.cholesky(covariance), np.float64)
     except np.linalg.LinAlgError:  # rounding may have left eigenvalues just below 0
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
     root = centring(part) @ root
-    return root @ root.T, np.asarray(root)
+    return root @ root.T, root
 
 
 def centring(part: Integers) -> Floats:
