@@ -15,12 +15,12 @@ from ..api import rank as rank_candidates
 from ..errors import InputError, count_shown, plural
 from ..formats.files import name_of
 from ..formats.writing import write_table
+from ..options import N_LISTED
 from ..rankings.bradley_terry import BradleyTerry
 from ..rankings.comparisons import open_comparisons
 from ..rankings.next_comparisons import list_next_comparisons
 from ..rankings.ranking import Ranking
 from .command import Record, describe_findings, is_asked, tell
-from .commands import N_LISTED
 from .files import check_outputs, check_page, write_together
 from .terminal import Column, Display, Screen, fit_text, format_columns, format_number
 
