@@ -37,12 +37,12 @@ from ..models.asking import find_questions
 from ..models.fitted import FittedModel
 from ..models.latent import LatentModel
 from ..models.preparing import Prepared, prepare
+from ..options import ROLES
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
 from .command import TYPED, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .fuse_tables import print_summary
-from .options import ROLES
 from .summary import summarise, tabulate_workers
 from .terminal import Display, fit_text
 
@@ -71,7 +71,8 @@ def fuse(columns: Mapping[str, str] | None, **arguments: object) -> None:
     """Fuse the answers in a file into one label per item: read, fit, write, and only then print."""
     started = time.perf_counter()
     named = dict(columns or {})
-    gold_column = named.pop("gold", None)
+    gold_column = named.pop("gold", None) or arguments.pop("gold_column", None)
+    arguments.pop("gold_column", None)
     said = cast(Sequence[str], arguments.get("label") or ())
     arguments |= {"label": said[0] if len(said) == 1 else None, "questions": said if len(said) > 1 else ()}
     for role, name in named.items():
@@ -221,7 +222,7 @@ def open_inputs(options: Options, display: Display, found: Format | None, scanne
     # The columns named for the answers are taken from files of known labels too, where these have them.
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     gold_columns = {**names, "known label": options.label}
-    columns = {name: getattr(options, name) for name in (*ROLES, *_READING)}
+    columns = {name: getattr(options, name) for name in (*ROLES[:6], *_READING)}
     features = None if options.knn is None else read_features(options.knn)
     graph = options.graph if features is None else Graph.knn(features, options.k)
     if scanned:

@@ -24,10 +24,10 @@ from ..models.asking import fuse_questions
 from ..models.fusing import Fitting
 from ..models.question_tables import count_question
 from ..models.questions import Questions
+from ..options import ROLES
 from ..results.label_files import is_one_file
 from .command import Record, describe_findings, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
-from .options import ROLES
 from .terminal import Column, Display, Screen, fit_text, format_number
 
 # Options that are for one question, or for answers of another kind.
@@ -66,7 +66,7 @@ def fit(
     options: SimpleNamespace, names: Sequence[str], engine: EngineLike, display: Display, scanned: bool
 ) -> Questions:
     """Return the questions, fused."""
-    columns = {name: getattr(options, name) for name in (*ROLES, *_READING, "format") if name != "label"}
+    columns = {name: getattr(options, name) for name in (*ROLES[:6], *_READING, "format") if name != "label"}
     if not scanned:
         columns |= {name: getattr(options, name) for name in ("items", "normalise", "order")}
     columns = {name: value for name, value in columns.items() if value is not None}
