@@ -47,6 +47,7 @@ from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_
 from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
 from ..inference.workers.mean import MeanWorkers
 from ..kernels import Floats
+from ..kinds.base import TableKind
 from ..metrics.agreement import krippendorff_interval
 from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
@@ -56,7 +57,6 @@ from ..results.new_answers import weigh_copies
 from ..results.parts import StoredLabels
 from ..results.result import Calibrated, Labels, Later, Result
 from ..results.result import count_known as count_gold
-from ..tasks.base import TableTask
 
 # With more classes, a table is not like those of which there are records.
 MOST_CLASSES = 20
@@ -228,7 +228,7 @@ def is_like_record(recipe: Recipe, found: Result, r: Answers, graph: Graph | Non
     return (
         isinstance(recipe, IndependentRecipe)
         and (recipe.workers, recipe.calibration) == ("confusion", "hidden answers")
-        and isinstance(found.task, TableTask)
+        and isinstance(found.task, TableKind)
         and graph is None
         and found.guidance is None
         and not found.given.has_priors

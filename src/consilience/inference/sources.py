@@ -29,10 +29,10 @@ from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine, Placed
 from ..kernels import Floats, Integers, freeze
+from ..kinds.base import TABLE, AnyKind
 from ..specs import is_whole
 from ..storage.answers import Sample, StoredAnswers, draw_sample, pick_sample
 from ..storage.layout import Opening, StoredBlock
-from ..tasks.base import TABLE, AnyTask
 from .steps import Steps
 from .workers.base import WorkerModel
 from .workers.confusion import ConfusionWorkers
@@ -91,7 +91,7 @@ class InMemory(Source):
     gold: Gold | None = None
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `item_priors`
     features: Features | None = None  # what describes the items
-    task: AnyTask = TABLE  # what the items are
+    task: AnyKind = TABLE  # what the items are
 
     @classmethod
     def of_codes(cls, r: Answers, known: NDArray[np.int32] | None) -> InMemory:

@@ -47,6 +47,8 @@ from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
 from ..kernels import Floats
+from ..kinds import name_saved
+from ..kinds.base import TABLE, AnyKind
 from ..specs import (
     BOOLEANS,
     CLASS_CODES,
@@ -72,8 +74,6 @@ from ..specs import (
     Sizes,
     among,
 )
-from ..tasks import name_saved
-from ..tasks.base import TABLE, AnyTask
 from .answer_worth import UNCHECKED
 from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
@@ -445,7 +445,7 @@ class Result:
     n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
     source: Annotated[Source | None, NOT_SAVED] = None  # of answers on disk
     voting: Annotated[Source | None, NOT_SAVED] = None  # of a vote: the answers as they were counted
-    task: Annotated[AnyTask, ByName(name_saved)] = TABLE  # what the items are
+    task: Annotated[AnyKind, ByName(name_saved)] = TABLE  # what the items are
     source_kind: str = "people"  # who gives the answers, see `consilience.results.source_kinds`
     # Whether anything checks the answers; see `consilience.results.answer_worth`.
     checked: bool = True
