@@ -331,9 +331,9 @@ def conclude(
     problem, best = plan.problem, recipe.choose(plan.problem, fits)
     crowd = source.crowd
     recipe.warn_of_iterations(best, crowd.n_responses)
-    near, posed, sample, totals = cast(InMemory, source), problem, None, None
+    near, posed, sample, is_part = cast(InMemory, source), problem, None, False
     if isinstance(source, OnDisk):
-        sample, totals = source.draw_hiding(recipe.seed, engine)
+        sample, is_part = source.draw_looked_at(recipe.seed), True
         near = source.bring(sample)
         posed = pose_part(recipe, near, problem, best, engine)
     posterior = recipe.conclude(posed, best.parameters)
@@ -341,7 +341,7 @@ def conclude(
     estimates = gather_estimates(recipe, near, posed, best.parameters, best.statistics, posterior)
     known = judge_known(recipe, source, problem, best, engine) if isinstance(source, OnDisk) else None
     kept = None if going_on is None else going_on.calibrated
-    found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, totals, known, before, kept)
+    found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, is_part, known, before, kept)
     codes = recipe.decode_jointly(posed, best.parameters)
     if codes is None:
         codes = found.confidence.find_labels(near.responses.n_items, recipe.label_items)

@@ -422,27 +422,6 @@ def pick_sample(s: StoredAnswers, units: Mapping[int, NDArray[np.int64]]) -> Sam
     return Sample(chosen, s.pick(chosen))
 
 
-class Units(NamedTuple):
-    """What could be hidden in a partition: pairs of worker and item (sequence), with the smallest random numbers."""
-
-    number: int
-    n_units: int
-    numbers: Hashes
-    owner: NDArray[np.int64]  # the item, or sequence, of each
-
-
-def list_units(number: int, s: StoredAnswers, leader: NDArray[np.int64], hashes: Hashes, seed: int) -> Units:
-    """Return the units of a partition."""
-    owner, worker = s.who_answered(number)
-    pairs = np.unique(owner * s.n_workers + leader[worker])
-    owner, worker = np.divmod(pairs, s.n_workers)
-    numbers = draw_numbers(seed, s.hashes(number)[owner], hashes[worker])
-    if len(numbers) > MOST_UNITS:
-        near = np.argpartition(numbers, MOST_UNITS)[:MOST_UNITS]
-        owner, numbers = owner[near], numbers[near]
-    return Units(number, len(pairs), numbers, owner)
-
-
 def add_gold(s: StoredAnswers, gold: object) -> StoredAnswers:
     """Return the answers with known labels, which are matched by hash and then by id."""
     if gold is None:
