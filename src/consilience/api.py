@@ -145,7 +145,6 @@ def rank(
     weight: str | None = None,
     gold: Any = None,
     *,
-    order: str | None = None,
     candidate: str | None = None,
     score: str | None = None,
     rank: str | None = None,
@@ -158,7 +157,7 @@ def rank(
     comparisons : table, path or Comparisons
         One row per verdict: two candidates, and which of them won. Or one row per judge, item and candidate, with a
         score or a rank.
-    left, right, winner, worker, item, group, weight, order, candidate, score, rank : str, optional
+    left, right, winner, worker, item, group, weight, candidate, score, rank : str, optional
         Names of columns; see `Comparisons.from_frame`.
     gold : table, path or dict, optional
         Known verdicts: a table with columns left, right and winner, or {(left, right): winner}.
@@ -185,7 +184,7 @@ def rank(
     """
     model = BradleyTerry().set_params(**parameters)
     roles = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
-    roles |= {"weight": weight, "order": order, "candidate": candidate, "score": score, "rank": rank}
+    roles |= {"weight": weight, "candidate": candidate, "score": score, "rank": rank}
     data = open_comparisons(comparisons, **{role: name for role, name in roles.items() if name is not None})
     model.fit(data, gold=gold)
     for finding in model.findings_:
