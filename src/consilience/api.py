@@ -16,13 +16,14 @@ from .inference.em import Progress
 from .inference.hidden_fits import HeldOutScore, score_hidden
 from .models.asking import SPLIT, are_answers, find_questions, fuse_questions, list_labels
 from .models.base import Model, as_responses
-from .models.bradley_terry import BradleyTerry, check_settings, open_comparisons
 from .models.fitted import FittedModel
 from .models.fusing import Fitting, fuse_prepared
 from .models.preparing import prepare
 from .models.questions import read_questions
 from .models.register import MODELS, model_class
 from .options import given
+from .rankings.bradley_terry import BradleyTerry
+from .rankings.comparisons import open_comparisons
 from .results.fitting import Asked, fit_source, open_source
 from .results.saving import SavedResult, compare_names, open_saved
 from .results.worker_report import count_answers
@@ -220,7 +221,6 @@ def rank(
     weight: str | None = None,
     gold: Any = None,
     *,
-    order: str | None = None,
     candidate: str | None = None,
     score: str | None = None,
     rank: str | None = None,
@@ -233,7 +233,7 @@ def rank(
     comparisons : table, path or Comparisons
         One row per verdict: two candidates, and which of them won. Or one row per judge, item and candidate, with a
         score or a rank.
-    left, right, winner, worker, item, group, weight, order, candidate, score, rank : str, optional
+    left, right, winner, worker, item, group, weight, candidate, score, rank : str, optional
         Names of columns; see `Comparisons.from_frame`.
     gold : table, path or dict, optional
         Known verdicts: a table with columns left, right and winner, or {(left, right): winner}.
@@ -260,7 +260,7 @@ def rank(
     """
     model = BradleyTerry().set_params(**parameters)
     roles = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
-    roles |= {"weight": weight, "order": order, "candidate": candidate, "score": score, "rank": rank}
+    roles |= {"weight": weight, "candidate": candidate, "score": score, "rank": rank}
     data = open_comparisons(comparisons, **{role: name for role, name in roles.items() if name is not None})
     model.fit(data, gold=gold)
     for finding in model.findings_:
@@ -298,9 +298,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     with open_saved(to_path("path", "load", path)) as saved:
         if saved.model == BradleyTerry.__name__:
             compare_names("parameter", BradleyTerry.defaults(), saved.parameters)
-            ranking = BradleyTerry().set_params(**saved.parameters)
-            check_settings(saved.parameters)
-            return ranking.adopt(saved.read_ranking())
+            return BradleyTerry().set_params(**saved.parameters).restore(saved.archive)
         model = make_model(saved, os.fspath(path))
         recipe = model.recipe()
         recipe.check()

@@ -27,7 +27,6 @@ from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
 from ..formats.writing import write_table
-from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel, check_answers, read_like
 from ..models.question_files import holds_questions
 from ..models.questions import Questions
@@ -35,6 +34,7 @@ from ..options import N_LISTED
 from ..planning.forecast import MIN_GAIN, forecast_answers
 from ..planning.next_items import add_label, list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
+from ..rankings.bradley_terry import BradleyTerry
 from ..results.comparison import Comparison
 from ..results.explanations import Explanation
 from .command import Record, describe_findings, is_asked, tell

@@ -39,8 +39,8 @@ from ..metrics.labels import (
 )
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..metrics.scales import is_number, quadratic_kappa
-from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel
+from ..rankings.bradley_terry import BradleyTerry
 from .questions import QuestionsEvaluation, pair_questions, split_labels
 from .rankings import evaluate_ranking, find_ranking, of_model
 from .spans import evaluate_spans, open_both, show_scores

@@ -24,10 +24,8 @@ from ..specs import is_whole
 from .workers.base import WorkerModel
 from .workers.rows import anchor
 
-# Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
-ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
-# From so many answers in sequences on, one fold must do: each may take half as long as the fit.
-MANY_ANSWERS = 1_000_000
+# Answers that are looked at one by one, and the part of them that is hidden at a time.
+MOST_ANSWERS, HIDDEN = 100_000, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ class Source:
         return replace(self, responses=self.responses.keep(answers))
 
     def about(self, items: NDArray[np.int64]) -> Source:
-        """The answers about some of the items, which must not be in sequences."""
+        """The answers about some of the items; of a sequence about all of them, or none."""
         return Source(
             self.responses.about(items),
             None if self.gold is None else self.gold.about(items),
@@ -93,19 +91,6 @@ class Source:
         """Which items have answers. Where silence is an answer, all have."""
         r = self.responses
         return np.diff(r.offsets) > 0 if not r.silence_counts else np.ones(r.n_items, bool)
-
-
-def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int]:
-    """The share of units to hide at a time, and how often.
-
-    A unit is an answer, or a pair of worker and sequence: then there are `n_answers` in all.
-    """
-    wanted = ENOUGH_ANSWERS / n_units
-    if n_answers is not None:
-        wanted = max(ENOUGH_ANSWERS / n_answers, ENOUGH_PAIRS / n_units)
-    share = min(HIDDEN, wanted)
-    most = MOST_FOLDS if n_answers is None or n_answers < MANY_ANSWERS else 1
-    return share, int(np.clip(np.ceil(wanted / share - 1e-9), 1, most))
 
 
 def list_groups(groups: Integers) -> list[list[int]]:

@@ -56,7 +56,7 @@ from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
 from ..inference.guidance import Opinion
-from ..inference.hidden_fits import Judged, find_by_hidden
+from ..inference.hidden_fits import hide_from_fit
 from ..inference.powers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -125,7 +125,7 @@ def calibrate(
         power = float(np.clip(float(owner.calibration), *POWER_RANGE))
         calibrated = Calibrated(Calibration(power, given=True), [power])
     elif kept is not None and not kept.found.given:
-        calibrated = kept._replace(hidden=())
+        calibrated = kept._replace(predicted=None)
     else:
         calibrated = find_power(fitting, posterior, left_out, opinion, before)
 
@@ -165,14 +165,16 @@ def find_power(
     answers too, and known labels lower the power because of such errors.
     """
     owner, source, gold = fitting.recipe, fitting.source, fitting.source.gold
-    found, log_weights, by_hidden, hidden = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, list[Judged]()
+    found, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None
     if owner.calibration == "hidden answers":
-        found, log_weights, folds = find_by_hidden(fitting)
+        hidden = hide_from_fit(fitting)
+        if hidden is not None:
+            found, log_weights = hidden.choose_power()
         if opinion is not None:
             found, log_weights = limit_power(source, left_out(), opinion, found, log_weights)
         if before is not None:
             found, log_weights = add_batch(before.found, before.log_weights, found, log_weights)
-        hidden = [fold.judge(found.power) for fold in folds]
+        predicted = None if hidden is None else hidden.predict(found.power)
         by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
         if found.n_hidden:
             found, log_weights = lower(found, log_weights, fitting.problem.workers.caution)
@@ -201,7 +203,7 @@ def find_power(
                 keyword="calibration",
             )
         )
-    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, hidden)
+    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, predicted)
 
 
 def score_known(fitting: Fitting, posterior: Floats) -> KnownScores:

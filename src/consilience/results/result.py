@@ -8,7 +8,7 @@ it is computed when it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -29,7 +29,7 @@ from ..arguments import is_among
 from ..errors import NotFittedError, parameter_error, plural
 from ..inference.classifiers import LinearJudge
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
-from ..inference.hidden_fits import Judged
+from ..inference.hidden_fits import Predicted
 from ..inference.learned import CouplingScore, Learned, Names
 from ..inference.levels import (
     HIGH,
@@ -336,7 +336,7 @@ class Calibrated(NamedTuple):
     # batches of a stream add up.
     log_weights: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = NOTHING_KNOWN
     known_scores: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = np.zeros(len(POWERS))
-    hidden: Annotated[Sequence[Judged], NOT_SAVED] = ()  # the hidden answers of the fit
+    predicted: Annotated[Predicted | None, NOT_SAVED] = None  # the hidden answers of the fit
     # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
     blind_accuracy: Share = 1.0
 
