@@ -153,8 +153,8 @@ class Answers(AnswerArrays):
             a column probability ("soft-long"); or a column for each worker and class, such as forest_cat ("soft-wide").
             Default: recognised by the columns where there is no doubt, else "long".
         order : str, optional
-            Column that says when answers were given: numbers, or dates or times (text as ISO 8601 or MTurk writes them,
-            or such as 11/13/2025 10:12:21 if some row tells which number is the month). With it `drift_report` tells
+            Column that says when answers were given: numbers, or dates or times (text as
+            ISO 8601 writes it). With it `drift_report` tells
             how the accuracy of each worker changes. Labels do not depend on it. Answers without a value are left out of
             that report.
         ignore : str or sequence of str, optional

@@ -28,7 +28,7 @@ from ..arguments import is_number
 from ..engines import EngineLike, open_engine
 from ..errors import InputError, first_line, parameter_error, plural
 from ..formats import usual_suffixes, writable_formats
-from ..formats.writing import check_writable, hold_signals, sync, write_tables
+from ..formats.writing import check_writable, sync, write_tables
 from ..kernels import Floats
 from ..storage.layout import claim_beside
 from ..tasks.base import TABLE, AnyTask
@@ -134,15 +134,14 @@ def keep_only(folder: Path, sizes: Mapping[str, int]) -> None:
 def exchange(work: Path, folder: Path) -> None:
     """Give a new folder the name of an old one, which is removed; if that fails, the old one keeps its name."""
     old = name_old(folder)
-    with hold_signals():
-        if folder.exists():
-            folder.rename(old)
-        try:
-            work.rename(folder)
-        except BaseException:
-            if old.exists():
-                old.rename(folder)
-            raise
+    if folder.exists():
+        folder.rename(old)
+    try:
+        work.rename(folder)
+    except BaseException:
+        if old.exists():
+            old.rename(folder)
+        raise
     sync(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
 
