@@ -252,17 +252,15 @@ def read_order(table: Table, name: str) -> Floats:
     column = table.read(name)
     if isinstance(column, np.ndarray):  # mixed types, or times with a zone
         column = to_column([None if is_missing(entry) else str(entry) for entry in column.tolist()])
-    kind = column.type if not isinstance(column, np.ndarray) else None
-    if kind is not None and pa.types.is_dictionary(kind):
-        column, kind = column.dictionary_decode(), kind.value_type
+    plain = None if isinstance(column, np.ndarray) else decode_categories(column)
     numbers = None
-    if kind is not None and is_text(kind):
-        texts = pc.utf8_trim_whitespace(column)
+    if plain is not None and is_text(plain.type):
+        texts = pc.utf8_trim_whitespace(plain)
         texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
         way = next((each for each in _WAYS if _can_be(texts, each)), None)
         numbers = None if way is None else _to_seconds(pc.cast(texts, way))
-    elif kind is not None:
-        numbers = _to_seconds(column)
+    elif plain is not None:
+        numbers = _to_seconds(plain)
     if numbers is None:
         found = [(row, each) for row, each in enumerate(to_values(column).tolist()) if not is_missing(each)]
         first = _way_of(found[0][1])

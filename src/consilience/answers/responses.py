@@ -18,7 +18,7 @@ from .composite import join_names
 from .frames import build_frame, open_frame
 from .items import Sequences, count_items
 from .long_tables import TableOptions, arrange_answers
-from .matrices import MatrixOptions, read_matrix, read_probabilities
+from .matrices import read_matrix, read_probabilities
 from .tables import ROLES, check_spread
 
 
@@ -258,8 +258,18 @@ class Answers(AnswerArrays):
         >>> cs.Answers.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
         Answers(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
-        options = MatrixOptions(lengths, classes, items, workers, abstain, background, ordered, positions)
-        return cls.of(read_matrix(F, missing, labels, normalise, options))
+        options = TableOptions(
+            classes=classes,
+            items=items,
+            abstain=abstain,
+            background=background,
+            normalise=normalise,
+            ordered=ordered,
+            positions=positions,
+            lengths=lengths,
+            workers=workers,
+        )
+        return cls.of(read_matrix(F, missing, labels, options))
 
     @classmethod
     def from_probabilities(
@@ -308,8 +318,18 @@ class Answers(AnswerArrays):
         >>> cs.Answers.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
         Answers(2 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
-        options = MatrixOptions(lengths, classes, items, workers, abstain, background, ordered, positions)
-        return cls.of(read_probabilities(P, rescale, options))
+        options = TableOptions(
+            classes=classes,
+            items=items,
+            abstain=abstain,
+            background=background,
+            ordered=ordered,
+            positions=positions,
+            rescale=rescale,
+            lengths=lengths,
+            workers=workers,
+        )
+        return cls.of(read_probabilities(P, options))
 
 
 def empty_responses(

@@ -30,8 +30,7 @@ from ..answers.columns import Column, Values, find_missing, is_text, to_column, 
 from ..answers.frames import open_arrow
 from ..answers.long_tables import DROP_ROWS, TableOptions, arrange_answers, check_policy, find_columns, read_weights
 from ..answers.responses import Answers
-from ..answers.soft_tables import PROBABILITY, with_votes
-from ..answers.soft_votes import SoftRows, relabel
+from ..answers.soft_votes import PROBABILITY, SoftRows, relabel, with_votes
 from ..answers.tables import Table
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine

@@ -15,8 +15,16 @@ from numpy.typing import NDArray
 from ..answers import DIALECTS, Names, recognise
 from ..answers.columns import Values
 from ..answers.long_tables import find_columns
-from ..answers.soft_tables import Grid, find_grid, find_probability, list_classes, melt, need_numbers, objects_of
-from ..answers.soft_votes import lacks_any
+from ..answers.soft_votes import (
+    Grid,
+    find_grid,
+    find_probability,
+    lacks_any,
+    list_classes,
+    melt,
+    need_numbers,
+    objects_of,
+)
 from ..answers.tables import Table
 from ..kernels import Floats
 
@@ -82,7 +90,7 @@ def find_form(head: Table, names: Names, format: str | None) -> SoftForm | None:
     )
     if dialect is None or dialect.name not in FORMS:
         return None
-    columns = find_columns(dialect.reader.translate(head, {**names, "format": format}), names)
+    columns = find_columns(dialect.translate(head, {**names, "format": format}), names)
     if dialect.name == "soft-long":
         cell = find_probability(head)
         assert cell is not None  # or else it could not be translated
