@@ -17,7 +17,7 @@ from consilience.errors import LONGEST, ConsilienceError, DataWarning, InputErro
 from consilience.formats import span_formats
 from consilience.formats.annotation_tools import read_records
 from consilience.formats.files import find_format
-from consilience.tasks.spans import SpanCollector
+from consilience.kinds.spans import SpanCollector
 
 # Most examples hold predictions of a model; a test of their own is about what is said of them.
 pytestmark = pytest.mark.filterwarnings("ignore:In .* counts? as:consilience.errors.DataWarning")

@@ -154,7 +154,7 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
     def refuse(*_):
         raise AssertionError("calibrated again")
 
-    monkeypatch.setattr("consilience.results.calibration.find_by_hidden", refuse)
+    monkeypatch.setattr("consilience.results.calibration.hide_from_fit", refuse)
     for model, r, graph in models:
         found = cs.held_out_score(model, r, graph=graph)
         given = cs.held_out_score(model.fresh(calibration=model.power_), r, graph=graph)

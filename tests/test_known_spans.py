@@ -15,7 +15,7 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.tasks.spans import SpanCollector
+from consilience.kinds.spans import SpanCollector
 from effort import rest_robust
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

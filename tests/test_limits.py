@@ -9,16 +9,17 @@ import pytest
 
 from consilience import arguments
 from consilience.answers import soft_votes as soft_tables
-from consilience.answers import tables, verdict_tables
+from consilience.answers import tables
 from consilience.formats import arrays, masks
 from consilience.inference import copy_suspects, preconditions
 from consilience.inference.recipes import sets
 from consilience.inference.workers import ordinal, types
+from consilience.kinds import masks as masks_task
+from consilience.kinds import tag_tables
 from consilience.memory import format_bytes
-from consilience.models import bradley_terry
+from consilience.rankings import bradley_terry
+from consilience.rankings import tables as verdict_tables
 from consilience.results import raters
-from consilience.tasks import masks as masks_task
-from consilience.tasks import tag_tables
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parent / "docs" / "limits.md").read_text("utf-8")

@@ -17,8 +17,8 @@ from benchmarks.masks import dice, draw_masks
 from command_line import run
 from consilience.errors import ConsilienceWarning, DataWarning, InputError, ParameterError
 from consilience.formats import masks as mask_files
+from consilience.kinds.masks import MasksKind, cut_tiles, find_disputes
 from consilience.models.fusing import settle_links
-from consilience.tasks.masks import MasksTask, cut_tiles, find_disputes
 from real_data import FOLDER, gold_of, needs_data
 
 READERS = ("ann", "bob", "cy")
@@ -461,7 +461,7 @@ def test_tiles_are_not_all_of_one_region():
 
 @pytest.fixture
 def small_sample(monkeypatch):
-    monkeypatch.setattr("consilience.tasks.masks.SMALL", 1000)
+    monkeypatch.setattr("consilience.kinds.masks.SMALL", 1000)
 
 
 def test_outlines_are_noticed_on_a_part_of_them(small_sample):
@@ -499,8 +499,8 @@ def test_a_given_coupling_is_used(small_sample):
 
 def test_nothing_is_tried_on_small_masks(monkeypatch):
     masks = cs.Masks.from_arrays(simulate(0)[0])
-    monkeypatch.setattr("consilience.tasks.masks.cut_tiles", None)
-    assert settle_links(MasksTask.find_links(masks), {}, None).model == "markov-field"
+    monkeypatch.setattr("consilience.kinds.masks.cut_tiles", None)
+    assert settle_links(MasksKind.find_links(masks), {}, None).model == "markov-field"
 
 
 @pytest.mark.robust

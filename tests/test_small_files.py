@@ -16,7 +16,7 @@ from consilience.errors import InputError
 from consilience.formats import arrays, masks
 from consilience.inference import copy_suspects
 from consilience.inference.copies import find_copies
-from consilience.tasks import masks as masks_task
+from consilience.kinds import masks as masks_task
 from test_cli import run
 
 # Seconds of this process: what the bar allows for an error.

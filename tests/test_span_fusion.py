@@ -29,9 +29,9 @@ from consilience.answers.tagging import (
 from consilience.errors import DataWarning, InputError, NotFittedError
 from consilience.kernels import freeze
 from consilience.kernels.chain import follow_paths
+from consilience.kinds.spans import SpanCollector
+from consilience.kinds.texts import Marks, pick_marks
 from consilience.results.calibration import raise_odds
-from consilience.tasks.spans import SpanCollector
-from consilience.tasks.texts import Marks, pick_marks
 from effort import examples
 
 CLASSES = objects(["O", "B-X", "I-X", "B-Y", "I-Y"])
@@ -188,7 +188,7 @@ def test_spans_survive_saving(project, model, tmp_path):
 def test_origin_and_documents_without_reader_are_kept(project, tmp_path):
     from dataclasses import replace
 
-    from consilience.tasks.texts import Origin
+    from consilience.kinds.texts import Origin
 
     spans = replace(project.spans, origin=Origin("a.json", "doccano"), readings=project.spans.readings[3:])
     marks = spans.marks

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.errors import DataWarning, InputError
-from consilience.tasks import texts as texts_module
-from consilience.tasks.span_task import SpansTask
-from consilience.tasks.spans import SpanCollector
-from consilience.tasks.texts import tokenise
+from consilience.kinds import texts as texts_module
+from consilience.kinds.span_task import SpansKind
+from consilience.kinds.spans import SpanCollector
+from consilience.kinds.texts import tokenise
 from effort import examples
 
 TEXTS = st.text(st.sampled_from("aB1_ \n\t.-'\u0301\u3000é中\U0001f600\u200b"), max_size=14)
@@ -129,7 +129,7 @@ def test_tags_give_back_the_layer_that_is_fused(spans):
             with pytest.raises(InputError, match="both text and a reader"):
                 spans.to_responses()
             return
-        task, r = SpansTask.pose(spans)
+        task, r = SpansKind.pose(spans)
     assert r.sequences.ids.tolist() == sorted(usable)
     item = r.item_of_answer()
     token = np.arange(r.n_items) + np.repeat(

@@ -12,7 +12,7 @@ import pytest
 
 import consilience as cs
 from consilience.errors import DataWarning, StoreError
-from consilience.inference import em, sources, steps
+from consilience.inference import em, steps
 from consilience.inference.structures import Statistics, Summary
 from consilience.results import fitting
 from consilience.storage import partitioning
@@ -24,7 +24,6 @@ def _small_parts(monkeypatch):
     """Let small data be many partitions and blocks, and large enough to be fitted on disk."""
     monkeypatch.setattr(partitioning, "ROWS_PER_PARTITION", 700)
     monkeypatch.setattr("consilience.answers.arrays.BLOCK_SIZE", 250)
-    monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(fitting, "FEW", 1000)
 
 

@@ -12,17 +12,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .models.register import MODELS, RANKINGS
+from .models.register import MODELS
 from .version import __version__
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {
     "Answers": "answers.responses",
     "Graph": "answers.graph",
-    "Comparisons": "answers.comparisons",
-    "Spans": "tasks.spans",
-    "Masks": "tasks.masks",
-    "Tags": "tasks.tags",
+    "BradleyTerry": "rankings.bradley_terry",
+    "Comparisons": "rankings.comparisons",
+    "Spans": "kinds.spans",
+    "Masks": "kinds.masks",
+    "Tags": "kinds.tags",
     "read_answers": "formats.sources",
     "scan_answers": "storage.scanning",
     "read_spans": "formats.sources",
@@ -31,7 +32,7 @@ _HOMES = {
     "write_labels": "formats.targets",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
-    **{entry.class_name: f"models.{entry.module}" for entry in (*MODELS.values(), *RANKINGS.values())},
+    **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
     "fuse": "api",
     "rank": "api",
     "held_out_score": "api",
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import metrics as metrics
     from . import simulate as simulate
-    from .answers.comparisons import Comparisons as Comparisons
     from .answers.graph import Graph as Graph
     from .answers.responses import Answers as Answers
     from .api import fuse as fuse
@@ -64,19 +64,20 @@ if TYPE_CHECKING:
     from .formats.sources import read_tags as read_tags
     from .formats.targets import write_labels as write_labels
     from .formats.targets import write_spans as write_spans
-    from .models.bradley_terry import BradleyTerry as BradleyTerry
+    from .kinds.masks import Masks as Masks
+    from .kinds.spans import Spans as Spans
+    from .kinds.tags import Tags as Tags
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
     from .models.majority_vote import MajorityVote as MajorityVote
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
     from .models.tag_sets import TagSets as TagSets
+    from .rankings.bradley_terry import BradleyTerry as BradleyTerry
+    from .rankings.comparisons import Comparisons as Comparisons
     from .reporting.page import chart as chart
     from .reporting.page import report as report
     from .storage.scanning import scan_answers as scan_answers
-    from .tasks.masks import Masks as Masks
-    from .tasks.spans import Spans as Spans
-    from .tasks.tags import Tags as Tags
 
 
 def __getattr__(name: str) -> Any:

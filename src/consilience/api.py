@@ -16,12 +16,13 @@ from .inference.em import Progress
 from .inference.hidden_fits import HeldOutScore, score_hidden
 from .models.asking import are_stored, find_questions, fuse_questions, list_labels
 from .models.base import Model, as_responses
-from .models.bradley_terry import BradleyTerry, check_settings, open_comparisons
 from .models.fitted import FittedModel
 from .models.fusing import Fitting, fuse_prepared
 from .models.preparing import prepare
 from .models.questions import read_questions
 from .models.register import MODELS, model_class
+from .rankings.bradley_terry import BradleyTerry
+from .rankings.comparisons import open_comparisons
 from .results.fitting import Asked, fit_source, open_source
 from .results.saving import SavedResult, compare_names, open_saved
 from .results.worker_report import count_answers
@@ -222,9 +223,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     with open_saved(to_path("path", "load", path)) as saved:
         if saved.model == BradleyTerry.__name__:
             compare_names("parameter", BradleyTerry.defaults(), saved.parameters)
-            ranking = BradleyTerry().set_params(**saved.parameters)
-            check_settings(saved.parameters)
-            return ranking.adopt(saved.read_ranking())
+            return BradleyTerry().set_params(**saved.parameters).restore(saved.archive)
         model = make_model(saved, os.fspath(path))
         recipe = model.recipe()
         recipe.check()

@@ -315,12 +315,17 @@ class AnswerArrays(Crowd):
         return {name: None if array is None else array[answers] for name, array in arrays.items()}
 
     def about(self, items: Indices) -> Self:
-        """Return the answers about some of the items, which must not be in sequences."""
-        assert not isinstance(self.keys, Sequences)
+        """Return the answers about some of the items; of a sequence about all of them, or none."""
         answers, owner = self.answers_about(items)
+        keys: Any = self.keys
+        if isinstance(keys, Sequences):
+            chosen, sizes = np.unique(keys.of_items()[items], return_counts=True)
+            keys = Sequences(keys.ids[chosen], np.concatenate([[0], np.cumsum(sizes)]), keys.position[items])
+        else:
+            keys = keys[items]
         return replace(
             self,
-            keys=self.keys[items],
+            keys=keys,
             offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
             provenance=self.provenance._replace(gold=None),
             **self._pick(answers),

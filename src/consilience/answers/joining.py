@@ -257,16 +257,15 @@ class AnswerRows(NamedTuple):
     pair: Indices  # one number for the item and the worker
 
     @classmethod
-    def of(cls, r: Answers, item: Indices, worker: Codes, label: Codes, n: tuple[int, int]) -> AnswerRows:
+    def of(cls, r: Answers, item: Indices, worker: Codes, label: Codes, sizes: tuple[int, int, int]) -> AnswerRows:
         """All answers; `item`, `worker` and `label` are the codes of each item, worker and label of theirs.
 
-        `n` counts all workers and labels.
+        `sizes` count all workers and labels, and the columns of soft votes.
         """
+        n_workers, n_labels, width = sizes
         about, who = item[r.item_of_answer()], worker[r.worker]
-        votes = np.empty((r.n_responses, 0 if r.n_responses else n[1]), np.float32)
-        if r.soft is not None:
-            votes = relabel(r.soft, label, n[1])
-        pair = np.asarray(about * n[0] + who)
+        votes = np.empty((r.n_responses, width), np.float32) if r.soft is None else relabel(r.soft, label, n_labels)
+        pair = np.asarray(about * n_workers + who)
         return cls(about, who, label[r.label], r.weights(), r.orders(), votes, pair)
 
     def keep(self, which: Truths | Indices) -> AnswerRows:
@@ -293,13 +292,14 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
     keys, item, item_of_new = join_keys(old.keys, new.keys)
     workers, labels = Union.of(old.workers, new.workers), Union.of(old.labels, new.labels)
     n_workers, n_labels = len(workers.values), len(labels.values)
-    coming = AnswerRows.of(new, item_of_new, workers.new, labels.new, (n_workers, n_labels))
+    sizes = n_workers, n_labels, 0 if old.soft is None and new.soft is None else n_labels
+    coming = AnswerRows.of(new, item_of_new, workers.new, labels.new, sizes)
     # Old answers to items that new answers, or retractions, are about.
     spoken = np.zeros(max(int(item.max(initial=-1)), int(item_of_new.max(initial=-1))) + 1, bool)
     spoken[item_of_new] = True
     spoken[item[retracted.item]] = True
     touched = spoken[item][old.item_of_answer()]
-    there = AnswerRows.of(old.keep(touched), item, workers.old, labels.old, (n_workers, n_labels))
+    there = AnswerRows.of(old.keep(touched), item, workers.old, labels.old, sizes)
     repeated, corrected = _compare(there, coming)
     if duplicates == "error" and len(corrected):
         who, key = workers.values[[corrected[0] % n_workers]].tolist()[0], key_of(keys, int(corrected[0]) // n_workers)
@@ -317,18 +317,17 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
     stays = np.ones(old.n_responses, bool)
     stays[gone] = False
     kept = old if not len(gone) else old.keep(stays)
-    before = AnswerRows.of(kept, item, workers.old, labels.old, (n_workers, n_labels))
     weighted = kept.weight is not None or not (coming.weight == 1.0).all()
     ordered = kept.order is not None or not np.isnan(coming.order).all()
-    rows = AnswerRows(*map(np.concatenate, zip(before, coming, strict=True)))  # type: ignore[arg-type]
+    votes = None if kept.soft is None else np.concatenate([relabel(kept.soft, labels.old, n_labels), coming.votes])
     offsets, worker, label, (weight, order, soft) = sort_rows(
-        rows.item,
+        np.concatenate([item[kept.item_of_answer()], coming.item]),
         keys,
-        rows.worker,
-        rows.label,
-        rows.weight if weighted else None,
-        rows.order if ordered else None,
-        None if old.soft is None else rows.votes,
+        np.concatenate([workers.old[kept.worker], coming.worker]),
+        np.concatenate([labels.old[kept.label], coming.label]),
+        np.concatenate([kept.weights(), coming.weight]) if weighted else None,
+        np.concatenate([kept.orders(), coming.order]) if ordered else None,
+        votes,
     )
     joined = replace(
         old,

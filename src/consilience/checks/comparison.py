@@ -25,7 +25,6 @@ the other votes, v that of their mean, and l the most probable label of the hidd
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
@@ -41,13 +40,14 @@ from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
 from ..inference.care import Care
 from ..inference.em import expect_from_votes
-from ..inference.hidden_fits import Fold, Judged, find_judging, log_chance, mean_and_error, shrink_rows
+from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, log_chance, mean_and_error, shrink_rows
 from ..inference.powers import Calibration
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_tied
 from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
 from ..inference.workers.mean import MeanWorkers
 from ..kernels import Floats
+from ..kinds.base import TableKind
 from ..metrics.agreement import krippendorff_interval
 from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
@@ -57,7 +57,6 @@ from ..results.new_answers import weigh_copies
 from ..results.parts import StoredLabels
 from ..results.result import Calibrated, Labels, Later, Result
 from ..results.result import count_known as count_gold
-from ..tasks.base import TableTask
 
 # With more classes, a table is not like those of which there are records.
 MOST_CLASSES = 20
@@ -176,7 +175,7 @@ def compare_stored(
         problem = voting.pose(source, voting.make_structure(source.crowd), None, engine)
         return problem.workers.plain_counts(expect_from_votes(problem).counts)
 
-    gains = judge(r, Vote(vote.labels, Later(counts)), found.calibrated.hidden if found.calibrated else ())
+    gains = judge(r, Vote(vote.labels, Later(counts)), found.calibrated.predicted if found.calibrated else None)
     n_top = float(tally.votes[int(tally.labels.argmax())])
     n_differ = found.labelled.n_items - tally.agreeing
     sums = Differences(n_differ, tally.vote_confidence, tally.labels, n_top, tally.unanimous, tally.kept)
@@ -229,7 +228,7 @@ def is_like_record(recipe: Recipe, found: Result, r: Answers, graph: Graph | Non
     return (
         isinstance(recipe, IndependentRecipe)
         and (recipe.workers, recipe.calibration) == ("confusion", "hidden answers")
-        and isinstance(found.task, TableTask)
+        and isinstance(found.task, TableKind)
         and graph is None
         and found.guidance is None
         and not found.given.has_priors
@@ -326,29 +325,31 @@ def share_kept(n_items: NDArray[np.int64], n_kept: NDArray[np.int64]) -> Floats:
 
 def find_hidden(
     recipe: Recipe, found: Result, source: InMemory, graph: Graph | None, engine: Engine
-) -> Sequence[Judged]:
-    """Return hidden answers, in folds, and how well fits to the others predict them.
+) -> Predicted | None:
+    """Return how well hidden answers are predicted by the others; None if none can be hidden.
 
-    A model that was calibrated by hidden answers has them already. Any other is fitted again, with a coupling that was
-    learned taken as found.
+    A model that was calibrated by hidden answers knows. Any other is fitted again, with a coupling that was learned
+    taken as found.
     """
     r = source.responses
-    if found.calibrated is not None and found.calibrated.hidden:
-        return found.calibrated.hidden
+    if found.calibrated is not None and found.calibrated.predicted is not None:
+        return found.calibrated.predicted
     # Where silence is an answer, one that is hidden would be another answer: silence.
     if r.silence_counts:
-        return []
-    hidden, _ = next(hide_answers(r, HIDDEN, 0))
+        return None
+    hidden, unit = next(hide_answers(r, HIDDEN, 0))
     shown = source.keep(~hidden)
     again = fit_source(settle(recipe, found), shown, graph, engine, Asked(copies=[]))
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
-    answer = answer[find_judging(item, source.gold, n_left)]
+    judging = can_judge(item, source.gold, n_left)
+    answer, unit = answer[judging], unit[judging]
     if not len(answer):
-        return []
-    posterior = again.labels.posterior[r.items_of(answer)]
-    return [Fold.of(r, answer, posterior, again.learned.counts).judge(1.0)]
+        return None
+    shrunk = shrink_rows(again.learned.counts, r.worker[answer], r.label[answer])
+    by_class, care = again.labels.posterior[r.items_of(answer)], Care.of(r, answer)
+    return HiddenAnswers(answer, np.zeros_like(answer), unit, by_class, shrunk, shrunk, care).predict(1.0)
 
 
 def settle(recipe: Recipe, found: Result, coupling: bool = True) -> Recipe:
@@ -364,26 +365,24 @@ def settle(recipe: Recipe, found: Result, coupling: bool = True) -> Recipe:
     return replace(recipe, **settled)
 
 
-def judge(r: Answers, vote: Vote, hidden: Sequence[Judged]) -> Gains:
+def judge(r: Answers, vote: Vote, hidden: Predicted | None) -> Gains:
     """Return the gains over the vote, over mean probabilities, and by labels, each with its standard error."""
-    if sum(len(fold.answer) for fold in hidden) < LEAST_HIDDEN:
+    if hidden is None or len(hidden.answer) < LEAST_HIDDEN:
         unknown = math.nan if r.silence_counts else math.inf
         return 0.0, unknown, 0.0, unknown, math.nan, math.nan
-    votes = [vote_without(r, vote, fold.answer) for fold in hidden]
-    by_vote = np.concatenate(
-        [fold.score - log_chance(*each, Care.of(r, fold.answer)) for fold, each in zip(hidden, votes, strict=True)]
-    )
-    by_mean = np.concatenate([fold.score - fold.base for fold in hidden])
-    answer = np.concatenate([fold.answer for fold in hidden])
+    answer, n_hidden = hidden.answer, len(hidden.answer)
+    shares, by_class = np.empty((n_hidden, r.n_classes)), np.empty((n_hidden, r.n_classes))
+    for fold in range(hidden.fold.max() + 1):
+        here = hidden.fold == fold
+        shares[here], by_class[here] = vote_without(r, vote, answer[here])
+    by_vote = hidden.score - log_chance(shares, by_class, Care.of(r, answer))
     unit = np.unique(find_owners(r, answer), return_inverse=True)[1]
-    sizes = np.bincount(unit)
-    share = np.ones(len(answer)) if r.share is None else r.share[answer]
-    totals = [np.bincount(unit, share * gains).astype(np.float64) for gains in (by_vote, by_mean)]
+    sizes, share = np.bincount(unit), np.ones(n_hidden) if r.share is None else r.share[answer]
+    totals = [np.bincount(unit, share * gains).astype(np.float64) for gains in (by_vote, hidden.score - hidden.base)]
     by_label = math.nan, math.nan
     if r.is_soft:
         said = r.class_of_label[r.label[answer]]
-        fused, mean = np.concatenate([fold.top for fold in hidden]), np.concatenate([each[0] for each in votes])
-        right = (said == fused).astype(np.float64) - (said == mean.argmax(axis=1))
+        right = (said == hidden.top).astype(np.float64) - (said == shares.argmax(axis=1))
         by_label = mean_and_error(np.bincount(unit, share * right).astype(np.float64), sizes)
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes), *by_label
 

@@ -45,6 +45,7 @@ from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import DataWarning, Sentence, quietly
+from ..inference.care import Care
 from ..inference.em import CountedEvidence, Fit, Problem, expect_from_votes
 from ..inference.powers import score_powers
 from ..inference.recipes.field import ENOUGH_ITEMS, N_PARTS, FieldRecipe, list_couplings, pick_coupling, settle
@@ -253,8 +254,10 @@ def learn_coupling(
     for hidden in hide_items(r, N_PARTS, ENOUGH_ITEMS, recipe.seed, known) if field.coupling else ():
         answer = np.flatnonzero(hidden)
         items, unit = np.unique(r.items_of(answer), return_inverse=True)
+        by_class = confusion[r.worker[answer], r.label[answer]]
+        care, share = Care.of(r, answer), None if r.share is None else r.share[answer]
         posteriors = (infer(coupling, items)[items[unit]] for coupling in couplings)
-        by_fold.append([score_powers(r, answer, unit, posterior, confusion) for posterior in posteriors])
+        by_fold.append([score_powers(posterior, by_class, unit, care, share) for posterior in posteriors])
     coupling = pick_coupling(couplings, by_fold)[0] if by_fold else field.coupling
     return coupling, infer(coupling, np.empty(0, np.int64)).argmax(axis=1)
 

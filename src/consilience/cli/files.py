@@ -29,9 +29,9 @@ from ..formats import FOLDER, Format, list_suffixes, readable_formats
 from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
+from ..kinds.tag_tables import ONE_HOT
 from ..models.question_files import holds_questions
 from ..results.archive import HEADER
-from ..tasks.tag_tables import ONE_HOT
 from .command import Record, is_asked, make_inert, tell
 from .terminal import Column, Display, Screen, fit_text, format_number
 

@@ -12,10 +12,10 @@ from ..answers import DIALECTS
 from ..errors import join_names, plural, to_sentence
 from ..formats.files import name_of
 from ..inference.workers.temperatures import WELL_SURE
+from ..kinds.tag_tables import ONE_HOT
 from ..memory import format_bytes
 from ..results.comparison import describe_usual
 from ..results.result import describe_left_out
-from ..tasks.tag_tables import ONE_HOT
 from .command import Record, make_inert
 from .summary import ALL_KNOWN, Summary
 from .terminal import (

@@ -27,18 +27,18 @@ from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
 from ..formats.writing import write_table
-from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel, check_answers, read_like
 from ..models.preparing import Prepared
 from ..models.question_files import holds_questions
 from ..models.questions import Questions
+from ..options import N_LISTED
 from ..planning.forecast import MIN_GAIN, forecast_answers
 from ..planning.next_items import add_label, list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
+from ..rankings.bradley_terry import BradleyTerry
 from ..results.comparison import Comparison
 from ..results.explanations import Explanation
 from .command import Record, describe_findings, is_asked, tell
-from .commands import N_LISTED
 from .files import check_content, check_outputs, check_page, write_together
 from .fuse import split_arguments
 from .fuse_tables import describe_right
@@ -100,23 +100,20 @@ def update(
         changed = shown.changes()
         given = split_arguments("update", gold)
 
-        def save_model(path: str) -> None:
-            fitted.save(path)
-            if save is None:
-                check_version(model, version)
-
         def write_report(path: str) -> None:
             from ..reporting.page import write_page  # which loads templates
 
             write_page(shown, path, content, os.path.basename(model), os.path.dirname(content or ""), given)
 
         display.say("Writing")
+        if save is None:
+            check_version(model, version)
         files = write_together(
             {
                 "labels": (output, lambda path: write_table(to_table(shown, shown.to_frame()), path)),
                 "changes": (changes, partial(write_table, changed)),
                 "workers": (workers_report, lambda path: write_table(tabulate_workers(shown), path)),
-                "model": (save or model, save_model),
+                "model": (save or model, fitted.save),
             },
             (report, write_report),
         )

@@ -25,6 +25,9 @@ from ..arguments import check_truth, is_among
 from ..errors import DataWarning, InputError, Sentence, about, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..kernels import Floats
+from ..kinds.span_tables import find_span_columns
+from ..kinds.spans import Spans
+from ..kinds.texts import FUSED
 from ..metrics import log_loss
 from ..metrics.labels import (
     ClassScore,
@@ -36,13 +39,10 @@ from ..metrics.labels import (
 )
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..metrics.scales import is_number, quadratic_kappa
-from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel
+from ..rankings.bradley_terry import BradleyTerry
 from ..results.parts import join_tables
 from ..results.result import Labelled
-from ..tasks.span_tables import find_span_columns
-from ..tasks.spans import Spans
-from ..tasks.texts import FUSED
 from .questions import QuestionsEvaluation, pair_questions, split_labels
 from .rankings import evaluate_ranking, find_ranking, of_model
 from .spans import evaluate_spans, open_both, show_scores

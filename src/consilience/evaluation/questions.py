@@ -13,8 +13,8 @@ from ..answers.tables import Table
 from ..answers.vocabulary import are_distinct
 from ..arguments import split_by_question
 from ..errors import shorten
+from ..kinds.tag_tables import USUAL, split_cell
 from ..models.questions import Questions, split_gold
-from ..tasks.tag_tables import USUAL, split_cell
 from .tags import not_told
 
 # What the column of the confidence is called beside that of a question, in a table with a row per item.

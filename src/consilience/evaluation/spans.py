@@ -17,12 +17,12 @@ from ..answers.vocabulary import lookup
 from ..errors import DataWarning, InputError, count_shown, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..formats.sources import open_spans
+from ..kinds.span_tables import check_texts, find_span_columns, find_truth, read_sole_spans, renumber
+from ..kinds.span_task import SpansKind
+from ..kinds.spans import Spans
+from ..kinds.texts import FUSED, Marks, pick_marks
 from ..metrics.labels import ClassScore, SpanScore, compare_spans
 from ..models.fitted import FittedModel
-from ..tasks.span_tables import check_texts, find_span_columns, find_truth, read_sole_spans, renumber
-from ..tasks.span_task import SpansTask
-from ..tasks.spans import Spans
-from ..tasks.texts import FUSED, Marks, pick_marks
 
 N_BINS = 10
 # Scores that a notebook shows.
@@ -110,7 +110,7 @@ def open_both(labels: object, gold: object) -> tuple[object, object]:
     if find_span_columns(gold) is None:
         return labels, gold
     if isinstance(labels, FittedModel):
-        found = labels.to_span_set() if isinstance(labels.result_.task, SpansTask) else labels
+        found = labels.to_span_set() if isinstance(labels.result_.task, SpansKind) else labels
     else:
         found = open_path(open_spans(labels))
     if isinstance(found, Spans):

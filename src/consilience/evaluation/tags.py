@@ -12,11 +12,11 @@ from ..answers.tables import Table
 from ..answers.vocabulary import lookup
 from ..errors import InputError, Sentence, listing, plural
 from ..kernels import Floats, Truths
+from ..kinds.tag_tables import MOST_TAGS, choose_tags, encode_sets, open_known_sets, read_set_cells, to_lists
+from ..kinds.tag_task import TagsKind
+from ..kinds.tags import SEPARATOR, Tags
 from ..metrics.labels import ClassScore
 from ..models.fitted import FittedModel
-from ..tasks.tag_tables import MOST_TAGS, choose_tags, encode_sets, open_known_sets, read_set_cells, to_lists
-from ..tasks.tag_task import TagsTask
-from ..tasks.tags import SEPARATOR, Tags
 from .spans import N_BINS, show_scores
 
 
@@ -74,7 +74,7 @@ class TagsEvaluation:
 def are_sets(labels: object, separator: str | None) -> bool:
     """Tell whether labels are sets of tags: those of a model, or a table with lists, or with a separator."""
     if isinstance(labels, FittedModel):
-        return isinstance(labels.result_.task, TagsTask)
+        return isinstance(labels.result_.task, TagsKind)
     if not is_table(labels):
         return False
     table = open_frame(labels)
@@ -84,7 +84,7 @@ def are_sets(labels: object, separator: str | None) -> bool:
 
 def evaluate_sets(labels: object, gold: object, separator: str | None) -> TagsEvaluation:
     """Compare sets of tags with known ones; see `consilience.evaluate`."""
-    if isinstance(labels, FittedModel) and isinstance(labels.result_.task, TagsTask):
+    if isinstance(labels, FittedModel) and isinstance(labels.result_.task, TagsKind):
         separator = separator or labels.result_.task.separator
         labels = labels.to_frame()
     told, separator = separator is not None, separator or SEPARATOR

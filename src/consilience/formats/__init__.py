@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..tasks.mask_arrays import FusedMasks
-    from ..tasks.masks import Masks
-    from ..tasks.spans import Spans
+    from ..kinds.mask_arrays import FusedMasks
+    from ..kinds.masks import Masks
+    from ..kinds.spans import Spans
 
 
 LineFinder: TypeAlias = Callable[[str], Iterator[int]]

@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, first_line, listing, plural, shorten, warn_of
-from ..tasks.spans import SpanCollector, Spans
-from ..tasks.texts import FUSED, Origin
+from ..kinds.spans import SpanCollector, Spans
+from ..kinds.texts import FUSED, Origin
 from . import Codec, Verdict
 from .files import encoding_error, list_inputs, open_input, open_output
 from .writing import replace_file

@@ -23,7 +23,7 @@ import shutil
 from pathlib import Path
 
 from ..errors import InputError, plural, shorten, warn_of
-from ..tasks.spans import Spans
+from ..kinds.spans import Spans
 from . import Codec
 from .annotation_tools import (
     Document,

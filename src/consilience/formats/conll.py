@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from ..answers.tables import check_spread
 from ..errors import InputError, first_line, listing, shorten
-from ..tasks.spans import Spans
+from ..kinds.spans import Spans
 from . import Codec
 from .annotation_tools import (
     Document,

@@ -22,8 +22,8 @@ from typing import Any
 
 from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import InputError, plural, shorten, warn_of
-from ..tasks.spans import Spans
-from ..tasks.texts import FUSED
+from ..kinds.spans import Spans
+from ..kinds.texts import FUSED
 from . import Verdict
 from .annotation_tools import (
     Annotation,

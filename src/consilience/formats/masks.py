@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from ..arguments import is_among, to_path
 from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
-from ..tasks.mask_arrays import UNANSWERED, Colours, FusedMasks, MaskCollector, Pictures
-from ..tasks.masks import Masks, check_readers
+from ..kinds.mask_arrays import UNANSWERED, Colours, FusedMasks, MaskCollector, Pictures
+from ..kinds.masks import Masks, check_readers
 from . import Codec, list_suffixes, readable_formats
 from .arrays import NPY, NPZ, PNG, Picture, count_pixels, is_stack, pack, read_arrays, read_picture, write_picture
 from .files import PathLike, make_folder

@@ -33,10 +33,10 @@ from ..errors import (
     parameter_error,
     warn,
 )
-from ..tasks.masks import Masks
-from ..tasks.spans import Spans
-from ..tasks.tag_tables import ONE_HOT, check_separator, holds_sets
-from ..tasks.tags import Tags
+from ..kinds.masks import Masks
+from ..kinds.spans import Spans
+from ..kinds.tag_tables import ONE_HOT, check_separator, holds_sets
+from ..kinds.tags import Tags
 from . import Format, find_by_name, readable_formats, span_formats
 from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features

@@ -22,11 +22,11 @@ from ..answers.responses import Answers
 from ..answers.tables import Table
 from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error
-from ..tasks import need_task
-from ..tasks.mask_arrays import FusedMasks
-from ..tasks.masks import Masks
-from ..tasks.spans import Spans
-from ..tasks.tag_tables import ONE_HOT
+from ..kinds import need_kind
+from ..kinds.mask_arrays import FusedMasks
+from ..kinds.masks import Masks
+from ..kinds.spans import Spans
+from ..kinds.tag_tables import ONE_HOT
 from . import (
     FOLDER,
     Format,
@@ -239,7 +239,7 @@ class Content(NamedTuple):
     unused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return need_task(self.opened).describe(self.opened)
+        return need_kind(self.opened).describe(self.opened)
 
 
 def read_content(path: str, format: str | None = None, **columns: Any) -> Content:
@@ -268,7 +268,7 @@ def choose_form(content: Content, path: str, to: str | None) -> str:
     to : str or None
         What the user asks for; None: what the path ends in tells.
     """
-    task, own = need_task(content.opened), find_by_name(content.format)
+    task, own = need_kind(content.opened), find_by_name(content.format)
     known = [each for each in register.FORMATS if each.kind == task.name != "table"]
     if to is None:
         if own in known and ends_as(path, own.outputs):
@@ -317,7 +317,7 @@ def _check_nature(path: str, target: Format) -> None:
 
 def write_content(content: Content, path: str, form: str) -> None:
     """Write annotations in a form that `choose_form` chose."""
-    task, target = need_task(content.opened), find_by_name(form)
+    task, target = need_kind(content.opened), find_by_name(form)
     if form in task.layouts:
         write_table(task.layouts[form](content.opened), path)
     elif target is not None:
@@ -331,4 +331,4 @@ def list_losses(content: Content, form: str) -> list[str]:
     if form == content.format:
         carried = {*carried, "white space"}
     unused = [f"other columns ({listing(content.unused)})"] if content.unused else []
-    return unused + need_task(content.opened).list_losses(content.opened, content.format, form, carried)
+    return unused + need_kind(content.opened).list_losses(content.opened, content.format, form, carried)

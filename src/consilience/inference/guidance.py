@@ -63,7 +63,8 @@ from ..specs import (
 )
 from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
 from .em import maximise
-from .hidden_fits import find_by_hidden, mean_and_error
+from .hidden_fits import hide_from_fit, mean_and_error
+from .powers import Calibration
 from .recipes import Fitting, LatentRecipe
 from .sources import InMemory
 
@@ -303,7 +304,8 @@ def err_independently(fitting: Fitting) -> bool:
     """Tell whether workers seem to err independently of each other, and from item to item; not if it is unknown."""
     if fitting.source.responses.sequences is not None:
         return False
-    found = find_by_hidden(fitting)[0]
+    hidden = hide_from_fit(fitting)
+    found = Calibration(1.0) if hidden is None else hidden.choose_power()[0]
     return found.n_hidden > 0 and found.power >= INDEPENDENT
 
 

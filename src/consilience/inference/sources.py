@@ -24,35 +24,26 @@ from ..answers.columns import Values, to_column
 from ..answers.gold import Gold
 from ..answers.item_tables import Features, ItemPriors, add_priors
 from ..answers.items import Sequences
-from ..answers.random_choices import count_hidden, count_sampled, hash_ids
+from ..answers.random_choices import hash_ids
 from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine, Placed
 from ..kernels import Floats, Integers, freeze
+from ..kinds.base import TABLE, AnyKind
 from ..specs import is_whole
-from ..storage.answers import Sample, StoredAnswers, draw_sample, list_units, pick_sample
+from ..storage.answers import Sample, StoredAnswers, draw_sample, pick_sample
 from ..storage.layout import Opening, StoredBlock
-from ..tasks.base import TABLE, AnyTask
 from .steps import Steps
 from .workers.base import WorkerModel
 from .workers.confusion import ConfusionWorkers
 from .workers.rows import anchor
 
-# Answers to hide in all, and pairs of worker and sequence, if there are so many: in folds of a tenth of all.
-ENOUGH_ANSWERS, ENOUGH_PAIRS, HIDDEN, MOST_FOLDS = 20_000, 2_000, 0.1, 10
-# From so many answers in sequences on, one fold must do: each may take half as long as the fit.
-MANY_ANSWERS = 1_000_000
+# Answers that are looked at one by one, and the part of them that is hidden at a time.
+MOST_ANSWERS, HIDDEN = 100_000, 0.1
 # Copies, and the coupling of sequences, are looked for among so many answers of a store.
 MOST_SAMPLED = 400_000
-# Fewer answers than this are read into memory: fits to them are repeated without hidden answers.
-FEW = int(ENOUGH_ANSWERS / HIDDEN)
-
-
-class Totals(NamedTuple):
-    """How large a crowd is of which the answers are a sample."""
-
-    n_units: int
-    n_responses: int
+# Fewer answers than this are read into memory.
+FEW = 200_000
 
 
 class Placement(NamedTuple):
@@ -100,7 +91,7 @@ class InMemory(Source):
     gold: Gold | None = None
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `item_priors`
     features: Features | None = None  # what describes the items
-    task: AnyTask = TABLE  # what the items are
+    task: AnyKind = TABLE  # what the items are
 
     @classmethod
     def of_codes(cls, r: Answers, known: NDArray[np.int32] | None) -> InMemory:
@@ -211,28 +202,10 @@ class OnDisk(Source):
         """Return all answers to some items, in memory."""
         return self.bring(self.drawn)
 
-    def draw_hiding(self, seed: int, engine: Engine) -> tuple[Sample, Totals]:
-        """Return the items, or sequences, among whose answers some are hidden, and how large the whole is.
-
-        These are the same as in memory; see `consilience.answers.random_choices`.
-        """
+    def draw_looked_at(self, seed: int) -> Sample:
+        """Return the items, or sequences, by which answers are calibrated: the same as in memory."""
         s = self.answers
-        if not s.in_sequences and not s.weighted and s.groups is None:
-            n_units = s.n_responses
-        else:
-            leader = np.arange(s.n_workers) if s.groups is None else choose_leaders(s.workers, s.groups)
-            shared = s, leader, hash_ids(s.workers), seed
-            parts = list(engine.map(list_units, engine.place(list(s.filled())), *shared))
-            n_units = sum(part.n_units for part in parts)
-        share, n_folds = choose_folds(n_units, s.n_responses if s.in_sequences else None)
-        n_hidden, n_folds = count_hidden(n_units, share, n_folds)
-        if not s.in_sequences:
-            n_sampled = count_sampled(n_hidden * n_folds, s.n_items, n_units) + 1
-            return draw_sample(s, seed, n_sampled), Totals(n_units, s.n_responses)
-        every = np.concatenate([part.numbers for part in parts])
-        last = np.partition(every, n_hidden * n_folds - 1)[n_hidden * n_folds - 1]
-        units = {part.number: np.unique(part.owner[part.numbers <= last]) for part in parts}
-        return pick_sample(s, units), Totals(n_units, s.n_responses)
+        return draw_sample(s, seed, MOST_ANSWERS * (s.n_sequences if s.in_sequences else s.n_items) // s.n_responses)
 
     def known_part(self) -> InMemory | None:
         """Return the items, or sequences, with a known label that was drawn at random; None if there are none."""
@@ -245,19 +218,6 @@ class OnDisk(Source):
         """Return where the E-steps of a fit with these settings are kept."""
         s = self.answers
         return Steps(s.folder / "steps", (s.gold, s.groups, s.classes.tolist(), settings), needed=s.resume)
-
-
-def choose_folds(n_units: int, n_answers: int | None = None) -> tuple[float, int]:
-    """Return the share of units to hide at a time, and how often.
-
-    A unit is an answer, or a pair of worker and sequence: then there are `n_answers` in all.
-    """
-    wanted = ENOUGH_ANSWERS / n_units
-    if n_answers is not None:
-        wanted = max(ENOUGH_ANSWERS / n_answers, ENOUGH_PAIRS / n_units)
-    share = min(HIDDEN, wanted)
-    most = MOST_FOLDS if n_answers is None or n_answers < MANY_ANSWERS else 1
-    return share, int(np.clip(np.ceil(wanted / share - 1e-9), 1, most))
 
 
 def open_stored(block: StoredBlock, workers: WorkerModel, groups: Integers | None) -> Block:

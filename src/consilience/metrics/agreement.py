@@ -26,7 +26,7 @@ from ..kernels import freeze, read_only
 
 if TYPE_CHECKING:
     from ..answers.responses import Answers
-    from ..tasks.spans import Spans
+    from ..kinds.spans import Spans
 
 # Items whose sums are worked on together.
 ITEMS_AT_ONCE = 1 << 16

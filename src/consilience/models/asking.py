@@ -29,10 +29,10 @@ from ..formats.sources import find_source, open_table
 from ..inference.sources import InMemory
 from ..inference.workers.nominal import NominalWorkers
 from ..inference.workers.ordinal import OrdinalWorkers
+from ..kinds import find_kind
+from ..kinds.tag_tables import find_separators
 from ..results.fitting import open_source
 from ..storage.answers import StoredAnswers
-from ..tasks import find_task
-from ..tasks.tag_tables import find_separators
 from .base import Model
 from .dawid_skene import DawidSkene
 from .fusing import Fitting, settle_model
@@ -123,7 +123,7 @@ def prepare_questions(
     block: object,
 ) -> Iterator[Prepared]:
     """Yield what was opened for each question, which has a column of its own in a table."""
-    if is_stored(source) or find_task(source) is not None:
+    if is_stored(source) or find_kind(source) is not None:
         raise ParameterError(
             "Several questions are read from a table, or are several stores.",
             Sentence("Give the table, or a file, with {label}."),

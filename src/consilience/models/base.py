@@ -20,14 +20,14 @@ from ..formats.sources import COLUMNS, open_source, take_answers
 from ..inference.recipes import Recipe
 from ..inference.starts import Fitted
 from ..kernels import Floats
+from ..kinds import find_kind, need_kind
+from ..kinds.base import TABLE, AnyKind, Posed
 from ..results.comparison import GraphCheck
 from ..results.fitting import fit
 from ..results.new_answers import Applied, add_content
 from ..results.result import Result
 from ..results.source_kinds import check_kind
 from ..storage.answers import StoredAnswers
-from ..tasks import find_task, need_task
-from ..tasks.base import TABLE, AnyTask, Posed
 from .parameters import Estimator
 
 Value = TypeVar("Value")
@@ -382,7 +382,7 @@ def open_answers(source: object, **columns: Any) -> Any:
             "Answers on disk are only for fit and fuse, and here they must be in memory.",
             "Read them with read_answers.",
         )
-    if find_task(source) is None:
+    if find_kind(source) is None:
         columns = {"gold": False, **columns}
         return (
             open_source(source, **columns)
@@ -396,7 +396,7 @@ def open_answers(source: object, **columns: Any) -> Any:
     return source
 
 
-def adapt(brought: object, like: AnyTask) -> Any:
+def adapt(brought: object, like: AnyKind) -> Any:
     """Return what was brought in terms of a task of the same kind; what is of another kind as it is."""
     return like.adapt(brought) if isinstance(brought, like.brought) else brought
 
@@ -406,20 +406,20 @@ def as_responses(source: object, **columns: Any) -> Answers:
     return open_posed(source, **columns).answers
 
 
-def open_posed(source: object, like: AnyTask = TABLE, **columns: Any) -> Posed:
+def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> Posed:
     """Return answers in any form, with the task that they belong to; see `open_answers`.
 
     They are read as those of a fit with the task `like` were. Whoever calls it cannot name columns. So errors name the
     function that can.
     """
     try:
-        opened = adapt(open_answers(source, **columns, **({} if find_task(source) else like.reading())), like)
+        opened = adapt(open_answers(source, **columns, **({} if find_kind(source) else like.reading())), like)
     except InputError as error:
         is_path = isinstance(source, (str, os.PathLike))
         call = "read_answers(path, " if is_path else "Answers.from_frame(df, "
         remedies = [_name_reader(remedy, call) for remedy in error.remedies]
         raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
-    return need_task(opened).pose(opened)
+    return need_kind(opened).pose(opened)
 
 
 def _name_reader(remedy: str | Sentence, call: str) -> str | Sentence:

@@ -46,12 +46,12 @@ from ..formats.sources import as_graph, find_source, open_source, open_table
 from ..inference.learned import Before as Earlier
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.sources import InMemory
+from ..kinds import find_kind, need_kind
+from ..kinds.base import TABLE, AnyKind, Refusal
 from ..results.comparison import explain_move
 from ..results.fitting import Asked, GoingOn, fit_source
 from ..results.result import Result
 from ..storage.answers import StoredAnswers
-from ..tasks import find_task, need_task
-from ..tasks.base import TABLE, AnyTask, Refusal
 from .base import Found, Model, adapt, open_answers
 from .reporting import Planning, Reporting
 
@@ -269,20 +269,20 @@ class Batch(NamedTuple):
 
     answers: Answers
     retracted: Retracted = NOTHING
-    task: AnyTask = TABLE
+    task: AnyKind = TABLE
 
 
-def read_batch(source: object, old: Answers, duplicates: str, like: AnyTask = TABLE) -> Batch:
+def read_batch(source: object, old: Answers, duplicates: str, like: AnyKind = TABLE) -> Batch:
     """Return new answers in any form, and those that they retract; `like` is the task of the fit."""
     if source is None:
         return Batch(no_answers(old))
     reading = like.reading()
-    if reading and find_task(source) is None and not isinstance(source, StoredAnswers):
+    if reading and find_kind(source) is None and not isinstance(source, StoredAnswers):
         roles = {role: name for role, name in old.columns.items() if role in ("item", "worker", "label")}
         source = open_answers(source, **reading, **roles)
     if isinstance(source, StoredAnswers):
         raise ParameterError("New answers must be in memory.", "Read them with read_answers.")
-    kind = find_task(source)
+    kind = find_kind(source)
     if kind is not None:
         posed = kind.pose(adapt(source, like))
         return Batch(posed.answers, task=posed.task)
@@ -292,7 +292,7 @@ def read_batch(source: object, old: Answers, duplicates: str, like: AnyTask = TA
     if find_source(path) is not None:  # of an annotation tool
         with tell_duplicates():
             opened = open_source(path, gold=False, duplicates=duplicates)
-            posed = need_task(opened).pose(opened)
+            posed = need_kind(opened).pose(opened)
             return Batch(posed.answers, task=posed.task)
     table, form = open_table(path)
     return Batch(*read_further(table, old, duplicates, form))

@@ -22,11 +22,11 @@ from ..errors import DataWarning, ParameterError, Python, Sentence, parameter_er
 from ..inference.em import Progress
 from ..inference.sources import InMemory
 from ..inference.workers.ordinal import OrdinalWorkers
+from ..kinds.base import Links
 from ..results.comparison import ScaleCheck, SoftCheck
 from ..results.fitting import Asked, fit_source, open_source
 from ..results.source_kinds import check_kind
 from ..storage.answers import StoredAnswers
-from ..tasks.base import Links
 from .base import Model
 from .dawid_skene import DawidSkene
 from .fitted import FittedModel

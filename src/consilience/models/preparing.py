@@ -17,10 +17,10 @@ from ..errors import DataWarning, ParameterError, Python, Sentence, listing, war
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, open_known
 from ..inference.recipes import refuse_disk
+from ..kinds import find_kind, need_kind
+from ..kinds.base import TABLE, AnyKind, TableKind
+from ..kinds.texts import FUSED
 from ..storage.answers import StoredAnswers
-from ..tasks import find_task, need_task
-from ..tasks.base import TABLE, AnyTask, TableTask
-from ..tasks.texts import FUSED
 from .base import open_answers
 
 
@@ -51,7 +51,7 @@ class Prepared(NamedTuple):
     answers: Answers | StoredAnswers
     graph: Graph | None
     gold: Any
-    task: AnyTask = TABLE
+    task: AnyKind = TABLE
     blocked: Values = NOBODY
     may_be_scale: bool = True
     n_blocked: tuple[int, int] | None = None
@@ -99,11 +99,11 @@ def prepare(
         warn_of_fused(source)
         known = None if gold is False else open_gold(gold, gold_columns)
         known = source.task.spread_known(known, source.columns)
-        return Prepared(source, source, None, known, source.task, source.blocked, isinstance(source.task, TableTask))
-    if gold is None and find_task(source) is None:
+        return Prepared(source, source, None, known, source.task, source.blocked, isinstance(source.task, TableKind))
+    if gold is None and find_kind(source) is None:
         columns = {"gold": None, **(columns or {})}
     opened = open_answers(source, **(columns or {}))
-    kind = need_task(opened)
+    kind = need_kind(opened)
     if gold is not None and gold is not False:
         if columns and columns.get("gold", False) is None:
             opened = kind.leave_known(opened)  # it was looked for, and is not used
@@ -119,7 +119,7 @@ def prepare(
         gold = kind.choose_known(opened, answers)
     else:
         gold = None if gold is False else open_gold(gold, gold_columns)
-    may_be_scale = isinstance(task, TableTask) and (columns or {}).get("ordered") is None
+    may_be_scale = isinstance(task, TableKind) and (columns or {}).get("ordered") is None
     links = None if graph is None else as_graph(graph, answers)
     return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
 

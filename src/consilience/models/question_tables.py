@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from ..answers.columns import Column, to_column
 from ..answers.vocabulary import add_values, lookup
 from ..kernels import Floats
+from ..kinds.base import AnyKind
+from ..kinds.tag_task import TagsKind
+from ..kinds.tags import SEPARATOR
 from ..results.chance import BY_CHANCE, pool_chance
 from ..results.result import Result
 from ..results.worker_report import AS_IF_BY_CHANCE
-from ..tasks.base import AnyTask
-from ..tasks.tag_task import TagsTask
-from ..tasks.tags import SEPARATOR
 from .fitted import FittedModel
 
 # The column of tags in tables about one tag each.
@@ -30,7 +30,7 @@ SURE = ("label", "confidence")
 def count_question(found: Result) -> dict[str, Any]:
     """Return how many items and answers a question has, what can be true, and how sure its results are."""
     figures = {"items": found.labelled.n_items, "answers": int(found.n_answers.sum())}
-    if not isinstance(found.task, TagsTask):
+    if not isinstance(found.task, TagsKind):
         return figures | {"classes": found.names.classes.tolist(), "mean_confidence": found.told_confidence}
     # A set is one answer about an item, and the tags are what can be true.
     tags = found.task.tags.tolist()
@@ -91,9 +91,9 @@ def interleave(chosen: list[int], drawn: list[int], pattern: Sequence[bool]) -> 
     return [*found, *chosen, *drawn]
 
 
-def join_tags(table: pa.Table, task: AnyTask) -> pa.Table:
+def join_tags(table: pa.Table, task: AnyKind) -> pa.Table:
     """Return a table of labels with sets of tags as text, between which is what was between them in the answers."""
-    if isinstance(task, TagsTask):
+    if isinstance(task, TagsKind):
         sign = task.separator or SEPARATOR
         joined = pc.binary_join(table.column("labels").cast(pa.list_(pa.string())), sign)
         table = table.set_column(table.column_names.index("labels"), "label", joined)

@@ -36,14 +36,14 @@ from ..formats.writing import replace_file, write_tables
 from ..inference.sharing import Together
 from ..inference.sources import InMemory, Source
 from ..kernels import Floats
+from ..kinds.base import AnyKind
+from ..kinds.tag_task import TagsKind
 from ..results.comparison import ScaleCheck
 from ..results.explanations import Explanations
 from ..results.fitting import Asked, fit_questions
 from ..results.label_files import check_confidence, is_one_file, list_tables
 from ..results.parts import StoredLabels
 from ..results.result import Labels
-from ..tasks.base import AnyTask
-from ..tasks.tag_task import TagsTask
 from .base import open_answers
 from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
 from .question_files import FORMAT, HEADER, UNREADABLE, VERSION, name_member, read_header
@@ -401,7 +401,7 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
                 models[name] = model
             # Labels of answers on disk are not in the file. Sets of tags are about items, each with all its tags.
             found = [each.result_ for each in models.values() if isinstance(each.result_.labelled, Labels)]
-            items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsTask)}
+            items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsKind)}
             if len(items) > 1:
                 raise ValueError("questions about other items")
             shared = header["shared"]
@@ -512,7 +512,7 @@ def read_question(model: FittedModel, name: str, source: object) -> Answers | No
     return read_like(model, rows)
 
 
-def answered_rows(source: object, label: str, task: AnyTask) -> Any:
+def answered_rows(source: object, label: str, task: AnyKind) -> Any:
     """Return the rows of a table, or of the one at a path, in which a question has an answer.
 
     Those of tags are all rows, since an empty cell may be an empty set, or none if all cells are empty.
@@ -522,7 +522,7 @@ def answered_rows(source: object, label: str, task: AnyTask) -> Any:
     table = open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
     if label not in table.names:
         return table
-    if not isinstance(task, TagsTask):
+    if not isinstance(task, TagsKind):
         return table.keep(find_present(table.read(label)))
     is_answered = table.lists(label) is not None or any(
         not is_missing(cell) and str(cell).strip() for cell in to_values(table.read(label)).tolist()

@@ -27,6 +27,10 @@ from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
 from ..checks.register import list_findings
 from ..errors import StoreError, count_shown, join_names, parameter_error, plural
+from ..kinds.mask_arrays import FusedMasks
+from ..kinds.masks import Masks, draw_masks
+from ..kinds.span_task import collect_spans, tabulate_spans
+from ..kinds.spans import Spans
 from ..planning.forecast import MIN_GAIN, Forecast, forecast_answers
 from ..planning.next_items import list_next_items, list_stop_items
 from ..planning.next_questions import FORESEEN, list_questions, open_round
@@ -37,10 +41,6 @@ from ..results.result import Labels, Result
 from ..results.saving import save_result
 from ..results.worker_report import describe_answers, name_copies
 from ..specs import Fault
-from ..tasks.mask_arrays import FusedMasks
-from ..tasks.masks import Masks, draw_masks
-from ..tasks.span_task import collect_spans, tabulate_spans
-from ..tasks.spans import Spans
 from .base import Model
 
 # Labels that are shown.

@@ -14,9 +14,9 @@ from ..inference.recipes.sets import SetsRecipe
 from ..inference.structures.sets import SetsParameters
 from ..inference.workers.tags import TagWorkers
 from ..kernels import Floats
+from ..kinds.tag_task import TagsKind, report_tags, report_workers_by_tag
 from ..results.explanations import Explanations
 from ..results.result import Result
-from ..tasks.tag_task import TagsTask, report_tags, report_workers_by_tag
 from .base import Found
 from .latent import LatentModel, further_of
 
@@ -26,9 +26,9 @@ def sets_of(found: Result) -> SetsParameters:
     return cast(SetsParameters, found.learned.structure)
 
 
-def task_of(found: Result) -> TagsTask:
+def task_of(found: Result) -> TagsKind:
     """Return the tags."""
-    return cast(TagsTask, found.task)
+    return cast(TagsKind, found.task)
 
 
 def reshape(found: Result, values: Floats) -> Floats:

@@ -24,8 +24,8 @@ from ..checks.register import list_findings
 from ..errors import ParameterError, parameter_error
 from ..formats.writing import replace_file
 from ..models.base import Model
-from ..models.bradley_terry import BradleyTerry
 from ..models.questions import Questions
+from ..rankings.bradley_terry import BradleyTerry
 from ..results.parts import view_sample
 from . import CHARTS, RANKING_CHARTS, RANKING_SECTIONS, SECTIONS, Section
 from .charts import Chart, Plain, import_converter, not_installed

@@ -32,13 +32,13 @@ from ..formats.reading import open_path
 from ..inference import Cells
 from ..inference.recipes.independent import find_tied
 from ..kernels import Floats
+from ..kinds.base import AnyKind
 from ..models.base import Model
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import find_entropy
 from ..results.findings import Finding
 from ..results.result import Result
 from ..results.worker_report import count_answers
-from ..tasks.base import AnyTask
 from .alone import find_obstacle, fit_alone
 
 # The most characters of a label or an id that are shown.
@@ -143,7 +143,7 @@ class Subject:
         return self.n_labels > self.n_items
 
     @property
-    def task(self) -> AnyTask:
+    def task(self) -> AnyKind:
         """What the items are."""
         return self.fusion.task
 
@@ -315,7 +315,7 @@ def name_all(values: Values) -> list[str]:
     return distinct_names([to_name(value) for value in values.tolist()])
 
 
-def show_by_task(task: AnyTask) -> Callable[[int], Content | None] | None:
+def show_by_task(task: AnyKind) -> Callable[[int], Content | None] | None:
     """Return a function that tells what an item looks like by what it is, such as a word; None if nothing is known."""
 
     def show(index: int) -> Content | None:

@@ -32,7 +32,7 @@ reported as
     p^t / (p^t + (1 - p)^t)
 
 with the power t of the model. For models without a chain tokens are independent, and p is the product of calibrated
-posteriors of the tags; see `consilience.tasks.span_task`.
+posteriors of the tags; see `consilience.kinds.span_task`.
 
 Tags are read in any scheme; see `consilience.answers.tagging`. A span that begins with I-X, in a scheme that has no B-X
 there, must not go on with the span before it.
@@ -56,7 +56,7 @@ from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
 from ..inference.guidance import Opinion
-from ..inference.hidden_fits import Judged, find_by_hidden
+from ..inference.hidden_fits import hide_from_fit
 from ..inference.powers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -75,7 +75,7 @@ from ..inference.powers import (
 )
 from ..inference.recipes import Fitting
 from ..inference.recipes.chain import follow_labels
-from ..inference.sources import InMemory, Totals
+from ..inference.sources import InMemory
 from ..kernels import Floats
 from ..specs import Fault
 from .intervals import Confidence, choose
@@ -101,15 +101,15 @@ def calibrate(
     fitting: Fitting,
     posterior: Floats,
     opinion: Opinion | None = None,
-    totals: Totals | None = None,
+    is_part: bool = False,
     known: KnownScores | None = None,
     before: Calibrated | None = None,
     kept: Calibrated | None = None,
 ) -> Found:
     """Return how a model calibrates the posteriors of its fit.
 
-    `opinion` is what a classifier says of the items, if it has a say. If the answers are a sample of a larger
-    crowd, `totals` says how large that is, and `known` how well the known labels of all items are predicted. If they
+    `opinion` is what a classifier says of the items, if it has a say. `is_part` tells that the answers are a sample
+    of a larger crowd, and `known` how well the known labels of all items are predicted. If they
     are a batch of a stream, `before` is the calibration of the batches before. If the fit goes on from
     another one, `kept` is the calibration of that, if it is to be kept.
     """
@@ -128,9 +128,9 @@ def calibrate(
         power = float(np.clip(float(owner.calibration), *POWER_RANGE))
         calibrated = Calibrated(Calibration(power, given=True), [power])
     elif kept is not None and not kept.found.given:
-        calibrated = kept._replace(hidden=())
+        calibrated = kept._replace(predicted=None)
     else:
-        calibrated = find_power(fitting, posterior, left_out, opinion, totals, known, before)
+        calibrated = find_power(fitting, posterior, left_out, opinion, is_part, known, before)
 
     changed, honest = owner.find_raised(r), left_out()
 
@@ -160,7 +160,7 @@ def find_power(
     posterior: Floats,
     left_out: Callable[[], Floats],
     opinion: Opinion | None,
-    totals: Totals | None = None,
+    is_part: bool = False,
     known: KnownScores | None = None,
     before: Calibrated | None = None,
 ) -> Calibrated:
@@ -170,14 +170,16 @@ def find_power(
     answers too, and known labels lower the power because of such errors.
     """
     owner, source, gold = fitting.recipe, fitting.source, fitting.source.gold
-    found, log_weights, by_hidden, hidden = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, list[Judged]()
+    found, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None
     if owner.calibration == "hidden answers":
-        found, log_weights, folds = find_by_hidden(fitting, totals)
+        hidden = hide_from_fit(fitting, is_part)
+        if hidden is not None:
+            found, log_weights = hidden.choose_power()
         if opinion is not None:
             found, log_weights = limit_power(source, left_out(), opinion, found, log_weights)
         if before is not None:
             found, log_weights = add_batch(before.found, before.log_weights, found, log_weights)
-        hidden = [fold.judge(found.power) for fold in folds]
+        predicted = None if hidden is None else hidden.predict(found.power)
         by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
         if found.n_hidden:
             found, log_weights = lower(found, log_weights, fitting.problem.workers.caution)
@@ -207,7 +209,7 @@ def find_power(
                 keyword="calibration",
             )
         )
-    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, hidden)
+    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, predicted)
 
 
 def score_known(fitting: Fitting, posterior: Floats) -> KnownScores:

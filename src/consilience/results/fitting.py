@@ -46,8 +46,8 @@ from ..inference.workers.base import WorkerModel
 from ..inference.workers.mean import voters
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
+from ..kinds.base import TABLE, AnyKind
 from ..storage.answers import Sample, StoredAnswers, add_gold
-from ..tasks.base import TABLE, AnyTask
 from .answer_worth import are_checked, find_careful, find_judged, is_share_checked, sum_chances
 from .calibration import Found, calibrate, judge_fit, score_known
 from .chance import Apart, count_in_memory, count_on_disk, judge_chance
@@ -104,7 +104,7 @@ def open_source(
     gold: object = None,
     features: object = None,
     item_prior: object = None,
-    task: AnyTask = TABLE,
+    task: AnyKind = TABLE,
 ) -> Source:
     """Return answers with the classes that a model needs, with known labels, and with what else is known of the items.
 
@@ -168,7 +168,7 @@ def fit(
     item_prior: object = None,
     engine: object = None,
     asked: Asked = NOTHING_ELSE,
-    task: AnyTask = TABLE,
+    task: AnyKind = TABLE,
 ) -> Result:
     """Return what a model finds in answers, which belong to a task."""
     if isinstance(crowd, StoredAnswers):
@@ -183,7 +183,7 @@ def fit_source(
     recipe: Recipe, source: Source, graph: Graph | None, engine: Engine, asked: Asked = NOTHING_ELSE
 ) -> Result:
     """Return what a model finds in a source; the nodes of the graph are its items."""
-    links, given, task, kind = None, Given(), cast(AnyTask, TABLE), "people"
+    links, given, task, kind = None, Given(), cast(AnyKind, TABLE), "people"
     if isinstance(source, OnDisk):
         task = source.answers.task
     if isinstance(source, InMemory):
@@ -331,9 +331,9 @@ def conclude(
     problem, best = plan.problem, recipe.choose(plan.problem, fits)
     crowd = source.crowd
     recipe.warn_of_iterations(best, crowd.n_responses)
-    near, posed, sample, totals = cast(InMemory, source), problem, None, None
+    near, posed, sample, is_part = cast(InMemory, source), problem, None, False
     if isinstance(source, OnDisk):
-        sample, totals = source.draw_hiding(recipe.seed, engine)
+        sample, is_part = source.draw_looked_at(recipe.seed), True
         near = source.bring(sample)
         posed = pose_part(recipe, near, problem, best, engine)
     posterior = recipe.conclude(posed, best.parameters)
@@ -341,7 +341,7 @@ def conclude(
     estimates = gather_estimates(recipe, near, posed, best.parameters, best.statistics, posterior)
     known = judge_known(recipe, source, problem, best, engine) if isinstance(source, OnDisk) else None
     kept = None if going_on is None else going_on.calibrated
-    found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, totals, known, before, kept)
+    found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, is_part, known, before, kept)
     codes = recipe.decode_jointly(posed, best.parameters)
     if codes is None:
         codes = found.confidence.find_labels(near.responses.n_items, recipe.label_items)

@@ -30,8 +30,8 @@ from ..errors import InputError, first_line, parameter_error, plural
 from ..formats import usual_suffixes, writable_formats
 from ..formats.writing import check_writable, sync, write_tables
 from ..kernels import Floats
+from ..kinds.base import TABLE, AnyKind
 from ..storage.layout import claim_beside
-from ..tasks.base import TABLE, AnyTask
 from .parts import StoredLabels
 from .record import SHARED_ERRORS
 from .result import Labelled, Labels, NoLabels, Result, leave_open
@@ -181,7 +181,7 @@ def check_apart(path: str, inputs: Iterable[str]) -> None:
 
 
 def list_tables(
-    labels: Labels | StoredLabels, task: AnyTask, undecided: float | None, engine: EngineLike
+    labels: Labels | StoredLabels, task: AnyKind, undecided: float | None, engine: EngineLike
 ) -> Iterator[pa.Table]:
     """Yield the labels of each part as a table."""
     with open_engine(engine) as opened:
@@ -189,7 +189,7 @@ def list_tables(
 
 
 def _write_parts(
-    labels: Labels | StoredLabels, task: AnyTask, undecided: float | None, engine: EngineLike, folder: Path
+    labels: Labels | StoredLabels, task: AnyKind, undecided: float | None, engine: EngineLike, folder: Path
 ) -> dict[str, int]:
     shared = labels.lean(), task, undecided, str(folder)
     with open_engine(engine) as opened:
@@ -204,7 +204,7 @@ def parquet() -> Any:
 
 
 def write_part(
-    number: int, labels: Labels | StoredLabels, task: AnyTask, undecided: float | None, folder: str
+    number: int, labels: Labels | StoredLabels, task: AnyKind, undecided: float | None, folder: str
 ) -> tuple[str, int]:
     """Write the labels of a part; return the name and the size of the file."""
     return save_part(make_table(number, labels, task, undecided), Path(folder), number)
@@ -223,7 +223,7 @@ def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
 
 
 def make_table(
-    number: int, labels: Labels | StoredLabels, task: AnyTask = TABLE, undecided: float | None = None
+    number: int, labels: Labels | StoredLabels, task: AnyKind = TABLE, undecided: float | None = None
 ) -> pa.Table:
     """Return the labels of a part, with the columns of `to_frame`."""
     part = labels.part(number)

@@ -8,7 +8,7 @@ it is computed when it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
@@ -28,7 +28,7 @@ from ..arguments import is_among
 from ..errors import NotFittedError, Python, Sentence, parameter_error, plural
 from ..inference.classifiers import LinearJudge
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
-from ..inference.hidden_fits import Judged
+from ..inference.hidden_fits import Predicted
 from ..inference.learned import CouplingScore, Learned, Names
 from ..inference.levels import (
     HIGH,
@@ -47,6 +47,8 @@ from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
 from ..kernels import Floats
+from ..kinds import name_saved
+from ..kinds.base import TABLE, AnyKind
 from ..specs import (
     BOOLEANS,
     CLASS_CODES,
@@ -72,8 +74,6 @@ from ..specs import (
     Sizes,
     among,
 )
-from ..tasks import name_saved
-from ..tasks.base import TABLE, AnyTask
 from .answer_worth import UNCHECKED
 from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
@@ -364,7 +364,7 @@ class Calibrated(NamedTuple):
     # batches of a stream add up.
     log_weights: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = NOTHING_KNOWN
     known_scores: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = np.zeros(len(POWERS))
-    hidden: Annotated[Sequence[Judged], NOT_SAVED] = ()  # the hidden answers of the fit
+    predicted: Annotated[Predicted | None, NOT_SAVED] = None  # the hidden answers of the fit
     # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
     blind_accuracy: Share = 1.0
 
@@ -445,7 +445,7 @@ class Result:
     n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
     source: Annotated[Source | None, NOT_SAVED] = None  # of answers on disk
     voting: Annotated[Source | None, NOT_SAVED] = None  # of a vote: the answers as they were counted
-    task: Annotated[AnyTask, ByName(name_saved)] = TABLE  # what the items are
+    task: Annotated[AnyKind, ByName(name_saved)] = TABLE  # what the items are
     source_kind: str = "people"  # who gives the answers, see `consilience.results.source_kinds`
     # Whether anything checks the answers; see `consilience.results.answer_worth`.
     checked: bool = True

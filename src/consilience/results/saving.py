@@ -45,7 +45,6 @@ from ..specs import (
 from .archive import Archive, open_archive, write_archive
 from .calibration import check_confidence
 from .kept_answers import Kept
-from .ranking import Ranking
 from .result import Labels, Later, NoLabels, Result
 
 Parameters: TypeAlias = Mapping[str, object]
@@ -91,14 +90,6 @@ def save_result(
     return write_archive(path, header, into.arrays, into.columns)
 
 
-def save_ranking(found: Ranking, model: str, parameters: Parameters, path: str | os.PathLike[str]) -> Path:
-    """Write a ranking and the parameters of its model to one file."""
-    into = Contents({}, {})
-    kept = {name: None if name == "callback" else value for name, value in parameters.items()}
-    header = {"model": model, "parameters": kept, "fusion": pack(found, "", into), "given": {}}
-    return write_archive(path, header, into.arrays, into.columns)
-
-
 @dataclass(frozen=True)
 class SavedResult:
     """A file with a result, which is being read.
@@ -123,13 +114,6 @@ class SavedResult:
         self.archive.check_all_was_read()
         check_whole(fusion, recipe)
         return replace(fusion, given=kept.unpack(fusion, recipe.takes_graph))
-
-    def read_ranking(self) -> Ranking:
-        """Return the ranking in the file, if it can be one."""
-        compare_names("entry of what was given", (), self.archive.header["given"])
-        found = Reader(self.archive, {}, None, {}).read_part(Ranking, self.archive.header["fusion"], "")
-        self.archive.check_all_was_read()
-        return found
 
 
 @contextmanager
@@ -247,7 +231,7 @@ class Reader:
 
     archive: Archive
     sizes: dict[str, int]
-    recipe: Recipe | None  # None for a result that no recipe has part in
+    recipe: Recipe
     known: dict[str, object]  # what was read, by path
 
     def read_part(self, part: type[Part], entries: object, path: str) -> Part:
@@ -288,7 +272,6 @@ class Reader:
         if origin in (*_LISTS, *_DICTS, *_SCALARS):
             return self.read_plain(kind, mark, entry, path)
         if kind in (StructureParameters, Summary):
-            assert self.recipe is not None
             if kind is Summary:
                 summary = self.recipe.summary_type
                 return summary.from_state(self.read_arrays(entry, path, summary.specs()), log_normaliser=0.0)

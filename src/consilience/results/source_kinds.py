@@ -8,7 +8,7 @@ from ..answers.responses import Answers
 from ..answers.slips import doubt_silence
 from ..arguments import is_among
 from ..errors import parameter_error
-from ..tasks.base import AnyTask, TableTask
+from ..kinds.base import AnyKind, TableKind
 
 
 class Kind(NamedTuple):
@@ -25,12 +25,12 @@ KINDS = {
 }
 
 
-def recognise_kind(r: Answers, task: AnyTask) -> str:
+def recognise_kind(r: Answers, task: AnyKind) -> str:
     """Return the kind of source that gave answers; "people" unless something tells otherwise.
 
     Functions are silent, as an answer or as one label each. Soft votes come from models.
     """
-    if not isinstance(task, TableTask):
+    if not isinstance(task, TableKind):
         return "people"
     if r.silence_counts or ignores_silence(r):
         return "functions"

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..answers.columns import objects
 from ..kernels import Floats, Truths
-from ..tasks.tags import Tags
+from ..kinds.tags import Tags
 from .drawing import bad_parameter, check_between, check_whole
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -26,8 +26,8 @@ from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_
 from ..answers.responses import Answers
 from ..errors import StoreError, first_line, listing, plural
 from ..kernels import Floats
-from ..tasks.base import TABLE, AnyTask
-from ..tasks.tag_task import TagsTask
+from ..kinds.base import TABLE, AnyKind
+from ..kinds.tag_task import TagsKind
 from .building import HEADER, SCHEMA, read_values
 from .layout import (
     ANSWER,
@@ -94,7 +94,7 @@ class StoredAnswers(Crowd):
 
     positions: tuple[float, ...] | None = None  # of ordered classes
     shares: Floats | None = None  # of soft votes: the sum of the probabilities of each label, (L,)
-    task: AnyTask = TABLE  # what the items are
+    task: AnyKind = TABLE  # what the items are
 
     #: What `Answers` may have and these answers have not.
     backend = "pyarrow"
@@ -103,7 +103,7 @@ class StoredAnswers(Crowd):
     normalised = False
 
     def __repr__(self) -> str:
-        if not isinstance(self.task, TagsTask):
+        if not isinstance(self.task, TagsKind):
             return super().__repr__()
         n_items, n_sets = self.task.size(self)
         sets = f"{plural(n_sets, 'set')} of {plural(n_items, 'item')} by {plural(self.n_workers, 'worker')}"
@@ -336,9 +336,9 @@ def open_store(
             raise StoreError(f"The store {os.fspath(folder)!r} was made by another release.", "Delete it.")
         check_parts(folder, header["files"])
         classes, positions = choose(labels, bool(header["ordered"]))
-        separator, task = header.get("separator"), cast(AnyTask, TABLE)
+        separator, task = header.get("separator"), cast(AnyKind, TABLE)
         if separator is not None:
-            task = TagsTask(read_values(folder / TAGS), separator, "cells", None, header["columns"]["label"])
+            task = TagsKind(read_values(folder / TAGS), separator, "cells", None, header["columns"]["label"])
         return StoredAnswers(
             folder=folder,
             workers=workers,
@@ -420,27 +420,6 @@ def pick_sample(s: StoredAnswers, units: Mapping[int, NDArray[np.int64]]) -> Sam
     """Return the sample of these items, or sequences."""
     chosen = {number: units[number] for number in sorted(units) if len(units[number])}
     return Sample(chosen, s.pick(chosen))
-
-
-class Units(NamedTuple):
-    """What could be hidden in a partition: pairs of worker and item (sequence), with the smallest random numbers."""
-
-    number: int
-    n_units: int
-    numbers: Hashes
-    owner: NDArray[np.int64]  # the item, or sequence, of each
-
-
-def list_units(number: int, s: StoredAnswers, leader: NDArray[np.int64], hashes: Hashes, seed: int) -> Units:
-    """Return the units of a partition."""
-    owner, worker = s.who_answered(number)
-    pairs = np.unique(owner * s.n_workers + leader[worker])
-    owner, worker = np.divmod(pairs, s.n_workers)
-    numbers = draw_numbers(seed, s.hashes(number)[owner], hashes[worker])
-    if len(numbers) > MOST_UNITS:
-        near = np.argpartition(numbers, MOST_UNITS)[:MOST_UNITS]
-        owner, numbers = owner[near], numbers[near]
-    return Units(number, len(pairs), numbers, owner)
 
 
 def add_gold(s: StoredAnswers, gold: object) -> StoredAnswers:

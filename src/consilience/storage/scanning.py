@@ -26,8 +26,8 @@ from ..engines import EngineLike, open_engine
 from ..engines.base import Threads
 from ..errors import DataWarning, ParameterError, Sentence, about, listing, parameter_error, warn
 from ..formats.reading import open_paths, scan_table
+from ..kinds.tag_tables import check_duplicates, check_separator, find_separators
 from ..memory import available_memory
-from ..tasks.tag_tables import check_duplicates, check_separator, find_separators
 from .answers import StoredAnswers, open_store
 from .building import HEADER, ROLES, Dropping, build_store, find_key
 from .sets import Asked, find_tagged

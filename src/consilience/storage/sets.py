@@ -25,7 +25,7 @@ from ..engines.base import Engine
 from ..errors import ParameterError, Sentence
 from ..formats.reading import Scan, Stretch
 from ..kernels import Truths
-from ..tasks.tag_tables import (
+from ..kinds.tag_tables import (
     Signs,
     check_signs,
     choose_tags,
@@ -36,7 +36,7 @@ from ..tasks.tag_tables import (
     settle_sets,
     split_cell,
 )
-from ..tasks.tags import NO, YES, Tags
+from ..kinds.tags import NO, YES, Tags
 
 # What the column of bits is called while a store is built.
 BITS = "tags"

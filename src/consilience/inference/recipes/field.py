@@ -35,6 +35,7 @@ from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
 from ...kernels import Floats
 from ...specs import Fault
+from ..care import Care
 from ..em import (
     CountedEvidence,
     Fit,
@@ -45,7 +46,7 @@ from ..em import (
     maximise,
     run_em,
 )
-from ..hidden_fits import find_by_hidden
+from ..hidden_fits import hide_from_fit
 from ..learned import CouplingScore
 from ..powers import score_powers
 from ..preconditions import check_choice, check_messages
@@ -174,7 +175,8 @@ class FieldRecipe(LatentRecipe):
         elif self.learns_coupling:
             _, first = next(self.set_off(source, posed, settled))
             agreeing = self.run_from(settled, first)
-            power = find_by_hidden(Fitting(self, source, apart, fit))[0].power if settled is not posed else 1.0
+            hidden = None if settled is posed else hide_from_fit(Fitting(self, source, apart, fit))
+            power = 1.0 if hidden is None else hidden.choose_power()[0].power
             coupling, scores = choose_coupling(self, source, settled, agreeing, power)
         # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
         problem = posed if coupling == 0 else settled
@@ -373,8 +375,11 @@ def judge_couplings(
         found = owner.run_from(tried, start)
         learned, statistics = found.parameters, found.statistics
         posterior, _ = tried.infer(learned)
-        confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
-        scores.append(score_powers(r, answer, unit, posterior[item], confusion))
+        by_class = tried.workers.plain_mean(learned.workers, statistics.counts, prior)[
+            r.worker[answer], r.label[answer]
+        ]
+        share = None if r.share is None else r.share[answer]
+        scores.append(score_powers(posterior[item], by_class, unit, Care.of(r, answer), share))
     return scores
 
 

@@ -34,9 +34,9 @@ from ...answers.items import Sequences
 from ...answers.responses import Answers
 from ...errors import ParameterError, plural
 from ...kernels import Floats, Integers, freeze
+from ...kinds.tag_task import TagsKind
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec, Fault
 from ...storage.answers import StoredAnswers
-from ...tasks.tag_task import TagsTask
 from .. import Distributions, fit_distributions
 from .base import Axes, Prior, Types
 from .confusion import count_groups
@@ -280,7 +280,7 @@ def weigh_apart(prior: Prior) -> Prior:
 
 def count_tags(responses: Crowd) -> int:
     """Return how many tags each thing has of which the items are the tags."""
-    if isinstance(responses, StoredAnswers) and isinstance(responses.task, TagsTask):
+    if isinstance(responses, StoredAnswers) and isinstance(responses.task, TagsKind):
         return len(responses.task.tags)
     found = responses.sequences
     if isinstance(found, Sequences) and len(found):

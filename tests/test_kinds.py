@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience import tasks
+from consilience import kinds
 from consilience.cli.fuse import choose_writer
 from consilience.errors import InputError
 from consilience.formats import find_by_name
+from consilience.kinds.base import Kind, Posed, Refusal
 from consilience.reporting.page import gather, make_page
 from consilience.specs import ColumnSpec
-from consilience.tasks.base import Posed, Refusal, Task
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Poll:
 
 
 @dataclass(frozen=True, eq=False)
-class PollTask(Task[Poll]):
+class PollKind(Kind[Poll]):
     """The items are questions."""
 
     questions: Annotated[list[str], ColumnSpec("*", "texts")]
@@ -74,7 +74,7 @@ class PollTask(Task[Poll]):
 
 @pytest.fixture
 def poll(monkeypatch):
-    monkeypatch.setattr(tasks, "TASKS", [*tasks.TASKS, PollTask])
+    monkeypatch.setattr(kinds, "KINDS", [*kinds.KINDS, PollKind])
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 120)
     answers = {
@@ -105,7 +105,7 @@ def test_a_task_is_read_fused_shown_and_written_by_one_line_in_the_register(poll
 def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):
     fused = cs.DawidSkene().fit(poll)
     loaded = cs.load(fused.save(tmp_path / "model"))
-    assert isinstance(loaded.result_.task, PollTask)
+    assert isinstance(loaded.result_.task, PollKind)
     assert loaded.result_.task.show(np.array([7])) == ["Is 7 lucky?"]
     with pytest.raises(InputError, match=r"A poll cannot go on\. Poll again"):
         loaded.update({"item": [1], "worker": ["w9"], "label": ["no"]})

@@ -5,7 +5,7 @@ about items. A task knows what the items are: it turns what was read into answer
 form, shows items to a reader, and gives results in the user's form. Nothing else asks what the items are.
 
 The simplest task is here too, that of tables: every item has an id and stands for itself. A new task is a subclass of
-`Task` in a file of its own, and a line in `TASKS` of `consilience.tasks`.
+`Kind` in a file of its own, and a line in `KINDS` of `consilience.kinds`.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Passage(NamedTuple):
 class Posed(NamedTuple):
     """What was brought, as answers, and the task that they belong to."""
 
-    task: AnyTask
+    task: AnyKind
     answers: Answers
 
 
@@ -150,7 +150,7 @@ class Links:
 
 
 @dataclass(frozen=True, eq=False)
-class Task(ABC, Generic[Brought]):
+class Kind(ABC, Generic[Brought]):
     """What the items of a fit are. It is part of the result; its fields say what of it is saved.
 
     Attributes
@@ -275,7 +275,7 @@ class Task(ABC, Generic[Brought]):
 
     # Results
 
-    def to_saved(self, texts: bool) -> Task[Any]:  # noqa: ARG002 (where there are texts)
+    def to_saved(self, texts: bool) -> Kind[Any]:  # noqa: ARG002 (where there are texts)
         """Return what a file holds of the task, and whether it holds `texts`."""
         return self
 
@@ -345,11 +345,11 @@ class Task(ABC, Generic[Brought]):
         """Write results in the form that was brought, by a format that has it; `labels` is the table of labels."""
 
 
-AnyTask: TypeAlias = Task[Any]
+AnyKind: TypeAlias = Kind[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class TableTask(Task[Answers]):
+class TableKind(Kind[Answers]):
     """Items of a table.
 
     Attributes
@@ -442,4 +442,4 @@ class TableTask(Task[Answers]):
 
 
 # Of answers that nothing else is known of.
-TABLE = TableTask()
+TABLE = TableKind()

@@ -39,7 +39,7 @@ from ..answers.vocabulary import lookup
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
 from ..specs import NOT_SAVED
-from .base import TABLE, AnyTask, Fused, Labels, Links, Posed, Refusal, TableTask, Task, Writers, list_given
+from .base import TABLE, AnyKind, Fused, Kind, Labels, Links, Posed, Refusal, TableKind, Writers, list_given
 from .mask_arrays import (
     UNANSWERED,
     ClassCodes,
@@ -372,7 +372,7 @@ MOST_READERS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class MasksTask(Task[Masks]):
+class MasksKind(Kind[Masks]):
     """The images whose pixels the items are."""
 
     pictures: Annotated[Pictures, NOT_SAVED]
@@ -425,7 +425,7 @@ class MasksTask(Task[Masks]):
         """Write the masks of all readers."""
         writers.write_masks(brought, path)
 
-    def to_saved(self, texts: bool) -> TableTask:  # noqa: ARG002
+    def to_saved(self, texts: bool) -> TableKind:  # noqa: ARG002
         """Return the task of a table: files hold no sizes of images."""
         return TABLE
 
@@ -438,7 +438,7 @@ class MasksTask(Task[Masks]):
         writers.write_masks(draw_masks(self, fused.labels), path)
 
 
-def draw_masks(task: AnyTask, labels: Labels, masks: Masks | None = None) -> FusedMasks:
+def draw_masks(task: AnyKind, labels: Labels, masks: Masks | None = None) -> FusedMasks:
     """Return one mask for each image, of a model that was fitted to `Masks`; see `Model.to_masks`."""
     if masks is not None and not isinstance(masks, Masks):
         raise parameter_error("masks", "to_masks", "the Masks that the model was fitted to", masks)

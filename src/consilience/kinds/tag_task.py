@@ -19,13 +19,13 @@ from ..answers.vocabulary import lookup
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..kernels import Floats, Truths
 from ..specs import NOT_SAVED, ColumnSpec, Fault
-from .base import Fused, Labels, Posed, Task, Writers, list_given
+from .base import Fused, Kind, Labels, Posed, Writers, list_given
 from .tag_tables import ONE_HOT, SAY_WHICH, SIGN, encode_sets, open_known_sets
 from .tags import NO, SEPARATOR, YES, Tags, list_column
 
 
 @dataclass(frozen=True, eq=False)
-class TagsTask(Task[Tags]):
+class TagsKind(Kind[Tags]):
     """The tags about which workers were asked, each for all items.
 
     Attributes
@@ -270,7 +270,7 @@ class FusedSets(NamedTuple):
     confidence: Floats
 
 
-def find_sets(task: TagsTask, labels: Labels) -> FusedSets:
+def find_sets(task: TagsKind, labels: Labels) -> FusedSets:
     """Return the fused sets. The confidence of a set is the product of those of its tags, given and not given."""
     n_tags = len(task.tags)
     yes = int(lookup(labels.classes, to_column([YES]))[0])
@@ -283,7 +283,7 @@ def find_sets(task: TagsTask, labels: Labels) -> FusedSets:
     return FusedSets(labels.keys[items].take(first), shown, said, posterior, confidence)
 
 
-def report_tags(task: TagsTask, shares: Floats, counts: Floats) -> dict[str, Column]:
+def report_tags(task: TagsKind, shares: Floats, counts: Floats) -> dict[str, Column]:
     """Return the columns of a table of tags; counts are (M, T, L, K)."""
     total = counts.sum(axis=0)
     given = total[:, 1].sum(axis=1) / total.sum(axis=(1, 2))
@@ -292,7 +292,7 @@ def report_tags(task: TagsTask, shares: Floats, counts: Floats) -> dict[str, Col
     return {"tag": to_column(task.tags)} | {name: to_column(values) for name, values in figures.items()}
 
 
-def report_workers_by_tag(task: TagsTask, workers: Values, counts: Floats, confusion: Floats) -> dict[str, Column]:
+def report_workers_by_tag(task: TagsKind, workers: Values, counts: Floats, confusion: Floats) -> dict[str, Column]:
     """Return the columns of a table of workers and tags; counts are (M, T, L, K), confusion (M, T, K, L)."""
     n_workers, n_tags = counts.shape[:2]
     return {

@@ -153,7 +153,7 @@ def tokenise(spans: MarkedTexts) -> Tokenised:
 
     Examples
     --------
-    >>> from consilience.tasks.spans import SpanCollector
+    >>> from consilience.kinds.spans import SpanCollector
     >>> collector = SpanCollector()
     >>> first = collector.add_document("a", "pre-2020 Ann's")
     >>> collector.add_reading(first, "w", [(4, 6, "X"), (8, 14, "PER")])

@@ -18,7 +18,7 @@ from ..answers.vocabulary import encode_in_order_of_appearance
 from ..errors import DataWarning, InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn
 from ..kernels import Floats, freeze
 from ..specs import WHOLE_COUNTS, ArraySpec, ColumnSpec, Fault
-from .base import AnyTask, Fused, Labels, Passage, Posed, Refusal, Task, Writers, list_given
+from .base import AnyKind, Fused, Kind, Labels, Passage, Posed, Refusal, Writers, list_given
 from .span_tables import find_span_columns, read_sole_spans
 from .span_tags import find_fused
 from .spans import Spans
@@ -26,7 +26,7 @@ from .texts import FUSED, Marks, Origin, Tokens, sort_marks
 
 
 @dataclass(frozen=True, eq=False)
-class SpansTask(Task[Spans]):
+class SpansKind(Kind[Spans]):
     """The texts whose tokens the items are.
 
     Attributes
@@ -153,7 +153,7 @@ class SpansTask(Task[Spans]):
             lost.append(f"answers about whole texts ({listing(brought.questions)})")
         return [*lost, f"all else that {source} files may hold, such as metadata, relations and notes"]
 
-    def to_saved(self, texts: bool) -> SpansTask:
+    def to_saved(self, texts: bool) -> SpansKind:
         """Return the same, without texts if they are not wanted."""
         if not texts:
             return replace(self, texts=None)
@@ -283,13 +283,13 @@ def find_fused_spans(fused: Fused) -> FusedSpans:
     return FusedSpans(runs, confidence, types)
 
 
-def tabulate_spans(task: AnyTask, fused: Fused) -> dict[str, Column]:
+def tabulate_spans(task: AnyKind, fused: Fused) -> dict[str, Column]:
     """Return the columns of a table of the fused spans; see `Model.to_spans`."""
     runs, confidence, types = find_fused_spans(fused)
     _, ids = number_sequences(fused.labels)
     start, end = task.place(runs)
     text: Column = pa.nulls(len(types), pa.string())
-    if isinstance(task, SpansTask) and task.texts is not None:
+    if isinstance(task, SpansKind) and task.texts is not None:
         places = zip(task.fused[runs.sequence].tolist(), start.tolist(), end.tolist(), strict=True)
         text = to_column([task.texts[document][a:b] for document, a, b in places] or text)
     return {
@@ -302,10 +302,10 @@ def tabulate_spans(task: AnyTask, fused: Fused) -> dict[str, Column]:
     }
 
 
-def collect_spans(task: AnyTask, fused: Fused) -> Spans:
+def collect_spans(task: AnyKind, fused: Fused) -> Spans:
     """Return the fused spans with their texts; see `Model.to_span_set`."""
-    if not isinstance(task, SpansTask) or task.texts is None:
-        of_spans = isinstance(task, SpansTask)
+    if not isinstance(task, SpansKind) or task.texts is None:
+        of_spans = isinstance(task, SpansKind)
         lack = "was saved without texts" if of_spans else "was fitted to tags"
         raise NotFittedError(
             f"This {fused.model} {lack}, and has no texts. to_spans() gives a table without them.",
