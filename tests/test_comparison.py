@@ -25,7 +25,7 @@ from consilience.checks.comparison import (
 from consilience.checks.short_checks import find_no_gain
 from consilience.checks.subject import Subject
 from consilience.inference.hidden_fits import HiddenAnswers, Predicted, shrink_rows
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 from consilience.results.answer_worth import are_checked
 from consilience.results.comparison import VERDICTS, Comparison
 from consilience.results.result import Later
@@ -56,7 +56,7 @@ PLAIN = Comparison(
 
 
 def compare(model, r):
-    source = InMemory(model.recipe().prepare(r))
+    source = Source(model.recipe().prepare(r))
     return compare_with_vote(model.recipe(), model.result_, source, None, cs.engines.Threads(1))[0]
 
 
@@ -90,7 +90,7 @@ def test_one_rule_for_better(gain, error, verdict):
     model = cs.DawidSkene().fit(r)
     found = dataclasses.replace(model.result_, comparison=comparison)
     for gold in (None, match_gold({0: 0}, r, r.classes)):
-        findings = list(find_no_gain(Subject(model.recipe(), found, InMemory(r, gold), None)))
+        findings = list(find_no_gain(Subject(model.recipe(), found, Source(r, gold), None)))
         assert len(findings) == (verdict != "better" and math.isfinite(error))
         for finding in findings:
             text = str(finding.warning())
@@ -290,7 +290,7 @@ def test_items_on_which_all_agree():
     r = cs.Answers.from_matrix(np.stack([first, second, np.full(89, -1)], axis=1))
     labels = first.copy()
     labels[:10], labels[30:] = 1, 1 - labels[30:]
-    found = share_kept(*count_unanimous(InMemory(r), vote_on(r).labels, labels))
+    found = share_kept(*count_unanimous(Source(r), vote_on(r).labels, labels))
     assert found[0] == pytest.approx(20 / 30)
     assert math.isnan(found[1])
 

@@ -347,7 +347,7 @@ def same(first, second):
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "arrow", "jsonl"])
 def test_large_files_give_the_same_bits(tmp_path, monkeypatch, ending):
     source = write_verdicts(tmp_path, ending)
-    roles = {"group": "family", "weight": "times", "order": "when"}
+    roles = {"group": "family", "weight": "times"}
     whole = open_comparisons(source, **roles)
     read = []
     monkeypatch.setattr(large, "open_file", lambda path: pytest.fail("read as a whole"))

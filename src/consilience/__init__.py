@@ -25,7 +25,7 @@ _HOMES = {
     "Masks": "kinds.masks",
     "Tags": "kinds.tags",
     "read_answers": "formats.sources",
-    "scan_answers": "storage.scanning",
+    "scan_answers": "formats.scanning",
     "read_spans": "formats.sources",
     "read_tags": "formats.sources",
     "write_spans": "formats.targets",
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .evaluation.labels import evaluate as evaluate
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks
+    from .formats.scanning import scan_answers as scan_answers
     from .formats.sources import read_answers as read_answers
     from .formats.sources import read_spans as read_spans
     from .formats.sources import read_tags as read_tags
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
     from .rankings.comparisons import Comparisons as Comparisons
     from .reporting.page import chart as chart
     from .reporting.page import report as report
-    from .storage.scanning import scan_answers as scan_answers
 
 
 def __getattr__(name: str) -> Any:

@@ -13,12 +13,12 @@ from ..arguments import check_truth, is_among
 from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, Integers
 from . import Names, translate
-from .arrays import AnswerArrays, Provenance, keep_weights
 from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings
 from .columns import Codes, Column, Indices, Values, find_missing, find_present, is_categorical, is_ordered, to_values
 from .composite import split_names
 from .gold import add_gold, find_gold, match_known
 from .items import Sequences, count_items, encode_items, key_of, read_keys, read_order
+from .responses import Answers, Provenance, keep_weights
 from .slips import Source, find_sets, find_sign, warn_of_silence, warn_of_slips
 from .soft_votes import SoftRows, check_votes
 from .tables import WHOLE, Table, squeeze
@@ -68,7 +68,7 @@ class TableOptions(NamedTuple):
     workers: object = None
 
 
-def arrange_answers(table: Table, names: Names, options: TableOptions) -> AnswerArrays:
+def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answers:
     """Read a table of answers; see `Answers.from_frame`.
 
     Parameters
@@ -126,7 +126,7 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
             f"No two rows of {table.name} have the same {keys_of_rows[0]!r}: is {keys_of_rows[0]!r} a row number?",
             Sentence("Name the item column with {item}."),
         )
-    answers = AnswerArrays(
+    answers = Answers(
         offsets=offsets,
         worker=worker,
         label=narrow_codes(label, len(labels)),
@@ -153,19 +153,19 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
 
 
 def with_classes(
-    answers: AnswerArrays,
+    answers: Answers,
     options: TableOptions,
     spell: Callable[[Any], Any] | None,
     given: object,
     is_scale: bool = False,
-) -> AnswerArrays:
+) -> Answers:
     """Answers with what can be true; the parameters are those of `choose_classes` and `choose_scale`."""
     classes, silent = choose_classes(options.classes, answers.labels, options.abstain, options.background, spell)
     classes, places = choose_scale(options.ordered, options.positions, classes, given, is_scale)
     return replace(answers, classes=classes, positions=places, background=silent)
 
 
-def doubt(answers: AnswerArrays, source: Source) -> None:
+def doubt(answers: Answers, source: Source) -> None:
     """Warn of silence that seems an answer, and of labels and ids that look like slips."""
     warn_of_silence(answers)
     warn_of_slips(answers, source)
@@ -287,7 +287,7 @@ def check_policy(policy: str) -> None:
         raise parameter_error("duplicates", "Answers", f"one of {', '.join(map(repr, DUPLICATES))}", policy)
 
 
-def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table: Table) -> AnswerArrays:
+def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Table) -> Answers:
     """Apply `duplicates=` to the pairs of item and worker that have more than one row.
 
     Several rows are one answer if they have weights, which sum to at most 1, and different labels. "first" and "last"
@@ -295,7 +295,7 @@ def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table:
 
     Parameters
     ----------
-    answers : AnswerArrays
+    answers : Answers
         All rows.
     policy : {"error", "first", "last", "mean"}
         As in `Answers.from_frame`.
@@ -345,7 +345,7 @@ def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table:
     return replace(answers, worker=answers.worker[place], label=answers.label[place], weight=weight[place], order=order)
 
 
-def _find_spans(answers: AnswerArrays, pair: Indices, item: Integers, table: Table) -> str | None:
+def _find_spans(answers: Answers, pair: Indices, item: Integers, table: Table) -> str | None:
     """The words that say that the rows are spans and no answers; None if they are not.
 
     Spans begin before they end, and some worker marked several of them in one document. Start and end may also be the
@@ -373,7 +373,7 @@ def _find_spans(answers: AnswerArrays, pair: Indices, item: Integers, table: Tab
     )
 
 
-def _duplicate_error(answers: AnswerArrays, same: Indices, n_pairs: int, item: Integers, table: Table) -> InputError:
+def _duplicate_error(answers: Answers, same: Indices, n_pairs: int, item: Integers, table: Table) -> InputError:
     """The error that names the first pair with more than one answer; `same` are its answers."""
     about = int(answers.items_of(same[:1])[0])
     rows = np.flatnonzero(item == about)[same - answers.offsets[about]]
@@ -401,7 +401,7 @@ def _duplicate_error(answers: AnswerArrays, same: Indices, n_pairs: int, item: I
     )
 
 
-def _find_further_column(answers: AnswerArrays, item: Integers, table: Table) -> Sentence | None:
+def _find_further_column(answers: Answers, item: Integers, table: Table) -> Sentence | None:
     """The question whether an item is several columns, with the one beside that of items that tells rows apart.
 
     With it no worker has answered an item twice, and some items have several answers. Of several such columns the one

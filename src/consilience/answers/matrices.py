@@ -12,12 +12,12 @@ from ..arguments import check_truth, to_floats
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Truths
 from ..memory import NUMBER, require_memory
-from .arrays import AnswerArrays
 from .classes import choose_spelling, list_classes, merge_spellings, normalise_column
 from .columns import Codes, Values, is_missing, objects, to_column, to_values
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
 from .long_tables import TableOptions, doubt, with_classes
+from .responses import Answers
 from .slips import Source
 from .soft_votes import VOTE_SLACK, slack_of, suggest, sum_votes
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
@@ -26,7 +26,7 @@ from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
 SUM_SLACK = 1e-5
 
 
-def read_matrix(F: ArrayLike, missing: object, labels: ArrayLike | None, options: TableOptions) -> AnswerArrays:
+def read_matrix(F: ArrayLike, missing: object, labels: ArrayLike | None, options: TableOptions) -> Answers:
     """Read F[item, worker]; see `Answers.from_matrix`."""
     _check_size(F, 1, "F")
     check_truth("normalise", "Answers", options.normalise)
@@ -42,7 +42,7 @@ def read_matrix(F: ArrayLike, missing: object, labels: ArrayLike | None, options
     if spell is not None:
         codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
     keys, workers = _read_names(options, *matrix.shape)
-    answers = AnswerArrays(
+    answers = Answers(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
         label=codes,
@@ -58,7 +58,7 @@ def read_matrix(F: ArrayLike, missing: object, labels: ArrayLike | None, options
     return answers
 
 
-def read_probabilities(P: ArrayLike, options: TableOptions) -> AnswerArrays:
+def read_probabilities(P: ArrayLike, options: TableOptions) -> Answers:
     """Read P[item, worker, class]; see `Answers.from_probabilities`."""
     _check_size(P, NUMBER, "P")
     check_truth("rescale", "Answers.from_probabilities", options.rescale)
@@ -99,7 +99,7 @@ def read_probabilities(P: ArrayLike, options: TableOptions) -> AnswerArrays:
     probabilities = given / total[:, None]
     keys, workers = _read_names(options, *votes.shape[:2])
     labels = read_names(classes, votes.shape[2], "classes")
-    answers = AnswerArrays(
+    answers = Answers(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
         label=probabilities.argmax(axis=1).astype(np.int32),

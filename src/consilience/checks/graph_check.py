@@ -49,7 +49,7 @@ from ..inference.care import Care
 from ..inference.em import CountedEvidence, Fit, Problem, expect_from_votes
 from ..inference.powers import score_powers
 from ..inference.recipes.field import ENOUGH_ITEMS, N_PARTS, FieldRecipe, list_couplings, pick_coupling, settle
-from ..inference.sources import InMemory
+from ..inference.sources import Source
 from ..inference.structures import Trail
 from ..inference.structures.field import Field, FieldSummary, find_linked, weight_unit
 from ..kernels import Floats
@@ -187,7 +187,7 @@ def centre(
     return errors, sparse.csr_matrix((np.ones(len(item)), (item, worker)), shape=shape)
 
 
-def check_graph(recipe: FieldRecipe, found: Result, source: InMemory, graph: Graph, engine: Engine) -> GraphCheck:
+def check_graph(recipe: FieldRecipe, found: Result, source: Source, graph: Graph, engine: Engine) -> GraphCheck:
     """Whether a graph is informative, compared with a shuffled one, and whether errors run along its edges.
 
     One fit is made, of independent items. Its workers are taken as they are for both graphs, on which only the
@@ -224,7 +224,7 @@ def check_graph(recipe: FieldRecipe, found: Result, source: InMemory, graph: Gra
 
 
 def learn_coupling(
-    recipe: FieldRecipe, source: InMemory, problem: Problem, alone: Fit, power: float
+    recipe: FieldRecipe, source: Source, problem: Problem, alone: Fit, power: float
 ) -> tuple[float, NDArray[np.int64]]:
     """The coupling that hidden items call for, and the most probable class of each item.
 
@@ -270,7 +270,7 @@ class GraphVerdict(NamedTuple):
 
 
 def settle_graph(
-    recipe: FieldRecipe, found: Result, source: InMemory, graph: Graph, engine: Engine
+    recipe: FieldRecipe, found: Result, source: Source, graph: Graph, engine: Engine
 ) -> tuple[Result, GraphVerdict]:
     """Return a result of a field, and what was found about the graph.
 

@@ -26,7 +26,7 @@ from .terminal import Column, Display, Screen, fit_text, format_columns, format_
 
 # Rows shown in tables; files and --json have all.
 MOST_SHOWN = 20
-ROLES = ("left", "right", "winner", "worker", "item", "group", "weight", "order", "candidate", "score", "rank")
+ROLES = ("left", "right", "winner", "worker", "item", "group", "weight", "candidate", "score", "rank")
 PARAMETERS = ("discrimination", "position_bias", "max_iter", "seed")
 
 

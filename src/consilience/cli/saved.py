@@ -190,7 +190,7 @@ def describe(
     found, answers = model.update_, model.responses_
     options = SimpleNamespace(source=source, all_workers=False, undecided=None)
     prepared = Prepared(answers, answers, None, None)
-    fit = asdict(summarise(model, prepared, model.to_frame(), tabulate_workers(model), options))
+    fit = asdict(summarise(model, prepared, tabulate_workers(model), options))
     news = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict", "roles")}
     return {
         **fit,
@@ -222,8 +222,8 @@ def print_update(model: FittedModel, changed: pa.Table, name: str, files: dict[s
         facts.append(
             ("Counted", f"are {model.result_.task.judged}s: each of an item is an answer and a label of its own.")
         )
-    if comparison is None and model.result_.labelled.shown:
-        facts.append(("Confidence", f"{format_number(model.result_.labelled.mean_confidence)} on average"))
+    if comparison is None and model.result_.labels.shown:
+        facts.append(("Confidence", f"{format_number(model.result_.labels.mean_confidence)} on average"))
     elif comparison is not None:
         facts.append(("Verdict", to_sentence(describe_verdict(model, comparison))))
         if found.verdict is not None:
@@ -539,7 +539,7 @@ def find_certain(fitted: FittedModel, stop: float) -> Listing:
 
     The last ones are shown. The beginning would not tell where the line is drawn: many items are certain.
     """
-    columns = fitted.result_.task.name_keys(list_stop_items(fitted.result_.labelled, stop))
+    columns = fitted.result_.task.name_keys(list_stop_items(fitted.result_.labels, stop))
     table = build_frame(columns, "pyarrow")
     found = fitted.undecided(stop)
     said = {"n_stopped": found.n_kept, "n_open": found.n_open, "expected_errors": found.expected_errors}

@@ -66,7 +66,7 @@ from .em import maximise
 from .hidden_fits import hide_from_fit, mean_and_error
 from .powers import Calibration
 from .recipes import Fitting, LatentRecipe
-from .sources import InMemory
+from .sources import Source
 
 log = logging.getLogger("consilience")
 
@@ -207,7 +207,7 @@ class Guide(NamedTuple):
 class Guided(NamedTuple):
     """Answers with what features say of their items."""
 
-    source: InMemory
+    source: Source
     findings: FeatureFindings
     alone: Floats  # (N, K): posteriors without features
     names: list[str] | None  # of the features
@@ -257,7 +257,7 @@ def guide_by_features(fitting: Fitting) -> Guided:
         priors = ItemPriors(features.item, judged)
         shares = class_shares(priors, alone)
         guided = plain.with_priors(priors, shares)
-        problem = replace(problem, placed=guided.place(problem.workers, problem.engine).placed)
+        problem = replace(problem, placed=problem.engine.place(guided.lay_out(problem.workers)))
         fit = owner.run_from(problem, maximise(problem, fit.statistics, fit.parameters.prior))
         known = owner.conclude(problem, fit.parameters)[features.item]
         before, labels = labels, known.argmax(axis=1)
@@ -279,7 +279,7 @@ def warn_of_silence(r: Answers, features: Features, found: FeatureFindings) -> N
     warn(DataWarning(found.describe(), *remedies, keyword="features"))
 
 
-def compare_opinions(source: InMemory, opinion: Opinion, alone: Floats, posterior: Floats) -> ComparedOpinions:
+def compare_opinions(source: Source, opinion: Opinion, alone: Floats, posterior: Floats) -> ComparedOpinions:
     """Return the opinion beside posteriors without features, for items with answers whose label is not known.
 
     The classifier is judged by `posterior`, that with features.

@@ -44,7 +44,7 @@ from .powers import (
     weigh_powers,
 )
 from .recipes import Fitting
-from .sources import HIDDEN, MOST_ANSWERS, InMemory
+from .sources import HIDDEN, MOST_ANSWERS, Source
 from .structures import Statistics, Trail, subtract_statistics
 
 # Folds, and steps of EM that follow answers that are hidden.
@@ -95,11 +95,8 @@ class Predicted(NamedTuple):
     top: NDArray[np.int64]  # the most probable class of the item of each
 
 
-def hide_from_fit(fitting: Fitting, is_part: bool = False) -> HiddenAnswers | None:
-    """Hide answers, and predict them by one step from the fit to all; None if none can be hidden.
-
-    `is_part` tells that the fit is one to more answers than those of the source.
-    """
+def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
+    """Hide answers, and predict them by one step from the fit to all; None if none can be hidden."""
     recipe, source, problem, fit = fitting
     r = source.responses
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
@@ -107,18 +104,18 @@ def hide_from_fit(fitting: Fitting, is_part: bool = False) -> HiddenAnswers | No
         return None
     start = fit.parameters._replace(prior=fit.parameters.prior.settle())
     part, rows, others = source, None, problem.earlier
-    if problem.graph is None and not is_part and r.n_responses > MOST_ANSWERS:
+    if problem.graph is None and r.n_responses > MOST_ANSWERS:
         part, rows = draw_part(source, recipe.seed)
     r = part.responses
     if count_units(r) < 2:
         return None
 
-    def pose(shown: InMemory, earlier: Statistics | None) -> Problem:
-        engine, placed, weighted = shown.place(problem.workers, problem.engine)
-        posed = replace(problem, engine=engine, placed=placed, weighted=weighted, prior=start.prior, steps=None)
-        return replace(posed, n_responses=shown.responses.n_responses, earlier=earlier)
+    def pose(shown: Source, earlier: Statistics | None) -> Problem:
+        placed = problem.engine.place(shown.lay_out(problem.workers))
+        n_responses = shown.responses.n_responses
+        return replace(problem, placed=placed, prior=start.prior, n_responses=n_responses, earlier=earlier)
 
-    if is_part or rows is not None:
+    if rows is not None:
         others = subtract_statistics(fit.statistics, expect(pose(part, None), fit.parameters))
     n_folds = N_FOLDS if problem.graph is None or r.n_responses <= MOST_ANSWERS else 1
     places, predictions = list[NDArray[np.int64]](), list[Floats]()
@@ -160,7 +157,7 @@ def hide_from_fit(fitting: Fitting, is_part: bool = False) -> HiddenAnswers | No
     )
 
 
-def draw_part(source: InMemory, seed: int) -> tuple[InMemory, NDArray[np.int64]]:
+def draw_part(source: Source, seed: int) -> tuple[Source, NDArray[np.int64]]:
     """Return the items, or sequences, with the smallest random numbers, and which answers those about them are."""
     r = source.responses
     numbers = draw_numbers(seed, hash_owners(r))

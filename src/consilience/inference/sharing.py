@@ -355,10 +355,9 @@ def fit_together(
     for recipe, source, graph in zip(recipes, sources, graphs, strict=True):
         alone = replace(recipe, estimation="variational", skills=None, before=None)
         plan = alone.plan(source, graph, engine)
-        # E-steps are not kept: a fit of one question that is resumed does not come this way.
-        problems.append(replace(plan.problem, steps=None))
+        problems.append(plan.problem)
         statistics.append(alone.choose(plan.problem, alone.run(plan)).statistics)
-        workers.append(source.crowd.workers)
+        workers.append(source.responses.workers)
     every = workers[0]
     for ids in workers[1:]:
         every, _ = add_values(every, ids)

@@ -167,7 +167,6 @@ class TagSets(LatentModel):
         if not scores:
             return f"Topics: {self.topics_}, as was asked for." if self.topics != "learn" else "Tags are independent."
         tried = ", ".join(f"{int(entry.coupling)}: {entry.score:.4f}" for entry in scores)
-        tried += "" if self.result_.in_memory else "; found on a sample of the answers on disk"
         first, own = scores[0].score, next(entry.score for entry in scores if entry.coupling == self.topics_)
         if self.topics_ == 1:
             return f"Tags count as independent: topics did not predict hidden answers clearly better ({tried})."

@@ -104,7 +104,7 @@ def forecast_answers(found: Result, asking: Round, min_gain: object = MIN_GAIN) 
     """Return what the next answers of a round would bring."""
     if not (is_number(min_gain) and min_gain >= 0):
         raise parameter_error("min_gain", "forecast_answers", "a number >= 0", min_gain)
-    labelled = found.labelled
+    labelled = found.labels
     errors = math.nan if found.withheld else labelled.n_items * (1 - labelled.mean_confidence)
     wish, part = asking.wish._replace(n=FORESEEN, budget=np.inf), asking.part
     chosen, survey = choose_questions(part, wish), look_at(part, wish)
@@ -128,8 +128,8 @@ def forecast_answers(found: Result, asking: Round, min_gain: object = MIN_GAIN) 
 def has_told(found: Result) -> bool:
     """Tell whether answers have told something about single items."""
     top = float(found.prior.max())
-    told = found.labelled.mean_confidence - top >= LEAST_TOLD * (1 - top)
-    return told and not (top >= NEARLY_ALL and found.crowd.vote_shares()[found.prior.argmax()] <= BY_VOTE)
+    told = found.labels.mean_confidence - top >= LEAST_TOLD * (1 - top)
+    return told and not (top >= NEARLY_ALL and found.answers.vote_shares()[found.prior.argmax()] <= BY_VOTE)
 
 
 class Ahead(NamedTuple):

@@ -32,20 +32,15 @@ MOST_CANDIDATES = 5_000
 # Time grows with the cube of their number: more than so many candidates have at least so many verdicts each.
 MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
 
-# What a saved ranking consists of: C candidates, M judges.
-ARRAYS = {
-    "part": ArraySpec("C", WHOLE_COUNTS),
-    "score": ArraySpec("C", FINITE),
-    "covariance": ArraySpec("C C", FINITE),
-    "rank": ArraySpec("C", WHOLE_COUNTS),
-    "rank_low": ArraySpec("C", WHOLE_COUNTS),
-    "rank_high": ArraySpec("C", WHOLE_COUNTS),
-    "tallies": ArraySpec("3 C", NOT_NEGATIVE),
-}
-OF_JUDGES = {name: ArraySpec("M", NOT_NEGATIVE if "error" in name else FIGURES) for name in Judges._fields}
-OF_JUDGES["change_error"] = ArraySpec("M", FIGURES)
-NUMBERS = get_type_hints(Numbers)
+# The arrays of a saved ranking: C candidates, M judges.
+_COUNT, _FINITE = ArraySpec("C", WHOLE_COUNTS), ArraySpec("C", FINITE)
+ARRAYS = dict.fromkeys(("part", "rank", "rank_low", "rank_high"), _COUNT) | {"score": _FINITE}
+ARRAYS |= {"covariance": ArraySpec("C C", FINITE), "tallies": ArraySpec("3 C", NOT_NEGATIVE)}
+OF_JUDGES = dict.fromkeys(Judges._fields, ArraySpec("M", FIGURES))
+OF_JUDGES |= dict.fromkeys(("comparisons", "discrimination_error", "bias_error"), ArraySpec("M", NOT_NEGATIVE))
+# Its header.
 FACTS = {"log_tie": float, "spreads": list, "n_iter": int, "converged": bool, "backend": str, "columns": dict}
+NUMBERS = get_type_hints(Numbers)
 
 
 class BradleyTerry(Estimator):
@@ -217,8 +212,7 @@ class BradleyTerry(Estimator):
         Columns: worker; comparisons; discrimination with its 95 % interval (discrimination_low, discrimination_high),
         where 1 is the mean of all judges; position_bias with its interval, in log odds: positive if the left place is
         preferred; agreement, the share of verdicts other than ties that are in the order of the ranking; ties, their
-        share; first, how often the left one was preferred, without ties; remarks. If it is known when verdicts were
-        given, agreement_change is how much more often the second half of them agrees than the first.
+        share; first, how often the left one was preferred, without ties; remarks.
         """
         return build_report(round_figures(self.found_.judge_table), self.found_.backend)
 

@@ -43,8 +43,6 @@ class Comparisons:
         Ids of the families.
     weight : float64 array or None
         How many verdicts a row stands for.
-    order : float64 array or None
-        When each verdict was given; NaN where it is not known.
     has_positions : bool
         Whether left and right mean anything; not if verdicts follow from scores or ranks.
     columns : dict
@@ -71,7 +69,6 @@ class Comparisons:
     group: Codes | None = None
     groups: Values = field(default_factory=lambda: np.empty(0, object))
     weight: Floats | None = None
-    order: Floats | None = None
     has_positions: bool = True
     columns: Mapping[str, str] = field(default_factory=dict)
     backend: str = "pyarrow"
@@ -88,7 +85,6 @@ class Comparisons:
         item: str | None = None,
         group: str | None = None,
         weight: str | None = None,
-        order: str | None = None,
         candidate: str | None = None,
         score: str | None = None,
         rank: str | None = None,
@@ -111,8 +107,6 @@ class Comparisons:
             Column of families of judges, such as the language model behind several prompts.
         weight : str, optional
             Column of how many verdicts a row stands for: any number above 0.
-        order : str, optional
-            Column of when a verdict was given: numbers or times.
         candidate, score, rank : str, optional
             Columns of a table with one row for each judge, item and candidate. Higher scores are better, and so are
             lower ranks. All candidates that one judge saw for one item are compared with each other; the k (k - 1) / 2
@@ -124,7 +118,7 @@ class Comparisons:
         Comparisons
         """
         names = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
-        others = {"weight": weight, "order": order, "candidate": candidate, "score": score, "rank": rank}
+        others = {"weight": weight, "candidate": candidate, "score": score, "rank": rank}
         return cls(**read_comparisons(open_frame(frame), {**names, **others}))
 
     @property
@@ -159,7 +153,7 @@ class Comparisons:
 
     def keep(self, rows: Indices) -> Comparisons:
         """Some of the verdicts, with all candidates and judges."""
-        names = ("left", "right", "verdict", "worker", "item", "group", "weight", "order")
+        names = ("left", "right", "verdict", "worker", "item", "group", "weight")
         arrays = {name: array for name in names if (array := getattr(self, name)) is not None}
         return replace(self, **{name: array[rows] for name, array in arrays.items()})
 
@@ -179,7 +173,6 @@ class Comparisons:
             item=None if self.item is None else np.append(self.item, self.n_items + own).astype(np.int32),
             group=None if self.group is None else np.append(self.group, len(self.groups) + own).astype(np.int32),
             weight=np.append(self.weights, known.weights) if weighed else None,
-            order=None,
         )
 
     def __repr__(self) -> str:

@@ -47,7 +47,12 @@ def list_next_comparisons(found: Ranking, n: int, workers: object = None) -> dic
     kinds, judges = found.kinds, choose_judges(found, workers)
     # Where it is not known which camp is right, both are asked alike.
     limit = -(-(1 if kinds.two_camps else MOST_SHARE) * n // len(judges))
-    first, second = list_pairs(found)
+    # All pairs, or those that are nearest in the ranking if there are very many.
+    c, order = len(found.candidates), found.order
+    reach = max(1, min(c - 1, MOST_PAIRS // c))
+    place, gap = np.divmod(np.arange(c * reach), reach)
+    inside = place + gap + 1 < c
+    first, second = order[place[inside]], order[(place + gap + 1)[inside]]
     ahead = found.score[first] - found.score[second]
     spread = (APART * found.spreads[0]) ** 2 if found.n_parts > 1 else 0.0
     covariance = found.covariance + spread * (found.part[:, None] == found.part[None, :])
@@ -69,18 +74,13 @@ def list_next_comparisons(found: Ranking, n: int, workers: object = None) -> dic
         for _ in range(n):
             free = judges[asked[judges] < limit]
             tried = free[np.argsort(-np.abs(found.judges.discrimination[free]), kind="stable")][:N_TRIED]
-            variance, falls, best = contrast(covariance), contrast(fall), (-1.0, 0, 0, 0.0)
-            for judge in tried.tolist():
-                d, bias = float(found.judges.discrimination[judge]), float(found.judges.bias[judge])
-                # Which of the two is shown first is settled later, so that sides are even.
-                both = [find_odds(d * ahead + side * bias, found.log_tie) for side in (1, -1)]
-                information = d * d * np.mean([(1 - odds.tie) - odds.lead**2 for odds in both], axis=0) / 4
-                gain = 2 * information * falls / (1 + information * variance)
-                pair = int(np.argmax(gain))
-                if gain[pair] > best[0]:
-                    best = float(gain[pair]), judge, pair, float(information[pair])
-            gained, judge, pair, told = best
-            judge = judge if gained >= 0 else int(free[0])
+            d, bias = (each[tried][:, None] for each in (found.judges.discrimination, found.judges.bias))
+            # Which of the two is shown first is settled later, so that sides are even: the mean of both orders.
+            both = [find_odds(d * ahead + side * bias, found.log_tie) for side in (1, -1)]
+            information = d * d * np.mean([(1 - odds.tie) - odds.lead**2 for odds in both], axis=0) / 4
+            gain = 2 * information * contrast(fall) / (1 + information * contrast(covariance))
+            best = np.unravel_index(np.argmax(gain), gain.shape)
+            judge, pair, gained, told = tried[best[0]], best[1], float(gain[best]), float(information[best])
             a, b = int(first[pair]), int(second[pair])
             if shown[a] > shown[b]:  # sides are to be even
                 a, b = b, a
@@ -116,14 +116,3 @@ def choose_judges(found: Ranking, workers: object) -> Integers:
         known = f"judges of the fit, such as {listing(found.workers.tolist(), 5)}"
         raise parameter_error("workers", "next_comparisons", known, workers)
     return np.unique(place)
-
-
-def list_pairs(found: Ranking) -> tuple[Integers, Integers]:
-    """The pairs to choose from: all, or those that are nearest in the ranking if there are very many."""
-    order, c = found.order, len(found.candidates)
-    reach = c - 1
-    while reach > 1 and reach * c - reach * (reach + 1) // 2 > MOST_PAIRS:
-        reach -= 1 + reach // 50
-    gap = np.repeat(np.arange(1, reach + 1), np.arange(c - 1, c - 1 - reach, -1))
-    start = np.concatenate([np.arange(c - each) for each in range(1, reach + 1)])
-    return order[start], order[start + gap]

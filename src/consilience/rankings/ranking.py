@@ -46,8 +46,6 @@ class Judges(NamedTuple):
     agreement: Floats  # the share of verdicts other than ties in the order of the ranking
     ties: Floats
     first: Floats  # how often the left one was preferred, without ties
-    change: Floats  # how much more often the second half of the verdicts agrees than the first
-    change_error: Floats
 
 
 class Numbers(NamedTuple):
@@ -233,7 +231,6 @@ class Ranking:
             "prefers the first": sure & (judges.bias > 0) & ~always,
             "prefers the second": sure & (judges.bias < 0) & ~always,
             "nothing but ties": ~few & (judges.ties == 1),
-            "worse towards the end": judges.change < -3 * judges.change_error,
         }
         return [
             "; ".join(text.format(first=first, second=1 - first) for text, those in remarks.items() if those[place])
@@ -271,13 +268,10 @@ class Ranking:
         order = np.lexsort((np.arange(len(self.workers)), -judges.comparisons))
         whole = not (judges.comparisons % 1).any()
         columns = {"worker": self.workers, "comparisons": judges.comparisons.astype(np.int64 if whole else np.float64)}
-        for end, width in (("", 0.0), ("_low", -WIDTH), ("_high", WIDTH)):
-            columns[f"discrimination{end}"] = judges.discrimination + width * judges.discrimination_error
-        for end, width in (("", 0.0), ("_low", -WIDTH), ("_high", WIDTH)):
-            columns[f"position_bias{end}"] = judges.bias + width * judges.bias_error
+        figures = {"discrimination": judges[1:3], "position_bias": judges[3:5]}
+        for name, (value, error) in figures.items():
+            columns |= {name: value, f"{name}_low": value - WIDTH * error, f"{name}_high": value + WIDTH * error}
         columns |= {name: getattr(judges, name) for name in ("agreement", "ties", "first")}
-        if not np.isnan(judges.change).all():
-            columns["agreement_change"] = judges.change
         columns["remarks"] = np.array(self.remarks, object)
         return {name: to_column(values[order]) for name, values in columns.items()}
 
@@ -349,7 +343,6 @@ def rank_comparisons(
             agreement=n_agreeing / n_decided,
             ties=np.bincount(data.worker, weight * tied, m) / given,
             first=n_left / n_decided,
-            **dict(zip(("change", "change_error"), find_changes(data, agrees & decided, decided), strict=True)),
         )
     repeated = contradicted = 0
     if data.item is not None and data.has_workers and data.has_positions:
@@ -411,23 +404,3 @@ def find_parts(data: Comparisons) -> Integers:
     number = np.empty(len(sizes), np.int64)
     number[np.lexsort((first, -sizes))] = np.arange(len(sizes))
     return np.asarray(number[part])
-
-
-def find_changes(data: Comparisons, agrees: Truths, decided: Truths) -> tuple[Floats, Floats]:
-    """How the agreement of each judge changes from the first half of the verdicts to the second, and its error.
-
-    Ties, and verdicts of unknown time, are in neither half. NaN where one half is empty.
-    """
-    m = data.n_workers
-    if data.order is None:
-        return np.full(m, np.nan), np.full(m, np.nan)
-    rows = np.flatnonzero(decided & ~np.isnan(data.order))
-    rows = rows[np.lexsort((data.order[rows], data.worker[rows]))]
-    worker, size = data.worker[rows], np.bincount(data.worker[rows], minlength=m)
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(size) - size, size)
-    half = worker + m * (place * 2 >= size[worker])
-    n, good = (np.bincount(half, values, 2 * m).reshape(2, m) for values in (None, agrees[rows]))
-    smooth = (good + 1) / (n + 2)  # one of each kind added: 0 and 1 are uncertain
-    with np.errstate(invalid="ignore", divide="ignore"):
-        change, error = np.diff(good / n, axis=0)[0], np.sqrt((smooth * (1 - smooth) / n).sum(axis=0))
-    return np.where(np.isnan(change), np.nan, change), np.where(np.isnan(change), np.nan, error)

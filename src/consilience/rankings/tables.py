@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import Codes, Values, to_column
-from ..answers.items import read_order
 from ..answers.tables import Table, squeeze
 from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup
 from ..errors import InputError, ParameterError, Sentence, join_names, listing, plural, shorten
@@ -87,14 +86,14 @@ def find_others(table: Table, names: Mapping[str, str | None], taken: Sequence[s
         name = table.find(role, names[role])
         if name is not None and (names[role] is not None or name not in taken):
             found[role] = name
-    for role in ("group", "weight", "order"):
+    for role in ("group", "weight"):
         if names[role] is not None:
             found[role] = table.need(role, names[role], parameter=role)
     return found
 
 
 def read_judges(table: Table, columns: dict[str, str]) -> dict[str, Any]:
-    """Who gave each verdict, about what and when, as fields of `Comparisons`."""
+    """Who gave each verdict, and about what, as fields of `Comparisons`."""
     worker, workers = np.zeros(table.n_rows, np.int32), np.array([""], object)
     who = columns.get("worker", columns.get("group"))  # a family without members is one judge
     if who is not None:
@@ -105,9 +104,8 @@ def read_judges(table: Table, columns: dict[str, str]) -> dict[str, Any]:
         item = encode_in_order_of_appearance(table.values(columns["item"], "Fill it in, or drop the row."))[0]
     if "group" in columns and columns["group"] != who:
         group, groups = encode_sorted(table.values(columns["group"], "Every judge needs a family: fill it in."))
-    order = read_order(table, columns["order"]) if "order" in columns else None
     judges = {"worker": worker, "workers": workers, "item": item, "group": group, "groups": groups}
-    return {**judges, "order": order, "columns": columns, "backend": table.backend}
+    return {**judges, "columns": columns, "backend": table.backend}
 
 
 # ------------------------------------------------------------------------------------------------------------- winners
@@ -295,7 +293,7 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
             Sentence("Name the columns with {worker} and {item}."),
         )
     verdict = np.where(good[first] == good[second], TIE, np.where(good[first] > good[second], LEFT, RIGHT))
-    rows = {name: judges[name] for name in ("worker", "item", "group", "order") if judges[name] is not None}
+    rows = {name: judges[name] for name in ("worker", "item", "group") if judges[name] is not None}
     return {
         **judges,
         **{name: codes[first] for name, codes in rows.items()},

@@ -45,7 +45,7 @@ from ..specs import (
 from .archive import Archive, open_archive, write_archive
 from .calibration import check_confidence
 from .kept_answers import Kept
-from .result import Labels, Later, NoLabels, Result
+from .result import Labels, Later, Result
 
 Parameters: TypeAlias = Mapping[str, object]
 Part = TypeVar("Part")
@@ -69,9 +69,7 @@ def save_result(
     fusion: Result, parameters: Parameters, path: str | os.PathLike[str], *, answers: bool, texts: bool
 ) -> Path:
     """Write a result and the parameters of its model to one file; see `Model.save`."""
-    labelled, guidance = fusion.labelled, fusion.guidance
-    if not isinstance(labelled, Labels):
-        labelled = NoLabels(labelled.n_items, labelled.mean_confidence, labelled.shown)
+    guidance = fusion.guidance
     if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
         guidance = guidance._replace(guide=None)
     # Copies in a vote are looked for when somebody asks for them.
@@ -79,7 +77,7 @@ def save_result(
     # A graph cannot be cut into batches.
     judging = Later.known(fusion.judging.value._replace(past=None)) if fusion.is_network else fusion.judging
     task = fusion.task.to_saved(texts)
-    kept = replace(fusion, labelled=labelled, task=task, guidance=guidance, copying=copying, judging=judging)
+    kept = replace(fusion, task=task, guidance=guidance, copying=copying, judging=judging)
     into = Contents({}, {})
     header = {
         "model": fusion.model,
@@ -358,7 +356,7 @@ def _choose(mark: OneOf, entries: object) -> type:
 
 def check_whole(fusion: Result, recipe: Recipe) -> None:
     """Raise a `Fault` unless the parts of a result are those of one fit with this recipe."""
-    labels = fusion.labelled
+    labels = fusion.labels
     if any(member >= len(fusion.names.workers) for group in fusion.copies for member in group):
         raise Fault("a group of copies names a worker who is not there")
     parts = [fusion.calibrated is not None]

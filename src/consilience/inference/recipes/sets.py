@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
-from ...answers.arrays import Crowd
 from ...answers.graph import Graph
 from ...answers.random_choices import count_units, hide_answers
 from ...answers.responses import Answers
@@ -20,12 +19,12 @@ from ...specs import Fault
 from ..em import Fit, Parameters, Problem, maximise, run_em
 from ..hidden_fits import HeldOutScore, score_hidden
 from ..learned import CouplingScore
-from ..sources import InMemory, Source
+from ..sources import Source
 from ..starts import find_starts
 from ..structures import Statistics, StructureParameters
 from ..structures.sets import Sets, SetsParameters, SetsSummary, choose_centres, find_topics
 from ..workers.tags import count_tags
-from . import AnyCrowd, LatentRecipe, Plan
+from . import LatentRecipe, Plan
 
 # Skills, one for each worker and tag, that are learned from few sets, and for each of many.
 MOST_PAIRS, PAIRS_PER_SET = 200_000, 5
@@ -75,12 +74,12 @@ class SetsRecipe(LatentRecipe):
         if len(sets.topics) != len(sets.shares) or len(sets.topics) != sets.coupling:
             raise Fault("the topics are not those of the tags")
 
-    def check_answers(self, r: AnyCrowd) -> AnyCrowd:
+    def check_answers(self, r: Answers) -> Answers:
         """Return the answers, if they are about tags."""
         count_tags(r)
         return r
 
-    def prepare(self, r: AnyCrowd) -> AnyCrowd:
+    def prepare(self, r: Answers) -> Answers:
         """Return the answers for a fit, if the skills to be learned are not far more than the sets."""
         n_tags, r = count_tags(r), super().prepare(r)
         n_pairs, n_sets = r.n_workers * n_tags, r.n_responses // n_tags
@@ -93,10 +92,8 @@ class SetsRecipe(LatentRecipe):
             )
         return r
 
-    def make_structure(self, r: Crowd) -> Sets:
-        """Return the topics; a number that is to be learned stands at 1. Tags on disk begin with one share."""
-        if not isinstance(r, Answers):
-            return self.place_topics(np.full((1, count_tags(r)), r.vote_shares()[1]), 1)
+    def make_structure(self, r: Answers) -> Sets:
+        """Return the topics; a number that is to be learned stands at 1."""
         return self.place_topics(share_yes(r), 1 if self.learns_coupling else int(self.topics))
 
     def place_topics(self, fitting: Floats, n_topics: int) -> Sets:
@@ -108,34 +105,26 @@ class SetsRecipe(LatentRecipe):
 
     def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """Return what is to be fitted, and from where, with as many topics as hidden answers confirm."""
-        sample = source.sample()
-        r, scores = sample.responses, list[CouplingScore]()
+        r, scores = source.responses, list[CouplingScore]()
         n_topics = 1 if self.learns_coupling else int(self.topics)
         if self.learns_coupling and self.before is not None and self.before.coupling_scores:
             n_topics, scores = int(cast(float, self.before.coupling)), self.before.coupling_scores
         elif self.learns_coupling and count_units(r) > 1 and count_tags(r) > 1:
-            n_topics, scores = self.learn_topics(sample, engine)
+            n_topics, scores = self.learn_topics(source, engine)
         one = self.place_topics(share_yes(r), 1)
         problem = self.pose(source, one, graph, engine)
         if n_topics == 1:
             return Plan(problem, find_starts(self, problem, r), scores)
         alone = run_em(problem, find_starts(self, problem, r)[0][1], self.max_iter, ROUGH)
-        seen = problem if sample is source else self.pose(sample, one, graph, engine)
-        share = count_columns(problem) * len(cast(Sized, source.crowd.sequences)) / r.n_items
-        problem, start = self.add_topics(problem, alone, n_topics, seen, share)
+        problem, start = self.add_topics(problem, alone, n_topics)
         return Plan(problem, [("majority", start)], scores)
 
-    def add_topics(
-        self, problem: Problem, fit: Fit, n_topics: int, seen: Problem, share: float = 1.0
-    ) -> tuple[Problem, Parameters]:
-        """Return the problem with so many topics, and where it starts: from a fit with one topic.
-
-        Topics are looked for in what is `seen`: a sample, than which there are `share` times as many things in all.
-        """
-        fitting = seen.infer(fit.parameters)[0][:, 1].reshape(-1, count_columns(problem))
+    def add_topics(self, problem: Problem, fit: Fit, n_topics: int) -> tuple[Problem, Parameters]:
+        """The problem with so many topics, and where it starts: from a fit with one topic."""
+        fitting = problem.infer(fit.parameters)[0][:, 1].reshape(-1, count_columns(problem))
         sets = self.place_topics(fitting, n_topics)
         of_topic = find_topics(fitting, sets.centres)
-        sums = share * of_topic.sum(axis=0), share * (of_topic.T @ fitting)
+        sums = of_topic.sum(axis=0), of_topic.T @ fitting
         summary = SetsSummary(0.0, fit.statistics.summary.mass, *sums)
         posed = replace(problem, structure=sets)
         return posed, maximise(posed, Statistics(fit.statistics.counts, summary), fit.parameters.prior)
@@ -144,7 +133,7 @@ class SetsRecipe(LatentRecipe):
         """Return the number of topics."""
         return float(len(cast(Sets, problem.structure).centres))
 
-    def learn_topics(self, source: InMemory, engine: Engine) -> tuple[int, list[CouplingScore]]:
+    def learn_topics(self, source: Source, engine: Engine) -> tuple[int, list[CouplingScore]]:
         """Return how many topics hidden answers confirm, and how well each number was judged.
 
         All answers of a worker about a thing are hidden together. A larger number is taken if it is clearly better than
@@ -165,7 +154,7 @@ class SetsRecipe(LatentRecipe):
         judged = zip(TOPICS, scores, strict=True)
         return TOPICS[chosen], [CouplingScore(float(number), score.score, score.error) for number, score in judged]
 
-    def judge_topics(self, source: InMemory, engine: Engine) -> Iterator[tuple[Floats, Floats]]:
+    def judge_topics(self, source: Source, engine: Engine) -> Iterator[tuple[Floats, Floats]]:
         """Yield posteriors and expected counts (M, L, K) of the fit with each number of topics."""
         r = source.responses
         alone = self.pose(source, self.place_topics(share_yes(r), 1), None, engine)
@@ -173,7 +162,7 @@ class SetsRecipe(LatentRecipe):
         for n_topics in TOPICS:
             problem, fit = alone, first
             if n_topics > 1:
-                problem, start = self.add_topics(alone, first, n_topics, alone)
+                problem, start = self.add_topics(alone, first, n_topics)
                 fit = run_em(problem, start, self.max_iter, ROUGH)
             yield problem.infer(fit.parameters)[0], problem.workers.plain_counts(fit.statistics.counts)
 

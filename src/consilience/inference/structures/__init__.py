@@ -37,7 +37,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Block
+from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze
 from ...specs import COUNTS, ArraySpec
