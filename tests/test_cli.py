@@ -137,7 +137,7 @@ def test_without_output_nothing_is_written(answers):
 def test_json_has_the_figures_and_nothing_else(answers):
     result = run("fuse", "answers.csv", "--json", "-o", "labels.jsonl", "--seed", 3)
     figures = json.loads(result.stdout)
-    fused = cs.fuse("answers.csv")
+    fused = cs.fuse("answers.csv", seed=3)
     assert figures["model"] == "DawidSkene"
     assert figures["parameters"]["seed"] == 3
     assert figures["columns"] == {"item": "item", "worker": "worker", "label": "label"}
@@ -622,7 +622,7 @@ def test_a_failure_is_one_line_and_debug_shows_the_rest(answers, monkeypatch):
     def fail(*_, **__):
         raise KeyError("oh\x1b[31m")
 
-    monkeypatch.setattr("consilience.models.fusing.fuse_prepared", fail)
+    monkeypatch.setattr("consilience.api.fuse_prepared", fail)
     result = run("fuse", "answers.csv", "-o", "out.csv")
     assert result.exit_code == 1
     assert len(result.stderr.splitlines()) == 1
@@ -646,7 +646,7 @@ def test_too_little_memory_is_told_in_one_sentence(answers, monkeypatch, error):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("consilience.cli.fuse.fit", fail)
+    monkeypatch.setattr("consilience.api.fuse_prepared", fail)
     result = run("fuse", "answers.csv", "-o", "labels.csv")
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: The memory is too small for this: there are ")

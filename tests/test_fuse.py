@@ -16,9 +16,9 @@ from consilience.errors import DataWarning, InputError
 
 def test_keywords_that_do_not_exist():
     answers = {"item": [1, 1], "worker": ["a", "b"], "label": ["x", "x"]}
-    with pytest.raises(TypeError, match=r"fuse\(\) got an unexpected keyword argument 'modle'. Did you mean 'model'\?"):
+    with pytest.raises(TypeError, match=r"fuse\(\) got an unexpected keyword argument 'modle'"):
         cs.fuse(answers, modle=3)
-    with pytest.raises(TypeError, match=r"read_answers\(\) got .* 'wroker'. Did you mean 'worker'\?"):
+    with pytest.raises(TypeError, match=r"read_answers\(\) got .* 'wroker'"):
         cs.read_answers("answers.csv", wroker="who")
 
 

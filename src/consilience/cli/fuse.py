@@ -69,7 +69,7 @@ def fuse(**typed: Any) -> None:
         asked["label"] = match_columns(options, scanned, asked)
     tool = None if scanned else find_source(source, options.format)
     target = None if options.output is None else choose_target(options.output, source, tool)
-    check_files(options, inputs, target is not None, tool is not None)
+    check_files(options, inputs, target is not None, scanned)
     if options.scheduler is not None:
         os.environ["DASK_SCHEDULER_ADDRESS"] = options.scheduler  # which Dask reads when it is loaded
     engine = Threads(options.threads) if options.engine == "threads" else options.engine
@@ -186,11 +186,11 @@ def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
     return True
 
 
-def check_files(options: SimpleNamespace, inputs: Sequence[str | None], to_tool: bool, of_tool: bool) -> None:
+def check_files(options: SimpleNamespace, inputs: Sequence[str | None], to_tool: bool, scanned: bool) -> None:
     """Raise the error that writing would meet, before anything is read."""
     output, source = options.output, options.source
     tables, others = [options.workers_report, options.disagreements], [options.save, options.report]
-    if output is not None and not of_tool and not is_one_file(output):
+    if output is not None and scanned and not is_one_file(output):
         check_folder(output, source)
         check_labels(Path(output))
     elif output is not None and to_tool and is_folder(output):

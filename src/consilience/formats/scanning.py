@@ -13,10 +13,10 @@ from ..answers.blocked import leave_out, read_blocked
 from ..answers.responses import Answers
 from ..arguments import check_questions, check_truth, split_by_question
 from ..errors import about, parameter_error
-from ..kinds.tag_tables import check_separator
+from ..kinds.tag_tables import check_separator, find_separators, find_tagged
 from ..kinds.tags import Tags
 from .reading import open_paths
-from .sources import read_answers, read_tags
+from .sources import open_table, read_answers, read_tags
 
 # Forms of tables that can be read a part at a time, beside one row per answer.
 FORMS = ("soft", "soft-long", "soft-wide")
@@ -117,7 +117,13 @@ def scan_answers(
         only = questions[0] if questions else cast("str | None", label)
         return scan(only, separator, classes=classes, ordered=ordered, positions=positions)
     given = {"classes": classes, "ordered": ordered, "positions": positions, "separator": separator}
-    split = {role: split_by_question(role, value, questions) for role, value in given.items()}
+    split = {role: split_by_question(role, value, questions) for role, value in given.items() if role != "separator"}
+    split["separator"] = find_separators(
+        separator,
+        questions,
+        "scan_answers",
+        lambda *sought: find_tagged(open_table(os.fspath(path), format)[0], *sought),
+    )
     found = {}
     for name in questions:
         with about(name):

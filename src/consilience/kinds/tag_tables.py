@@ -13,7 +13,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ..answers import translate
-from ..answers.columns import Column, Indices, Values, find_missing, is_missing, objects, to_column, to_values
+from ..answers.columns import (
+    Column,
+    Indices,
+    Values,
+    find_missing,
+    holds_sign,
+    is_missing,
+    objects,
+    to_column,
+    to_values,
+)
 from ..answers.composite import name_composite, tuples_to_ids
 from ..answers.frames import read_distinct
 from ..answers.gold import find_gold, open_gold
@@ -117,6 +127,12 @@ def find_separators(
             keyword="separator",
         )
     return dict.fromkeys(found, default) | own
+
+
+def find_tagged(table: Table, names: Sequence[str], separator: str) -> list[str]:
+    """Return the questions with lists, or with a separator in some cell: the others have one label each."""
+    there = [name for name in names if name in table.names]
+    return [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), separator)]
 
 
 def check_duplicates(policy: object, owner: str) -> None:

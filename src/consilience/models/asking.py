@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeGuard, cast
 
 from ..answers import recognise
-from ..answers.columns import find_present, holds_sign
+from ..answers.columns import find_present
 from ..answers.frames import open_frame
 from ..answers.tables import ROLES, Table
 from ..arguments import check_questions, split_by_question
@@ -29,7 +29,7 @@ from ..formats.sources import find_source, open_table
 from ..inference.workers.nominal import NominalWorkers
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kinds import find_kind
-from ..kinds.tag_tables import find_separators
+from ..kinds.tag_tables import find_separators, find_tagged
 from ..results.fitting import open_source
 from .base import Model
 from .dawid_skene import DawidSkene
@@ -148,12 +148,6 @@ def prepare_questions(
 # What may be given for each question.
 SCALE = ("classes", "ordered", "positions")
 SPLIT = (*SCALE, "separator")
-
-
-def find_tagged(table: Table, names: Sequence[str], separator: str) -> list[str]:
-    """Return the questions with lists, or with a separator in some cell: the others have one label each."""
-    there = [name for name in names if name in table.names]
-    return [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), separator)]
 
 
 def keep_answered(table: Table, name: str, are_sets: bool) -> Table:
