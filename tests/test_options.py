@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -9,8 +10,13 @@ from pathlib import Path
 import click
 import pytest
 
+import consilience as cs
 from command_line import run
+from consilience.api import BESIDE
 from consilience.cli.main import program
+from consilience.errors import ParameterError
+from consilience.models.register import MODELS, model_class
+from consilience.options import ANY, OPTIONS, Option, find_option
 
 
 @pytest.fixture
@@ -133,3 +139,68 @@ def test_options_with_many_values_and_flags_can_be_repeated(answers):
 
 def test_help_comes_before_what_is_wrong():
     assert run("fuse", "answers.csv", "--k", "3", "--label", "a", "--label", "b", "--help").exit_code == 0
+
+
+def keywords(function):
+    return {name: each.default for name, each in inspect.signature(function).parameters.items()}
+
+
+def test_readers_and_fuse_have_the_keywords_of_from_frame():
+    frame, tags = keywords(cs.Answers.from_frame), keywords(cs.Tags.from_frame)
+    del frame["frame"], tags["frame"]
+    assert frame.items() == {k: v for k, v in keywords(cs.read_answers).items() if k != "path"}.items()
+    assert tags.items() == {k: v for k, v in keywords(cs.read_tags).items() if k != "path"}.items()
+    read = {"gold_column" if name == "gold" else name: default for name, default in (frame | tags).items()}
+    assert read.items() <= keywords(cs.fuse).items()
+
+
+def test_fuse_has_the_parameters_of_all_models_and_no_others():
+    models = [model_class(name) for name in MODELS]
+    parameters = {name for each in models for name in each.defaults()}
+    frame = keywords(cs.Answers.from_frame) | keywords(cs.Tags.from_frame)
+    own = set(keywords(cs.fuse)) - set(frame) - {*BESIDE, "gold_column"}
+    assert own == parameters - {"callback"}
+
+
+def test_every_keyword_of_fuse_is_in_the_table_with_its_default():
+    for name, default in keywords(cs.fuse).items():
+        if name not in ("source", "gold", "engine"):
+            assert OPTIONS.get(name, Option(ANY, "")).default == default or name == "coupling", name
+    for name in MODELS:
+        for parameter in model_class(name).defaults():
+            assert find_option(parameter, model_class(name).__name__) is not None, parameter
+
+
+def test_every_option_of_fuse_is_a_keyword_or_for_the_shell_alone():
+    shell = {
+        *("output", "report", "save", "quiet", "as_json", "debug", "labels", "wide", "settings", "columns", "help_all"),
+        *("content", "knn", "k", "workers_report", "disagreements", "undecided", "no_answers", "all_workers"),
+        *("ignore_gold", "memory", "store", "resume", "threads", "scheduler", "source"),
+    }
+    assert {each.name for each in program.commands["fuse"].params} - shell <= set(keywords(cs.fuse))
+
+
+@pytest.mark.parametrize("label", ["a", ["a", "b"]])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ignore": "zzz"}, "ignore= is for tables in which each worker has a column"),
+        ({"rescale": True}, "rescale= is for probabilities"),
+        ({"coupling": 0.5}, "DawidSkene has no parameter 'coupling'"),
+        ({"gold_column": "a", "gold": {0: "x"}}, "gold_column= has no effect beside gold="),
+    ],
+)
+def test_what_has_no_effect_is_an_error_for_one_question_and_for_several(label, given, said):
+    table = {"item": [0, 0, 1, 1], "worker": ["u", "v"] * 2, "a": list("xyxx"), "b": list("xyyy")}
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        cs.fuse(table, label=label, **given)
+
+
+@pytest.mark.parametrize("more", [[], ["--label", "other"]])
+@pytest.mark.parametrize("flag", [["--ignore", "zzz"], ["--rescale"]])
+def test_the_shell_refuses_them_too(answers, more, flag):
+    rows = Path("answers.csv").read_text().splitlines()
+    Path("answers.csv").write_text("\n".join([f"{rows[0]},other", *(f"{row},x" for row in rows[1:]), ""]))
+    result = run("fuse", "answers.csv", "--label", "label", *more, *flag)
+    assert result.exit_code == 2
+    assert f"Error: {flag[0]} is for " in result.stderr.replace("Question 'label': ", "")

@@ -288,7 +288,7 @@ def test_clear_errors():
         fuse(table, label=["Answer.spam", "Answer.tones"])
     with pytest.raises(cs.errors.ParameterError, match="a list of different ones"):
         fuse(table, label=["Answer.spam", "Answer.spam"])
-    with pytest.raises(cs.errors.ParameterError, match="from a table, or are several stores"):
+    with pytest.raises(cs.errors.ParameterError, match="from a table, or each has answers"):
         cs.fuse(
             cs.Answers.from_frame(table, item="HITId", worker="WorkerId", label=NAMES[0], format="long"), label=NAMES
         )

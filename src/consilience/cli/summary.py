@@ -223,7 +223,8 @@ def find_least_certain(model: Model) -> list[Record]:
         rows = np.argsort(sets["confidence"].to_numpy(), kind="stable")[:N_ITEMS]
         return [_describe_set(row) for row in sets.take(rows).to_pylist()]
     confidence = labels.confidence
-    rows = np.flatnonzero(confidence <= np.partition(confidence, min(N_ITEMS, len(confidence)) - 1)[N_ITEMS - 1 :][:1])
+    n_shown = min(N_ITEMS, len(confidence))
+    rows = np.flatnonzero(confidence <= np.partition(confidence, n_shown - 1)[n_shown - 1])
     rows = rows[np.argsort(confidence[rows], kind="stable")][:N_ITEMS]
     found = labels.part(rows)
     table = pa.table({**found.keys, "label": to_column(found.values), "confidence": found.confidence})
