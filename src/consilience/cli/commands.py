@@ -427,8 +427,6 @@ def explain() -> None:
           --cost PRICE  What an answer costs. Default: 1.
           --per-worker N  Most questions for one worker.
           --asked FILE  Questions that were asked already, such as an earlier list.
-          --min-gain X  Say that it is time to stop if the next hundred answers are expected to correct fewer errors
-              than this. Default: 0.1.
         Items that are certain:
           --stop P  List the items whose confidence is at least P.
         """,
@@ -438,7 +436,6 @@ def explain() -> None:
             "--cost": {"type": float, **OF_QUESTIONS},
             "--per-worker": {"type": COUNT_OR_NONE, **OF_QUESTIONS},
             "--asked": OF_QUESTIONS,
-            "--min-gain": {"type": float, **OF_QUESTIONS},
             "--at-random": {"clashes": {"--questions": NOT_AT_RANDOM, "--stop": NOT_AT_RANDOM}},
             "--stop": {"type": SHARE, "clashes": {"--questions": NOT_WITH_STOP, "-n": NOT_WITH_STOP}},
         },
@@ -455,9 +452,8 @@ def next_items() -> None:
     in, and give the file to `fuse --gold`. Of spans it lists single words, and the column text has the word.
 
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
-    the labels, for what they cost. It begins with what the next hundred answers would bring, and says when it is time
-    to stop. With --stop it has the items that are certain enough to stop paying for. Of a ranking (`rank --save`) it
-    lists the comparisons to ask for.
+    the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for. Of a
+    ranking (`rank --save`) it lists the comparisons to ask for.
 
     Examples
     --------

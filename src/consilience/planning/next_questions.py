@@ -73,8 +73,6 @@ LEAST_SHARING = 16
 N_QUESTIONS = 10
 # For a list of n questions, so many times n items are looked at, but n are enough if these are many.
 N_TIMES, ENOUGH = 4, 20_000
-# What so many further answers would bring is foreseen; see `consilience.planning.forecast`.
-FORESEEN = 100
 # A worker has at most so many times the questions that an even share would be, if nothing is said.
 SPREAD = 4
 # Costs that differ by rounding only are the same.
@@ -383,7 +381,7 @@ def bring_candidates(found: Result, wish: Wish) -> Result:
     """Return a result on disk as if it were of the items to look at alone, or of their sequences."""
     assert isinstance(found.source, OnDisk)
     n_asked = 0 if wish.asked is None else wish.asked.n_rows
-    s, n = found.source.answers, max(wish.n, FORESEEN) + n_asked
+    s, n = found.source.answers, wish.n + n_asked
     wanted, tops = {}, []
     for number, part in zip(s.filled(), view_parts(found), strict=True):
         survey = look_at(part, wish)
