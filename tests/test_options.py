@@ -32,13 +32,21 @@ def list_commands(group=program, names=()):
 def test_help_lists_every_option_once_in_groups_whose_texts_are_aligned():
     for names, command in list_commands():
         options = [each.opts[-1] for each in command.params if isinstance(each, click.Option)]
-        shown = run(*names, "--help").stdout.partition("\nOptions:\n")[2].partition("\n  Examples:\n")[0]
+        everything = "--help-all" if "--help-all" in options else "--help"
+        shown = run(*names, everything).stdout.partition("\nOptions:\n")[2].partition("\n  Examples:\n")[0]
         assert sorted(re.findall(r"^  (?:-\w, )?(--?[\w-]+)", shown, re.MULTILINE)) == sorted([*options, "--help"])
         starts = {found.end() for line in shown.splitlines() if (found := re.match(r" {8,}|  -.*?  +", line))}
         assert len(starts) == 1
-    titles = re.findall(r"^(\S.*):$", run("fuse", "--help").stdout, re.MULTILINE)
+    titles = re.findall(r"^(\S.*):$", run("fuse", "--help-all").stdout, re.MULTILINE)
     first = ["Options", "Columns", "Answers", "Known labels", "Content and graph", "Model", "Outputs", "Size"]
     assert titles == first
+
+
+def test_help_shows_a_dozen_options_and_says_where_the_others_are():
+    shown = run("fuse", "--help").stdout
+    assert 10 <= len(re.findall(r"^  (?:-\w, )?--", shown, re.MULTILINE)) <= 15
+    assert "--help-all" in shown
+    assert "--background" not in shown
 
 
 @pytest.mark.parametrize(("columns", "width"), [(80, 80), (120, 120), (200, 120)])
@@ -63,8 +71,11 @@ def test_help_uses_the_width_of_the_terminal(monkeypatch, columns, width):
         (["--content", "text"], "--content needs --report"),
         (["--disagreements", "table.csv"], "--disagreements needs --features"),
         (["--scheduler", "tcp://10.0.0.1:8786"], "--scheduler needs --engine dask."),
-        (["--engine", "dask", "--threads", "2"], "--threads does not go with --engine dask. Leave it out."),
-        (["--graph", "edges.csv", "--knn", "features.npy"], "--graph and --knn both make a graph: give one of them."),
+        (["--engine", "dask", "--threads", "2"], "--threads does not go with --engine dask. Leave out one of them."),
+        (
+            ["--graph", "edges.csv", "--knn", "features.npy"],
+            "--knn does not go with --graph: both make a graph. Give one of them.",
+        ),
     ],
 )
 def test_options_without_an_effect_are_refused(answers, arguments, said):

@@ -12,6 +12,7 @@ from scipy import stats
 
 import consilience as cs
 from command_line import run
+from consilience import options
 from consilience.cli import commands
 from consilience.cli import simulate as command
 from consilience.errors import ParameterError
@@ -648,7 +649,7 @@ def test_a_failure_leaves_nothing_behind(folder, monkeypatch):
     ("arguments", "message"),
     [
         (["independent"], "Missing option '-o'"),
-        (["independent", "-o", "x", "--items", "0"], "0 is not in the range x>=1"),
+        (["independent", "-o", "x", "--items", "0"], "must be a whole number >= 1. Got '0'"),
         (["independent", "-o", "x", "--answers-per-item", "11"], "Error: --answers-per-item must be a whole number"),
         (["independent", "-o", "x", "--prior", ".5,.6"], "Error: --prior must be 4 probabilities"),
         (["independent", "-o", "x", "--prior", "a"], "'a' is no list of numbers"),
@@ -673,7 +674,7 @@ def test_refusals(folder, arguments, message):
 
 
 def test_choices_are_the_librarys():
-    assert commands.ACTIVITIES == ACTIVITIES
+    assert options.ACTIVITIES == ACTIVITIES
     for kind in ("independent", "sequences", "network"):
         defaults = getattr(cs.simulate, kind).__kwdefaults__
         given = {option.name: option.default for option in commands.simulate.commands[kind].params}

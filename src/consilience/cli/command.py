@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, errors and warnings in one line each, help in groups.
+"""What all commands share: options from the table, exit codes, and errors and warnings in one line each.
 
 =====  ==========================================================
 code   meaning
@@ -32,9 +32,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Message, Python, Sentence, Spelling, cut, first_line
 from ..memory import available_memory, format_bytes
+from ..options import FLAG, Option, find_option
 
 if TYPE_CHECKING:
     from ..results.findings import Finding
@@ -44,13 +46,16 @@ FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signa
 Record = dict[str, Any]
 
 
-# Under which names the context of a command keeps its arguments as they were typed, and the warnings that were given.
-TYPED = "consilience.typed"
-WARNINGS = "consilience.warnings"
-ASKED = "consilience.asked"
+# Under which names the context of a command keeps its arguments as they were typed, the warnings that were given, and
+# what is printed and how.
+TYPED, WARNINGS, PRINTING = "consilience.typed", "consilience.warnings", ("quiet", "as_json", "debug")
 # Joiners hold emoji and many scripts together, and do nothing else.
 _JOINERS = "\u200c\u200d"
 ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
+# What a context holds if the process has nothing to do but to run a command.
+ALONE = "alone"
+# The widest that names of options are beside their help, and with how many options only the main ones are shown.
+WIDEST, MANY = 25, 24
 
 
 class Stopped(KeyboardInterrupt):
@@ -78,60 +83,107 @@ def heed_signals() -> None:
         signal.signal(number, stop)
 
 
-# What a context holds if the process has nothing to do but to run a command.
-ALONE = "alone"
-# The widest that names of options are beside their help.
-WIDEST = 25
+# ------------------------------------------------------------------------------------------------------------ options
 
 
-class Option(click.Option):
-    """An option that says without which others, and with which, it has no effect.
+class Value(click.ParamType):  # type: ignore[type-arg]
+    """A value as the table of options has it, or one of those that a register has when it is given."""
 
-    Parameters
-    ----------
-    needs : tuple of str
-        Other options, each perhaps with a value ("--engine dask"), of which at least one has to be given.
-    reason : str
-        What this one does with them.
-    clashes : dict
-        Other options that must not be given, and what to say if they are.
-    **settings
-        As for `click.Option`.
-    """
+    name = "text"
+
+    def __init__(self, option: Option, choices: Callable[[], Sequence[str]] | None) -> None:
+        self.kind = option.kind
+        self.choices = choices or (lambda: option.kind.choices)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value that a text stands for."""
+        if not isinstance(value, str):
+            return value
+        choices = self.choices()
+        if choices and value not in choices:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, choices))}.", param, ctx)
+        try:
+            found = self.kind.read(value)
+        except (ValueError, OverflowError) as error:
+            own = self.kind.read not in (int, float)
+            self.fail(str(error) if own else f"must be {self.kind.expected}. Got {value!r}.", param, ctx)
+        if not choices and not self.kind.accepts(found):
+            self.fail(f"must be {self.kind.expected}. Got {value!r}.", param, ctx)
+        return found
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 (click's signature)
+        """Choices that begin with a text."""
+        return [CompletionItem(each) for each in self.choices() if each.startswith(incomplete)]
+
+
+class Parameter(click.Option):
+    """An option of the table, as click has it."""
 
     def __init__(
-        self,
-        names: Sequence[str],
-        needs: Sequence[str] = (),
-        reason: str = "",
-        clashes: Mapping[str, str] | None = None,
-        **settings: Any,
+        self, name: str, owners: Sequence[str], note: str, choices: Callable[[], Sequence[str]] | None = None
     ) -> None:
-        super().__init__(names, **settings)
-        self.needs, self.reason, self.clashes = needs, reason, clashes or {}
+        found = find_option(name, *owners)
+        assert found is not None, name
+        self.option = found
+        flags = found.flags or (f"--{name.replace('_', '-')}",)
+        more: Record = {"is_flag": True} if found.kind is FLAG else {"type": Value(found, choices)}
+        if found.kind is not FLAG:
+            listed = (choices or (lambda: found.kind.choices))()
+            few = listed and found.kind.metavar == "WORD"
+            more["metavar"] = f"[{'|'.join(listed)}]" if few else found.kind.metavar
+            if " " in found.kind.metavar:  # a name and a value
+                more["type"] = (str, more["type"])
+            more["show_default"] = found.default not in (None, ())
+        if name in PRINTING:  # is for what runs and prints, and not for the function of a command
+            more |= {"expose_value": False, "callback": lambda ctx, _, value: ctx.meta.update({name: value})}
+        again = " May be given several times." if found.many else ""
+        says = f"{found.says}{again}".replace("{note}", note)
+        if found.default is not None or not found.required:
+            more["default"] = found.default
+        super().__init__([*flags, name], multiple=found.many, required=found.required, help=says, **more)
 
     def check(self, ctx: click.Context) -> None:
         """Raise an error if this option is given, and has no effect beside the others."""
-        name = self.opts[-1]
-        if not is_given(ctx, name):
+        if not is_given(ctx, self.name or ""):
             return
-        if self.needs and not any(is_given(ctx, other) for other in self.needs):
-            why = f": {self.reason}" if self.reason else ""
-            raise click.UsageError(f"{name} needs {' or '.join(self.needs)}{why}.", ctx)
-        for other, message in self.clashes.items():
+        flag, reason = self.opts[-1], f": {self.option.reason}" if self.option.reason else ""
+        for need in self.option.needs:
+            if not any(is_given(ctx, other) for other in need.split("|")):
+                others = " or ".join(spell_flag(ctx, other) for other in need.split("|"))
+                raise click.UsageError(f"{flag} needs {others}{reason}.", ctx)
+        for other in self.option.clashes:
             if is_given(ctx, other):
-                raise click.UsageError(message, ctx)
+                remedy = reason or ". Leave out one of them"
+                raise click.UsageError(f"{flag} does not go with {spell_flag(ctx, other)}{remedy}.", ctx)
 
 
 def is_given(ctx: click.Context, text: str) -> bool:
-    """Tell whether a parameter was given: an option, one with a value ("--engine dask"), or an argument ("SOURCE")."""
-    name, _, value = text.partition(" ")
-    found = next(each for each in ctx.command.params if name in each.opts or name.lower() == each.name)
-    given = ctx.params.get(found.name or "")
+    """Whether a parameter was given: by its name, or with a value ("engine=dask")."""
+    name, _, value = text.partition("=")
+    found = ctx.params.get(name)
     if value:
-        return given == value or (isinstance(given, dict) and value in given)
-    is_typed = ctx.get_parameter_source(found.name or "") == ParameterSource.COMMANDLINE
-    return is_typed and given is not None
+        return bool(found == value)
+    if name == "gold_column" and "gold" in (ctx.params.get("columns") or {}):
+        return True
+    return ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE and found is not None
+
+
+def spell_flag(ctx: click.Context, text: str) -> str:
+    """A parameter as it is typed, or the name of an argument."""
+    name, _, value = text.partition("=")
+    if name == "gold_column" and ctx.params.get(name) is None:
+        return "--columns gold=..."
+    found = next(each for each in ctx.command.params if each.name == name)
+    spelled = found.opts[-1] if isinstance(found, click.Option) else found.human_readable_name
+    return f"{spelled} {value}" if value else spelled
+
+
+def show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    """Print the help with all options: the callback of --help-all."""
+    if value and not ctx.resilient_parsing:
+        ctx.meta["all"] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
 class Command(click.Command):
@@ -145,20 +197,30 @@ class Command(click.Command):
         As for `click.Command`.
     """
 
-    def __init__(self, *args: Any, groups: Mapping[str, Sequence[click.Option]], **settings: Any) -> None:
+    def __init__(self, *args: Any, groups: Mapping[str, list[click.Option]], **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.groups = groups
-        self.params += [option for options in groups.values() for option in options]
+        options = [option for each in groups.values() for option in each]
+        self.is_long = len(options) > MANY
+        if self.is_long:
+            more = click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show_all)
+            more.help = f"Show all {len(options) + 1} options and exit."
+            options.append(more)
+            next(iter(groups.values())).append(more)
+        self.params += options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under the titles of their groups, their texts all in one column."""
-        groups = {title: list(options) for title, options in self.groups.items()}
-        if (asks_help := self.get_help_option(ctx)) is not None:
-            next(iter(groups.values())).append(asks_help)
-        records = {
-            title: [record for option in options if (record := option.get_help_record(ctx)) is not None]
-            for title, options in groups.items()
-        }
+        records: dict[str, list[tuple[str, str]]] = {}
+        for n, (title, options) in enumerate(self.groups.items()):
+            shown = [
+                each
+                for each in (*options, *((self.get_help_option(ctx),) if n == 0 else ()))
+                if each is not None
+                and (not self.is_long or ctx.meta.get("all") or not isinstance(each, Parameter) or each.option.main)
+            ]
+            if shown:
+                records[title] = [record for each in shown if (record := each.get_help_record(ctx)) is not None]
         width = max(len(name) for rows in records.values() for name, _ in rows if len(name) <= WIDEST)
         for title, rows in records.items():
             with formatter.section(title):
@@ -174,7 +236,7 @@ class Command(click.Command):
                 problem = f"{option.opts[-1]} takes one value, and was given {count} times. Give it once."
                 raise click.UsageError(problem, ctx)
         for option in self.params:
-            if isinstance(option, Option):
+            if isinstance(option, Parameter):
                 option.check(ctx)
         return rest
 
@@ -190,7 +252,7 @@ class Command(click.Command):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click knows what to do
         except KeyboardInterrupt as stop:
-            _leave(ctx, *tell_signal(stop), debug)
+            _leave(ctx, *describe_signal(stop), debug)
         except ConsilienceError as error:
             _leave(ctx, BAD_INPUT, f"Error: {_add_notes(error.say(spell), error)}", debug)
         except MemoryError as error:
@@ -209,12 +271,14 @@ class Command(click.Command):
 
 def declare(
     run: str,
-    groups: Mapping[str, Sequence[click.Option]],
+    groups: Mapping[str, Sequence[str]],
     *arguments: click.Argument,
-    name: str | None = None,
+    name: str = "",
     short: str | None = None,
+    choices: Mapping[str, Callable[[], Sequence[str]]] | None = None,
+    note: str = "",
 ) -> Callable[[Callable[[], None]], Command]:
-    """Return what makes a command of a function without a body, whose docstring is the help.
+    """What makes a command of a function without a body, whose docstring is the help.
 
     Parameters
     ----------
@@ -222,13 +286,17 @@ def declare(
         The function that does what the help says, and its module in this package, which is not imported before:
         "fuse:fuse".
     groups : mapping
-        The options, by the titles under which the help lists them.
+        Names of options, by the titles under which the help lists them.
     *arguments : click.Argument
         What is given without a name.
     name : str, optional
         What users type. Default: the name of the function.
     short : str, optional
         What it does, for the list of all commands. Default: the beginning of the help.
+    choices : mapping, optional
+        Functions that list what options may be, by registers.
+    note : str, optional
+        What stands for "{note}" in the sentences of options.
     """
 
     def run_later(**given: object) -> None:
@@ -236,16 +304,22 @@ def declare(
         getattr(import_module(f".{home}", __package__), function)(**given)
 
     def make(function: Callable[[], None]) -> Command:
+        command = name or function.__name__
+        owners, listed = (command, run.partition(":")[0]), choices or {}
+        options: dict[str, list[click.Option]] = {
+            title: [Parameter(each, owners, note, listed.get(each)) for each in names]
+            for title, names in groups.items()
+        }
         text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples\n--------\n")
         lines = indent(examples, "  ").replace("\n\n", "\n\n\b\n")  # \b keeps lines apart
         return Command(
-            name or function.__name__,
+            command,
             callback=run_later,
             params=list(arguments),
-            help=text,
+            help=text.replace("{note}", note),
             epilog=f"\b\nExamples:\n{lines}" if examples else None,
             short_help=short,
-            groups=groups,
+            groups=options,
         )
 
     return make
@@ -277,25 +351,26 @@ def leave_pandas_out() -> None:
         sys.meta_path.remove(finder)
 
 
+# --------------------------------------------------------------------------------------------- errors and warnings
+
+
 def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn:
     lines = [*(traceback.format_exc().splitlines() if debug else ()), message]
-    with suppress(OSError):  # there may be nobody left to tell, after a hangup
+    with suppress(OSError):  # there may be nobody left to read it, after a hangup
         print(*map(_to_line, lines), sep="\n", file=sys.stderr, flush=True)
     ctx.exit(code)
 
 
 def _add_notes(problem: str, error: Exception) -> str:
-    """Return what is wrong, and what was noted on the way."""
     return " ".join((problem, *getattr(error, "__notes__", ())))
 
 
 def _to_line(text: str) -> str:
-    """Return text that is inert, and not too long."""
     return cut(make_inert(cut(text)))
 
 
 def make_inert(text: str) -> str:
-    r"""Return text in which control and direction characters are shown by their codes.
+    r"""Text in which control and direction characters are shown by their codes.
 
     >>> print(make_inert("a\x1b[31mb"))
     a\x1b[31mb
@@ -307,8 +382,8 @@ def make_inert(text: str) -> str:
     )
 
 
-def tell_signal(stop: BaseException | None) -> tuple[int, str]:
-    """Return the exit code and the message for an interruption."""
+def describe_signal(stop: BaseException | None) -> tuple[int, str]:
+    """The exit code and the message for an interruption."""
     number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
     return STOPPED + number, ENDINGS[number.name]
 
@@ -325,7 +400,7 @@ def show_usage_error(error: click.ClickException) -> int:
 
 
 def spell_options(command: click.Command) -> Spelling:
-    """Return how parameters of the library are spelled as options of a command, whose names in Python they have.
+    """How parameters of the library are spelled as options of a command, whose names in Python they have.
 
     >>> option = click.Option(["--items", "n_items"])
     >>> spell = spell_options(click.Command("simulate", params=[option]))
@@ -350,12 +425,12 @@ def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[list[st
 
     What the package logs as a warning is shown in the same way. All of them are listed in what the context gives.
     """
-    told: list[str] = []
+    shown: list[str] = []
 
     def print_once(text: str) -> None:
-        if text in told:
+        if text in shown:
             return
-        told.append(text)
+        shown.append(text)
         if not quiet:
             # Not by click, which would write past the progress display.
             print(f"Warning: {text}", file=sys.stderr, flush=True)
@@ -374,19 +449,17 @@ def tidy_warnings(spell: Spelling, debug: bool, quiet: bool) -> Iterator[list[st
         warnings.simplefilter("always", ConsilienceWarning)
         warnings.showwarning = show
         try:
-            yield told
+            yield shown
         finally:
             log.removeHandler(handler)
 
 
-def keep_asked(ctx: click.Context, option: click.Parameter, value: bool) -> None:
-    """Keep a flag that is not for the function of a command, but for what runs and prints: a callback."""
-    ctx.meta[f"{ASKED}.{option.name}"] = value
+# ------------------------------------------------------------------------------------------------------------- output
 
 
 def is_asked(name: str) -> bool:
-    """Tell whether such a flag was given to the command that runs."""
-    return bool(click.get_current_context().meta.get(f"{ASKED}.{name}"))
+    """Whether a flag about printing was given to the command that runs."""
+    return bool(click.get_current_context().meta.get(name))
 
 
 def tell(content: Callable[[], Record], show: Callable[[], None]) -> None:
@@ -398,13 +471,13 @@ def tell(content: Callable[[], Record], show: Callable[[], None]) -> None:
 
 
 def describe_findings(findings: Iterable[Finding], question: str | None = None) -> list[Record]:
-    """Return what checks found, of one of several questions, in the words of this command, and whether it was told."""
+    """What checks found, of one of several questions, in the words of this command, and whether it was warned of."""
     context = click.get_current_context()
-    spell, told = spell_options(context.command), context.meta[WARNINGS]
+    spell, shown = spell_options(context.command), context.meta[WARNINGS]
     records = []
     for each in findings:
         warning = each.warning() if question is None else each.warning().said_of(question)
-        records.append(each.to_record(spell) | {"warned": _to_line(warning.say(spell)) in told})
+        records.append(each.to_record(spell) | {"warned": _to_line(warning.say(spell)) in shown})
     return records
 
 
@@ -413,12 +486,12 @@ def print_json(content: Record) -> None:
 
     It is in ASCII: text from the data cannot act on a terminal.
     """
-    told = click.get_current_context().meta[WARNINGS]
-    click.echo(json.dumps(to_json({**content, "warnings": told}), indent=2))
+    shown = click.get_current_context().meta[WARNINGS]
+    click.echo(json.dumps(to_json({**content, "warnings": shown}), indent=2))
 
 
 def to_json(value: Any) -> Any:
-    """Return a value in terms of JSON: numbers that are not finite are null, what JSON does not know is text.
+    """A value in terms of JSON: numbers that are not finite are null, what JSON does not know is text.
 
     >>> to_json({"a": (1, float("nan")), 2: b"x"})
     {'a': [1, None], '2': "b'x'"}

@@ -1,78 +1,35 @@
-"""All commands with their arguments, options and help; the modules that do what they say are imported when they run."""
+"""All commands with their options and help; the modules that do what they say are imported when they run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import click
 
+from .. import formats as register
+from ..answers import list_names
 from ..engines import ENGINES
 from ..formats import readable_formats, span_formats, usual_suffixes, writable_formats
 from ..models.register import MODELS
-from .command import Option, declare
-from .options import (
-    COUNT_OR_NONE,
-    ROLES,
-    SHARE,
-    FormatName,
-    Settings,
-    Value,
-    read_accuracy,
-    read_calibration,
-    read_classes,
-    read_columns,
-    read_good,
-    read_length,
-    read_numbers,
-    read_options,
-    read_prior,
-    read_setting,
-)
-
-# As in the library, whose modules with these names take long to import.
-ESTIMATIONS = ("variational", "em")
-DUPLICATES = ("error", "first", "last", "mean")
-ABSTAIN = ("ignore", "answer")
-POLICIES = ("error", "last")  # for answers of a worker to an item that was answered before
-LAYOUTS = ("long", "wide")
-ACTIVITIES = ("equal", "unequal")
-# Items or questions that are listed if nothing is said.
-N_LISTED = 50
+from .command import Command, declare
 
 TABLES = usual_suffixes(writable_formats())
+PRINTING = ["quiet", "as_json", "debug"]
+OUTPUT = ["output", *PRINTING]
 
-# Options that several commands share.
-AS_JSON = "--json  Print one JSON object instead of tables."
-DEBUG = "--debug  Show the traceback of an error."
-PRINTING = f"""
-  -q, --quiet  Print nothing but errors.
-  {AS_JSON}
-  {DEBUG}
-"""
-IGNORE = "--ignore COL  Where each worker has a column: one that holds no answers. May be given several times."
-SEPARATOR = "--separator SIGN  What stands between the tags in a cell, such as ';': answers are sets of tags."
-DROP_MISSING = "--drop-missing  Leave out rows without an answer."
-RESCALE = "--rescale  Divide probabilities by their sum, if that is 1, or 100 of percentages, but for rounding."
-NORMALISE = "--normalise  Take labels that differ only in case, spaces or Unicode form as the same."
-REPORT = "--report FILE  Write a report here: one HTML page to look at and to send."
-SOURCE_KIND = "--source-kind [people|functions|models]  Who gives the answers; words go by that. Default: recognised."
-LABEL_BY = """
-  --label-by [mode|median]  What a label is: the most probable class, or the median of ordered classes. Default: {}.
-"""
-WORKERS_REPORT = "--workers-report FILE  Write a table of all workers here; suffixes as for -o."
-CONTENT = """
-  --content FILE  What the items look like: a table with a column item (or sequence and position), and one with the text
-      of each item or the path of its picture.
-"""
-COLUMNS = "\n".join(f"--{role} COL  In a table: the column of the {role}." for role in ROLES)
-OF_REPORT: Settings = {"needs": ["--report"], "reason": "it says what the report shows of the items"}
-OF_QUESTIONS: Settings = {"needs": ["--questions"]}
-NOT_IGNORED = {
-    "--gold": "--ignore-gold does not go with --gold: a column of known labels is not used beside them. Leave out one "
-    "of them.",
-    "--columns gold": "--ignore-gold does not go with --columns gold=...: it leaves out that column. Leave out one of "
-    "them.",
+
+def list_formats() -> list[str]:
+    """Names of formats of files, and of forms of tables, that the registers have by now."""
+    return [*(each.name for each in register.FORMATS), *list_names(), "one-hot"]
+
+
+CHOICES: dict[str, Callable[[], Sequence[str]]] = {
+    "model": lambda: ["auto", *MODELS],
+    "engine": lambda: list(ENGINES),
+    "format": list_formats,
+    "to": lambda: [*(each.name for each in span_formats()), "masks", "long", "wide"],
+    "file_format": lambda: [each.name for each in writable_formats()],
 }
-NOT_WITH_STOP = "--stop lists all items that are certain enough. Leave out --questions and -n."
-NOT_AT_RANDOM = "--at-random lists items for a person to label. Leave out --questions and --stop."
 
 
 def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str, ...]) -> str:
@@ -84,112 +41,32 @@ def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str,
     return sources[0]
 
 
+def take_source() -> click.Argument:
+    """The argument SOURCE."""
+    return click.Argument(["source"], nargs=-1, required=True, metavar="SOURCE", callback=take_one)
+
+
 @declare(
     "fuse:fuse",
-    read_options(
-        f"""
-        Options:
-          -o, --output FILE  Write labels or spans here: a table ({TABLES}); or if SOURCE is of an annotation tool or
-              holds masks, a file or folder of the same kind.
-          {REPORT}
-          --save FILE  Write the fitted model here, with the answers, for consilience.load.
-          {PRINTING}
-        Columns:
-          --item COL  Column of items, if not item, task, question, id or the like. Several with commas: prompt,pair.
-          --worker COL  Column of workers, if not worker, annotator, judge or the like.
-          --label COL  Column of answers, if not label, answer, response or the like. Several are questions to the same
-              workers. May be given several times.
-          --labels PATTERN  Columns of answers to several questions, such as 'Answer.*'.
-          --wide  With several questions: one row per item in the table of labels.
-          --for QUESTION KEY=VALUE  What holds for one of several questions: separator, classes, ordered (yes or no),
-              positions or gold, such as --for stars ordered=yes. May be given several times.
-          --sequence COL  Column of sequences, whose positions are the items.
-          --position COL  Column of positions in a sequence.
-          --weight COL  Column of weights in (0, 1]: how probably an answer was given with care.
-          --order COL  Column of times or numbers: when answers were given. Tells who gets worse.
-          --columns ROLE=COL,...  Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known
-              labels.
-          {IGNORE}
-        Answers:
-          --format NAME  Format of SOURCE, if it is not recognised; see `consilience formats`.
-          {SEPARATOR}
-          --classes A,B,...  What can be true. Default: all labels.
-          --ordered/--unordered  Whether the classes are levels from low to high, such as ratings: those of --classes
-              in their order, or numbers. Default: as the column of labels says.
-          --positions X,Y,...  Where the levels are on their scale, such as 0,1,5. Default: 0,1,2,...
-          {DROP_MISSING}
-          {RESCALE}
-          --duplicates [{"|".join(DUPLICATES)}]  What to do when a worker answered an item more than once.
-              [default: error]
-          --abstain [{"|".join(ABSTAIN)}]  What a worker's silence about an item means: nothing, or an answer, as of
-              labelling functions. [default: ignore]
-          --background LABEL  With --abstain answer: the class of items about which all are silent.
-          {NORMALISE}
-          --block FILE  Leave out the workers in this file: a table with a column worker.
-          {SOURCE_KIND}
-          --items FILE  Items that exist even if nobody answered them, in the order wanted.
-        Known labels:
-          --gold FILE  Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and
-              masks also a file, table or folder of known ones. May be given several times.
-          --ignore-gold  Do not use a column of known labels beside the answers.
-        Content and graph:
-          --content COL  With --report: the column of SOURCE with the text of each item, or the path of its picture.
-          --features FILE  Numbers that describe the items, by which a classifier guides the labels: a table with a
-              column item, or .npy or .npz with a row for each item, in order.
-          --item-prior FILE  Class probabilities of items before any answer: a table with a column item and one for each
-              class.
-          --graph FILE  Edges between items: a table with columns source and target, and perhaps weight.
-          --knn FILE  Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked.
-          --k N  Neighbours of each item for --knn. [default: 10]
-        Model:
-          --model [{"|".join(("auto", *MODELS))}]  How to fuse: auto is markov-field with a graph, hidden-markov for
-              sequences, tags for sets of tags, else dawid-skene. [default: auto]
-          --estimation [{"|".join(ESTIMATIONS)}]  How to fit. Default: variational.
-          --prior A=P,B=P,...  How frequent the classes are, if that is known; or uniform. Default: learn.
-          --calibration HOW  What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default:
-              hidden-answers.
-          {LABEL_BY.format("mode")}
-          --max-iter N  Most iterations. Default: the model's.
-          --seed N  Seed of all that is random. Default: 0.
-        Outputs:
-          {WORKERS_REPORT}
-          --disagreements FILE  With --features: write a table of the items for which classifier and workers call for
-              different labels.
-          --undecided P  Leave labels open whose confidence is below P. The summary says how many are kept.
-          --no-answers  With --save: leave the answers, and the graph, out of the file.
-          --all-workers  Show all workers, not only the most and the least reliable.
-        Size:
-          --memory SIZE  Sort the answers into a store on disk with so much memory, such as 4GB, and fuse them from
-              there. Default: on disk only if they would not fit in memory.
-          --store FOLDER  Where stores are kept. Default: the user's cache folder.
-          --resume  Go on where an earlier run on disk was interrupted.
-          --engine [{"|".join(ENGINES)}]  Where to work. [default: threads]
-          --threads N  Number of threads. Default: all processors.
-          --scheduler ADDRESS  With --engine dask: a running cluster, such as tcp://10.0.0.1:8786.
-        """,
-        {
-            "--columns": {"type": Value(read_columns)},
-            "--for": {"name": "settings", "type": (str, Value(read_setting))},
-            "--classes": {"type": Value(read_classes)},
-            "--ordered/--unordered": {"default": None},
-            "--positions": {"type": Value(read_numbers)},
-            "--prior": {"type": Value(read_prior)},
-            "--calibration": {"type": Value(read_calibration)},
-            "--format": {"type": FormatName()},
-            "--seed": {"type": COUNT_OR_NONE},
-            "--undecided": {"type": SHARE},
-            "--content": OF_REPORT,
-            "--k": {"needs": ["--knn"], "reason": "it says to how many others each item is linked"},
-            "--knn": {"clashes": {"--graph": "--graph and --knn both make a graph: give one of them."}},
-            "--disagreements": {"needs": ["--features"], "reason": "a classifier learns from these"},
-            "--no-answers": {"needs": ["--save"], "reason": "it says what the file of the model holds"},
-            "--store": {"needs": ["--memory", "--resume"], "reason": "it says where answers on disk are kept"},
-            "--scheduler": {"needs": ["--engine dask"]},
-            "--threads": {"clashes": {"--engine dask": "--threads does not go with --engine dask. Leave it out."}},
-            "--ignore-gold": {"clashes": NOT_IGNORED},
-        },
-    ),
-    click.Argument(["source"], nargs=-1, required=True, metavar="SOURCE", callback=take_one),
+    {
+        "Options": ["output", "report", "save", *PRINTING],
+        "Columns": [
+            *("item", "worker", "label", "labels", "wide", "settings", "sequence", "position", "weight", "order"),
+            *("gold_column", "columns", "ignore"),
+        ],
+        "Answers": [
+            *("format", "separator", "classes", "ordered", "positions", "drop_missing", "rescale", "duplicates"),
+            *("abstain", "background", "normalise", "block", "source_kind", "items"),
+        ],
+        "Known labels": ["gold", "ignore_gold"],
+        "Content and graph": ["content", "features", "item_prior", "graph", "knn", "k"],
+        "Model": ["model", "estimation", "prior", "calibration", "label_by", "max_iter", "seed"],
+        "Outputs": ["workers_report", "disagreements", "undecided", "no_answers", "all_workers"],
+        "Size": ["memory", "store", "resume", "engine", "threads", "scheduler"],
+    },
+    take_source(),
+    choices=CHOICES,
+    note=TABLES,
 )
 def fuse() -> None:
     """Fuse the answers in SOURCE into one label per item.
@@ -218,46 +95,17 @@ fuse.help = str(fuse.help).replace(
 
 @declare(
     "rank:rank",
-    read_options(
-        f"""
-        Options:
-          -o, --output FILE  Write the ranking here: {TABLES}.
-          {REPORT}
-          --save FILE  Write the ranking as a model here, for consilience.load.
-          {PRINTING}
-        Columns:
-          --left COL  Column of the candidates on the left, if not left, model_a or the like.
-          --right COL  Column of the candidates on the right, if not right, model_b or the like.
-          --winner COL  Column of who won, if not winner, label, verdict or the like.
-          --worker COL  Column of judges, if not worker, annotator, judge or the like.
-          --item COL  Column of what candidates are compared on, such as prompts, if not item, task, prompt or the like.
-          --group COL  Column of families of judges, such as the model behind several prompts.
-          --weight COL  Column of how many verdicts a row stands for.
-          --order COL  Column of times or numbers: when verdicts were given. Tells who gets worse.
-        Scores instead of verdicts:
-          --candidate COL  Column of candidates, in a table with a row for each judge, item and candidate.
-          --score COL  Column of their scores; higher ones are better.
-          --rank COL  Column of their ranks; lower ones are better.
-        Known verdicts:
-          --gold FILE  Known verdicts: a table with left, right and winner.
-        Model:
-          --discrimination [learn|equal]  Whether judges are weighed. Default: learn.
-          --position-bias [learn|none]  Whether judges may prefer a side. Default: learn.
-          --max-iter N  Most iterations. Default: the model's.
-          --seed N  Seed of all that is random. Default: 0.
-        Outputs:
-          --judges-report FILE  Write a table of all judges here; suffixes as for -o.
-          --wins FILE  Write a table of the probability that each candidate beats each other one here.
-          --next-comparisons FILE  Write a table of the comparisons to ask for next here.
-          -n N  With --next-comparisons: how many. Default: {N_LISTED}.
-        """,
-        {
-            "--seed": {"type": COUNT_OR_NONE},
-            "-n": {"needs": ["--next-comparisons"], "reason": "it says how many are listed"},
-        },
-    ),
-    click.Argument(["source"], nargs=-1, required=True, metavar="SOURCE", callback=take_one),
+    {
+        "Options": ["output", "report", "save", *PRINTING],
+        "Columns": ["left", "right", "winner", "worker", "item", "group", "weight", "order"],
+        "Scores instead of verdicts": ["candidate", "score", "rank"],
+        "Known verdicts": ["gold"],
+        "Model": ["discrimination", "position_bias", "max_iter", "seed"],
+        "Outputs": ["judges_report", "wins", "next_comparisons", "n"],
+    },
+    take_source(),
     short="Rank candidates by verdicts on pairs of them.",
+    note=TABLES,
 )
 def rank() -> None:
     """Rank candidates by the verdicts in SOURCE on pairs of them, and weigh the judges.
@@ -278,35 +126,18 @@ def rank() -> None:
 
 @declare(
     "saved:update",
-    read_options(
-        f"""
-        Options:
-          -o, --output FILE  Write the labels of all items here: {TABLES}.
-          {REPORT}
-          --save FILE  Write the updated model here. Default: MODEL itself.
-          {PRINTING}
-        Answers:
-          --duplicates [{"|".join(POLICIES)}]  What to do when a worker answered an item before, with another label.
-              last: the new answer replaces the old one, and a row without a label retracts it. [default: error]
-        Known labels:
-          --gold FILE  Further known labels. May be given several times.
-        Model:
-          {LABEL_BY.format("as before")}
-        Content and graph:
-          {CONTENT}
-          --graph FILE  Further edges between items, for a model with a graph.
-        Outputs:
-          --changes FILE  Write a table of the labels that have changed here.
-          {WORKERS_REPORT}
-        """,
-        {
-            "--duplicates": {"needs": ["SOURCE"], "reason": "it is about new answers"},
-            "--content": OF_REPORT,
-        },
-    ),
+    {
+        "Options": ["output", "report", "save", *PRINTING],
+        "Answers": ["duplicates"],
+        "Known labels": ["gold"],
+        "Model": ["label_by"],
+        "Content and graph": ["content", "graph"],
+        "Outputs": ["changes", "workers_report"],
+    },
     click.Argument(["model"]),
     click.Argument(["source"], required=False),
     short="Add answers to a saved model, and fuse all of them.",
+    note=TABLES,
 )
 def update() -> None:
     """Add the answers in SOURCE to a saved model, and fuse all of them.
@@ -325,22 +156,11 @@ def update() -> None:
 
 @declare(
     "saved:predict",
-    read_options(
-        f"""
-        Options:
-          -o, --output FILE  Write the labels here: {TABLES}.
-          {PRINTING}
-        Known labels:
-          --gold FILE  Known labels. May be given several times.
-        Model:
-          {LABEL_BY.format("as the model was fitted")}
-        Graph:
-          --graph FILE  Edges between the items, for a model with a graph.
-        """
-    ),
+    {"Options": OUTPUT, "Known labels": ["gold"], "Model": ["label_by"], "Graph": ["graph"]},
     click.Argument(["model"]),
     click.Argument(["source"]),
     short="Label items by what a saved model knows of the workers.",
+    note=TABLES,
 )
 def predict() -> None:
     """Label the items in SOURCE by what a saved model knows of the workers. The model does not change.
@@ -357,16 +177,7 @@ def predict() -> None:
 
 @declare(
     "saved:report",
-    read_options(
-        f"""
-        Options:
-          -o, --output FILE  Write the page here. [default: report.html]
-          {PRINTING}
-        Content:
-          {CONTENT}
-          {SOURCE_KIND}
-        """
-    ),
+    {"Options": OUTPUT, "Content": ["content", "source_kind"]},
     click.Argument(["model"]),
     short="Write a report on a saved model: one HTML page.",
 )
@@ -385,12 +196,7 @@ def report() -> None:
 
 @declare(
     "saved:explain",
-    read_options(
-        f"""
-        Options:
-          {PRINTING}
-        """
-    ),
+    {"Options": PRINTING},
     click.Argument(["model"]),
     click.Argument(["item"]),
     click.Argument(["position"], required=False),
@@ -413,36 +219,15 @@ def explain() -> None:
 
 @declare(
     "saved:next_items",
-    read_options(
-        f"""
-        Options:
-          -n N  Most items or questions to list. Default: {N_LISTED}.
-          --at-random  Draw all items at random. Their labels tell how many of all labels are right.
-          -o, --output FILE  Write the list here: {TABLES}.
-          {PRINTING}
-        Questions to workers:
-          --questions  List questions to ask: which worker should answer which item.
-          --workers FILE  Who may be asked: a table with the column worker, and if you like cost and per_worker.
-          --budget SUM  The most that all questions may cost.
-          --cost PRICE  What an answer costs. Default: 1.
-          --per-worker N  Most questions for one worker.
-          --asked FILE  Questions that were asked already, such as an earlier list.
-        Items that are certain:
-          --stop P  List the items whose confidence is at least P.
-        """,
-        {
-            "--workers": OF_QUESTIONS,
-            "--budget": {"type": float, **OF_QUESTIONS},
-            "--cost": {"type": float, **OF_QUESTIONS},
-            "--per-worker": {"type": COUNT_OR_NONE, **OF_QUESTIONS},
-            "--asked": OF_QUESTIONS,
-            "--at-random": {"clashes": {"--questions": NOT_AT_RANDOM, "--stop": NOT_AT_RANDOM}},
-            "--stop": {"type": SHARE, "clashes": {"--questions": NOT_WITH_STOP, "-n": NOT_WITH_STOP}},
-        },
-    ),
+    {
+        "Options": ["n", "at_random", *OUTPUT],
+        "Questions to workers": ["questions", "workers", "budget", "cost", "per_worker", "asked"],
+        "Items that are certain": ["stop"],
+    },
     click.Argument(["model"]),
     name="next",
     short="List the items to label next, or the questions to ask.",
+    note=TABLES,
 )
 def next_items() -> None:
     """List the items that a person should label next, or the questions that workers should be asked.
@@ -470,23 +255,11 @@ def next_items() -> None:
 
 @declare(
     "files:evaluate",
-    read_options(
-        f"""
-        Options:
-          {PRINTING}
-        Columns:
-          --item COL  Column of items, in either file, if not item, task, question or id.
-          --label COL  Column of labels, in either file, if not label, answer or response.
-          --sequence COL  Column of sequences, in either file.
-          --position COL  Column of positions in a sequence, in either file.
-        Labels:
-          {SEPARATOR}
-          {NORMALISE}
-          --ordered  The labels are levels of a scale: it also counts how far they are off.
-          --classes A,B,...  The levels from low to high. Default: numbers by size, else as their columns p(...).
-        """,
-        {"--classes": {"type": Value(read_classes)}, "--ordered": {"default": None}},
-    ),
+    {
+        "Options": PRINTING,
+        "Columns": ["item", "label", "sequence", "position"],
+        "Labels": ["separator", "normalise", "ordered", "classes"],
+    },
     click.Argument(["labels"]),
     click.Argument(["gold"]),
 )
@@ -505,29 +278,15 @@ def evaluate() -> None:
 
 @declare(
     "files:convert",
-    read_options(
-        f"""
-        Options:
-          --to NAME  Format of OUT, if its name does not tell: that of a tool, masks, long (one row per answer or span)
-              or wide (one column per worker).
-          --from NAME  Format of IN, if it is not recognised; see `consilience formats`.
-          {PRINTING}
-        Columns:
-          {COLUMNS}
-          {IGNORE}
-        Answers:
-          {SEPARATOR}
-          {DROP_MISSING}
-          {RESCALE}
-        """,
-        {
-            "--from": {"name": "format", "type": FormatName()},
-            "--to": {"type": click.Choice([*(each.name for each in span_formats()), "masks", *LAYOUTS])},
-        },
-    ),
+    {
+        "Options": ["to", "format", *PRINTING],
+        "Columns": ["item", "worker", "label", "sequence", "position", "weight", "ignore"],
+        "Answers": ["separator", "drop_missing", "rescale"],
+    },
     click.Argument(["source"], metavar="IN"),
     click.Argument(["target"], metavar="OUT"),
     short="Convert the annotations of all workers to another format.",
+    choices=CHOICES,
 )
 def convert() -> None:
     """Convert all annotations of all workers from one format to another.
@@ -544,11 +303,7 @@ def convert() -> None:
     """
 
 
-@declare(
-    "files:formats",
-    read_options(f"Options:\n{AS_JSON}\n{DEBUG}"),
-    short="List the formats that can be read and written.",
-)
+@declare("files:formats", {"Options": ["as_json", "debug"]}, short="List the formats that can be read and written.")
 def formats() -> None:
     """List all formats: what is read from each, what is written, and how it is recognised.
 
@@ -556,112 +311,13 @@ def formats() -> None:
     """
 
 
-@declare(
-    "demo:demo",
-    read_options(f"Options:\n{DEBUG}"),
-    short="Fuse a made-up crowd, compare with the truth, write a report.",
-)
+@declare("demo:demo", {"Options": ["debug"]}, short="Fuse a made-up crowd, compare with the truth, write a report.")
 def demo() -> None:
     """Fuse the answers of a made-up crowd, compare with the truth, and write a report.
 
     demo-answers.csv and demo-report.html are written to the current folder. The report needs the extra: pip install
     'consilience[report]'.
     """
-
-
-def list_crowd_options(items: str, good: str) -> dict[str, list[Option]]:
-    """Return the options of a simulator: those of its items and of the crowd, with how many workers are good."""
-    return read_options(
-        f"""
-        Options:
-          -o, --output FOLDER  Write the files in this folder, which is made if it is not there.
-          {PRINTING}
-        Items:
-          {items}
-        Crowd:
-          --good most|all|N  How many workers are better than random. [default: {good}]
-          --workers N  Number of workers. [default: 10]
-          --classes N  Number of classes. [default: 4]
-          --answers-per-item N  Workers who answer each item. Default: all.
-          --accuracy P|LOW,HIGH  Probability of the right answer: one for all, a range to draw from, or one per honest
-              worker. Default: random confusion matrices.
-          --spammers N  Workers who answer at random. [default: 0]
-          --adversaries N  Workers who are wrong on purpose. [default: 0]
-          --copycats N  Workers who copy another one. [default: 0]
-          --hard P  Share of items on which all workers err together, with the same wrong class in mind. [default: 0.0]
-          --activity [{"|".join(ACTIVITIES)}]  Whether workers answer equally often, or few answer much.
-              [default: equal]
-          --seed N  Same seed, same crowd. [default: 0]
-        Files:
-          --format [{"|".join(each.name for each in writable_formats())}]  Format of the tables. [default: csv]
-          --force  Overwrite files that are there already.
-        """,
-        {
-            "--output": {"required": True},
-            "--items": {"name": "n_items"},
-            "--sequences": {"name": "n_sequences"},
-            "--workers": {"name": "n_workers"},
-            "--classes": {"name": "n_classes"},
-            "--format": {"name": "file_format"},
-            "--good": {"type": Value(read_good)},
-            "--length": {"type": Value(read_length)},
-            "--prior": {"type": Value(read_numbers)},
-            "--accuracy": {"type": Value(read_accuracy)},
-            **{each: {"type": float} for each in ("--stickiness", "--degree", "--homophily", "--hard")},
-            **{each: {"type": COUNT_OR_NONE} for each in ("--spammers", "--adversaries", "--copycats", "--seed")},
-        },
-    )
-
-
-ITEMS = "--items N  Number of items. [default: 1000]"
-PRIOR = "--prior P,P,...  Class probabilities. Default: equal."
-SEQUENCES = """
-  --sequences N  Number of sequences. [default: 25]
-  --length N|LEAST,MOST  Items in each sequence, or a range to draw from. [default: 40]
-  --stickiness P  Probability that a label stays what it was, beyond what the random transition matrix says.
-      [default: 0.0]
-"""
-NETWORK = f"""
-  {ITEMS}
-  --degree D  Average number of neighbours. [default: 5.0]
-  --homophily P  Share of edges within a class. [default: 0.9]
-  {PRIOR}
-"""
-
-
-def list_rater_options() -> dict[str, list[Option]]:
-    """Return the options of ratings."""
-    return read_options(
-        f"""
-        Options:
-          -o, --output FOLDER  Write the files in this folder, which is made if it is not there.
-          {PRINTING}
-        Items:
-          --items N  Number of items. [default: 400]
-          --levels N  Number of levels. [default: 5]
-          --prior P,P,...  How frequent the levels are. Default: equally.
-        Raters:
-          --raters N  Number of raters. [default: 40]
-          --per-item N  Raters of each item. [default: 3]
-          --bias B|B,B,...  Standard deviation of their biases, in levels; or one bias per rater. [default: 0.7]
-          --spread S|LOW,HIGH  Standard deviation of the noise: one for all, a range to draw from, or one per rater.
-              [default: 0.4,1.2]
-          --careless P|LOW,HIGH  Share of answers that are any level, in the same way. [default: 0.0]
-          --seed N  Same seed, same crowd. [default: 0]
-        Files:
-          --format [{"|".join(each.name for each in writable_formats())}]  Format of the tables. [default: csv]
-          --force  Overwrite files that are there already.
-        """,
-        {
-            "--output": {"required": True},
-            "--items": {"name": "n_items"},
-            "--raters": {"name": "n_raters"},
-            "--format": {"name": "file_format"},
-            "--prior": {"type": Value(read_numbers)},
-            "--seed": {"type": COUNT_OR_NONE},
-            **{each: {"type": Value(read_accuracy)} for each in ("--bias", "--spread", "--careless")},
-        },
-    )
 
 
 @click.group(short_help="Write the answers of a made-up crowd, and the truth.")
@@ -672,26 +328,42 @@ def simulate() -> None:
     """
 
 
-@declare("simulate:draw_independent", list_crowd_options(f"{ITEMS}\n{PRIOR}", good="most"))
+def declare_simulator(items: Sequence[str], *crowd: str) -> Callable[[Callable[[], None]], Command]:
+    """What makes the command of a simulator, with options of its items and of the crowd."""
+    groups = {"Options": ["folder", *PRINTING], "Items": items, "Crowd": crowd, "Files": ["file_format", "force"]}
+
+    def make(function: Callable[[], None]) -> Command:
+        command = declare(f"simulate:draw_{function.__name__}", groups, choices=CHOICES)(function)
+        simulate.add_command(command)
+        return command
+
+    return make
+
+
+WORKERS = (
+    *("good", "n_workers", "n_classes", "answers_per_item", "accuracy", "spammers", "adversaries", "copycats"),
+    *("hard", "activity", "seed"),
+)
+
+
+@declare_simulator(["n_items", "prior"], *WORKERS)
 def independent() -> None:
     """Items that have nothing to do with each other."""
 
 
-@declare("simulate:draw_sequences", list_crowd_options(SEQUENCES, good="most"))
+@declare_simulator(["n_sequences", "length", "stickiness"], *WORKERS)
 def sequences() -> None:
     """Sequences of items whose labels form a Markov chain."""
 
 
-@declare("simulate:draw_network", list_crowd_options(NETWORK, good="all"))
+@declare_simulator(["n_items", "degree", "homophily", "prior"], *WORKERS)
 def network() -> None:
     """Items in a network that links like with like."""
 
 
-@declare("simulate:draw_ratings", list_rater_options())
+@declare_simulator(["n_items", "levels", "prior"], "n_raters", "per_item", "bias", "spread", "careless", "seed")
 def ratings() -> None:
     """Ratings on a scale by harsh and lenient raters."""
 
 
-for simulator in (independent, sequences, network, ratings):
-    simulate.add_command(simulator)
 COMMANDS = (fuse, rank, update, predict, evaluate, report, explain, next_items, convert, formats, simulate, demo)

@@ -109,7 +109,7 @@ def make_crowd(seed: int = 0) -> Crowd:
     kinds = [KINDS[kind] for kind in drawn.parameters.kinds.tolist()]
     truth = dict(zip(items.tolist(), names[drawn.truth].tolist(), strict=True))
     by_worker = (dict(zip(workers.tolist(), each, strict=True)) for each in (kinds, right.tolist()))
-    return Crowd(answers, truth, *by_worker)  # type: ignore[arg-type]
+    return Crowd(answers, truth, *by_worker)
 
 
 def demo() -> None:
@@ -137,20 +137,19 @@ def demo() -> None:
 def print_scores(screen: Screen, crowd: Crowd, vote: Any, fused: Any) -> None:
     """Print how right the vote and the fit are about items whose label the fit did not know."""
     truth, classes = list(crowd.truth.values())[N_KNOWN:], fused.classes_.tolist()
-    rows: list[tuple[str, ...]] = []
-    for name, measure, takes_labels in (
-        ("accuracy", metrics.accuracy, True),
-        ("macro F1", metrics.macro_f1, True),
-        ("log loss (low is good)", metrics.log_loss, False),
-        ("calibration error (low)", metrics.calibration_error, False),
-    ):
-        scores = [
-            measure(truth, model.labels_[N_KNOWN:])  # type: ignore[operator]
-            if takes_labels
-            else measure(truth, model.posterior_[N_KNOWN:], classes)  # type: ignore[operator]
-            for model in (vote, fused)
-        ]
-        rows.append((name, *map(format_number, scores)))
+    scores = []
+    for model in (vote, fused):
+        labels, posterior = model.labels_[N_KNOWN:], model.posterior_[N_KNOWN:]
+        scores.append(
+            (
+                metrics.accuracy(truth, labels),
+                metrics.macro_f1(truth, labels),
+                metrics.log_loss(truth, posterior, classes),
+                metrics.calibration_error(truth, posterior, classes),
+            )
+        )
+    names = ("accuracy", "macro F1", "log loss (low is good)", "calibration error (low)")
+    rows = [(name, *map(format_number, pair)) for name, *pair in zip(names, *scores, strict=True)]
     sizes = f"{len(crowd.truth):,} images, {len(classes)} classes, {len(crowd.kinds)} workers"
     screen.title(f"{sizes}, {len(crowd.answers['label']):,} answers")
     screen.line("  Some workers are careful, some hardly know better, and some do not look.")

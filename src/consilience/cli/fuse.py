@@ -36,6 +36,7 @@ from ..models.asking import find_questions
 from ..models.fitted import FittedModel
 from ..models.latent import LatentModel
 from ..models.preparing import Prepared, prepare
+from ..options import ROLES
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
 from ..storage.answers import StoredAnswers
@@ -44,7 +45,6 @@ from ..storage.votes import FORMS
 from .command import TYPED, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .fuse_tables import print_summary
-from .options import ROLES
 from .summary import summarise, tabulate_workers
 from .terminal import Display, fit_text
 
@@ -73,7 +73,8 @@ def fuse(columns: Mapping[str, str] | None, **arguments: object) -> None:
     """Fuse the answers in a file into one label per item: read, fit, write, and only then print."""
     started = time.perf_counter()
     named = dict(columns or {})
-    gold_column = named.pop("gold", None)
+    gold_column = named.pop("gold", None) or arguments.pop("gold_column", None)
+    arguments.pop("gold_column", None)
     said = cast(Sequence[str], arguments.get("label") or ())
     arguments |= {"label": said[0] if len(said) == 1 else None, "questions": said if len(said) > 1 else ()}
     for role, name in named.items():
@@ -246,7 +247,7 @@ def open_inputs(options: Options, display: Display, found: Format | None, storin
     # The columns named for the answers are taken from files of known labels too, where these have them.
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     gold_columns = {**names, "known label": options.label}
-    columns = {name: getattr(options, name) for name in (*ROLES, *_READING)}
+    columns = {name: getattr(options, name) for name in (*ROLES[:6], *_READING)}
     if storing is not None:
         display.say(f"Sorting {fit_text(options.source, 50)} on disk")
         settings = {"store": options.store, "engine": storing, "resume": options.resume, "block": options.block}

@@ -17,12 +17,12 @@ from typing import Any
 import click
 
 from .. import __version__
-from .command import ALONE, ENDINGS, FAILURE, STOPPED, heed_signals, show_usage_error, tell_signal
+from .command import ALONE, ENDINGS, FAILURE, STOPPED, describe_signal, heed_signals, show_usage_error
 from .commands import COMMANDS
 
 
 class Program(click.Group):
-    """The program. Its messages are never too long, and an interruption is told as one wherever it comes."""
+    """The program. Its messages are never too long, and an interruption ends it in the same way wherever it comes."""
 
     def main(  # type: ignore[override]  # click's is overloaded
         self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **more: Any
@@ -32,11 +32,16 @@ class Program(click.Group):
             return super().main(args, standalone_mode=False, **more)
         try:
             code = super().main(args, standalone_mode=False, **more)
-            flush_output(told=bool(code))
+            try:
+                sys.stdout.flush()
+            except OSError:
+                if not code:  # else an error has been printed already
+                    raise
+                discard_output()
         except click.ClickException as error:
             code = show_usage_error(error)
         except click.Abort as abort:  # click's word for an interruption
-            code, message = tell_signal(abort.__cause__)
+            code, message = describe_signal(abort.__cause__)
             print(message, file=sys.stderr)
         except BrokenPipeError:  # whoever was reading has read enough
             code = FAILURE
@@ -47,16 +52,6 @@ class Program(click.Group):
             with suppress(OSError):
                 print(f"Failure: {error}.", file=sys.stderr)
         sys.exit(code)
-
-
-def flush_output(told: bool) -> None:
-    """Print what is still in the buffer. If that fails, it is an error, unless one has been told already."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        if not told:
-            raise
-        discard_output()
 
 
 def discard_output() -> None:
@@ -113,29 +108,17 @@ def main() -> None:
         for name in ENDINGS:  # all is done, so that there is nothing to stop any more
             signal.signal(getattr(signal, name, signal.SIGINT), signal.SIG_IGN)
         code = ending.code or 0
-        if isinstance(code, int) and (code > STOPPED or (has_said_all() and sys.getprofile() is None)):
-            leave_at_once(code)
+        written = True
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):  # Python says so at its end
+            written = False
+        if isinstance(code, int) and (code > STOPPED or (written and sys.getprofile() is None)):
+            # Tearing down modules would take a quarter of a second, and one that was interrupted while it was imported
+            # may crash in it. What is registered for the end of the process is still done.
+            atexit._run_exitfuncs()
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+            os._exit(code)
         raise
-
-
-def has_said_all() -> bool:
-    """Write what is left for the standard streams; return whether that worked. If not, Python says so at its end."""
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def leave_at_once(code: int) -> None:
-    """End the process without tearing down its modules.
-
-    That would take a quarter of a second, and a module that was interrupted while it was imported may crash in it. What
-    is registered for the end of the process, such as the removal of temporary files, is still done.
-    """
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)

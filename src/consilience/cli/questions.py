@@ -23,11 +23,11 @@ from ..models.asking import fuse_questions
 from ..models.fusing import Fitting
 from ..models.question_tables import count_question
 from ..models.questions import Questions
+from ..options import ROLES
 from ..results.label_files import is_one_file
 from ..storage.scanning import scan_answers
 from .command import Record, describe_findings, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
-from .options import ROLES
 from .terminal import Column, Display, Screen, fit_text, format_number
 
 # Options that are for one question, or for answers of another kind.
@@ -70,7 +70,7 @@ def fit(
 ) -> Questions:
     """Return the questions, fused."""
     reading = _ON_DISK if on_disk else _READING
-    columns = {name: getattr(options, name) for name in (*ROLES, *reading, "format") if name != "label"}
+    columns = {name: getattr(options, name) for name in (*ROLES[:6], *reading, "format") if name != "label"}
     columns = {name: value for name, value in columns.items() if value is not None}
     if options.abstain != "ignore":
         columns["abstain"] = options.abstain

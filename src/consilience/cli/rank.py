@@ -16,10 +16,10 @@ from ..errors import InputError, count_shown, plural
 from ..formats.files import name_of
 from ..formats.writing import write_table
 from ..models.bradley_terry import BradleyTerry, open_comparisons
+from ..options import N_LISTED
 from ..planning.next_comparisons import list_next_comparisons
 from ..results.ranking import Ranking, describe_weight, list_judges, list_ranking
 from .command import Record, describe_findings, is_asked, tell
-from .commands import N_LISTED
 from .files import check_outputs, check_page, write_together
 from .terminal import Column, Display, Screen, fit_text, format_columns, format_number
 

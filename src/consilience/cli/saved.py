@@ -32,12 +32,12 @@ from ..models.fitted import FittedModel, check_answers, read_like
 from ..models.preparing import Prepared
 from ..models.question_files import holds_questions
 from ..models.questions import Questions
+from ..options import N_LISTED
 from ..planning.next_items import add_label, list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
 from ..results.comparison import Comparison
 from ..results.explanations import Explanation
 from .command import Record, describe_findings, is_asked, tell
-from .commands import N_LISTED
 from .files import check_content, check_outputs, check_page, write_together
 from .fuse import split_arguments
 from .fuse_tables import describe_right

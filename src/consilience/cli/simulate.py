@@ -26,7 +26,7 @@ from .terminal import Screen
 
 def run(kind: str, **asked: Any) -> None:
     """Draw, write, and only then print."""
-    output, file_format, force = (asked.pop(name) for name in ("output", "file_format", "force"))
+    output, file_format, force = (asked.pop(name) for name in ("folder", "file_format", "force"))
     tables = ("answers", "truth", *(("edges",) if kind == "network" else ()))
     suffix = next(each.suffixes[0] for each in writable_formats() if each.name == file_format)
     files = {name: str(Path(output, f"{name}{suffix}")) for name in tables}

@@ -1,0 +1,620 @@
+"""Every option once: what it may be, what it does, and what it needs.
+
+From this table come the checks of parameters, the keywords that `fuse` and the readers share, and the command line. The
+key is the name in Python; at the shell it is written with dashes. An option that one command or model has under the
+same name as another is called after it, such as "rank.item".
+
+Importing this module costs nothing, so that the command line can show its help in an instant.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .errors import parameter_error
+
+
+class Kind(NamedTuple):
+    """What values of an option may be."""
+
+    expected: str  # continues "must be"
+    accepts: Callable[[Any], bool] = lambda _: True
+    metavar: str = ""  # what stands for a value in the help; empty for flags
+    read: Callable[[str], Any] = str  # a value from text; its `ValueError` says what is wrong
+    choices: tuple[str, ...] = ()
+
+
+class Option(NamedTuple):
+    """One option."""
+
+    kind: Kind
+    says: str
+    default: Any = None
+    flags: tuple[str, ...] = ()  # at the shell, if not its name with dashes
+    main: bool = False  # whether `--help` shows it where there are many
+    many: bool = False  # whether the shell takes it several times
+    required: bool = False
+    needs: tuple[str, ...] = ()  # other options, or "option=value": without all of them it would have no effect
+    clashes: tuple[str, ...] = ()  # options that leave it without an effect
+    reason: str = ""  # why, or what to do
+
+
+# -------------------------------------------------------------------------------------------------- kinds of values
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number of Python or NumPy within the range of floats."""
+    from .arguments import is_number
+
+    return is_number(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number by its type."""
+    from .arguments import is_whole
+
+    return is_whole(value)
+
+
+def one_of(*choices: str) -> Kind:
+    """One of a few words."""
+    expected = f"one of {', '.join(map(repr, choices))}"
+    return Kind(expected, lambda value: isinstance(value, str) and value in choices, "WORD", str, choices)
+
+
+def whole(least: int, metavar: str = "N") -> Kind:
+    """A whole number, of as many bits as NumPy draws for a seed of its own."""
+    return Kind(
+        f"a whole number >= {least}{' and < 2**128' if metavar == 'SEED' else ''}",
+        lambda value: is_whole(value) and least <= value < 2**128,
+        metavar,
+        int,
+    )
+
+
+def number(least: float, most: float = math.inf, *, above: bool = False, metavar: str = "X") -> Kind:
+    """A number in a range; `above`: larger than its lower end."""
+    sign = ">" if above else ">="
+    return Kind(
+        f"a number {sign} {least:g}" if most == math.inf else f"a number between {least:g} and {most:g}",
+        lambda value: is_number(value) and (least < value if above else least <= value) and value <= min(most, 1.7e308),
+        metavar,
+        float,
+    )
+
+
+def named(names: tuple[str, ...], otherwise: Kind, metavar: str) -> Kind:
+    """One of a few words, in which the shell takes dashes for blanks, or a value of another kind."""
+
+    def read(text: str) -> Any:
+        try:
+            return text.replace("-", " ") if text.replace("-", " ") in names else otherwise.read(text)
+        except ValueError:
+            words = ", ".join(each.replace(" ", "-") for each in names)
+            raise ValueError(f"{text!r} is neither one of {words}, nor a number.") from None
+
+    return Kind(
+        f"one of {', '.join(map(repr, names))}, or {otherwise.expected}",
+        lambda value: value in names if isinstance(value, str) else otherwise.accepts(value),
+        metavar,
+        read,
+    )
+
+
+def split(text: str) -> list[str]:
+    """Parts of a text between commas; one in quotes may hold some.
+
+    >>> split('a, "b,c"'), split("")
+    (['a', 'b,c'], [''])
+    """
+    return next(csv.reader([text], skipinitialspace=True), []) or [""]
+
+
+def read_columns(text: str) -> dict[str, str]:
+    """Columns by their roles."""
+    columns: dict[str, str] = {}
+    for part in split(text):
+        role, sign, name = part.partition("=")
+        if role not in ROLES or not sign or role in columns:
+            raise ValueError(
+                f"{text!r} must name columns such as item=HITId,worker=WorkerId,label=Answer.category, each of "
+                f"{', '.join(ROLES)} at most once."
+            )
+        columns[role] = name
+    return columns
+
+
+def read_classes(text: str) -> list[str]:
+    """Names of classes."""
+    if "" in split(text):
+        raise ValueError(
+            f"{text!r} has an empty class. Separate classes by single commas, and quote one that holds a comma."
+        )
+    return split(text)
+
+
+def read_setting(text: str) -> tuple[str, Any]:
+    """What holds for one of several questions: the name of a parameter and its value.
+
+    >>> read_setting("ordered=yes"), read_setting("classes=good,bad"), read_setting("separator=;")
+    (('ordered', True), ('classes', ['good', 'bad']), ('separator', ';'))
+    """
+    key, sign, value = text.partition("=")
+    if not sign or key not in BY_QUESTION:
+        raise ValueError(f"{text!r} is no setting such as ordered=yes; there are {', '.join(BY_QUESTION)}.")
+    if key == "ordered":
+        if value not in ("yes", "no"):
+            raise ValueError(f"{value!r} is neither yes nor no.")
+        return key, value == "yes"
+    return key, OPTIONS[key].kind.read(value)
+
+
+def read_prior(text: str) -> str | dict[str, float]:
+    """How frequent the classes are, or how that is found."""
+    parts = [part.rpartition("=") for part in split(text)]
+    try:
+        return text if text in PRIORS else {name: float(share if sign else "") for name, sign, share in parts}
+    except ValueError:
+        words = f"{text!r} is neither learn nor uniform, nor class probabilities such as cat=0.9,dog=0.1."
+        raise ValueError(words) from None
+
+
+def read_numbers(text: str) -> list[float]:
+    """Numbers between commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{text!r} is no list of numbers, such as 0.3,0.7.") from None
+
+
+def read_range(text: str) -> float | tuple[float, ...] | list[float]:
+    """One number for all workers, the ends of a range, or one for each worker."""
+    found = read_numbers(text)
+    return found if len(found) > 2 else found[0] if len(found) == 1 else tuple(found)
+
+
+def read_length(text: str) -> int | tuple[int, ...]:
+    """The length of all sequences, or the ends of a range."""
+    ends = [int(part) for part in text.split(",")] if re.fullmatch(r"\s*[+-]?\d+\s*(,\s*[+-]?\d+\s*)?", text) else []
+    if not ends:
+        raise ValueError(f"{text!r} is no length such as 40, nor a range such as 5,30.")
+    return ends[0] if len(ends) == 1 else tuple(ends)
+
+
+def read_good(text: str) -> str | int:
+    """How many workers are better than random."""
+    if text not in ("most", "all") and not text.isdecimal():
+        raise ValueError(f"{text!r} is neither 'most' nor 'all' nor a number.")
+    return text if text in ("most", "all") else int(text)
+
+
+COLUMN, FILE = Kind("the name of a column", metavar="COL"), Kind("a path", metavar="FILE")
+FLAG = Kind("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
+FUNCTION = Kind("a function or None", lambda value: value is None or callable(value))
+ANY = Kind("")  # checked where it is used, with the answers
+CLASSES = Kind("names of classes", metavar="A,B,...", read=read_classes)
+NUMBERS = Kind("numbers", metavar="P,P,...", read=read_numbers)
+SHARE = number(0, 1, metavar="P")
+
+ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order", "gold")  # of columns
+BY_QUESTION = ("separator", "classes", "ordered", "positions", "gold")
+ESTIMATIONS = ("variational", "em")
+PRIORS = ("learn", "uniform")
+CALIBRATIONS = ("hidden answers", "gold", "none")
+LABEL_BY = ("mode", "median")
+INFERENCES = ("mean_field", "icm", "belief_propagation")
+LISTENERS = ("all", "unanswered")
+DUPLICATES = ("error", "first", "last", "mean")
+ABSTAIN = ("ignore", "answer")
+ACTIVITIES = ("equal", "unequal")
+SOURCE_KINDS = ("people", "functions", "models")
+# Items or questions that are listed if nothing is said.
+N_LISTED = 50
+
+# -------------------------------------------------------------------------------------------------------- the table
+
+OUTPUT = ("-o", "--output")
+CONTENT = Option(
+    FILE,
+    "What the items look like: a table with a column item (or sequence and position), and one with the text of each "
+    "item or the path of its picture.",
+)
+
+OPTIONS: dict[str, Option] = {
+    # Columns of answers.
+    "item": Option(
+        COLUMN,
+        "Column of items, if not item, task, question, id or the like. Several with commas: prompt,pair.",
+        main=True,
+    ),
+    "worker": Option(COLUMN, "Column of workers, if not worker, annotator, judge or the like.", main=True),
+    "label": Option(
+        COLUMN,
+        "Column of answers, if not label, answer, response or the like. Several are questions to the same workers.",
+        main=True,
+        many=True,
+    ),
+    "labels": Option(
+        Kind("a pattern", metavar="PATTERN"), "Columns of answers to several questions, such as 'Answer.*'."
+    ),
+    "sequence": Option(COLUMN, "Column of sequences, whose positions are the items."),
+    "position": Option(COLUMN, "Column of positions in a sequence."),
+    "weight": Option(COLUMN, "Column of weights in (0, 1]: how probably an answer was given with care."),
+    "order": Option(COLUMN, "Column of times or numbers: when answers were given. Tells who gets worse."),
+    "gold_column": Option(COLUMN, "Column of known labels beside the answers, if not gold, truth or the like."),
+    "columns": Option(
+        Kind("columns", metavar="ROLE=COL,...", read=read_columns),
+        "Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known labels.",
+    ),
+    "ignore": Option(COLUMN, "Where each worker has a column: one that holds no answers.", default=(), many=True),
+    # How answers are read.
+    "format": Option(
+        Kind("the name of a format", metavar="NAME"),
+        "Format of SOURCE, if it is not recognised; see `consilience formats`.",
+    ),
+    "separator": Option(
+        Kind("text such as ';'", metavar="SIGN"),
+        "What stands between the tags in a cell, such as ';': answers are sets of tags.",
+        main=True,
+    ),
+    "classes": Option(CLASSES, "What can be true. Default: all labels."),
+    "ordered": Option(
+        FLAG,
+        "Whether the classes are levels from low to high, such as ratings: those of --classes in their order, or "
+        "numbers. Default: as the column of labels says.",
+        flags=("--ordered/--unordered",),
+        main=True,
+    ),
+    "positions": Option(
+        NUMBERS._replace(metavar="X,Y,..."), "Where the levels are on their scale, such as 0,1,5. Default: 0,1,2,..."
+    ),
+    "drop_missing": Option(FLAG, "Leave out rows without an answer.", default=False),
+    "rescale": Option(
+        FLAG, "Divide probabilities by their sum, if that is 1, or 100 of percentages, but for rounding.", default=False
+    ),
+    "duplicates": Option(
+        one_of(*DUPLICATES), "What to do when a worker answered an item more than once.", default="error"
+    ),
+    "abstain": Option(
+        one_of(*ABSTAIN),
+        "What a worker's silence about an item means: nothing, or an answer, as of labelling functions.",
+        default="ignore",
+    ),
+    "background": Option(
+        Kind("a class", metavar="LABEL"), "With --abstain answer: the class of items about which all are silent."
+    ),
+    "normalise": Option(
+        FLAG, "Take labels that differ only in case, spaces or Unicode form as the same.", default=False
+    ),
+    "block": Option(FILE, "Leave out the workers in this file: a table with a column worker."),
+    "items": Option(FILE, "Items that exist even if nobody answered them, in the order wanted."),
+    # Several questions.
+    "wide": Option(FLAG, "With several questions: one row per item in the table of labels.", default=False),
+    "settings": Option(
+        Kind("a setting", metavar="QUESTION KEY=VALUE", read=read_setting),
+        "What holds for one of several questions: separator, classes, ordered (yes or no), positions or gold, such as "
+        "--for stars ordered=yes.",
+        flags=("--for",),
+        many=True,
+    ),
+    # What is known beside the answers.
+    "gold": Option(
+        FILE,
+        "Known labels: a table with item (or sequence, position) and label, gold or truth; for spans and masks also a "
+        "file, table or folder of known ones.",
+        main=True,
+        many=True,
+        default=(),
+    ),
+    "ignore_gold": Option(
+        FLAG,
+        "Do not use a column of known labels beside the answers.",
+        default=False,
+        clashes=("gold", "gold_column"),
+        reason="a column of known labels is not used beside them. Leave out one of them",
+    ),
+    "features": Option(
+        FILE,
+        "Numbers that describe the items, by which a classifier guides the labels: a table with a column item, or .npy "
+        "or .npz with a row for each item, in order.",
+    ),
+    "item_prior": Option(
+        FILE, "Class probabilities of items before any answer: a table with a column item and one for each class."
+    ),
+    "graph": Option(FILE, "Edges between items: a table with columns source and target, and perhaps weight."),
+    "knn": Option(
+        FILE,
+        "Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked.",
+        clashes=("graph",),
+        reason="both make a graph. Give one of them",
+    ),
+    "k": Option(
+        whole(1),
+        "Neighbours of each item for --knn.",
+        default=10,
+        needs=("knn",),
+        reason="it says to how many others each item is linked",
+    ),
+    "content": Option(
+        COLUMN,
+        "With --report: the column of SOURCE with the text of each item, or the path of its picture.",
+        needs=("report",),
+        reason="it says what the report shows of the items",
+    ),
+    "source_kind": Option(one_of(*SOURCE_KINDS), "Who gives the answers; words go by that. Default: recognised."),
+    # The model, and its parameters.
+    "model": Option(
+        one_of("auto"),
+        "How to fuse: auto is markov-field with a graph, hidden-markov for sequences, tags for sets of tags, else "
+        "dawid-skene.",
+        default="auto",
+        main=True,
+    ),
+    "workers": Option(ANY, "How a worker answers."),
+    "estimation": Option(one_of(*ESTIMATIONS), "How to fit. Default: variational."),
+    "prior": Option(
+        Kind("class probabilities", metavar="A=P,B=P,...", read=read_prior),
+        "How frequent the classes are, if that is known; or uniform. Default: learn.",
+    ),
+    "smoothing": Option(ANY, "Pseudo-counts of the confusion matrices. Default: learn."),
+    "calibration": Option(
+        named(CALIBRATIONS, number(0, above=True), "HOW"),
+        "What probabilities are calibrated by: hidden-answers, gold, none, or a power. Default: hidden-answers.",
+    ),
+    "classifier": Option(ANY, "What learns from features."),
+    "label_by": Option(
+        one_of(*LABEL_BY), "What a label is: the most probable class (mode), or the median of ordered classes."
+    ),
+    "start": Option(ANY, "Where to start."),
+    "n_init": Option(whole(1), "Number of starts; those after the first are random."),
+    "max_iter": Option(whole(0), "Most iterations. Default: the model's."),
+    "MomentMatching.max_iter": Option(whole(1), "Most sweeps."),
+    "tol": Option(number(0), "Stop when the objective gains less than this per answer."),
+    "seed": Option(whole(0, "SEED"), "Seed of all that is random. Default: 0."),
+    "callback": Option(FUNCTION, "Called after each iteration."),
+    "HiddenMarkov.coupling": Option(
+        named(("learn",), number(0, 1), "X"), "How strongly neighbours in a sequence are coupled."
+    ),
+    "MarkovField.coupling": Option(
+        named(("learn", "paper"), number(0), "X"), "How strongly neighbours in a graph are coupled."
+    ),
+    "transitions": Option(ANY, "Which label may follow which."),
+    "decode": Option(one_of("viterbi", "marginal"), "Whether labels of a sequence are chosen together."),
+    "inference": Option(one_of(*INFERENCES), "How posteriors of a graph are found."),
+    "degree_normalised": Option(FLAG, "Divide weights of edges by the degrees of their ends."),
+    "listeners": Option(one_of(*LISTENERS), "Which items take their neighbours into account."),
+    "ties": Option(one_of("random", "first"), "Which of several classes with equal votes is the label."),
+    "shrinkage": Option(number(0), "How many answers per class the crowd's matrix counts for."),
+    "TagSets.topics": Option(named(("learn",), whole(1), "N"), "How many topics tags go together in."),
+    # Outputs.
+    "output": Option(FILE, "Write the result here: a table ({note}).", flags=OUTPUT, main=True),
+    "fuse.output": Option(
+        FILE,
+        "Write labels or spans here: a table ({note}); or if SOURCE is of an annotation tool or holds masks, a file or "
+        "folder of the same kind.",
+        flags=OUTPUT,
+        main=True,
+    ),
+    "report": Option(FILE, "Write a report here: one HTML page to look at and to send.", main=True),
+    "save": Option(FILE, "Write the fitted model here, with the answers, for consilience.load.", main=True),
+    "no_answers": Option(
+        FLAG,
+        "With --save: leave the answers, and the graph, out of the file.",
+        default=False,
+        needs=("save",),
+        reason="it says what the file of the model holds",
+    ),
+    "workers_report": Option(FILE, "Write a table of all workers here; suffixes as for -o."),
+    "disagreements": Option(
+        FILE,
+        "With --features: write a table of the items for which classifier and workers call for different labels.",
+        needs=("features",),
+        reason="a classifier learns from these",
+    ),
+    "undecided": Option(SHARE, "Leave labels open whose confidence is below P. The summary says how many are kept."),
+    "all_workers": Option(FLAG, "Show all workers, not only the most and the least reliable.", default=False),
+    "changes": Option(FILE, "Write a table of the labels that have changed here."),
+    # What is printed.
+    "quiet": Option(FLAG, "Print nothing but errors.", flags=("-q", "--quiet"), default=False),
+    "as_json": Option(FLAG, "Print one JSON object instead of tables.", flags=("--json",), default=False, main=True),
+    "debug": Option(FLAG, "Show the traceback of an error.", default=False),
+    # Size.
+    "memory": Option(
+        Kind("an amount of memory such as '4GB'", metavar="SIZE"),
+        "Sort the answers on disk with so much memory, such as 4GB, and fuse them from there. Default: on disk only if "
+        "they would not fit in memory.",
+        main=True,
+    ),
+    "store": Option(
+        FILE._replace(metavar="FOLDER"),
+        "Where sorted answers are kept. Default: the user's cache folder.",
+        needs=("memory|resume",),
+        reason="it says where answers on disk are kept",
+    ),
+    "resume": Option(FLAG, "Go on where an earlier run on disk was interrupted.", default=False),
+    "engine": Option(one_of("threads"), "Where to work.", default="threads"),
+    "threads": Option(whole(1), "Number of threads. Default: all processors.", clashes=("engine=dask",)),
+    "scheduler": Option(
+        Kind("an address", metavar="ADDRESS"),
+        "With --engine dask: a running cluster, such as tcp://10.0.0.1:8786.",
+        needs=("engine=dask",),
+    ),
+    # Saved models.
+    "update.save": Option(FILE, "Write the updated model here. Default: MODEL itself."),
+    "update.duplicates": Option(
+        one_of("error", "last"),
+        "What to do when a worker answered an item before, with another label. last: the new answer replaces the old "
+        "one, and a row without a label retracts it.",
+        default="error",
+        needs=("source",),
+        reason="it is about new answers",
+    ),
+    "update.content": CONTENT._replace(needs=("report",), reason="it says what the report shows of the items"),
+    "report.content": CONTENT,
+    "report.output": Option(FILE, "Write the page here.", default="report.html", flags=OUTPUT),
+    "n": Option(whole(1), f"Most rows to list. Default: {N_LISTED}.", flags=("-n",)),
+    "at_random": Option(
+        FLAG,
+        "Draw all items at random. Their labels tell how many of all labels are right.",
+        default=False,
+        clashes=("questions", "stop"),
+        reason="it lists items for a person to label",
+    ),
+    "questions": Option(FLAG, "List questions to ask: which worker should answer which item.", default=False),
+    "next.workers": Option(
+        FILE,
+        "Who may be asked: a table with the column worker, and if you like cost and per_worker.",
+        needs=("questions",),
+    ),
+    "budget": Option(number(0, metavar="SUM"), "The most that all questions may cost.", needs=("questions",)),
+    "cost": Option(number(0, metavar="PRICE"), "What an answer costs. Default: 1.", needs=("questions",)),
+    "per_worker": Option(whole(0), "Most questions for one worker.", needs=("questions",)),
+    "asked": Option(FILE, "Questions that were asked already, such as an earlier list.", needs=("questions",)),
+    "stop": Option(
+        SHARE,
+        "List the items whose confidence is at least P.",
+        clashes=("questions", "n"),
+        reason="it lists all items that are certain enough",
+    ),
+    # Files.
+    "evaluate.item": Option(COLUMN, "Column of items, in either file, if not item, task, question or id."),
+    "evaluate.label": Option(COLUMN, "Column of labels, in either file, if not label, answer or response."),
+    "evaluate.classes": Option(
+        CLASSES, "The levels from low to high. Default: numbers by size, else as their columns p(...)."
+    ),
+    "evaluate.ordered": Option(
+        FLAG, "The labels are levels of a scale: it also counts how far they are off.", flags=("--ordered",)
+    ),
+    "convert.label": Option(COLUMN, "Column of answers, if not label, answer, response or the like."),
+    "convert.format": Option(
+        Kind("the name of a format", metavar="NAME"),
+        "Format of IN, if it is not recognised; see `consilience formats`.",
+        flags=("--from",),
+    ),
+    "to": Option(
+        Kind("the name of a format", metavar="NAME"),
+        "Format of OUT, if its name does not tell: that of a tool, masks, long (one row per answer or span) or wide "
+        "(one column per worker).",
+    ),
+    # Rankings.
+    "left": Option(COLUMN, "Column of the candidates on the left, if not left, model_a or the like.", main=True),
+    "right": Option(COLUMN, "Column of the candidates on the right, if not right, model_b or the like.", main=True),
+    "winner": Option(COLUMN, "Column of who won, if not winner, label, verdict or the like.", main=True),
+    "rank.item": Option(
+        COLUMN, "Column of what candidates are compared on, such as prompts, if not item, task, prompt or the like."
+    ),
+    "group": Option(COLUMN, "Column of families of judges, such as the model behind several prompts."),
+    "rank.weight": Option(COLUMN, "Column of how many verdicts a row stands for."),
+    "candidate": Option(COLUMN, "Column of candidates, in a table with a row for each judge, item and candidate."),
+    "score": Option(COLUMN, "Column of their scores; higher ones are better."),
+    "rank": Option(COLUMN, "Column of their ranks; lower ones are better."),
+    "rank.gold": Option(FILE, "Known verdicts: a table with left, right and winner.", main=True),
+    "discrimination": Option(one_of("learn", "equal"), "Whether judges are weighed. Default: learn."),
+    "position_bias": Option(one_of("learn", "none"), "Whether judges may prefer a side. Default: learn."),
+    "judges_report": Option(FILE, "Write a table of all judges here; suffixes as for -o."),
+    "wins": Option(FILE, "Write a table of the probability that each candidate beats each other one here."),
+    "next_comparisons": Option(FILE, "Write a table of the comparisons to ask for next here."),
+    "rank.n": Option(
+        whole(1),
+        f"With --next-comparisons: how many. Default: {N_LISTED}.",
+        flags=("-n",),
+        needs=("next_comparisons",),
+        reason="it says how many are listed",
+    ),
+    # Simulated crowds.
+    "folder": Option(
+        FILE._replace(metavar="FOLDER"),
+        "Write the files in this folder, which is made if it is not there.",
+        flags=OUTPUT,
+        required=True,
+    ),
+    "n_items": Option(whole(1), "Number of items.", default=1000, flags=("--items",)),
+    "ratings.n_items": Option(whole(1), "Number of items.", default=400, flags=("--items",)),
+    "n_sequences": Option(whole(1), "Number of sequences.", default=25, flags=("--sequences",)),
+    "length": Option(
+        Kind("a length", metavar="N|LEAST,MOST", read=read_length),
+        "Items in each sequence, or a range to draw from.",
+        default=40,
+    ),
+    "stickiness": Option(
+        SHARE, "Probability that a label stays what it was, beyond what the random transition matrix says.", default=0.0
+    ),
+    "degree": Option(number(0, metavar="D"), "Average number of neighbours.", default=5.0),
+    "homophily": Option(SHARE, "Share of edges within a class.", default=0.9),
+    "simulate.prior": Option(NUMBERS, "Class probabilities. Default: equal."),
+    "good": Option(
+        Kind("a number of workers", metavar="most|all|N", read=read_good),
+        "How many workers are better than random.",
+        default="most",
+    ),
+    "network.good": Option(
+        Kind("a number of workers", metavar="most|all|N", read=read_good),
+        "How many workers are better than random.",
+        default="all",
+    ),
+    "n_workers": Option(whole(1), "Number of workers.", default=10, flags=("--workers",)),
+    "n_classes": Option(whole(1), "Number of classes.", default=4, flags=("--classes",)),
+    "answers_per_item": Option(whole(1), "Workers who answer each item. Default: all."),
+    "accuracy": Option(
+        Kind("accuracies", metavar="P|LOW,HIGH", read=read_range),
+        "Probability of the right answer: one for all, a range to draw from, or one per honest worker. Default: random "
+        "confusion matrices.",
+    ),
+    "spammers": Option(whole(0), "Workers who answer at random.", default=0),
+    "adversaries": Option(whole(0), "Workers who are wrong on purpose.", default=0),
+    "copycats": Option(whole(0), "Workers who copy another one.", default=0),
+    "hard": Option(
+        SHARE, "Share of items on which all workers err together, with the same wrong class in mind.", default=0.0
+    ),
+    "activity": Option(
+        one_of(*ACTIVITIES), "Whether workers answer equally often, or few answer much.", default="equal"
+    ),
+    "simulate.seed": Option(whole(0), "Same seed, same crowd.", default=0),
+    "file_format": Option(one_of("csv"), "Format of the tables.", default="csv", flags=("--format",)),
+    "force": Option(FLAG, "Overwrite files that are there already.", default=False),
+    "levels": Option(whole(1), "Number of levels.", default=5),
+    "n_raters": Option(whole(1), "Number of raters.", default=40, flags=("--raters",)),
+    "per_item": Option(whole(1), "Raters of each item.", default=3),
+    "bias": Option(
+        Kind("biases", metavar="B|B,B,...", read=read_range),
+        "Standard deviation of their biases, in levels; or one bias per rater.",
+        default=0.7,
+    ),
+    "spread": Option(
+        Kind("deviations", metavar="S|LOW,HIGH", read=read_range),
+        "Standard deviation of the noise: one for all, a range to draw from, or one per rater.",
+        default=(0.4, 1.2),
+    ),
+    "careless": Option(
+        Kind("shares", metavar="P|LOW,HIGH", read=read_range),
+        "Share of answers that are any level, in the same way.",
+        default=0.0,
+    ),
+}
+
+
+def find_option(name: str, *owners: str) -> Option | None:
+    """The option of this name that a command or a model has; None where there is none."""
+    return next((OPTIONS[key] for key in (*(f"{each}.{name}" for each in owners), name) if key in OPTIONS), None)
+
+
+def check(name: str, value: object, owner: str) -> None:
+    """Raise an error for a value that an option cannot have, in the same words everywhere."""
+    option = find_option(name, owner)
+    if option is not None and not option.kind.accepts(value):
+        raise parameter_error(name, owner, option.kind.expected, value)
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those keywords that do not have their default."""
+    from .arguments import is_among
+
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and not is_among(value, (OPTIONS[name].default if name in OPTIONS else None,))
+    }
