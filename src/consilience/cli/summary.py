@@ -21,7 +21,6 @@ from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
 from ..models.preparing import Prepared
-from ..models.tag_sets import TagSets
 from ..results.comparison import Comparison, describe_limit
 from ..results.parts import StoredLabels
 from ..results.worker_report import FEW, rank_attention
@@ -105,8 +104,6 @@ def summarise(
     source, answers, told = prepared.source, prepared.answers, model.result_.told_confidence
     best, worst, n_few = _choose_workers(workers, options.all_workers)
     results = prepared.task.summarise(source, model.result_)
-    if isinstance(model, TagSets) and results is not None:
-        results |= {"topics": model.topics_, "explanation": model.explain_topics()}
     n_items, n_answers = prepared.task.size(answers)
     return Summary(
         source=options.source,
