@@ -59,7 +59,7 @@ def test_sets_on_disk_are_those_in_memory(tmp_path, suffix):
     tags = cs.read_tags(path, separator=";")
     assert repr(stored) == repr(tags).replace("Tags", "StoredAnswers")
     assert len(stored.partitions) > 1
-    check_same(tmp_path, cs.TagSets(topics=1).fit(stored), cs.TagSets(topics=1).fit(tags))
+    check_same(tmp_path, cs.TagSets().fit(stored), cs.TagSets().fit(tags))
     again = cs.scan_answers(path, store=tmp_path / "stores", separator=";")
     assert not again.built
 
@@ -70,26 +70,12 @@ def test_known_sets_and_named_tags_on_disk(tmp_path):
     gold = {item: ["a", "c"] if item % 2 else [] for item in range(0, 60, 3)}
     stored = cs.scan_answers(path, store=tmp_path / "stores", separator=";", classes=names)
     tags = cs.read_tags(path, separator=";", classes=names)
-    model = cs.TagSets(topics=1)
+    model = cs.TagSets()
     on_disk, in_memory = (cs.fuse(each, gold=gold, model=model) for each in (stored, tags))
     check_same(tmp_path, on_disk, in_memory)
     assert on_disk.tags_.tolist() == names
-    fitted = cs.TagSets(topics=1).fit(stored, gold=gold)
+    fitted = cs.TagSets().fit(stored, gold=gold)
     np.testing.assert_array_equal(fitted.tag_confusion_, on_disk.tag_confusion_)
-
-
-def test_topics_on_disk_are_learned_on_a_sample(tmp_path):
-    path = write_sets(tmp_path / "a.csv", n_items=400)
-    model = cs.fuse(cs.scan_answers(path, store=tmp_path / "stores", separator=";"))
-    assert isinstance(model, cs.TagSets)
-    assert "found on a sample of the answers on disk" in model.explain_topics()
-    more = cs.TagSets(topics=4).fit(model.result_.source.answers)
-    assert more.topic_shares_.shape == (4, 5)
-    others = cs.TagSets(topics=4).fit(cs.read_tags(path, separator=";"))
-    more.write(tmp_path / "sets")
-    found, wanted = read_sets(tmp_path / "sets")["labels"], others.to_frame()["labels"].to_pylist()
-    # Other items are where topics begin.
-    assert np.mean([one == other for one, other in zip(found, wanted, strict=True)]) > 0.95
 
 
 def test_duplicates_and_empty_sets_on_disk(tmp_path):

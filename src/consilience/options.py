@@ -389,7 +389,6 @@ OPTIONS: dict[str, Option] = {
     "listeners": Option(one_of(*LISTENERS), "Which items take their neighbours into account."),
     "ties": Option(one_of("random", "first"), "Which of several classes with equal votes is the label."),
     "shrinkage": Option(number(0), "How many answers per class the crowd's matrix counts for."),
-    "TagSets.topics": Option(named(("learn",), whole(1), "N"), "How many topics tags go together in."),
     # Outputs.
     "output": Option(FILE, "Write the result here: a table ({note}).", flags=OUTPUT, main=True),
     "fuse.output": Option(

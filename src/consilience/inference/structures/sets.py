@@ -96,7 +96,7 @@ class Sets(Structure[SetsSummary, SetsParameters]):
 
 
 def sum_up(block: Block, fitting: Floats, log_normaliser: float) -> SetsSummary:
-    """Return the summary of things whose tags fit with some probability, (n, T); things without answers do not count."""
+    """Expected counts of things whose tags fit with some probability, (n, T); those without answers do not count."""
     if len(block.told):
         fitting = fitting[block.told.reshape(fitting.shape).any(axis=1)]
     n_fitting = float(fitting.sum())

@@ -1,8 +1,8 @@
 """Workers who give sets of tags: for each tag they miss it now and then where it fits, and give it where it does not.
 
 A worker has a matrix for each tag, with a sensitivity (how often the tag is given where it fits) and a rate of false
-alarms. A type is a pair of these with a strength, as in `consilience.inference.workers.types`. Whoever misses many cases
-of one tag often misses those of others. So tags are questions to the same workers, with the shared prior of
+alarms. A type is a pair of these with a strength, as in `consilience.inference.workers.types`. Whoever misses many
+cases of one tag often misses those of others. So tags are questions to the same workers, with the shared prior of
 `consilience.inference.skills`: a worker has one type for all tags, but a tag calls for a type of its own with a
 probability that is learned. Types are the levels, and their shares are the same for all tags.
 """
