@@ -24,7 +24,7 @@ import distributed
 import numpy as np
 
 import consilience as cs
-from consilience.answers import arrays
+from consilience.answers import blocks
 
 BLOCK_SIZE = 10_000
 N_ITERATIONS = 40
@@ -111,7 +111,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-restart", action="store_true", help="workers that die are not started again")
     options = parser.parse_args()
-    arrays.BLOCK_SIZE = BLOCK_SIZE
+    blocks.BLOCK_SIZE = BLOCK_SIZE
     crowd = make_crowd()
     expected, undisturbed = bits_of(fit(crowd)), fit_undisturbed(crowd)
     print(f"undisturbed {undisturbed:.1f} s, allowed {3 * undisturbed + 10:.1f} s")

@@ -34,7 +34,7 @@ from consilience.errors import ConsilienceError
 from consilience.formats import find_by_name
 from consilience.formats.sources import open_source
 from consilience.formats.writing import write_table
-from consilience.models.bradley_terry import open_comparisons
+from consilience.rankings.comparisons import open_comparisons
 
 # Of two sizes, one twice the other: the largest factor between their costs, and the costs from which on it counts.
 MOST, LEAST_SECONDS, LEAST_BYTES = 3.0, 0.05, 16 << 20

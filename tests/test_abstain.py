@@ -12,7 +12,7 @@ import oracles
 from consilience.answers.gold import match_gold
 from consilience.errors import InputError, ParameterError
 from consilience.inference.em import expect, expect_from_votes, infer_posterior, maximise, run_em
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 from consilience.kernels import freeze
 
 LENGTHS = [10, 1, 7, 22]
@@ -104,7 +104,7 @@ def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
     problems = []
     for r, smoothing in ((ours, (0.1, 1.1)), (theirs, smoothing_with_silence())):
         recipe = kind(smoothing=smoothing, **options).recipe()
-        source = InMemory(r, match_gold(gold, r, r.classes))
+        source = Source(r, match_gold(gold, r, r.classes))
         problems.append(recipe.pose(source, recipe.make_structure(r), None, cs.engines.Threads()))
     # Votes of the explicit form: silence votes for nothing, and an item without votes is background. They are the prior
     # of each item.
@@ -162,7 +162,7 @@ def test_a_worker_who_is_never_silent():
     # All answer everything: silence says nothing, and the fit is the one that ignores it, anchored to the votes.
     options = {"estimation": "em", "smoothing": 0, "calibration": "none", "tol": 0, "max_iter": 20}
     recipe, r = cs.DawidSkene(**options).recipe(), cs.Answers.from_matrix(answers, labels=LABELS)
-    problem = recipe.pose(InMemory(r), recipe.make_structure(r), None, cs.engines.Threads())
+    problem = recipe.pose(Source(r), recipe.make_structure(r), None, cs.engines.Threads())
     problem = replace(problem, placed=anchored(problem.placed, r, None))
     found = run_em(problem, maximise(problem, expect_from_votes(problem)), 20, 0.0).parameters
     factors = problem.factors(found.workers)

@@ -13,7 +13,7 @@ from scipy import special
 
 import consilience as cs
 import oracles
-from consilience.answers import arrays
+from consilience.answers import blocks
 from consilience.answers.tagging import Transitions, free_transitions
 from consilience.inference.em import Parameters, Problem, expect, infer_posterior
 from consilience.inference.recipes.chain import lagged_moments, match_transitions, minimise_on_simplex
@@ -344,7 +344,7 @@ def crowd_of_sequences(seed, lengths, n_workers=5, n_classes=3, share=0.8, stay=
 
 def pose(r, workers, structure, gold=None):
     engine = cs.engines.Threads(1)
-    placed = engine.place(arrays.cut_blocks(r, workers.encode(r), workers.n_rows, gold))
+    placed = engine.place(blocks.cut_blocks(r, workers.encode(r), workers.n_rows, gold))
     prior = Prior(np.full((1, r.n_labels, r.n_classes), 0.5), "em")
     weighted = r.weight is not None
     return Problem(engine, placed, workers, prior, structure, None, r.n_responses, weighted, r.vote_shares())
@@ -400,7 +400,7 @@ def test_a_chain_with_equal_rows_is_no_chain():
     prior, workers = np.array([0.5, 0.3, 0.2]), plain_workers(r)
     independent = Independent(3, None, 0.1, "em").given(prior)
     factors = workers.factors(workers.given(confusion), False)
-    placed = arrays.cut_blocks(r, workers.encode(r), workers.n_rows)
+    placed = blocks.cut_blocks(r, workers.encode(r), workers.n_rows)
     expected, value = infer_posterior(cs.engines.Threads(1), placed, factors, independent)
     for coupling in (0.0, 0.3, 1.0):
         chain = Chain(3, None, 0.1, "em", coupling, free_transitions(3)).given(prior, prior, np.tile(prior, (3, 1)))

@@ -24,8 +24,8 @@ from consilience.checks.comparison import (
 )
 from consilience.checks.short_checks import find_no_gain
 from consilience.checks.subject import Subject
-from consilience.inference.hidden_fits import Fold, Judged, shrink_rows
-from consilience.inference.sources import InMemory
+from consilience.inference.hidden_fits import HiddenAnswers, Predicted, shrink_rows
+from consilience.inference.sources import Source
 from consilience.results.answer_worth import are_checked
 from consilience.results.comparison import VERDICTS, Comparison
 from consilience.results.result import Later
@@ -56,7 +56,7 @@ PLAIN = Comparison(
 
 
 def compare(model, r):
-    source = InMemory(model.recipe().prepare(r))
+    source = Source(model.recipe().prepare(r))
     return compare_with_vote(model.recipe(), model.result_, source, None, cs.engines.Threads(1))[0]
 
 
@@ -90,7 +90,7 @@ def test_one_rule_for_better(gain, error, verdict):
     model = cs.DawidSkene().fit(r)
     found = dataclasses.replace(model.result_, comparison=comparison)
     for gold in (None, match_gold({0: 0}, r, r.classes)):
-        findings = list(find_no_gain(Subject(model.recipe(), found, InMemory(r, gold), None)))
+        findings = list(find_no_gain(Subject(model.recipe(), found, Source(r, gold), None)))
         assert len(findings) == (verdict != "better" and math.isfinite(error))
         for finding in findings:
             text = str(finding.warning())
@@ -188,13 +188,18 @@ def test_the_vote_without_some_answers_is_a_vote_on_the_others(answers):
         np.testing.assert_allclose(chances, slow, rtol=1e-9 if exact and there.all() else 0.02)
 
 
+def split(hidden):
+    """Return the folds in which answers were hidden."""
+    return [Predicted(*(each[hidden.fold == fold] for each in hidden)) for fold in np.unique(hidden.fold)]
+
+
 def test_gains_are_their_definition(answers):
     r = answers
     model = cs.DawidSkene().fit(r)
     vote = vote_on(r)
-    gain, error, informed_gain, informed_error = judge(r, vote, model.result_.calibrated.hidden)[:4]
+    gain, error, informed_gain, informed_error = judge(r, vote, model.result_.calibrated.predicted)[:4]
     by_vote, by_mean, item = [], [], []
-    for fold in model.result_.calibrated.hidden:
+    for fold in split(model.result_.calibrated.predicted):
         shares, chances = vote_without(r, vote, fold.answer)
         for i, answer in enumerate(fold.answer):
             weight = 1.0 if r.weight is None else r.weight[answer]
@@ -231,10 +236,10 @@ def test_gains_of_labels_are_their_definition():
     votes /= votes.sum(axis=2, keepdims=True)
     r = cs.Answers.from_probabilities(votes, classes=range(3))
     model = cs.DawidSkene(workers="temperatures").fit(r)
-    gain, error = judge(r, vote_on(r), model.result_.calibrated.hidden)[4:]
+    gain, error = judge(r, vote_on(r), model.result_.calibrated.predicted)[4:]
     gains = np.zeros(300)
     n_hidden = 0
-    for fold in model.result_.calibrated.hidden:
+    for fold in split(model.result_.calibrated.predicted):
         left = votes.copy()
         item, worker = r.item_of_answer()[fold.answer], r.worker[fold.answer]
         left[item, worker] = np.nan
@@ -250,11 +255,7 @@ def test_hidden_answers_of_calibration_are_those_of_the_verdict():
     crowd = cs.simulate.independent(300, n_workers=8, n_classes=3, answers_per_item=5, accuracy=(0.4, 0.9), seed=2)
     r = crowd.responses
     model = cs.DawidSkene().fit(r)
-    assert (
-        sum(len(fold.answer) for fold in model.result_.calibrated.hidden)
-        == model.calibration_.n_hidden
-        == r.n_responses
-    )
+    assert len(model.result_.calibrated.predicted.answer) == model.calibration_.n_hidden == r.n_responses / 2
     for other in (cs.DawidSkene(calibration="none"), cs.DawidSkene(calibration=0.8), cs.MomentMatching()):
         comparison = compare(other.fit(r), r)
         assert comparison.tested
@@ -289,7 +290,7 @@ def test_items_on_which_all_agree():
     r = cs.Answers.from_matrix(np.stack([first, second, np.full(89, -1)], axis=1))
     labels = first.copy()
     labels[:10], labels[30:] = 1, 1 - labels[30:]
-    found = share_kept(*count_unanimous(InMemory(r), vote_on(r).labels, labels))
+    found = share_kept(*count_unanimous(Source(r), vote_on(r).labels, labels))
     assert found[0] == pytest.approx(20 / 30)
     assert math.isnan(found[1])
 
@@ -331,13 +332,13 @@ def test_the_verdict_depends_neither_on_the_order_of_rows_nor_on_types():
 
 def test_few_hidden_answers_test_nothing():
     r = cs.Answers.from_matrix(np.array([[0, 0, 1], [1, 1, 1]]))
-    assert judge(r, vote_on(r), [Judged(np.arange(2), np.zeros(2), np.zeros(2), np.zeros(2, int))])[1] == math.inf
+    assert judge(r, vote_on(r), Predicted(*np.zeros((2, 2), int), *np.zeros((2, 2)), np.zeros(2, int)))[1] == math.inf
 
 
-def test_a_fold_is_judged_by_its_definition():
+def test_hidden_answers_are_predicted_by_their_definition():
     rng = np.random.default_rng(1)
     posterior, chances = rng.dirichlet(np.ones(3), 7), rng.random((7, 3))
-    found = Fold(np.arange(7), posterior, chances).judge(0.5)
+    found = HiddenAnswers(*np.zeros((3, 7), int), posterior, chances, chances).predict(0.5)
     raised = np.sqrt(posterior) / np.sqrt(posterior).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found.score, [np.log(raised[i] @ chances[i]) for i in range(7)])
     np.testing.assert_allclose(found.base, [np.log(raised.mean(axis=0) @ chances[i]) for i in range(7)])

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.answers.arrays import BLOCK_SIZE, cut_blocks
+from consilience.answers.blocks import BLOCK_SIZE, cut_blocks
 from consilience.kernels import compile as compilation
 from consilience.kernels import freeze
 from consilience.kernels.answers import add_log_rows, count_rows, multiply_rows, normalise_items

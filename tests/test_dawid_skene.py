@@ -16,7 +16,7 @@ from scipy import special
 
 import consilience as cs
 import oracles
-from consilience.answers import arrays
+from consilience.answers import blocks
 from consilience.errors import ConvergenceWarning, DataWarning, InputError, ParameterError
 from consilience.inference.powers import raise_to
 from effort import examples, rest_robust
@@ -392,7 +392,7 @@ def test_objective_never_falls_from_any_start(problem, n_init):
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
 def test_fit_is_predict_to_the_bit_with_many_blocks(estimation, monkeypatch):
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 50)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 50)
     answers, truth, *_ = oracles.simulate(13, n_items=300, n_workers=9, share=0.5)
     r = responses_of(answers)
     gold = {int(i): int(truth[i]) for i in range(0, 300, 17)}
@@ -458,7 +458,7 @@ def test_same_seed_same_bits(estimation):
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_renaming_and_reordering(estimation, weighted, monkeypatch):
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 64)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 64)
     answers, truth, *_ = oracles.simulate(17, n_items=90, n_workers=6, n_classes=4, share=0.6)
     rng = np.random.default_rng(0)
     item, worker = np.nonzero(answers >= 0)
@@ -511,7 +511,7 @@ def test_order_of_classes(estimation):
 def test_splitting_into_blocks(estimation, size, monkeypatch):
     r = responses_of(oracles.simulate(19, n_items=120, share=0.5)[0])
     whole = dawid_skene(estimation=estimation, tol=0, max_iter=40).fit(r)
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", size)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", size)
     split = dawid_skene(estimation=estimation, tol=0, max_iter=40).fit(r)
     np.testing.assert_allclose(split.posterior_, whole.posterior_, atol=1e-9)
     np.testing.assert_allclose(split.confusion_, whole.confusion_, atol=1e-9)
@@ -522,7 +522,7 @@ def test_splitting_sequences_into_blocks(monkeypatch):
     """Where items stand in sequences, blocks hold whole sequences; the model does not care."""
     answers, *_ = oracles.simulate(19, n_items=120, share=0.5)
     flat = dawid_skene(tol=0, max_iter=20).fit(responses_of(answers))
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 40)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 40)
     r = responses_of(answers, lengths=[1, 50, 2, 2, 30, 35])
     model = dawid_skene(tol=0, max_iter=20).fit(r, gold={(1, 3): 0})
     assert model.labels_[4] == 0

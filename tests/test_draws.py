@@ -9,7 +9,7 @@ import consilience as cs
 from consilience.answers.random_choices import RandomByName, pick_places
 from consilience.engines import Threads
 from consilience.inference import draws
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 from consilience.inference.workers.base import Types
 from consilience.kernels import freeze
 
@@ -66,8 +66,8 @@ def test_draws_have_the_exact_distribution(monkeypatch):
     r = cs.Answers.from_matrix(matrix, ordered=True)
     recipe = cs.DawidSkene(workers="ordinal", smoothing=3.0).recipe()  # so that draws forget soon
     with draws.open_engine(None) as engine:
-        problem = recipe.pose(InMemory(r), recipe.make_structure(r), None, engine)
-        fit = draws.find_fit(problem, draws.count_truth(problem, draws.rate_items(InMemory(r), 0.0)))
+        problem = recipe.pose(Source(r), recipe.make_structure(r), None, engine)
+        fit = draws.find_fit(problem, draws.count_truth(problem, draws.rate_items(Source(r), 0.0)))
         # A few types with shares that stay as they are, so that all can be enumerated.
         some = [100, 230, 300]
         few = Types(freeze(problem.prior.types.pseudo_counts[some]), freeze(np.log([[0.5, 0.3, 0.2]])))

@@ -11,7 +11,7 @@ import pytest
 import consilience as cs
 import dask_kills
 import oracles
-from consilience.answers import arrays
+from consilience.answers import blocks
 from consilience.engines import ENGINES, open_engine
 from consilience.engines.base import Engine, Threads
 from consilience.engines.dask import Dask
@@ -25,7 +25,7 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Make every crowd large: many blocks."""
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 100)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 100)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ MODELS = {
 
 
 def n_blocks(r):
-    return len(arrays.cut_blocks(r, r.worker * np.int32(r.n_labels) + r.label, r.n_workers * r.n_labels))
+    return len(blocks.cut_blocks(r, r.worker * np.int32(r.n_labels) + r.label, r.n_workers * r.n_labels))
 
 
 # ------------------------------------------------------------------------------------------------------------- blocks
@@ -72,11 +72,11 @@ def n_blocks(r):
 @pytest.mark.parametrize("size", [1, 10, 100, 10_000])
 @pytest.mark.parametrize("sequences", [False, True])
 def test_blocks_hold_every_answer_once(size, sequences, monkeypatch):
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", size)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", size)
     r, _ = crowd(sequences=sequences)
     codes = r.worker * np.int32(r.n_labels) + r.label
     gold = np.arange(r.n_items, dtype=np.int32) % 4 - 1
-    cut = arrays.cut_blocks(r, codes, r.n_workers * r.n_labels, gold)
+    cut = blocks.cut_blocks(r, codes, r.n_workers * r.n_labels, gold)
     assert np.array_equal(np.concatenate([block.rows[block.codes] for block in cut]), codes)
     assert np.array_equal(np.concatenate([block.gold for block in cut]), gold)
     first = 0
@@ -101,12 +101,12 @@ def test_blocks_hold_every_answer_once(size, sequences, monkeypatch):
 
 def test_one_heavy_item_is_one_block(monkeypatch):
     """An item is never split, however many answers it has."""
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 10)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 10)
     answers = np.full((20, 300), -1)
     answers[:, 0] = 1
     answers[7] = 1
     r = cs.Answers.from_matrix(answers, labels=[0, 1])
-    cut = arrays.cut_blocks(r, r.worker, r.n_workers)
+    cut = blocks.cut_blocks(r, r.worker, r.n_workers)
     assert sum(block.n_items for block in cut) == 20
     assert max(len(block.codes) for block in cut) >= 300
 
@@ -309,7 +309,7 @@ def test_a_client_of_ones_own_is_left_open(client):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("kind", ["plain", "weighted"])
 def test_same_bits_on_a_cluster(name, kind, client, monkeypatch):
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 500)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 500)
     r, gold = crowd(weighted=kind == "weighted")
     assert n_blocks(r) > 5
     here = MODELS[name]().fit(r, gold=gold, engine=Threads(2))
@@ -320,7 +320,7 @@ def test_same_bits_on_a_cluster(name, kind, client, monkeypatch):
 def test_blocks_are_spread_over_the_cluster(small_blocks, client):
     r, _ = crowd()
     engine = Dask(client)
-    placed = engine.place(arrays.cut_blocks(r, r.worker, r.n_workers))
+    placed = engine.place(blocks.cut_blocks(r, r.worker, r.n_workers))
     futures = [each.future for each in placed]
     distributed.wait(futures)
     holders = {worker for places in client.who_has(futures).values() for worker in places}

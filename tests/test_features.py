@@ -29,7 +29,7 @@ from consilience.inference.guidance import (
     make_trainers,
 )
 from consilience.inference.powers import NOTHING_KNOWN, POWERS, Calibration, find_leads, raise_to
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 from consilience.results import calibration
 from consilience.results.calibration import score_by_classifier
 from effort import rest_robust
@@ -412,7 +412,7 @@ def test_the_classifier_tells_posteriors_that_are_too_sure():
     honest = rng.dirichlet([0.7, 0.7], 3000)
     truth = (rng.random(3000) < honest[:, 1]).astype(int)
     code = np.where(rng.random(3000) < 0.8, truth, 1 - truth)
-    source = InMemory(cs.Answers.from_matrix(truth[:, None]))
+    source = Source(cs.Answers.from_matrix(truth[:, None]))
     items = np.arange(3000)
     for power in (0.3, 1.0):
         scores = score_by_classifier(source, raise_to(honest, 1 / power), items, code, items)
@@ -443,7 +443,7 @@ def test_the_limit_of_the_power_does_not_depend_on_the_order_of_items(monkeypatc
     for order in (np.arange(2000), np.arange(2000)[::-1]):
         r = cs.Answers.from_matrix(truth[order, None], items=order.tolist())
         opinion = Opinion(np.arange(2000), unit[order], np.eye(2)[code[order]])
-        found, _ = calibration.limit_power(InMemory(r), left_out[order], opinion, Calibration(1.0), NOTHING_KNOWN)
+        found, _ = calibration.limit_power(Source(r), left_out[order], opinion, Calibration(1.0), NOTHING_KNOWN)
         assert found.n_judged == 1000
         powers.append(found.power)
     assert powers[0] == powers[1] < 0.5

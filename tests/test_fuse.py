@@ -49,9 +49,7 @@ def write_answers(path, worker="w3"):
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-@pytest.mark.parametrize("few", [0, 200_000], ids=["on disk", "few"])
-def test_no_known_labels_can_be_asked_for_wherever_answers_are(tmp_path, monkeypatch, few):
-    monkeypatch.setattr("consilience.results.fitting.FEW", few)
+def test_no_known_labels_can_be_asked_for_wherever_answers_are(tmp_path):
     path = write_answers(tmp_path / "answers.parquet")
     stored = cs.scan_answers(path, store=tmp_path / "stores")
     fused = [cs.fuse(source, gold=False, model="majority") for source in (path, cs.read_answers(path), stored)]

@@ -10,7 +10,7 @@ from consilience.answers.random_choices import count_units, hide_answers
 from consilience.checks.comparison import compare_with_vote, settle
 from consilience.errors import InputError, ParameterError
 from consilience.inference.hidden_fits import SHRINKAGE, shrink_rows
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 
 
 @pytest.fixture(scope="module")
@@ -154,12 +154,12 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
     def refuse(*_):
         raise AssertionError("calibrated again")
 
-    monkeypatch.setattr("consilience.results.calibration.find_by_hidden", refuse)
+    monkeypatch.setattr("consilience.results.calibration.hide_from_fit", refuse)
     for model, r, graph in models:
         found = cs.held_out_score(model, r, graph=graph)
         given = cs.held_out_score(model.fresh(calibration=model.power_), r, graph=graph)
         np.testing.assert_array_equal(found.totals, given.totals)
-        compare_with_vote(model.recipe(), model.result_, InMemory(r), graph, cs.engines.Threads())
+        compare_with_vote(model.recipe(), model.result_, Source(r), graph, cs.engines.Threads())
         plain = model.fresh(calibration="none").fit(r, graph=graph)
         assert settle(plain.recipe(), plain.result_).calibration == "none"
     model.check_graph(network.responses, network.graph)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import consilience as cs
 import oracles
-from consilience.answers import arrays
+from consilience.answers import blocks
 from consilience.answers.tagging import free_transitions
 from consilience.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError
 from consilience.inference.em import infer_posterior
@@ -237,7 +237,7 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
     r = cs.simulate.sequences(60, length=(1, 30), answers_per_item=4, seed=1).responses
     options = {"coupling": 1.0, "tol": 0, "max_iter": 10}
     whole = cs.HiddenMarkov(**options).fit(r)
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 300)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 300)
     one, four = (cs.HiddenMarkov(**options).fit(r, engine=cs.engines.Threads(n)) for n in (1, 4))
     for name in ("posterior_", "confusion_", "transition_", "initial_", "trace_", "labels_"):
         np.testing.assert_array_equal(getattr(one, name), getattr(four, name))
@@ -541,7 +541,7 @@ def test_pairs_have_no_mass_where_forbidden():
     r = cs.Answers.from_matrix(np.array(["O", "B", "I"])[rng.choice(3, (60, 3))], lengths=[20] * 3)
     model = cs.HiddenMarkov(coupling=0.5, transitions="bio")
     model.fit(r)
-    block = arrays.cut_blocks(r, r.label.astype(np.int64), r.n_labels)[0]
+    block = blocks.cut_blocks(r, r.label.astype(np.int64), r.n_labels)[0]
     summary = model.result_.learned.structure.infer_block(block, np.ones((60, 3)))
     o, b, i = (model.classes_.tolist().index(tag) for tag in "OBI")
     assert summary.pairs[o, i] == 0
@@ -578,7 +578,7 @@ def oracle_labels(crowd):
     n_classes = r.n_classes
     workers = ConfusionWorkers(r.n_workers, r.class_of_label, n_classes)
     structure = Chain(n_classes, None, 0.0, "em", 1.0, free_transitions(n_classes))
-    placed = arrays.cut_blocks(r, workers.encode(r), workers.n_rows)
+    placed = blocks.cut_blocks(r, workers.encode(r), workers.n_rows)
     posterior, _ = infer_posterior(
         cs.engines.Threads(1),
         placed,

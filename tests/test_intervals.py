@@ -415,7 +415,7 @@ def test_neither_the_order_of_rows_nor_blocks_nor_threads_matter(monkeypatch):
     )
     one, two = (cs.DawidSkene().fit(r, engine=cs.engines.Threads(n)) for n in (1, 2))
     assert np.array_equal(all_ends(one), all_ends(two))
-    monkeypatch.setattr("consilience.answers.arrays.BLOCK_SIZE", 200)
+    monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 200)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
     for module in (interval_sums, intervals):
         monkeypatch.setattr(module, "MOST_ENTRIES", 10)

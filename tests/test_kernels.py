@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 import oracles
-from consilience.answers.arrays import renumber
+from consilience.answers.blocks import renumber
 from consilience.inference import fit_distributions
 from consilience.kernels import columns, freeze
 from consilience.kernels.answers import (

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from consilience.storage import partitioning
 
 import consilience as cs
 from consilience.errors import InputError
 from consilience.results import fitting, label_files
 from consilience.results.label_files import name_old, save_part, write_folder
-from consilience.storage import partitioning
 
 
 def write_crowd(path, n_items=300):

@@ -11,7 +11,7 @@ import consilience as cs
 from consilience.answers.random_choices import hide_answers
 from consilience.engines import open_engine
 from consilience.inference.em import expect, expect_from_votes, gather, maximise
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 from consilience.inference.structures import exchange
 from consilience.metrics import agreement
 from consilience.results import answer_worth, interval_sums
@@ -87,10 +87,10 @@ def test_counts_without_hidden_answers(known):
         structure = recipe.make_structure(r)
 
         def count(answers, labels):
-            problem = recipe.pose(InMemory(answers, labels), structure, None, engine)
+            problem = recipe.pose(Source(answers, labels), structure, None, engine)
             return expect(problem, start)
 
-        problem = recipe.pose(InMemory(r, codes), structure, None, engine)
+        problem = recipe.pose(Source(r, codes), structure, None, engine)
         start = maximise(problem, expect(problem, model_start(problem)))
         left = part.keep(~hidden[r.answers_about(items)[0]])
         found = exchange(count(r, codes), count(part, some), count(left, some))

@@ -7,7 +7,7 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience.answers.arrays import cut_blocks
+from consilience.answers.blocks import cut_blocks
 from consilience.inference.em import keep_unsaid
 from consilience.inference.workers import WORKERS
 

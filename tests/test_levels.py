@@ -14,7 +14,6 @@ import consilience as cs
 import dask_kills
 from command_line import run
 from consilience.errors import DataWarning, ParameterError
-from consilience.inference import sources
 from consilience.inference.levels import HIGH, LOW, MEDIAN, find_mean, find_quantile, name_levels, place_levels
 from consilience.reporting.charts import draw_biases
 from consilience.reporting.items import list_uncertain
@@ -235,7 +234,6 @@ def test_medians_of_moments_and_batches():
 
 @pytest.mark.parametrize("kind", [cs.DawidSkene, cs.MajorityVote])
 def test_medians_on_disk(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(fitting, "FEW", 100)
     _, table = draw_ratings(n_items=150, per_item=5)
     pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
@@ -270,7 +268,6 @@ def test_known_labels_between_levels_are_the_nearest(tmp_path, monkeypatch):
 @pytest.mark.robust
 def test_medians_on_a_cluster(tmp_path, monkeypatch):
     """What a cluster writes is what one process writes, to the bit."""
-    monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(fitting, "FEW", 100)
     pa.parquet.write_table(pa.table(draw_ratings(n_items=150)[1]), tmp_path / "answers.parquet")
     stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)

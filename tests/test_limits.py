@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from consilience import arguments
-from consilience.answers import soft_tables, tables, verdict_tables
+from consilience.answers import soft_tables, tables
 from consilience.formats import arrays, masks
 from consilience.inference import copy_suspects, preconditions
 from consilience.inference.recipes import sets
@@ -16,7 +16,8 @@ from consilience.inference.workers import ordinal, types
 from consilience.kinds import masks as masks_task
 from consilience.kinds import tag_tables
 from consilience.memory import format_bytes
-from consilience.models import bradley_terry
+from consilience.rankings import bradley_terry
+from consilience.rankings import tables as verdict_tables
 from consilience.results import raters
 
 HERE = Path(__file__).parent

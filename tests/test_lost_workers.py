@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consilience.answers import arrays
+from consilience.answers import blocks
 from consilience.engines import dask as engine_module
 from consilience.engines import open_engine
 from consilience.engines.dask import Dask
@@ -34,7 +34,7 @@ def crowd():
 
 @pytest.fixture(autouse=True)
 def many_blocks(monkeypatch):
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", dask_kills.BLOCK_SIZE)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", dask_kills.BLOCK_SIZE)
     monkeypatch.setattr(dask_kills, "N_ITERATIONS", 15)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.answers import arrays
+from consilience.answers import blocks
 from consilience.errors import NotFittedError, ParameterError
 from consilience.inference.recipes.independent import VoteRecipe
 from consilience.results.result import Later
@@ -114,7 +114,7 @@ def test_shares_that_differ_by_rounding_are_tied():
 def test_blocks_and_seeds(monkeypatch):
     r = cs.Answers.from_matrix(oracles.simulate(3, n_items=300, n_workers=4, share=0.5)[0])
     whole = cs.MajorityVote(seed=3).fit(r)
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 20)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 20)
     split = cs.MajorityVote(seed=3).fit(r)
     assert np.array_equal(split.posterior_, whole.posterior_)
     assert np.array_equal(split.labels_, whole.labels_)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import consilience as cs
 import oracles
-from consilience.answers import arrays
+from consilience.answers import blocks
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.inference.recipes.field import MULTIPLES, paper_couplings
 from consilience.inference.structures.field import INFERENCES, MOST_COUPLING
@@ -393,7 +393,7 @@ def test_blocks_and_threads_change_nothing(inference, monkeypatch):
     coupling = "learn" if inference == "mean_field" else 0.5
     options = {"inference": inference, "tol": 0, "max_iter": 10, "coupling": coupling}
     whole = cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph)
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 100)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 100)
     one, three = (
         cs.MarkovField(**options).fit(crowd.responses, graph=crowd.graph, engine=cs.engines.Threads(n)) for n in (1, 3)
     )
@@ -404,7 +404,7 @@ def test_blocks_and_threads_change_nothing(inference, monkeypatch):
 @pytest.mark.robust
 def test_on_a_cluster(monkeypatch):
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(arrays, "BLOCK_SIZE", 200)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 200)
     crowd = network(400)
     model = cs.MarkovField(tol=0, max_iter=5)
     options = {"processes": False, "n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}

@@ -9,7 +9,6 @@ import pyarrow.parquet
 import pytest
 
 import consilience as cs
-from consilience.inference import sources
 from consilience.models.latent import LatentModel
 from consilience.results import fitting
 
@@ -101,7 +100,6 @@ def test_labels_of_200_random_crowds(part):
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 @pytest.mark.parametrize("seed", range(4))
 def test_labels_on_disk(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(fitting, "FEW", 100)
     rng = np.random.default_rng(seed)
     table, truth = draw_table(rng, n_items=300)
@@ -231,7 +229,6 @@ def test_what_else_checks_single_answers_keeps_confidences():
 
 
 def test_single_answers_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "ENOUGH_ANSWERS", 100)
     monkeypatch.setattr(fitting, "FEW", 100)
     for name, table in (("single", draw_single()), ("vote", draw_single(seed=2))):
         pa.parquet.write_table(pa.table(table), tmp_path / f"{name}.parquet")

@@ -15,7 +15,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.answers.arrays import Crowd
+from consilience import Answers
 from consilience.errors import DataWarning, InputError, ParameterError
 
 LEVELS = ["low", "mid", "high"]
@@ -36,7 +36,7 @@ WORDS = table(["low", "mid", "low", "mid", "mid", "high", "high", "high", "mid",
 NUMBERS = table([1, 2, 1, 3, 3, 10, 10, 10, 3, 1, 1, 1])
 
 
-def scale_of(r: Crowd) -> tuple[list[Any], tuple[float, ...] | None]:
+def scale_of(r: Answers) -> tuple[list[Any], tuple[float, ...] | None]:
     """Return the classes and their positions."""
     return r.classes.tolist(), r.positions
 

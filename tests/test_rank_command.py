@@ -13,7 +13,7 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import InputError
-from consilience.models.bradley_terry import open_comparisons
+from consilience.rankings.comparisons import open_comparisons
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import consilience as cs
 from consilience.engines import open_engine
 from consilience.inference.sharing import N_LEVELS, SKILLS, find_easiness, fit_together, match_levels
 from consilience.inference.skills import OWN, RARE, SAME, Skills, expect_types, learn_skills, weigh
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 from consilience.inference.workers.nominal import ACCURACIES, NominalWorkers
 from consilience.inference.workers.ordinal import OrdinalWorkers
 from consilience.inference.workers.types import STRENGTHS
@@ -128,7 +128,7 @@ def draw_questions(seed, accuracy, n_items=150, n_workers=40, per_item=5):
 
 def fit_all(answers, recipes):
     with open_engine(None) as engine:
-        sources = [InMemory(recipe.prepare(r)) for recipe, r in zip(recipes, answers, strict=True)]
+        sources = [Source(recipe.prepare(r)) for recipe, r in zip(recipes, answers, strict=True)]
         return fit_questions(recipes, sources, [None] * len(sources), engine)
 
 
@@ -142,10 +142,10 @@ def test_the_objective_of_all_questions_never_falls(kinds):
     rng = np.random.default_rng(2)
     answers = draw_questions(2, rng.uniform(0.5, 0.95, (40, 1)) * np.ones(2), n_items=60)[1]
     keep = answers[0].worker >= 5
-    answers[0] = InMemory(answers[0]).keep(keep).responses
+    answers[0] = Source(answers[0]).keep(keep).responses
     recipes = [cs.DawidSkene(workers=kind, max_iter=12, tol=0).recipe() for kind in kinds]
     with open_engine(None) as engine:
-        together = fit_together(recipes, [InMemory(r) for r in answers], [None, None], engine)
+        together = fit_together(recipes, [Source(r) for r in answers], [None, None], engine)
     assert len(together.trace) == 13
     assert (np.diff(together.trace) > -1e-7).all()
     assert together.trace[-1] > together.trace[0]
@@ -198,8 +198,8 @@ def test_skills_go_to_the_workers_they_belong_to():
     _, answers = draw_questions(1, np.full((40, 2), 0.8), n_items=60)
     recipe = cs.DawidSkene(workers="nominal").recipe()
     with open_engine(None) as engine:
-        skills = fit_together([recipe] * 2, [InMemory(r) for r in answers], [None, None], engine).types[0]
-        problem = replace(recipe, worker_types=skills).plan(InMemory(answers[0]), None, engine).problem
+        skills = fit_together([recipe] * 2, [Source(r) for r in answers], [None, None], engine).types[0]
+        problem = replace(recipe, worker_types=skills).plan(Source(answers[0]), None, engine).problem
     given = skills.give_to(problem.prior, np.array([3, 99, 0]))
     np.testing.assert_array_equal(given.types.log_shares[[0, 2]], skills.log_shares[[3, 0]])
     np.testing.assert_allclose(np.exp(given.types.log_shares[1]), np.exp(skills.log_shares).mean(axis=0))

@@ -10,7 +10,7 @@ from consilience.checks.soft_check import TELLING, choose_way, measure_told, pre
 from consilience.errors import InputError, ParameterError
 from consilience.inference.learned import as_used
 from consilience.inference.powers import POWERS, Calibration, lower
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 from consilience.inference.workers.temperatures import DAMPING, FLOOR, PULLS, TemperatureWorkers, describe_temperature
 from consilience.kernels.pools import count_pulls, pool_votes
 from consilience.results.comparison import WayScore
@@ -101,7 +101,7 @@ def test_sums_of_pulls_lead_to_where_the_slope_vanishes():
     workers = TemperatureWorkers.of(r, r.class_of_label, r.n_classes)
     found = MODELS["temperatures"].result_.learned
     votes, posterior = workers.read_votes(r).astype(float), MODELS["temperatures"].uncalibrated_posterior_
-    (block,) = InMemory(r).lay_out(workers)
+    (block,) = Source(r).lay_out(workers)
     own, item = workers.factors(as_used(found.log_weights), False).log_answers(block), r.item_of_answer()
     said = special.softmax(own + found.log_weights[0, 2], axis=1)
     others = posterior[item] / np.exp(own)

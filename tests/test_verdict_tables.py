@@ -10,13 +10,13 @@ import pyarrow.csv
 import pytest
 
 import consilience as cs
-from consilience.answers.verdict_tables import pair_rows
 from consilience.errors import InputError, ParameterError
 from consilience.formats import large
 from consilience.formats.large import read_codes
 from consilience.formats.reading import open_file
 from consilience.formats.writing import write_table
-from consilience.models.bradley_terry import open_comparisons
+from consilience.rankings.comparisons import open_comparisons
+from consilience.rankings.tables import pair_rows
 
 LEFT, RIGHT, TIE = 0, 1, 2
 
@@ -171,7 +171,7 @@ def test_scores_give_a_ranking_without_a_position_bias():
 def test_pairs_of_rows_are_all_pairs(seed):
     rng = np.random.default_rng(seed)
     worker, item = rng.integers(3, size=25).astype(np.int32), rng.integers(4, size=25).astype(np.int32)
-    first, second, weight = pair_rows(worker, item, 3)
+    first, second, weight = pair_rows(worker, item)
     slow = {(a, b) for a in range(25) for b in range(a + 1, 25) if worker[a] == worker[b] and item[a] == item[b]}
     assert set(zip(first.tolist(), second.tolist(), strict=True)) == slow
     sizes = {(w, i): np.sum((worker == w) & (item == i)) for w in range(3) for i in range(4)}
@@ -347,7 +347,7 @@ def same(first, second):
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "arrow", "jsonl"])
 def test_large_files_give_the_same_bits(tmp_path, monkeypatch, ending):
     source = write_verdicts(tmp_path, ending)
-    roles = {"group": "family", "weight": "times", "order": "when"}
+    roles = {"group": "family", "weight": "times"}
     whole = open_comparisons(source, **roles)
     read = []
     monkeypatch.setattr(large, "open_file", lambda path: pytest.fail("read as a whole"))

@@ -14,7 +14,7 @@ import pytest
 import consilience as cs
 import oracles
 from consilience.inference.care import Care
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 from consilience.inference.workers import WORKERS
 from consilience.results import answer_worth
 
@@ -121,7 +121,7 @@ def test_careless_answers_are_as_silence_where_that_is_an_answer(estimation):
     spoken[r.item_of_answer(), r.worker] = True
     counts, logs = np.zeros_like(log_gamma), np.tile(before.result_.learned.structure.log_prior(False), (30, 1))
     workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
-    logs += InMemory(r).lay_out(workers)[0].anchor
+    logs += Source(r).lay_out(workers)[0].anchor
     with_care = np.zeros((r.n_responses, r.n_classes))
     for j, i in enumerate(r.item_of_answer()):
         careful = r.weight[j] * np.exp(log_gamma[r.worker[j], r.label[j]])
@@ -152,7 +152,7 @@ def test_silence_is_left_out_with_what_was_not_said_with_care():
     workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
     prior = workers.prior(np.full((1, 3, 3), 0.4), "em", r.vote_shares())
     posterior = np.random.default_rng(0).dirichlet(np.ones(3), 25)
-    (block,) = InMemory(r).lay_out(workers, anchored=False)
+    (block,) = Source(r).lay_out(workers, anchored=False)
     factors = workers.factors(workers.given(np.random.default_rng(1).dirichlet(np.ones(4), (6, 3))), True)
     counts = np.zeros((workers.n_rows, 3))
     found = factors.count_rows(block, posterior)

@@ -12,26 +12,27 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .models.register import MODELS, RANKINGS
+from .models.register import MODELS
 from .version import __version__
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {
     "Answers": "answers.responses",
     "Graph": "answers.graph",
-    "Comparisons": "answers.comparisons",
+    "BradleyTerry": "rankings.bradley_terry",
+    "Comparisons": "rankings.comparisons",
     "Spans": "kinds.spans",
     "Masks": "kinds.masks",
     "Tags": "kinds.tags",
     "read_answers": "formats.sources",
-    "scan_answers": "storage.scanning",
+    "scan_answers": "formats.scanning",
     "read_spans": "formats.sources",
     "read_tags": "formats.sources",
     "write_spans": "formats.targets",
     "write_labels": "formats.targets",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
-    **{entry.class_name: f"models.{entry.module}" for entry in (*MODELS.values(), *RANKINGS.values())},
+    **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
     "fuse": "api",
     "rank": "api",
     "held_out_score": "api",
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import metrics as metrics
     from . import simulate as simulate
-    from .answers.comparisons import Comparisons as Comparisons
     from .answers.graph import Graph as Graph
     from .answers.responses import Answers as Answers
     from .api import fuse as fuse
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .evaluation.labels import evaluate as evaluate
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks
+    from .formats.scanning import scan_answers as scan_answers
     from .formats.sources import read_answers as read_answers
     from .formats.sources import read_spans as read_spans
     from .formats.sources import read_tags as read_tags
@@ -67,16 +68,16 @@ if TYPE_CHECKING:
     from .kinds.masks import Masks as Masks
     from .kinds.spans import Spans as Spans
     from .kinds.tags import Tags as Tags
-    from .models.bradley_terry import BradleyTerry as BradleyTerry
     from .models.dawid_skene import DawidSkene as DawidSkene
     from .models.hidden_markov import HiddenMarkov as HiddenMarkov
     from .models.majority_vote import MajorityVote as MajorityVote
     from .models.markov_field import MarkovField as MarkovField
     from .models.moment_matching import MomentMatching as MomentMatching
     from .models.tag_sets import TagSets as TagSets
+    from .rankings.bradley_terry import BradleyTerry as BradleyTerry
+    from .rankings.comparisons import Comparisons as Comparisons
     from .reporting.page import chart as chart
     from .reporting.page import report as report
-    from .storage.scanning import scan_answers as scan_answers
 
 
 def __getattr__(name: str) -> Any:

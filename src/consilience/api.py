@@ -14,14 +14,15 @@ from .errors import InputError, StoreError, listing, parameter_error, shorten, w
 from .formats.sources import COLUMNS, TAG_COLUMNS, check_keywords
 from .inference.em import Progress
 from .inference.hidden_fits import HeldOutScore, score_hidden
-from .models.asking import are_stored, find_questions, fuse_questions, list_labels
+from .models.asking import are_answers, find_questions, fuse_questions, list_labels
 from .models.base import Model, as_responses
-from .models.bradley_terry import BradleyTerry, check_settings, open_comparisons
 from .models.fitted import FittedModel
 from .models.fusing import Fitting, fuse_prepared
 from .models.preparing import prepare
 from .models.questions import read_questions
 from .models.register import MODELS, model_class
+from .rankings.bradley_terry import BradleyTerry
+from .rankings.comparisons import open_comparisons
 from .results.fitting import Asked, fit_source, open_source
 from .results.saving import SavedResult, compare_names, open_saved
 from .results.worker_report import count_answers
@@ -120,7 +121,7 @@ def fuse(
     columns = {name: value for name, value in keywords.items() if name in COLUMNS | TAG_COLUMNS}
     given = {name: value for name, value in keywords.items() if name in parameters}
     fitting = Fitting(model, engine, callback, features, item_prior, given, source_kind)
-    names = list(source) if are_stored(source) else list_labels(columns)
+    names = list(source) if are_answers(source) else list_labels(columns)
     if names is None:
         try:
             prepared = prepare(source, graph, gold, columns, block=block)
@@ -144,7 +145,6 @@ def rank(
     weight: str | None = None,
     gold: Any = None,
     *,
-    order: str | None = None,
     candidate: str | None = None,
     score: str | None = None,
     rank: str | None = None,
@@ -157,7 +157,7 @@ def rank(
     comparisons : table, path or Comparisons
         One row per verdict: two candidates, and which of them won. Or one row per judge, item and candidate, with a
         score or a rank.
-    left, right, winner, worker, item, group, weight, order, candidate, score, rank : str, optional
+    left, right, winner, worker, item, group, weight, candidate, score, rank : str, optional
         Names of columns; see `Comparisons.from_frame`.
     gold : table, path or dict, optional
         Known verdicts: a table with columns left, right and winner, or {(left, right): winner}.
@@ -184,7 +184,7 @@ def rank(
     """
     model = BradleyTerry().set_params(**parameters)
     roles = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
-    roles |= {"weight": weight, "order": order, "candidate": candidate, "score": score, "rank": rank}
+    roles |= {"weight": weight, "candidate": candidate, "score": score, "rank": rank}
     data = open_comparisons(comparisons, **{role: name for role, name in roles.items() if name is not None})
     model.fit(data, gold=gold)
     for finding in model.findings_:
@@ -222,9 +222,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     with open_saved(to_path("path", "load", path)) as saved:
         if saved.model == BradleyTerry.__name__:
             compare_names("parameter", BradleyTerry.defaults(), saved.parameters)
-            ranking = BradleyTerry().set_params(**saved.parameters)
-            check_settings(saved.parameters)
-            return ranking.adopt(saved.read_ranking())
+            return BradleyTerry().set_params(**saved.parameters).restore(saved.archive)
         model = make_model(saved, os.fspath(path))
         recipe = model.recipe()
         recipe.check()
@@ -303,7 +301,7 @@ def held_out_score(
     recipe = model.recipe()
     if model.is_fitted:
         recipe = settle(recipe, model.result_, coupling=False)
-    source = open_source(recipe, as_responses(responses), gold, features, item_prior).sample()
+    source = open_source(recipe, as_responses(responses), gold, features, item_prior)
     r = source.responses
     aligned = recipe.align(r, graph)
     hidden, unit = next(hide_answers(r, fraction, seed))

@@ -16,7 +16,7 @@ import numpy as np
 
 import consilience as cs
 from consilience.answers.tagging import find_transitions
-from consilience.inference.sources import InMemory
+from consilience.inference.sources import Source
 from consilience.models.latent import LatentModel
 from consilience.results.new_answers import Applied
 from fuzz.harness import Nonsense
@@ -435,10 +435,10 @@ def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
     again, fitted = model.predict_proba(r, graph=graph, gold=gold), model.posterior_
     if isinstance(model, LatentModel):
         demand(np.isfinite(again).all(), "predict_proba is not finite", again)
-        again = Applied(model.recipe(), model.result_, InMemory(r), graph, gold).infer()
+        again = Applied(model.recipe(), model.result_, Source(r), graph, gold).infer()
         fitted = model.uncalibrated_posterior_
     demand(np.allclose(again, fitted, atol=1e-9), "predict_proba differs", again, fitted)
-    demand_most_probable(Applied(model.recipe(), model.result_, InMemory(r), graph, gold).find_labels())
+    demand_most_probable(Applied(model.recipe(), model.result_, Source(r), graph, gold).find_labels())
     score = model.score(crowd.responses, graph=graph, gold=crowd.gold)
     demand(np.isfinite(score), "score is not finite", score)
     fewer = crowd.responses.keep(np.arange(crowd.responses.n_responses) % 2 == 0)

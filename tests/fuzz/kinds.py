@@ -195,7 +195,6 @@ def draw_comparisons(rng: Rng) -> Drawn:
         "item": [f"prompt {i // 3}" for i in range(n)],
         "group": [w[0] for w in workers],
         "weight": rng.choice([0.5, 1.0, 1e6, 1e-300], size=n).tolist(),
-        "order": list(range(n)),
     }.items():
         if rng.random() < 0.25:
             table[role] = values

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
-from .arrays import AnswerArrays
 from .classes import normalise_column, to_numbers
 from .columns import (
     Codes,
@@ -29,6 +28,7 @@ from .columns import (
 from .composite import name_composite, tuples_to_ids
 from .frames import is_table, open_frame, open_series
 from .items import list_keys
+from .responses import Answers
 from .tables import Table, key_roles
 from .vocabulary import encode_in_order_of_appearance, lookup, plain_labels, whole_numbers
 
@@ -63,7 +63,7 @@ class Gold(NamedTuple):
         return Gold(self.codes[items], self.judging[items])
 
 
-def match_gold(gold: object, responses: AnswerArrays, classes: Values) -> Gold | None:
+def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None:
     """Return the known classes of the items, as indices into `classes`.
 
     Parameters
@@ -86,7 +86,7 @@ def match_gold(gold: object, responses: AnswerArrays, classes: Values) -> Gold |
     return _match_one(gold, responses, classes)
 
 
-def _join(rounds: list[Gold], responses: AnswerArrays, classes: Values) -> Gold:
+def _join(rounds: list[Gold], responses: Answers, classes: Values) -> Gold:
     """Return the known labels of several tables as one. An item was drawn at random if any table says so."""
     codes, judging = rounds[0].codes.copy(), rounds[0].judging.copy()
     for each in rounds[1:]:
@@ -98,9 +98,7 @@ def _join(rounds: list[Gold], responses: AnswerArrays, classes: Values) -> Gold:
     return Gold(codes, judging)
 
 
-def _clash_error(
-    name: str, items: Indices, code: int, other: int, responses: AnswerArrays, classes: Values
-) -> InputError:
+def _clash_error(name: str, items: Indices, code: int, other: int, responses: Answers, classes: Values) -> InputError:
     """Return the error that items have two labels; `code` and `other` are those of the first of them."""
     item = listing(responses.items[items[:1]].tolist())
     labels = " and ".join(shorten(label) for label in classes[[code, other]].tolist())
@@ -110,7 +108,7 @@ def _clash_error(
     )
 
 
-def _match_one(gold: object, responses: AnswerArrays, classes: Values) -> Gold:
+def _match_one(gold: object, responses: Answers, classes: Values) -> Gold:
     """Return the known classes of the items from one table; see `match_gold`."""
     paired = responses.sequences is not None
     parts = [] if paired else name_composite(responses.columns)
@@ -245,7 +243,7 @@ def _check_labels(name: str, labels: Column, unknown: Truths, classes: Values) -
         )
 
 
-def _check_items(name: str, keys: list[Column], known: Truths, item: Indices, responses: AnswerArrays) -> None:
+def _check_items(name: str, keys: list[Column], known: Truths, item: Indices, responses: Answers) -> None:
     """Raise an error if there are no answers about any of the items, and warn if there are none about some."""
     n_known, n_absent = int(known.sum()), int((known & (item < 0)).sum())
     if n_absent == n_known:
@@ -259,7 +257,7 @@ def _check_items(name: str, keys: list[Column], known: Truths, item: Indices, re
         warn_of(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out.")
 
 
-def _ids(responses: AnswerArrays) -> Values:
+def _ids(responses: Answers) -> Values:
     """Return the ids of the items, or of the sequences that they belong to."""
     return responses.items if responses.sequences is None else responses.sequences.ids
 
@@ -299,7 +297,7 @@ def find_alike(ids: Values) -> Truths:
     return np.array([counts[text] > 1 for text in texts])
 
 
-def _check_alike(name: str, items: Indices, responses: AnswerArrays) -> None:
+def _check_alike(name: str, items: Indices, responses: Answers) -> None:
     """Raise an error if a table names items whose ids are the same text as others."""
     ids = _ids(responses)
     owner = items if responses.sequences is None else responses.sequences.of_items()[items]
@@ -423,7 +421,7 @@ def match_known(table: Table, name: str, item: Values) -> Known | None:
     return known
 
 
-def add_gold(answers: AnswerArrays, known: Known, source: str, named: bool) -> AnswerArrays:
+def add_gold(answers: Answers, known: Known, source: str, named: bool) -> Answers:
     """Return answers with the known labels.
 
     Two labels of one item are an error; unless the column was found by its name, and holds something else than classes.
@@ -442,7 +440,7 @@ def add_gold(answers: AnswerArrays, known: Known, source: str, named: bool) -> A
     return answers.read_from(gold=gold, columns={**answers.columns, "gold": known.name})
 
 
-def find_strange(answers: AnswerArrays, labels: Column) -> list[Any]:
+def find_strange(answers: Answers, labels: Column) -> list[Any]:
     """Return the different ones of some labels that are no classes. Truth values are none among numbers."""
     _, distinct = encode_in_order_of_appearance(labels)
     if distinct.dtype == bool and answers.classes.dtype.kind in "iuf":

@@ -36,13 +36,12 @@ from ..errors import (
 )
 from ..kernels import Floats, Truths
 from . import LONG, MATRIX, recognise, translate
-from .arrays import keep_weights
 from .blocked import keep_workers
 from .classes import extend_scale
 from .columns import Codes, Indices, Values, find_missing, objects, to_column, to_values
 from .items import Sequences, join_keys, key_of
 from .long_tables import TableOptions, arrange_answers, find_columns, sort_rows
-from .responses import Answers, empty_responses
+from .responses import Answers, empty_responses, keep_weights
 from .slips import Source, warn_of_slips
 from .soft_votes import Probabilities, relabel
 from .tables import ROLES, Table
@@ -92,7 +91,7 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
     options = TableOptions(duplicates=policy, normalise=old.normalised, gold=gold, format=LONG, rescale=True)
     # What is to be said of the labels is said of all together.
     with quietly(), tell_duplicates("weight" in columns):
-        return Answers.of(arrange_answers(table, names, options)), taken_back
+        return arrange_answers(table, names, options), taken_back
 
 
 @contextmanager

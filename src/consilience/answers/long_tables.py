@@ -13,12 +13,12 @@ from ..arguments import check_truth, is_among
 from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, Integers, Truths
 from . import Names, translate
-from .arrays import AnswerArrays, Provenance, keep_weights
 from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings
 from .columns import Codes, Column, Indices, Values, find_missing, find_present, is_categorical, is_ordered, to_values
 from .composite import split_names
 from .gold import add_gold, find_gold, match_known
 from .items import Sequences, count_items, encode_items, key_of, read_keys, read_order
+from .responses import Answers, Provenance, keep_weights
 from .slips import Source, find_sets, find_sign, warn_of_silence, warn_of_slips
 from .soft_votes import Probabilities, SoftRows
 from .tables import WHOLE, Table, squeeze
@@ -66,7 +66,7 @@ class TableOptions(NamedTuple):
     rescale: bool = False
 
 
-def arrange_answers(table: Table, names: Names, options: TableOptions) -> AnswerArrays:
+def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answers:
     """Read a table of answers; see `Answers.from_frame`.
 
     Parameters
@@ -110,7 +110,7 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
     known = None if known_labels is None else match_known(table, known_labels, item)
     if names["item"] is None:
         _doubt_ids(table, columns, offsets)
-    answers = AnswerArrays(
+    answers = Answers(
         offsets=offsets,
         worker=worker,
         label=narrow_codes(label, len(labels)),
@@ -315,7 +315,7 @@ def check_policy(policy: str) -> None:
         raise parameter_error("duplicates", "Answers", f"one of {', '.join(map(repr, DUPLICATES))}", policy)
 
 
-def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table: Table) -> AnswerArrays:
+def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Table) -> Answers:
     """Apply `duplicates=` to the pairs of item and worker that have more than one row.
 
     Several rows are one answer if they have weights, which sum to at most 1, and different labels. "first" and "last"
@@ -323,7 +323,7 @@ def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table:
 
     Parameters
     ----------
-    answers : AnswerArrays
+    answers : Answers
         All rows.
     policy : {"error", "first", "last", "mean"}
         As in `Answers.from_frame`.
@@ -355,7 +355,7 @@ def settle_duplicates(answers: AnswerArrays, policy: str, item: Integers, table:
     return _join_rows(replace(answers, weight=weight), pair)
 
 
-def _join_rows(answers: AnswerArrays, pair: Indices) -> AnswerArrays:
+def _join_rows(answers: Answers, pair: Indices) -> Answers:
     """Return the answers, of which all rows about one pair are in a row: together they are one answer."""
     first = np.full(int(pair.max()) + 1, len(pair))
     np.minimum.at(first, pair, np.arange(len(pair)))
@@ -364,7 +364,7 @@ def _join_rows(answers: AnswerArrays, pair: Indices) -> AnswerArrays:
     return replace(answers, worker=answers.worker[order], label=answers.label[order], weight=weight, order=times)
 
 
-def _find_spans(answers: AnswerArrays, pair: Indices, item: Integers, table: Table) -> str | None:
+def _find_spans(answers: Answers, pair: Indices, item: Integers, table: Table) -> str | None:
     """Return in words that the rows are spans and no answers; None if they are not.
 
     Spans begin before they end, and some worker marked several of them in one document. Start and end may also be the
@@ -397,7 +397,7 @@ def _fit_words(table: Table, length: Indices) -> bool:
     return bool(words) and [len(each) if isinstance(each, str) else -1 for each in words] == length.tolist()
 
 
-def _says_a_label_twice(answers: AnswerArrays, pair: Indices) -> Truths:
+def _says_a_label_twice(answers: Answers, pair: Indices) -> Truths:
     """Return for each pair whether two of its rows have the same label."""
     said, times = np.unique(pair * answers.n_labels + answers.label, return_counts=True)
     twice = np.zeros(int(pair.max()) + 1, bool)
@@ -405,7 +405,7 @@ def _says_a_label_twice(answers: AnswerArrays, pair: Indices) -> Truths:
     return twice
 
 
-def _keep_one(answers: AnswerArrays, pair: Indices, policy: str) -> AnswerArrays:
+def _keep_one(answers: Answers, pair: Indices, policy: str) -> Answers:
     """Return the answers with the first or last row of each pair."""
     step = 1 if policy == "first" else -1
     _, chosen = np.unique(pair[::step], return_index=True)
@@ -420,9 +420,7 @@ def _keep_one(answers: AnswerArrays, pair: Indices, policy: str) -> AnswerArrays
     return replace(answers, label=label, labels=labels, classes=labels)
 
 
-def _duplicate_error(
-    answers: AnswerArrays, pair: Indices, repeated: Truths, item: Integers, table: Table
-) -> InputError:
+def _duplicate_error(answers: Answers, pair: Indices, repeated: Truths, item: Integers, table: Table) -> InputError:
     """Return the error that names the first pair with more than one answer."""
     first = int(np.flatnonzero(repeated[pair])[0])
     same = np.flatnonzero(pair == pair[first])
@@ -449,7 +447,7 @@ def _duplicate_error(
     )
 
 
-def find_further_column(answers: AnswerArrays, item: Integers, table: Table) -> Sentence | None:
+def find_further_column(answers: Answers, item: Integers, table: Table) -> Sentence | None:
     """Return the question whether an item is several columns, with the one beside that of items that tells rows apart.
 
     With it no worker has answered an item twice, and some items have several answers. Of several such columns the one

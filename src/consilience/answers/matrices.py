@@ -13,11 +13,11 @@ from ..arguments import check_truth, to_floats
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Truths
 from ..memory import NUMBER, require_memory
-from .arrays import AnswerArrays
 from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings, normalise_column
 from .columns import Codes, Values, is_missing, objects, to_column, to_values
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
+from .responses import Answers
 from .slips import Source, warn_of_silence, warn_of_slips
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
 from .vote_sums import VOTE_SLACK, VoteSums, slack_of
@@ -42,7 +42,7 @@ class MatrixOptions(NamedTuple):
 
 def read_matrix(
     F: ArrayLike, missing: object, labels: ArrayLike | None, normalise: bool, options: MatrixOptions
-) -> AnswerArrays:
+) -> Answers:
     """Read F[item, worker]; see `Answers.from_matrix`."""
     check_size(F, 1, "F")
     check_truth("normalise", "Answers", normalise)
@@ -61,7 +61,7 @@ def read_matrix(
     known, silent = choose_classes(options.classes, vocabulary, options.abstain, options.background, spell)
     named = labels if options.classes is None else options.classes
     known, places = choose_scale(options.ordered, options.positions, known, named, is_scale=False)
-    answers = AnswerArrays(
+    answers = Answers(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
         label=codes,
@@ -99,7 +99,7 @@ def _warn_of_holes(votes: Floats, answered: Truths) -> None:
         )
 
 
-def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> AnswerArrays:
+def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> Answers:
     """Read P[item, worker, class]; see `Answers.from_probabilities`."""
     check_size(P, NUMBER, "P")
     check_truth("rescale", "Answers.from_probabilities", rescale)
@@ -121,7 +121,7 @@ def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> A
     labels = read_names(classes, votes.shape[2], "classes")
     known, silent = choose_classes(None, labels, options.abstain, options.background)
     known, places = choose_scale(options.ordered, options.positions, known, options.classes, is_scale=False)
-    answers = AnswerArrays(
+    answers = Answers(
         offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=1))]).astype(np.int64),
         worker=worker,
         label=probabilities.argmax(axis=1).astype(np.int32),

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..errors import DataWarning, Python, Sentence, join_names, listing, plural, shorten, warn
 from ..kernels import Floats
-from .arrays import AnswerArrays
 from .classes import group_spellings
 from .columns import Indices, Values, to_column
+from .responses import Answers
 from .tagging import looks_tagged
 from .vocabulary import count_codes, lookup
 
@@ -61,13 +61,13 @@ class Source:
     unseen: bool = True  # whether there are labels that no earlier warning can have been about
 
 
-def warn_of_slips(r: AnswerArrays, source: Source) -> None:
+def warn_of_slips(r: Answers, source: Source) -> None:
     """Warn of labels that look like a slip."""
     for warning in find_slips(r, source):
         warn(warning)
 
 
-def find_slips(r: AnswerArrays, source: Source) -> Iterator[DataWarning]:
+def find_slips(r: Answers, source: Source) -> Iterator[DataWarning]:
     """Yield the warnings that the labels and workers of these answers call for."""
     doubt = None if source.named else doubt_ids(r, source) or doubt_number(r, source) or doubt_scores(r, source)
     # Where labels are no classes, their spellings do not matter.
@@ -75,7 +75,7 @@ def find_slips(r: AnswerArrays, source: Source) -> Iterator[DataWarning]:
     yield from filter(None, [*doubts, doubt_workers(r)])
 
 
-def doubt_spellings(r: AnswerArrays, source: Source) -> DataWarning | None:
+def doubt_spellings(r: Answers, source: Source) -> DataWarning | None:
     """Return the warning that labels differ only in how they are written; not of those that were named as classes."""
     wanted = set(r.classes.tolist()) if source.named else set()
     groups = [group for group in group_spellings(r.labels.tolist()) if not wanted.issuperset(group)]
@@ -90,7 +90,7 @@ def doubt_spellings(r: AnswerArrays, source: Source) -> DataWarning | None:
     )
 
 
-def doubt_workers(r: AnswerArrays) -> DataWarning | None:
+def doubt_workers(r: Answers) -> DataWarning | None:
     """Return the warning that ids of workers differ only in how they are written."""
     groups = group_spellings(r.workers.tolist()) if r.n_workers <= MOST_WORKERS else []
     if not groups:
@@ -102,7 +102,7 @@ def doubt_workers(r: AnswerArrays) -> DataWarning | None:
     )
 
 
-def doubt_no_value(r: AnswerArrays, source: Source) -> DataWarning | None:
+def doubt_no_value(r: Answers, source: Source) -> DataWarning | None:
     """Return the warning that a label may stand for no answer; not of one that was named as a class."""
     wanted = set(r.classes.tolist()) if source.named else {r.background} if r.silence_counts else set()
     odd = [
@@ -123,7 +123,7 @@ def doubt_no_value(r: AnswerArrays, source: Source) -> DataWarning | None:
     )
 
 
-def doubt_abstention(r: AnswerArrays, source: Source) -> DataWarning | None:
+def doubt_abstention(r: Answers, source: Source) -> DataWarning | None:
     """Return the warning that a label which is a class may mean that a worker abstains; not if classes were named."""
     code = _find_abstention(r) if source.unseen and not source.named else None
     if code is None or r.labels[code] not in r.classes.tolist():
@@ -143,7 +143,7 @@ def doubt_abstention(r: AnswerArrays, source: Source) -> DataWarning | None:
     )
 
 
-def _find_abstention(r: AnswerArrays) -> int | None:
+def _find_abstention(r: Answers) -> int | None:
     """Return the code of the label that looks like an abstention, or None.
 
     That is a word for it, or -1 beside words or whole numbers from 0 on. Beside 1, -1 is an ordinary answer.
@@ -168,7 +168,7 @@ def _is_word_or_count(text: str) -> bool:
     return number >= 0 and number.is_integer()
 
 
-def doubt_ids(r: AnswerArrays, source: Source) -> DataWarning | None:
+def doubt_ids(r: Answers, source: Source) -> DataWarning | None:
     """Return the warning that labels are ids of the items or workers."""
     if r.n_labels < 3 or r.n_responses < FEWEST_IN_ALL or r.silence_counts:
         return None
@@ -183,7 +183,7 @@ def doubt_ids(r: AnswerArrays, source: Source) -> DataWarning | None:
     )
 
 
-def doubt_number(r: AnswerArrays, source: Source) -> DataWarning | None:
+def doubt_number(r: Answers, source: Source) -> DataWarning | None:
     """Return the warning that there are nearly as many labels as answers."""
     if r.n_labels < FEWEST_LABELS or r.n_responses >= FEWEST_ANSWERS * r.n_labels:
         return None
@@ -197,7 +197,7 @@ def doubt_number(r: AnswerArrays, source: Source) -> DataWarning | None:
     )
 
 
-def doubt_scores(r: AnswerArrays, source: Source) -> DataWarning | None:
+def doubt_scores(r: Answers, source: Source) -> DataWarning | None:
     """Return the warning that labels are many numbers, on which workers rarely agree."""
     numbers = _read_numbers(r.labels) if r.n_labels >= FEWEST_LABELS else None
     if numbers is None or (r.n_labels < FEWEST_WHOLE and (numbers == np.round(numbers)).all()):
@@ -215,7 +215,7 @@ def doubt_scores(r: AnswerArrays, source: Source) -> DataWarning | None:
     )
 
 
-def _say_column(r: AnswerArrays, source: Source) -> str | Sentence:
+def _say_column(r: Answers, source: Source) -> str | Sentence:
     if not source.tabular:
         return "Check that the entries are labels."
     taken = shorten(r.columns["label"]).replace("{", "{{").replace("}", "}}")
@@ -237,7 +237,7 @@ def _list_group(group: list[str]) -> str:
     return listing(texts).replace("\\\\", "\\") if alike else listing(texts)
 
 
-def _are_workers(r: AnswerArrays) -> bool:
+def _are_workers(r: Answers) -> bool:
     """Tell whether labels are ids of workers: of the one who answered in nearly all answers, or names of anyone."""
     if not r.n_workers / 2 <= r.n_labels <= r.n_workers:
         return False
@@ -251,7 +251,7 @@ def _is_name(label: object) -> bool:
     return isinstance(label, str) and len(label) > 1 and not label.strip().isdecimal()
 
 
-def _are_items(r: AnswerArrays) -> bool:
+def _are_items(r: Answers) -> bool:
     """Tell whether the label of nearly every answer is the id of the item, or the sequence, that it is about."""
     ids, owner = (r.items, None) if r.sequences is None else (r.sequences.ids, r.sequences.of_items())
     # Otherwise they cannot be; with millions of items that is much quicker to see.
@@ -273,21 +273,21 @@ def _read_numbers(labels: Values) -> Floats | None:
     return numbers if np.isfinite(numbers).all() else None
 
 
-def _agree(r: AnswerArrays) -> float | None:
+def _agree(r: Answers) -> float | None:
     """Return how often an answer is the same as the one before it about the same item; None if there are none."""
     item = r.item_of_answer()
     pairs = item[1:] == item[:-1]
     return float(np.mean((r.label[1:] == r.label[:-1])[pairs])) if pairs.any() else None
 
 
-def warn_of_silence(r: AnswerArrays, n_stored: int | None = None) -> None:
+def warn_of_silence(r: Answers, n_stored: int | None = None) -> None:
     """Warn if silence may well be an answer, and is ignored. Parameters are those of `doubt_silence`."""
     doubt = doubt_silence(r, n_stored)
     if doubt is not None:
         warn(doubt)
 
 
-def doubt_silence(r: AnswerArrays, n_stored: int | None = None) -> DataWarning | None:
+def doubt_silence(r: Answers, n_stored: int | None = None) -> DataWarning | None:
     """Return the warning that silence may well be an answer, and is ignored; else None.
 
     Parameters
@@ -350,7 +350,7 @@ def find_sign(sets: list[str]) -> str:
     return max(SET_SIGNS, key=lambda sign: sum(sign in each for each in sets))
 
 
-def count_places(r: AnswerArrays) -> int:
+def count_places(r: Answers) -> int:
     """Return the number of items, with those between the positions of a sequence that nobody answered or named."""
     if r.sequences is None or r.sequences.position.dtype.kind not in "iu":
         return r.n_items
@@ -358,7 +358,7 @@ def count_places(r: AnswerArrays) -> int:
     return int(np.sum(r.sequences.position[last].astype(float) - r.sequences.position[first] + 1))
 
 
-def count_one_sided(r: AnswerArrays) -> tuple[int, int]:
+def count_one_sided(r: Answers) -> tuple[int, int]:
     """Return how many workers only ever say one label, and how many there are, of those for whom it would be no chance.
 
     The first is 0 where such workers gave less than half of all answers.
@@ -377,7 +377,7 @@ def count_one_sided(r: AnswerArrays) -> tuple[int, int]:
     return int(alike.sum()) if enough else 0, int(judged.sum())
 
 
-def chance_of_one_label(r: AnswerArrays, n_answers: Indices) -> Floats:
+def chance_of_one_label(r: Answers, n_answers: Indices) -> Floats:
     """Return for each worker how probable it is that all answers are alike, if they are drawn from those of all."""
     share = count_codes(r.label, r.n_labels) / max(r.n_responses, 1)
     counts, place = np.unique(n_answers, return_inverse=True)

@@ -31,7 +31,7 @@ def find_accused(subject: Subject) -> Iterator[Finding]:
     r, gold = subject.sample.responses, subject.sample.gold
     left = np.bincount(r.item_of_answer()[~np.isin(r.worker, rows)], minlength=r.n_items) > 0
     n_lost = int(np.sum((np.diff(r.offsets) > 0) & ~left & (True if gold is None else gold.codes < 0)))
-    if n_lost and not subject.is_sample:
+    if n_lost:
         problem += f" Without them {plural(n_lost, 'item')} {'loses' if n_lost == 1 else 'lose'} all answers."
     remedies = (kind.advice, Sentence("Leave them out with {block}.", block=Python("block=[...]", "FILE")))
     yield Finding(problem, remedies, category=None)

@@ -25,9 +25,8 @@ the other votes, v that of their mean, and l the most probable label of the hidd
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +39,11 @@ from ..engines.base import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
 from ..inference.care import Care
-from ..inference.em import expect_from_votes
-from ..inference.hidden_fits import Fold, Judged, find_judging, log_chance, mean_and_error, shrink_rows
+from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, log_chance, mean_and_error, shrink_rows
 from ..inference.powers import Calibration
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_tied
-from ..inference.sources import HIDDEN, InMemory, OnDisk, Source
-from ..inference.workers.mean import MeanWorkers
+from ..inference.sources import HIDDEN, Source
 from ..kernels import Floats
 from ..kinds.base import TableKind
 from ..metrics.agreement import krippendorff_interval
@@ -55,7 +52,6 @@ from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_diff
 from ..results.fitting import Asked, fit_source, learn_from_votes, learn_votes
 from ..results.intervals import choose
 from ..results.new_answers import weigh_copies
-from ..results.parts import StoredLabels
 from ..results.result import Calibrated, Labels, Later, Result
 from ..results.result import count_known as count_gold
 
@@ -86,15 +82,12 @@ def compare_with_vote(
 ) -> tuple[Comparison, Differences]:
     """Compare a result with majority vote on the same answers.
 
-    On disk, what differs is summed over all items. Hidden answers are those of the sample by which the fit was
-    calibrated, and the agreement of the workers (alpha) is that on the items of the sample. The fits made here give no
-    warnings: those of the result were given when it was fitted.
+    The fits made here give no warnings: those of the result were given when it was fitted.
     """
     with quietly():
-        compare = compare_stored if isinstance(source, OnDisk) else compare_in_memory
-        alpha, gains, sums = compare(recipe, found, cast(Any, source), graph, engine)
-    n_items, (accuracy, low, high) = found.labelled.n_items, found.expected_accuracy
-    sample = find_sample(found, source).responses
+        alpha, gains, sums = compare(recipe, found, source, graph, engine)
+    n_items, (accuracy, low, high) = found.labels.n_items, found.expected_accuracy
+    sample = source.responses
     calibrated = found.calibrated or Calibrated(Calibration(1.0), [1.0])
     comparison = Comparison(
         n_items=n_items,
@@ -121,7 +114,7 @@ def compare_with_vote(
         blind_accuracy=calibrated.blind_accuracy if calibrated.found.n_gold else accuracy,
         n_known=calibrated.found.n_gold,
         n_known_right=calibrated.found.n_right,
-        share_known=count_known(found, source) / n_items,
+        share_known=count_gold(found.given.gold) / n_items,
         like_record=is_like_record(recipe, found, sample, graph),
         alpha_level=find_level(sample),
         soft=sample.is_soft,
@@ -136,54 +129,27 @@ Gains = tuple[float, float, float, float, float, float]
 Compared = tuple[tuple[float, float, float], Gains, Differences]
 
 
-def compare_in_memory(recipe: Recipe, found: Result, source: InMemory, graph: Graph | None, engine: Engine) -> Compared:
+def compare(recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine) -> Compared:
     """Return agreement, gains over the vote, and differences from it."""
     r = source.responses
     # A copy would give away what is hidden from another: they count once together, in the vote as well.
     used = weigh_copies(found, r, np.arange(r.n_workers))
     agreement = krippendorff_interval(used, find_level(used))  # before the vote, since both take much memory
-    plain = learn_votes(VoteRecipe(), InMemory(r, source.gold), None, engine, None)
+    plain = learn_votes(VoteRecipe(), Source(r, source.gold), None, engine, None)
     counted = replace(source, responses=used, features=None)
-    fair = plain if used is r else learn_votes(VoteRecipe(), InMemory(used, source.gold), None, engine, None)
+    fair = plain if used is r else learn_votes(VoteRecipe(), Source(used, source.gold), None, engine, None)
     hidden = find_hidden(recipe, found, counted, graph, engine)
-    counts = Later(count_votes, InMemory(used, source.gold), fair.prior, engine)
+    counts = Later(count_votes, Source(used, source.gold), fair.prior, engine)
     gains = judge(used, Vote(fair.labels, counts), hidden)
     return agreement, gains, find_differences(found.labels, plain.labels, source)
 
 
-def count_votes(source: InMemory, prior: Floats, engine: Engine) -> Floats:
+def count_votes(source: Source, prior: Floats, engine: Engine) -> Floats:
     """Return the expected counts of answers that the labels of a vote make."""
     return learn_from_votes(VoteRecipe(), source, prior, engine).counts
 
 
-def compare_stored(
-    recipe: Recipe,
-    found: Result,
-    source: OnDisk,
-    graph: Graph | None,  # noqa: ARG001
-    engine: Engine,
-) -> Compared:
-    """Return the same for answers on disk."""
-    labelled = cast(StoredLabels, found.labelled)
-    assert labelled.sample is not None
-    assert labelled.tally is not None
-    latent = cast(LatentRecipe, recipe)
-    r, tally = source.bring(labelled.sample).responses, labelled.tally
-    vote = learn_votes(VoteRecipe(), InMemory(r), None, engine, None)
-
-    def counts() -> Floats:  # of all answers
-        voting = replace(latent, workers=MeanWorkers.name) if r.is_soft else latent
-        problem = voting.pose(source, voting.make_structure(source.crowd), None, engine)
-        return problem.workers.plain_counts(expect_from_votes(problem).counts)
-
-    gains = judge(r, Vote(vote.labels, Later(counts)), found.calibrated.hidden if found.calibrated else ())
-    n_top = float(tally.votes[int(tally.labels.argmax())])
-    n_differ = found.labelled.n_items - tally.agreeing
-    sums = Differences(n_differ, tally.vote_confidence, tally.labels, n_top, tally.unanimous, tally.kept)
-    return krippendorff_interval(r, find_level(r)), gains, sums
-
-
-def find_differences(labels: Labels, vote: Labels, source: InMemory) -> Differences:
+def find_differences(labels: Labels, vote: Labels, source: Source) -> Differences:
     """Return how labels in memory differ from those of the vote."""
     n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
     n_differ, n_right, n_top = compare_labels(vote.posterior, labels.posterior, labels.codes, int(n_labels.argmax()))
@@ -206,22 +172,6 @@ def compare_labels(
         sums += np.sum(1 - choose(chances, labels[run])), right, chances[:, top].sum()
     n_differ, n_right, n_top = sums.tolist()
     return n_differ, n_right, n_top
-
-
-def find_sample(found: Result, source: Source) -> InMemory:
-    """Return the answers as they were given: all of those in memory, some of those on disk."""
-    if isinstance(source, OnDisk):
-        sample = cast(StoredLabels, found.labelled).sample
-        assert sample is not None
-        return InMemory(sample.responses, sample.gold(source.answers))
-    return cast(InMemory, source)
-
-
-def count_known(found: Result, source: Source) -> int:
-    """Return how many items have a label that is known."""
-    if isinstance(source, OnDisk):
-        return source.answers.n_known
-    return count_gold(found.given.gold)
 
 
 def is_like_record(recipe: Recipe, found: Result, r: Answers, graph: Graph | None) -> bool:
@@ -300,7 +250,7 @@ def withhold_accuracy(comparison: Comparison, reason: str) -> Comparison:
 
 
 def count_unanimous(
-    source: InMemory, vote: Labels, codes: NDArray[np.int64]
+    source: Source, vote: Labels, codes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return how many items all of their workers give to each class, and how many of these have it as their label.
 
@@ -324,31 +274,31 @@ def share_kept(n_items: NDArray[np.int64], n_kept: NDArray[np.int64]) -> Floats:
     return np.where(n_items >= UNANIMOUS, n_kept / np.maximum(n_items, 1), np.nan)
 
 
-def find_hidden(
-    recipe: Recipe, found: Result, source: InMemory, graph: Graph | None, engine: Engine
-) -> Sequence[Judged]:
-    """Return hidden answers, in folds, and how well fits to the others predict them.
+def find_hidden(recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine) -> Predicted | None:
+    """Return how well hidden answers are predicted by the others; None if none can be hidden.
 
-    A model that was calibrated by hidden answers has them already. Any other is fitted again, with a coupling that was
-    learned taken as found.
+    A model that was calibrated by hidden answers knows. Any other is fitted again, with a coupling that was learned
+    taken as found.
     """
     r = source.responses
-    if found.calibrated is not None and found.calibrated.hidden:
-        return found.calibrated.hidden
+    if found.calibrated is not None and found.calibrated.predicted is not None:
+        return found.calibrated.predicted
     # Where silence is an answer, one that is hidden would be another answer: silence.
     if r.silence_counts:
-        return []
-    hidden, _ = next(hide_answers(r, HIDDEN, 0))
+        return None
+    hidden, unit = next(hide_answers(r, HIDDEN, 0))
     shown = source.keep(~hidden)
     again = fit_source(settle(recipe, found), shown, graph, engine, Asked(copies=[]))
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
-    answer = answer[find_judging(item, source.gold, n_left)]
+    judging = can_judge(item, source.gold, n_left)
+    answer, unit = answer[judging], unit[judging]
     if not len(answer):
-        return []
-    posterior = again.labels.posterior[r.items_of(answer)]
-    return [Fold.of(r, answer, posterior, again.learned.counts).judge(1.0)]
+        return None
+    shrunk = shrink_rows(again.learned.counts, r.worker[answer], r.label[answer])
+    by_class, care = again.labels.posterior[r.items_of(answer)], Care.of(r, answer)
+    return HiddenAnswers(answer, np.zeros_like(answer), unit, by_class, shrunk, shrunk, care).predict(1.0)
 
 
 def settle(recipe: Recipe, found: Result, coupling: bool = True) -> Recipe:
@@ -363,26 +313,24 @@ def settle(recipe: Recipe, found: Result, coupling: bool = True) -> Recipe:
     return replace(recipe, **settled)
 
 
-def judge(r: Answers, vote: Vote, hidden: Sequence[Judged]) -> Gains:
+def judge(r: Answers, vote: Vote, hidden: Predicted | None) -> Gains:
     """Return the gains over the vote, over mean probabilities, and by labels, each with its standard error."""
-    if sum(len(fold.answer) for fold in hidden) < LEAST_HIDDEN:
+    if hidden is None or len(hidden.answer) < LEAST_HIDDEN:
         unknown = math.nan if r.silence_counts else math.inf
         return 0.0, unknown, 0.0, unknown, math.nan, math.nan
-    votes = [vote_without(r, vote, fold.answer) for fold in hidden]
-    by_vote = np.concatenate(
-        [fold.score - log_chance(*each, Care.of(r, fold.answer)) for fold, each in zip(hidden, votes, strict=True)]
-    )
-    by_mean = np.concatenate([fold.score - fold.base for fold in hidden])
-    answer = np.concatenate([fold.answer for fold in hidden])
+    answer, n_hidden = hidden.answer, len(hidden.answer)
+    shares, by_class = np.empty((n_hidden, r.n_classes)), np.empty((n_hidden, r.n_classes))
+    for fold in range(hidden.fold.max() + 1):
+        here = hidden.fold == fold
+        shares[here], by_class[here] = vote_without(r, vote, answer[here])
+    by_vote = hidden.score - log_chance(shares, by_class, Care.of(r, answer))
     unit = np.unique(find_owners(r, answer), return_inverse=True)[1]
-    sizes = np.bincount(unit)
-    share = np.ones(len(answer)) if r.share is None else r.share[answer]
-    totals = [np.bincount(unit, share * gains).astype(np.float64) for gains in (by_vote, by_mean)]
+    sizes, share = np.bincount(unit), np.ones(n_hidden) if r.share is None else r.share[answer]
+    totals = [np.bincount(unit, share * gains).astype(np.float64) for gains in (by_vote, hidden.score - hidden.base)]
     by_label = math.nan, math.nan
     if r.is_soft:
         said = r.class_of_label[r.label[answer]]
-        fused, mean = np.concatenate([fold.top for fold in hidden]), np.concatenate([each[0] for each in votes])
-        right = (said == fused).astype(np.float64) - (said == mean.argmax(axis=1))
+        right = (said == hidden.top).astype(np.float64) - (said == shares.argmax(axis=1))
         by_label = mean_and_error(np.bincount(unit, share * right).astype(np.float64), sizes)
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes), *by_label
 

@@ -60,9 +60,9 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Column, to_column, to_values
 from ..answers.responses import Answers
-from ..errors import ParameterError, Python, Sentence, join_names, plural, shorten
+from ..errors import ParameterError, Sentence, join_names, plural, shorten
 from ..inference import Distributions, sum_by
-from ..inference.sources import InMemory, number_groups
+from ..inference.sources import Source, number_groups
 from ..inference.structures.independent import IndependentParameters
 from ..inference.workers.confusion import ConfusionWorkers
 from ..kernels import Floats, freeze, read_only
@@ -149,12 +149,6 @@ def find_drift(found: Result) -> Drift:
 
 def check_order(found: Result) -> None:
     """Raise an error if it is not known when answers were given."""
-    if found.source is not None:
-        raise ParameterError(
-            "Drift is not judged for answers on disk: a store does not keep when they were given.",
-            Sentence("Read them into memory with {read} and {order}.", read=Python("read_answers")),
-            keyword="order",
-        )
     if found.answers.order is None:
         raise ParameterError(
             "It is not known in which order the answers were given.",
@@ -247,7 +241,7 @@ def weigh_answers(found: Result, r: Answers, log_matrix: Floats) -> tuple[Floats
         return rows if r.share is None else r.share[:, None] * rows[code], code if r.share is None else number(r)
     workers = ConfusionWorkers(r.n_workers, r.class_of_label, log_matrix.shape[2], said=found.learned.said)
     factors = workers.factors(Distributions.known(np.exp(log_matrix)), True)
-    return np.concatenate([factors.log_answers(block) for block in InMemory(r).lay_out(workers)]), number(r)
+    return np.concatenate([factors.log_answers(block) for block in Source(r).lay_out(workers)]), number(r)
 
 
 def number(r: Answers) -> NDArray[np.int32]:

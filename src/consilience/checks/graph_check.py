@@ -45,10 +45,11 @@ from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import DataWarning, Sentence, quietly
+from ..inference.care import Care
 from ..inference.em import CountedEvidence, Fit, Problem, expect_from_votes
 from ..inference.powers import score_powers
 from ..inference.recipes.field import ENOUGH_ITEMS, N_PARTS, FieldRecipe, list_couplings, pick_coupling, settle
-from ..inference.sources import InMemory
+from ..inference.sources import Source
 from ..inference.structures import Trail
 from ..inference.structures.field import Field, FieldSummary, find_linked, weight_unit
 from ..kernels import Floats
@@ -186,7 +187,7 @@ def centre(
     return errors, sparse.csr_matrix((np.ones(len(item)), (item, worker)), shape=shape)
 
 
-def check_graph(recipe: FieldRecipe, found: Result, source: InMemory, graph: Graph, engine: Engine) -> GraphCheck:
+def check_graph(recipe: FieldRecipe, found: Result, source: Source, graph: Graph, engine: Engine) -> GraphCheck:
     """Whether a graph is informative, compared with a shuffled one, and whether errors run along its edges.
 
     One fit is made, of independent items. Its workers are taken as they are for both graphs, on which only the
@@ -223,7 +224,7 @@ def check_graph(recipe: FieldRecipe, found: Result, source: InMemory, graph: Gra
 
 
 def learn_coupling(
-    recipe: FieldRecipe, source: InMemory, problem: Problem, alone: Fit, power: float
+    recipe: FieldRecipe, source: Source, problem: Problem, alone: Fit, power: float
 ) -> tuple[float, NDArray[np.int64]]:
     """The coupling that hidden items call for, and the most probable class of each item.
 
@@ -253,8 +254,10 @@ def learn_coupling(
     for hidden in hide_items(r, N_PARTS, ENOUGH_ITEMS, recipe.seed, known) if field.coupling else ():
         answer = np.flatnonzero(hidden)
         items, unit = np.unique(r.items_of(answer), return_inverse=True)
+        by_class = confusion[r.worker[answer], r.label[answer]]
+        care, share = Care.of(r, answer), None if r.share is None else r.share[answer]
         posteriors = (infer(coupling, items)[items[unit]] for coupling in couplings)
-        by_fold.append([score_powers(r, answer, unit, posterior, confusion) for posterior in posteriors])
+        by_fold.append([score_powers(posterior, by_class, unit, care, share) for posterior in posteriors])
     coupling = pick_coupling(couplings, by_fold)[0] if by_fold else field.coupling
     return coupling, infer(coupling, np.empty(0, np.int64)).argmax(axis=1)
 
@@ -267,7 +270,7 @@ class GraphVerdict(NamedTuple):
 
 
 def settle_graph(
-    recipe: FieldRecipe, found: Result, source: InMemory, graph: Graph, engine: Engine
+    recipe: FieldRecipe, found: Result, source: Source, graph: Graph, engine: Engine
 ) -> tuple[Result, GraphVerdict]:
     """Return a result of a field, and what was found about the graph.
 

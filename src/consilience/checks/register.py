@@ -18,11 +18,11 @@ from ..errors import warn
 from ..inference.recipes import Recipe
 from ..inference.recipes.field import FieldRecipe
 from ..inference.recipes.independent import VoteRecipe
-from ..inference.sources import InMemory, OnDisk, Source
+from ..inference.sources import Source
 from ..results.findings import Finding
 from ..results.result import Result
 from . import accused, drift, graph_check, scale_check, short_checks
-from .comparison import compare_with_vote, find_sample
+from .comparison import compare_with_vote
 from .graph_check import GraphVerdict, settle_graph
 from .subject import Subject
 
@@ -105,22 +105,21 @@ def judge(
     before, `verdict` says how.
     """
     changed: dict[str, Any] = {}
-    source = source if found.source is None else found.source  # where near-copies count once
     if verdict is None and isinstance(recipe, FieldRecipe):
         log.info("Comparing with a shuffled graph")
-        found, verdict = settle_graph(recipe, found, cast(InMemory, source), cast(Graph, graph), engine)
+        found, verdict = settle_graph(recipe, found, source, cast(Graph, graph), engine)
         changed = verdict.changed
         recipe = replace(recipe, **changed)
-    sample, differences, comparison = find_sample(found, source), None, None
-    if not isinstance(recipe, VoteRecipe) and (isinstance(source, OnDisk) or count_units(sample.responses) > 1):
+    differences, comparison = None, None
+    if not isinstance(recipe, VoteRecipe) and count_units(source.responses) > 1:
         log.info("Comparing with majority vote")
         comparison, differences = compare_with_vote(recipe, found, source, graph, engine)
     check = None if verdict is None else verdict.check
     limits_graph = verdict is not None and bool(verdict.changed)
     found = replace(found, by_fuse=True, comparison=comparison, graph_check=check, limits_graph=limits_graph)
     if comparison is not None and comparison.untested and comparison.share_known < 1:
-        found = replace(found, labelled=replace(cast(Any, found.labelled), shown=False))
-    findings = run_checks(Subject(recipe, found, sample, graph, differences), later=False)
+        found = replace(found, labels=replace(found.labels, shown=False))
+    findings = run_checks(Subject(recipe, found, source, graph, differences), later=False)
     for finding in findings:
         if finding.category is not None:
             warn(finding.warning())

@@ -19,7 +19,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..answers.arrays import Crowd
 from ..answers.blocked import keep_workers
 from ..answers.classes import to_numbers
 from ..answers.columns import Indices, objects
@@ -30,11 +29,10 @@ from ..errors import Sentence, listing, plural, quietly
 from ..inference.care import Care
 from ..inference.hidden_fits import log_chance, mean_and_error
 from ..inference.recipes.independent import IndependentRecipe
-from ..inference.sources import HIDDEN, InMemory
+from ..inference.sources import HIDDEN, Source
 from ..kernels import Floats
 from ..results.comparison import LEAST_HIDDEN, ScaleCheck
 from ..results.findings import Finding
-from ..storage.answers import StoredAnswers, draw_sample
 from .subject import Subject
 
 # A scale has so many levels.
@@ -45,7 +43,7 @@ MOST_ANSWERS, ENOUGH, MOST_FOLDS = 50_000, 500, 10
 TOL = 1e-4
 
 
-def order_levels(crowd: Crowd) -> Indices | None:
+def order_levels(crowd: Answers) -> Indices | None:
     """Return the order of classes that look like the levels of a scale; None for others.
 
     These are consecutive whole numbers, or numbers with a smaller step from each to the next, such as half stars.
@@ -60,15 +58,13 @@ def order_levels(crowd: Crowd) -> Indices | None:
     return order if (is_whole and (steps == 1).all()) or is_even else None
 
 
-def give_ranks(crowd: Answers | StoredAnswers, order: Indices) -> Answers | StoredAnswers:
+def give_ranks(crowd: Answers, order: Indices) -> Answers:
     """Return the same answers, with classes in this order as levels of a scale."""
     ranks = tuple(map(float, range(crowd.n_classes)))
     return replace(crowd, classes=crowd.classes[order], positions=ranks)
 
 
-def check_scale(
-    recipe: IndependentRecipe, crowd: Answers | StoredAnswers, order: Indices, engine: Engine
-) -> ScaleCheck | None:
+def check_scale(recipe: IndependentRecipe, crowd: Answers, order: Indices, engine: Engine) -> ScaleCheck | None:
     """Compare ordinal with nominal workers; None if too few answers can be hidden, or these are soft votes."""
     r = take_sample(crowd, recipe.seed)
     if (
@@ -78,13 +74,12 @@ def check_scale(
     ):
         return None
     scale = give_ranks(r, order)
-    assert isinstance(scale, Answers)
     n_folds = int(np.clip(np.ceil(ENOUGH / (HIDDEN * r.n_responses)), 1, MOST_FOLDS))
     leads, owners = list[Floats](), list[Indices]()
     with quietly():
         for hidden, _ in hide_answers(scale, HIDDEN, recipe.seed, n_folds):
             answer = np.flatnonzero(hidden)
-            shown = InMemory(scale.keep(~hidden))
+            shown = Source(scale.keep(~hidden))
             ordinal, nominal = (
                 score(replace(recipe, workers=kind), shown, scale, answer, engine) for kind in ("ordinal", "nominal")
             )
@@ -96,7 +91,7 @@ def check_scale(
     return ScaleCheck(lead, error)
 
 
-def score(recipe: IndependentRecipe, shown: InMemory, r: Answers, answer: Indices, engine: Engine) -> Floats:
+def score(recipe: IndependentRecipe, shown: Source, r: Answers, answer: Indices, engine: Engine) -> Floats:
     """Return the log probability of hidden answers by a fit to those that are shown."""
     problem, fit = recipe.fit_unguided(shown, None, engine)
     posterior = recipe.conclude(problem, fit.parameters)[r.items_of(answer)]
@@ -104,16 +99,13 @@ def score(recipe: IndependentRecipe, shown: InMemory, r: Answers, answer: Indice
     return log_chance(posterior, matrices[r.worker[answer], r.label[answer]], Care.of(r, answer))
 
 
-def take_sample(crowd: Answers | StoredAnswers, seed: int, most: int | None = None) -> Answers:
+def take_sample(crowd: Answers, seed: int, most: int | None = None) -> Answers:
     """Return answers about some items, as independent ones, by the workers who gave them.
 
     Items are told apart by hashes, so that positions of sequences are items like others.
     """
     most = MOST_ANSWERS if most is None else most
     n_items = most * crowd.n_items // crowd.n_responses
-    if isinstance(crowd, StoredAnswers):
-        n_units = most * crowd.n_sequences // crowd.n_responses if crowd.in_sequences else n_items + 1
-        crowd = draw_sample(crowd, seed, n_units).responses
     hashes = hash_items(crowd.keys)
     r = replace(crowd, keys=hashes, provenance=crowd.provenance._replace(gold=None))
     if n_items < r.n_items:

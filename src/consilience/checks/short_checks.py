@@ -71,7 +71,7 @@ def find_unchecked(subject: Subject) -> Iterator[Finding]:
 
 def find_untested(subject: Subject) -> Iterator[Finding]:
     """There are too few answers to test how sure the labels are."""
-    if subject.fusion.labelled.shown or not subject.is_checked:
+    if subject.fusion.labels.shown or not subject.is_checked:
         return
     guidance = subject.fusion.guidance
     remedies: tuple[Words, ...] = ("Collect more answers.", Sentence("Or give known labels with {gold}."))
@@ -186,8 +186,8 @@ def name_rival(comparison: Comparison) -> str:
 
 def find_unsettled(subject: Subject) -> Iterator[Finding]:
     """The fit stopped before it settled."""
-    course, source = subject.fusion.course, subject.fusion.source or subject.sample
-    warning = None if course.converged else subject.recipe.explain_stop(course.trace, source.crowd.n_responses)
+    course, n_responses = subject.fusion.course, subject.sample.responses.n_responses
+    warning = None if course.converged else subject.recipe.explain_stop(course.trace, n_responses)
     if warning is not None:
         yield Finding.told(warning)
 
@@ -201,16 +201,13 @@ def find_doubtful(subject: Subject) -> Iterator[Finding]:
         return
     verb, judged = "has" if n_doubtful == 1 else "have", subject.fusion.task.judged
     problem = f"{plural(n_doubtful, judged)} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
-    if subject.is_sample:
-        problem = f"{share:.1%} of the {judged}s have a confidence below {DOUBTFUL:.0%}."
     remedy = "Collect more answers for such items, or review those that would teach most."
     yield Finding(problem, (remedy,), category=None)
 
 
 def find_silence(subject: Subject) -> Iterator[Finding]:
     """Workers answer as labelling functions do, and their silence is ignored."""
-    n_stored = None if subject.fusion.source is None else subject.fusion.labelled.n_items
-    warning = doubt_silence(subject.sample.responses, n_stored)
+    warning = doubt_silence(subject.sample.responses)
     if warning is not None:
         yield Finding.told(warning)
 

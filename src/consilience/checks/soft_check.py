@@ -35,12 +35,11 @@ from ..engines.base import Engine
 from ..errors import quietly
 from ..inference.powers import POWERS, raise_to
 from ..inference.recipes.independent import IndependentRecipe
-from ..inference.sources import HIDDEN, InMemory
+from ..inference.sources import HIDDEN, Source
 from ..inference.workers.mean import MeanWorkers
 from ..inference.workers.temperatures import LEAST, MOST, TemperatureWorkers
 from ..kernels import Floats, Integers
 from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, TELLING, SoftCheck, WayScore
-from ..storage.answers import StoredAnswers
 from .scale_check import take_sample
 
 WAYS = (TemperatureWorkers.name, MeanWorkers.name)
@@ -52,7 +51,7 @@ STEPS, SHRINKAGE = 25, 5.0
 RIDGE, LEAST_SHARE = 1e-3, 1e-6
 
 
-def check_ways(recipe: IndependentRecipe, answers: Answers | StoredAnswers, engine: Engine) -> SoftCheck:
+def check_ways(recipe: IndependentRecipe, answers: Answers, engine: Engine) -> SoftCheck:
     """Compare the ways; without enough votes that can be hidden, the mean is taken."""
     r = take_sample(answers, recipe.seed, MOST_VOTES)
     n_hidden = round(HIDDEN * r.n_responses)
@@ -71,7 +70,7 @@ def check_ways(recipe: IndependentRecipe, answers: Answers | StoredAnswers, engi
             hidden.append(answer)
             for way in WAYS:
                 fitting = replace(recipe, workers=way)
-                problem, fit = fitting.fit_unguided(InMemory(shown), None, engine)
+                problem, fit = fitting.fit_unguided(Source(shown), None, engine)
                 posteriors[way].append(fitting.conclude(problem, fit.parameters)[r.items_of(answer)])
     answer = np.concatenate(hidden)
     if len(answer) < LEAST_HIDDEN:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from ..answers.graph import Graph
 from ..engines import open_engine
 from ..inference.recipes import Recipe
 from ..inference.recipes.independent import VoteRecipe
-from ..inference.sources import InMemory, Source
+from ..inference.sources import Source
 from ..results.comparison import Comparison
 from ..results.fitting import learn_votes
-from ..results.parts import view_sample
 from ..results.result import Labels, Result
-from .comparison import Differences, find_differences, find_sample
+from .comparison import Differences, find_differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +25,8 @@ class Subject:
         How it was fitted.
     fusion : Result
         The result.
-    sample : InMemory
-        The answers as they were given: all of those in memory, some of those on disk.
+    sample : Source
+        The answers as they were given.
     graph : Graph or None
         How items hang together.
     differences : Differences or None
@@ -37,18 +35,15 @@ class Subject:
 
     recipe: Recipe
     fusion: Result
-    sample: InMemory
+    sample: Source
     graph: Graph | None
     differences: Differences | None = None
 
     @classmethod
     def of(cls, recipe: Recipe, found: Result) -> Subject:
         """Return what checks look at, of a result that was fitted before."""
-        source: Source | None = found.source
-        if source is None:
-            source = InMemory(found.answers.with_classes(found.names.classes), found.given.gold)
-        sample, differences = find_sample(found, source), None
-        if found.comparison is not None and found.comparison.collapsed and found.in_memory:
+        sample, differences = Source(found.answers.with_classes(found.names.classes), found.given.gold), None
+        if found.comparison is not None and found.comparison.collapsed:
             with open_engine(None) as engine:
                 vote = learn_votes(VoteRecipe(), sample, None, engine, None)
             differences = find_differences(found.labels, vote.labels, sample)
@@ -59,15 +54,10 @@ class Subject:
         """The comparison with majority vote."""
         return self.fusion.comparison
 
-    @cached_property
-    def labels(self) -> Labels:
-        """The labels of the sample."""
-        return self.fusion.labels if self.fusion.in_memory else view_sample(self.fusion).labels
-
     @property
-    def is_sample(self) -> bool:
-        """Whether there are other items than those of the sample."""
-        return self.fusion.labelled.n_items > self.sample.responses.n_items
+    def labels(self) -> Labels:
+        """The labels."""
+        return self.fusion.labels
 
     @property
     def is_checked(self) -> bool:

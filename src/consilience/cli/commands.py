@@ -97,7 +97,7 @@ fuse.help = str(fuse.help).replace(
     "rank:rank",
     {
         "Options": ["output", "report", "save", *PRINTING],
-        "Columns": ["left", "right", "winner", "worker", "item", "group", "weight", "order"],
+        "Columns": ["left", "right", "winner", "worker", "item", "group", "weight"],
         "Scores instead of verdicts": ["candidate", "score", "rank"],
         "Known verdicts": ["gold"],
         "Model": ["discrimination", "position_bias", "max_iter", "seed"],

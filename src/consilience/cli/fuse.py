@@ -6,7 +6,7 @@ import fnmatch
 import glob
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from ..formats import Format, readable_formats
 from ..formats.arrays import read_features
 from ..formats.files import is_folder
 from ..formats.reading import open_file, scan_table
+from ..formats.scanning import FORMS, scan_answers
 from ..formats.sources import find_source, open_table
 from ..formats.targets import ResultWriters, choose_target
 from ..formats.writing import write_table
@@ -39,9 +40,6 @@ from ..models.preparing import Prepared, prepare
 from ..options import ROLES
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
-from ..storage.answers import StoredAnswers
-from ..storage.scanning import scan_answers
-from ..storage.votes import FORMS
 from .command import TYPED, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .fuse_tables import print_summary
@@ -53,15 +51,15 @@ if TYPE_CHECKING:
 
 # What a fit in memory takes for each answer at most, reading included (measured: 60 to 90 bytes).
 BYTES_PER_ANSWER = 100
-# Options, models and forms of tables that need all answers, or all labels, in memory.
-_IN_MEMORY = (
-    *("items", "graph", "knn", "features", "item_prior", "background", "gold_column", "order"),
-    *("disagreements", "content", "abstain", "normalise", "ignore"),
-)
-# How answers are read, on disk and in memory.
-_READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "format", "rescale")
-_MODELS_IN_MEMORY = ("moments", "markov-field")
-_DEFAULTS: dict[str, object] = {"abstain": "ignore", "normalise": False, "ignore": ()}
+# Options of reading that need all rows of the files at once, with their defaults.
+_READ_WHOLE: dict[str, object] = {
+    **dict.fromkeys(("items", "background", "gold_column", "order", "content")),
+    "abstain": "ignore",
+    "normalise": False,
+    "ignore": (),
+}
+# How answers are read, at once or a part at a time.
+_READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "format", "rescale", "separator")
 _FLAGS = {"gold_column": "--columns gold=..."}
 
 
@@ -81,34 +79,29 @@ def fuse(columns: Mapping[str, str] | None, **arguments: object) -> None:
         if arguments.get(role) not in (None, name):
             raise click.UsageError(f"--{role} and --columns name different columns for the {role}. Name one.")
     options = Options(**arguments | named, gold_column=gold_column)
-    on_disk = goes_to_disk(options)
-    questions = list_questions(options, on_disk)
+    scanned = is_scanned(options)
+    questions = list_questions(options, scanned)
     if not questions:
-        questions = fuse_one(options, on_disk, started)
+        questions = fuse_one(options, scanned, started)
     if questions:
-        fuse_several(options, questions, on_disk, started)
+        from .questions import fuse_all  # which few need
+
+        fuse_all(options, questions, open_engine(options), started, scanned)
 
 
-def fuse_several(options: Options, questions: Sequence[str], on_disk: bool, started: float) -> None:
-    """Fuse the answers to several questions."""
-    from .questions import fuse_all  # which few need
-
-    if on_disk:
-        refuse_on_disk(options)
-    fuse_all(options, questions, open_engine(options), started, on_disk)
-
-
-def fuse_one(options: Options, on_disk: bool, started: float) -> list[str]:
+def fuse_one(options: Options, scanned: bool, started: float) -> list[str]:
     """Fuse the answers to one question; return the questions if there are several, and nothing else is done."""
-    found = check_inputs(options, on_disk)
-    target = check_files(options, found, on_disk)
+    if _list_inputs(options).count("-") > 1:
+        raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
+    found = None if scanned else find_source(options.source, options.format)
+    target = check_files(options, found)
     engine = open_engine(options)
     with Display(is_asked("quiet")) as display:
         try:
-            prepared = open_inputs(options, display, found, engine if on_disk else None)
+            prepared = open_inputs(options, display, found, scanned)
         except InputError as error:
             named = {"label": options.label, "format": options.format}
-            questions = None if on_disk else find_questions(error, options.source, named)
+            questions = None if scanned else find_questions(error, options.source, named)
             if questions is None:
                 raise
             return questions
@@ -116,26 +109,23 @@ def fuse_one(options: Options, on_disk: bool, started: float) -> list[str]:
             raise click.UsageError("--for is for several questions, and this is one. Give --separator, --classes, ...")
         display.say("Fitting")
         model = fit(options, prepared, engine, display)
-        labels, workers = None if on_disk else model.to_frame(), tabulate_workers(model)
-        summary = summarise(model, prepared, labels, workers, options)
-        if options.undecided is not None and labels is not None:
-            labels = model.to_frame(undecided=options.undecided)
+        workers = tabulate_workers(model)
+        summary = summarise(model, prepared, workers, options)
         display.say("Writing")
-        kind, write_result = choose_writer(model, labels, target, engine, options.undecided)
-        files = write_files(options, model, workers, kind, write_result)
+        files = write_files(options, model, workers, target)
     summary = replace(summary, files=files, seconds=round(time.perf_counter() - started, 3))
     tell(lambda: asdict(summary), lambda: print_summary(summary))
     return []
 
 
-def list_questions(options: Options, on_disk: bool) -> list[str]:
+def list_questions(options: Options, scanned: bool) -> list[str]:
     """Return the columns of answers to several questions, if there are several."""
     names = list(options.questions)
     again = sorted({name for name in names if names.count(name) > 1})
     if again:
         raise click.UsageError(f"--label names {', '.join(map(repr, again))} more than once. Name each question once.")
     if options.labels is not None:
-        of_table = scan_table if on_disk else lambda *given: open_table(*given)[0]
+        of_table = scan_table if scanned else lambda *given: open_table(*given)[0]
         known = list(map(str, of_table(options.source, options.format).names))
         found = fnmatch.filter(known, options.labels)
         if not found:
@@ -147,18 +137,21 @@ def list_questions(options: Options, on_disk: bool) -> list[str]:
     return names
 
 
-def goes_to_disk(options: Options) -> bool:
-    """Tell whether answers are fused from disk: if memory is limited, or if they would not fit in what there is."""
+def is_scanned(options: Options) -> bool:
+    """Whether answers are read by `scan_answers`: if memory is limited, or if they would not fit in what there is."""
     if options.memory is not None or options.resume:
+        refuse_scanned(options)
         return True
     if options.source == "-" or not _are_large(options.source):
         return False
-
     try:
         n_rows = sum(scan_table(options.source, options.format).sizes)
     except ConsilienceError:
         return False  # whoever reads it as a whole says what is wrong
-    return n_rows * BYTES_PER_ANSWER > memory.available_memory()
+    if n_rows * BYTES_PER_ANSWER <= memory.available_memory():
+        return False
+    refuse_scanned(options)
+    return True
 
 
 def _are_large(source: str) -> bool:
@@ -168,40 +161,25 @@ def _are_large(source: str) -> bool:
     return sum(os.path.getsize(file) for file in files if os.path.isfile(file)) > 1 << 28
 
 
-def check_inputs(options: Options, on_disk: bool) -> Format | None:
-    """Return the format of a tool that the source has, None for a table; raise an error for what does not go."""
-    if on_disk:
-        refuse_on_disk(options)
-        return None
-    if _list_inputs(options).count("-") > 1:
-        raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
-    return find_source(options.source, options.format)
-
-
-def refuse_on_disk(options: Options) -> None:
-    """Raise an error for what needs all answers, or all labels, in memory."""
+def refuse_scanned(options: Options) -> None:
+    """Raise an error for ways of reading that need all rows of the files at once."""
     flags = [
         _FLAGS.get(name, f"--{name.replace('_', '-')}")
-        for name in _IN_MEMORY
-        if getattr(options, name) != _DEFAULTS.get(name)
+        for name, default in _READ_WHOLE.items()
+        if getattr(options, name) != default
     ]
-    if options.model in _MODELS_IN_MEMORY:
-        flags.append(f"--model {options.model}")
     if options.format in {each.name for each in DIALECTS} - set(FORMS) | {ONE_HOT}:
         flags.append(f"--format {options.format}")
-    if flags:
-        limited, leave = options.memory is not None or options.resume, "it" if len(flags) == 1 else "them"
-        raise click.UsageError(
-            f"Answers on disk do not go with {', '.join(flags)}. "
-            + (
-                f"Leave {leave} out, or read all answers into memory: without --memory and --resume."
-                if limited
-                else "These answers would take more memory than there is, so they are fused on disk. Leave "
-                f"{leave} out, or fuse a part of the answers."
-            )
-        )
     if options.source == "-":
-        raise click.UsageError("Answers on disk cannot come from standard input. Give a file, a folder or a pattern.")
+        flags.append("standard input")
+    if flags:
+        why = "With --memory or --resume, answers"
+        if options.memory is None and not options.resume:
+            why = "These answers would take more memory than there is. They"
+        raise click.UsageError(
+            f"{why} are read a part at a time, which does not go with {', '.join(flags)}. "
+            "Leave it out, or fuse a part of the answers without --memory and --resume."
+        )
 
 
 def _list_inputs(options: Options) -> list[str | None]:
@@ -209,12 +187,12 @@ def _list_inputs(options: Options) -> list[str | None]:
     return [*(getattr(options, name) for name in named), *options.gold]
 
 
-def check_files(options: Options, found: Format | None, on_disk: bool) -> Format | None:
+def check_files(options: Options, found: Format | None) -> Format | None:
     """Return the format in which results go back to the tool they come from, None for a table; check all outputs."""
     output, source = options.output, options.source
     tables, others = [options.workers_report, options.disagreements], [options.save, options.report]
-    target = None if output is None or on_disk else choose_target(output, source, found)
-    if output is not None and on_disk and not is_one_file(output):
+    target = None if output is None else choose_target(output, source, found)
+    if output is not None and found is None and not is_one_file(output):
         check_folder(output, source)
         check_labels(Path(output))
     elif output is not None and target is not None and is_folder(output):
@@ -238,29 +216,23 @@ def open_engine(options: Options) -> Engine | str:
     return Threads(options.threads) if options.engine == "threads" else options.engine
 
 
-def open_inputs(options: Options, display: Display, found: Format | None, storing: EngineLike) -> Prepared:
-    """Open the answers, which are of the format that was found, known labels and the graph.
-
-    Answers are sorted into a store on disk if an engine is given for that.
-    """
+def open_inputs(options: Options, display: Display, found: Format | None, scanned: bool) -> Prepared:
+    """Open the answers, which are of the format that was found, known labels and the graph."""
     gold = list(options.gold) or None
     # The columns named for the answers are taken from files of known labels too, where these have them.
     names = {role: getattr(options, role) for role in ("item", "sequence", "position")}
     gold_columns = {**names, "known label": options.label}
     columns = {name: getattr(options, name) for name in (*ROLES[:6], *_READING)}
-    if storing is not None:
-        display.say(f"Sorting {fit_text(options.source, 50)} on disk")
-        settings = {"store": options.store, "engine": storing, "resume": options.resume, "block": options.block}
-        settings["separator"] = options.separator
-        stored = cast(StoredAnswers, scan_answers(options.source, options.memory, **settings, **columns))
-        prepared = prepare(stored, None, gold, None, gold_columns)
-        return prepared._replace(may_be_scale=prepared.may_be_scale and options.ordered is None)
-    display.say(f"Reading {fit_text(options.source, 50)}")
     features = None if options.knn is None else read_features(options.knn)
     graph = options.graph if features is None else Graph.knn(features, options.k)
-    columns |= {
-        name: getattr(options, name) for name in ("items", "abstain", "background", "normalise", "order", "separator")
-    }
+    if scanned:
+        display.say(f"Sorting {fit_text(options.source, 50)}")
+        where = {"store": options.store, "resume": options.resume}
+        answers = scan_answers(options.source, options.memory, **where, **columns)
+        prepared = prepare(answers, graph, gold, None, gold_columns, options.block)
+        return prepared._replace(may_be_scale=prepared.may_be_scale and options.ordered is None)
+    display.say(f"Reading {fit_text(options.source, 50)}")
+    columns |= {name: getattr(options, name) for name in ("items", "abstain", "background", "normalise", "order")}
     if options.items is None and features is not None and found is None:
         columns["items"] = range(features.shape[0])  # every row of features is an item
     # The content of items is no worker's answer.
@@ -286,32 +258,23 @@ def fit(options: Options, prepared: Prepared, engine: EngineLike, display: Displ
     return fitted
 
 
-def choose_writer(
-    model: FittedModel,
-    labels: pa.Table | None,
-    target: Format | None,
-    engine: EngineLike,
-    undecided: float | None,
-) -> tuple[str, Callable[[str], object]]:
-    """Return what the results are called, and what writes them: as a table, or in the format of their source."""
+def write_files(options: Options, model: FittedModel, workers: pa.Table, target: Format | None) -> dict[str, str]:
+    """Write the files asked for: results as a table, or in the format of their source. Return what is where."""
     found = model.result_
-    task = found.task
-    if labels is None:
-        return task.results, lambda path: model.write(path, engine, undecided=undecided)
-    if target is None:
-        return task.results, lambda path: write_table(task.tabulate(found, labels), path)
-    return task.results, lambda path: task.write(found, labels, path, ResultWriters(target))
 
+    def write_results(path: str) -> None:
+        if target is not None:
+            found.task.write(found, model.to_frame(), path, ResultWriters(target))
+        elif found.task.results == "spans":
+            write_table(found.task.tabulate(found, None), path)
+        else:
+            model.write(path, undecided=options.undecided)
 
-def write_files(
-    options: Options, model: FittedModel, workers: pa.Table, kind: str, write_result: Callable[[str], object]
-) -> dict[str, str]:
-    """Write the files asked for; return what is where."""
     content = None if options.content is None else read_content(options, model.responses_)
     guided = cast(LatentModel, model)  # if this table is asked for: other models take no features
     return write_together(
         {
-            kind: (options.output, write_result),
+            found.task.results: (options.output, write_results),
             "workers": (options.workers_report, partial(write_table, workers)),
             "disagreements": (options.disagreements, lambda path: write_table(guided.disagreements(), path)),
             "model": (options.save, partial(model.save, answers=not options.no_answers)),

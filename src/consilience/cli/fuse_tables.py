@@ -13,7 +13,6 @@ from ..errors import join_names, plural, to_sentence
 from ..formats.files import name_of
 from ..inference.workers.temperatures import WELL_SURE
 from ..kinds.tag_tables import ONE_HOT
-from ..memory import format_bytes
 from ..results.comparison import describe_usual
 from ..results.result import describe_left_out
 from .command import Record, make_inert
@@ -100,7 +99,6 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
             else [("Not classes", _describe_outside(summary, summary.outside_classes))]
         ),
         *([] if summary.spans is None else [("Spans", _count_spans(summary.spans))]),
-        *([] if summary.store is None else [("Store", _describe_store(summary.store))]),
     ]
     if summary.gold and not (summary.comparison or {}).get("n_known"):  # which the first line names
         keep = "keeps" if summary.gold == 1 else "keep"
@@ -113,11 +111,8 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         facts += _compare(summary.comparison, "label" if summary.tags is None else "single tag")
     if summary.undecided is not None:
         facts.append(("Undecided", summary.undecided["explanation"]))
-    n_before = 0 if summary.store is None else summary.store["resumed_after"]
-    if n_before or not summary.converged:
-        ending = "converged" if summary.converged else "not converged"
-        resumed = f"; resumed after iteration {n_before}" if n_before else ""
-        facts.append(("Iterations", f"{summary.iterations}, {ending}{resumed}"))
+    if not summary.converged:
+        facts.append(("Iterations", f"{summary.iterations}, not converged"))
     if summary.chain is not None:
         facts.append(("Chain", f"coupling {summary.chain['coupling']:g}, from 0 (independent items) to 1"))
     if summary.field is not None:
@@ -168,14 +163,6 @@ def _describe_tags(tags: Record) -> list[tuple[str, str]]:
         ("Sets", f"{tags['fused']:,} from {tags['given']:,} that workers gave, with {size}, and {sure}."),
         *([("Topics", tags["explanation"])] if "explanation" in tags else []),
     ]
-
-
-def _describe_store(store: Record) -> str:
-    """Return where answers on disk are, what they take, and where they come from."""
-    origin = "built now" if store["built"] else "used again"
-    if store["resume"] and not store["resumed_after"]:
-        origin += ": there was nothing to resume"
-    return f"{fit_text(store['folder'], 50)} ({format_bytes(store['bytes'])}, {origin})"
 
 
 def _list_classes(classes: list[object]) -> str:
@@ -309,9 +296,13 @@ def _advise(summary: Summary) -> str:
 
 
 def _can_go_on(summary: Summary) -> bool:
-    """Tell whether further answers can be planned: of tables in memory, if confidences are told."""
-    here = summary.store is None and summary.spans is None
-    return here and summary.mean_confidence is not None and summary.gold < summary.items and len(summary.classes) > 1
+    """Tell whether further answers can be planned: of tables, if confidences are told."""
+    return (
+        summary.spans is None
+        and summary.mean_confidence is not None
+        and summary.gold < summary.items
+        and len(summary.classes) > 1
+    )
 
 
 def _ending(summary: Summary) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from ..api import load
 from ..arguments import split_by_question
 from ..engines import EngineLike
 from ..errors import listing, plural
+from ..formats.scanning import scan_answers
 from ..formats.writing import write_table
 from ..kinds.tag_tables import Separators
 from ..models.asking import fuse_questions
@@ -25,39 +26,35 @@ from ..models.question_tables import count_question
 from ..models.questions import Questions
 from ..options import ROLES
 from ..results.label_files import is_one_file
-from ..storage.scanning import scan_answers
 from .command import Record, describe_findings, is_asked, tell
 from .files import check_folder, check_outputs, check_page, write_together
 from .terminal import Column, Display, Screen, fit_text, format_number
 
 # Options that are for one question, or for answers of another kind.
 _OF_ONE = ("knn", "undecided_spans", "disagreements", "content", "background", "gold_column")
-_READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "items", "normalise", "order", "separator")
-_ON_DISK = ("classes", "ordered", "positions", "duplicates", "drop_missing", "separator")
+_READING = ("classes", "ordered", "positions", "duplicates", "drop_missing", "separator")
 # So many workers are shown, if it is at least so probable that they answer without looking.
 N_WORKERS, SUSPECT = 5, 0.1
 
 
 def fuse_all(
-    options: SimpleNamespace, names: Sequence[str], engine: EngineLike, started: float, on_disk: bool = False
+    options: SimpleNamespace, names: Sequence[str], engine: EngineLike, started: float, scanned: bool = False
 ) -> None:
     """Fuse the answers to several questions in a file: read, fit, write, and only then print."""
     flags = [f"--{name.replace('_', '-')}" for name in _OF_ONE if getattr(options, name, None)]
     if flags:
         raise click.UsageError(f"{', '.join(flags)} does not go with several questions. Leave it out.")
-    if on_disk and options.wide:
-        raise click.UsageError("Labels of answers on disk are not written --wide. Leave it out.")
     tables, others = [options.output, options.workers_report], [options.save, options.report]
-    if on_disk and options.output is not None and not is_one_file(options.output):
+    if options.output is not None and not is_one_file(options.output):
         check_folder(tables.pop(0), options.source)
     check_outputs(tables, others, [options.source, *options.gold])
     if options.report is not None:
         check_page(options.report)
     with Display(is_asked("quiet")) as display:
-        display.say(f"{'Sorting' if on_disk else 'Reading'} {fit_text(options.source, 50)}")
-        found = fit(options, names, engine, display, on_disk)
+        display.say(f"{'Sorting' if scanned else 'Reading'} {fit_text(options.source, 50)}")
+        found = fit(options, names, engine, display, scanned)
         display.say("Writing")
-        files = write_files(options, found, engine if on_disk else None)
+        files = write_files(options, found)
     seconds = round(time.perf_counter() - started, 3)
     tell(
         lambda: describe(found, options.source, files, seconds),
@@ -66,11 +63,12 @@ def fuse_all(
 
 
 def fit(
-    options: SimpleNamespace, names: Sequence[str], engine: EngineLike, display: Display, on_disk: bool
+    options: SimpleNamespace, names: Sequence[str], engine: EngineLike, display: Display, scanned: bool
 ) -> Questions:
     """Return the questions, fused."""
-    reading = _ON_DISK if on_disk else _READING
-    columns = {name: getattr(options, name) for name in (*ROLES[:6], *reading, "format") if name != "label"}
+    columns = {name: getattr(options, name) for name in (*ROLES[:6], *_READING, "format") if name != "label"}
+    if not scanned:
+        columns |= {name: getattr(options, name) for name in ("items", "normalise", "order")}
     columns = {name: value for name, value in columns.items() if value is not None}
     if options.abstain != "ignore":
         columns["abstain"] = options.abstain
@@ -85,12 +83,12 @@ def fit(
         if gold is not None:
             raise click.UsageError("Known labels are given by --gold, or by --for QUESTION gold=FILE. Leave out one.")
         gold = known
-    if not on_disk:
-        return fuse_questions(options.source, names, options.graph, gold, columns, options.block, fitting)
-    columns |= {"store": options.store, "engine": engine, "resume": options.resume, "block": options.block}
-    stores = scan_answers(options.source, options.memory, label=names, **columns)
-    ordered = {name: value for name, value in columns.items() if name == "ordered"}
-    return fuse_questions(stores, names, None, gold, ordered, None, fitting)
+    source: object = options.source
+    if scanned:
+        columns |= {"store": options.store, "resume": options.resume}
+        source = scan_answers(options.source, options.memory, label=names, **columns)
+        columns = {name: value for name, value in columns.items() if name == "ordered"}
+    return fuse_questions(source, names, options.graph, gold, columns, options.block, fitting)
 
 
 def add_settings(
@@ -112,14 +110,14 @@ def add_settings(
     return {**columns, **split}, known
 
 
-def write_files(options: SimpleNamespace, found: Questions, storing: EngineLike) -> dict[str, str]:
-    """Write the files asked for, labels of answers on disk by an engine; return what is where."""
+def write_files(options: SimpleNamespace, found: Questions) -> dict[str, str]:
+    """Write the files asked for; return what is where."""
 
     def write_labels(path: str) -> None:
-        if storing is None:
+        if is_one_file(path):
             write_table(tabulate(found, options.wide, options.undecided), path)
         else:
-            found.write(path, storing, undecided=options.undecided)
+            found.write(path, undecided=options.undecided)
 
     return write_together(
         {

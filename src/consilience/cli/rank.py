@@ -15,17 +15,18 @@ from ..api import rank as rank_candidates
 from ..errors import InputError, count_shown, plural
 from ..formats.files import name_of
 from ..formats.writing import write_table
-from ..models.bradley_terry import BradleyTerry, open_comparisons
 from ..options import N_LISTED
-from ..planning.next_comparisons import list_next_comparisons
-from ..results.ranking import Ranking, describe_weight, list_judges, list_ranking
+from ..rankings.bradley_terry import BradleyTerry
+from ..rankings.comparisons import open_comparisons
+from ..rankings.next_comparisons import list_next_comparisons
+from ..rankings.ranking import Ranking
 from .command import Record, describe_findings, is_asked, tell
 from .files import check_outputs, check_page, write_together
 from .terminal import Column, Display, Screen, fit_text, format_columns, format_number
 
 # Rows shown in tables; files and --json have all.
 MOST_SHOWN = 20
-ROLES = ("left", "right", "winner", "worker", "item", "group", "weight", "order", "candidate", "score", "rank")
+ROLES = ("left", "right", "winner", "worker", "item", "group", "weight", "candidate", "score", "rank")
 PARAMETERS = ("discrimination", "position_bias", "max_iter", "seed")
 
 
@@ -64,7 +65,7 @@ def write_files(options: Options, model: BradleyTerry) -> dict[str, str]:
     n = N_LISTED if options.n is None else options.n
     return write_together(
         {
-            "ranking": (options.output, partial(write_table, build_frame(list_ranking(found), "pyarrow"))),
+            "ranking": (options.output, partial(write_table, build_frame(found.table, "pyarrow"))),
             "judges": (options.judges_report, partial(write_table, tabulate_judges(found))),
             "wins": (options.wins, lambda path: write_table(model.win_matrix(), path)),
             "next": (options.next_comparisons, lambda path: write_table(tabulate_next(found, n), path)),
@@ -84,7 +85,7 @@ def write_report(model: BradleyTerry, source: str, path: str) -> None:
 
 def tabulate_judges(found: Ranking) -> pa.Table:
     """Return the table of judges."""
-    table: pa.Table = build_frame(list_judges(found), "pyarrow")
+    table: pa.Table = build_frame(found.judge_table, "pyarrow")
     return table
 
 
@@ -105,7 +106,7 @@ def describe(model: BradleyTerry, options: Options, files: dict[str, str], secon
         **found.numbers._asdict(),
         "judges": len(found.workers) if found.numbers.has_workers else 0,
         "parts": found.n_parts,
-        "ranking": build_frame(list_ranking(found), "pyarrow").to_pylist(),
+        "ranking": build_frame(found.table, "pyarrow").to_pylist(),
         "judge_report": tabulate_judges(found).to_pylist() if found.numbers.has_workers else [],
         "findings": describe_findings(model.findings_),
         "converged": found.converged,
@@ -120,7 +121,7 @@ def print_ranking(model: BradleyTerry, options: Options, files: dict[str, str]) 
     numbers = found.numbers
     screen.title(f"Ranking of {fit_text(name_of(options.source), 60)}")
     by = f" by {plural(len(found.workers), 'judge')}" if numbers.has_workers else ""
-    weight = describe_weight(found)
+    weight = found.counted_as
     about = f" about {plural(numbers.items, 'item')}" if numbers.items else ""
     facts = [
         ("Columns", format_columns(found.columns)),
@@ -144,7 +145,7 @@ def print_ranking(model: BradleyTerry, options: Options, files: dict[str, str]) 
 
 def print_candidates(screen: Screen, found: Ranking) -> None:
     """Print the best candidates."""
-    rows = build_frame(list_ranking(found), "pyarrow").to_pylist()
+    rows = build_frame(found.table, "pyarrow").to_pylist()
     n_shown = count_shown(len(rows), MOST_SHOWN)
     more = f" (the first {n_shown} of {len(rows):,}; -o and --json have all)" if n_shown < len(rows) else ""
     screen.title(f"Candidates, with 95% intervals{more}")

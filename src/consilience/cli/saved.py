@@ -27,7 +27,6 @@ from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
 from ..formats.writing import write_table
-from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel, check_answers, read_like
 from ..models.preparing import Prepared
 from ..models.question_files import holds_questions
@@ -35,6 +34,7 @@ from ..models.questions import Questions
 from ..options import N_LISTED
 from ..planning.next_items import add_label, list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
+from ..rankings.bradley_terry import BradleyTerry
 from ..results.comparison import Comparison
 from ..results.explanations import Explanation
 from .command import Record, describe_findings, is_asked, tell
@@ -192,7 +192,7 @@ def describe(
     found, answers = model.update_, model.responses_
     options = SimpleNamespace(source=source, all_workers=False, undecided=None)
     prepared = Prepared(answers, answers, None, None)
-    fit = asdict(summarise(model, prepared, model.to_frame(), tabulate_workers(model), options))
+    fit = asdict(summarise(model, prepared, tabulate_workers(model), options))
     news = {name: value for name, value in found._asdict().items() if name not in ("columns", "verdict", "roles")}
     return {
         **fit,
@@ -224,8 +224,8 @@ def print_update(model: FittedModel, changed: pa.Table, name: str, files: dict[s
         facts.append(
             ("Counted", f"are {model.result_.task.judged}s: each of an item is an answer and a label of its own.")
         )
-    if comparison is None and model.result_.labelled.shown:
-        facts.append(("Confidence", f"{format_number(model.result_.labelled.mean_confidence)} on average"))
+    if comparison is None and model.result_.labels.shown:
+        facts.append(("Confidence", f"{format_number(model.result_.labels.mean_confidence)} on average"))
     elif comparison is not None:
         facts.append(("Verdict", to_sentence(describe_verdict(model, comparison))))
         if found.verdict is not None:
@@ -537,7 +537,7 @@ def find_certain(fitted: FittedModel, stop: float) -> Listing:
 
     The last ones are shown. The beginning would not tell where the line is drawn: many items are certain.
     """
-    columns = fitted.result_.task.name_keys(list_stop_items(fitted.result_.labelled, stop))
+    columns = fitted.result_.task.name_keys(list_stop_items(fitted.result_.labels, stop))
     table = build_frame(columns, "pyarrow")
     found = fitted.undecided(stop)
     said = {"n_stopped": found.n_kept, "n_open": found.n_open, "expected_errors": found.expected_errors}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import asdict, dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
@@ -15,16 +15,14 @@ from ..answers.columns import to_column
 from ..answers.responses import Answers
 from ..answers.vocabulary import count_codes, lookup
 from ..formats import find_by_name
-from ..inference.sources import InMemory
+from ..inference.sources import Source
 from ..models.fitted import FittedModel as Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
 from ..models.preparing import Prepared
 from ..results.comparison import Comparison, describe_limit
-from ..results.parts import StoredLabels
 from ..results.worker_report import FEW, rank_attention
-from ..storage.answers import StoredAnswers
 from .command import Record, describe_findings
 
 if TYPE_CHECKING:
@@ -77,14 +75,11 @@ class Summary:
     workers_with_few_answers: int
     copies: list[list[object]]
     least_certain: list[Record]
-    store: Record | None
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
 
 
-def summarise(
-    model: Model, prepared: Prepared, labels: pa.Table | None, workers: pa.Table, options: SimpleNamespace
-) -> Summary:
+def summarise(model: Model, prepared: Prepared, workers: pa.Table, options: SimpleNamespace) -> Summary:
     """Return the figures of a fitted model.
 
     Parameters
@@ -93,8 +88,6 @@ def summarise(
         Fitted.
     prepared : Prepared
         To what.
-    labels : pyarrow.Table or None
-        Its `to_frame`; None for answers on disk.
     workers : pyarrow.Table
         Its `tabulate_workers`.
     options : namespace
@@ -143,24 +136,8 @@ def summarise(
         classifier=_describe_classifier(model),
         workers_with_few_answers=n_few,
         copies=model.copies_,
-        least_certain=[] if labels is None or told is None else find_least_certain(model, labels),
-        store=_describe_store(model, answers),
+        least_certain=[] if told is None else find_least_certain(model),
     )
-
-
-def _describe_store(model: Model, answers: Answers | StoredAnswers) -> Record | None:
-    """Return where answers on disk are, and how many iterations of an earlier run were used."""
-    if not isinstance(answers, StoredAnswers):
-        return None
-    labels = model.result_.labelled
-    n_found = labels.steps.n_found if isinstance(labels, StoredLabels) and labels.steps is not None else 0
-    return {
-        "folder": str(answers.folder),
-        "bytes": answers.measure(),
-        "built": answers.built,
-        "resume": answers.resume,
-        "resumed_after": min(n_found, model.n_iter_),
-    }
 
 
 def _describe_scale(model: Model) -> Record | None:
@@ -175,31 +152,20 @@ def _count_left_out(model: Model) -> Record | None:
     return None if found is None else dict(zip(("workers", "answers"), found, strict=True))
 
 
-def _count_outside(model: Model, answers: Answers | StoredAnswers) -> Record | None:
-    """Return the number of answers whose label is not a class, and these labels, most frequent first; None if none is.
-
-    Answers on disk that have weights are not counted.
-    """
+def _count_outside(model: Model, answers: Answers) -> Record | None:
+    """The number of answers whose label is no class, and these labels, most frequent first; None if there are none."""
     labels = answers.labels
     outside = np.flatnonzero(lookup(model.classes_, to_column(labels)) < 0)
     if not len(outside):
         return None
-    counts: NDArray[Any]
-    if isinstance(answers, Answers):
-        counts = count_codes(answers.label, answers.n_labels)
-    elif "weight" in answers.columns:
-        return {"answers": None, "labels": labels[outside].tolist()}
-    else:
-        counts = answers.votes
+    counts = count_codes(answers.label, answers.n_labels)
     order = outside[np.argsort(-counts[outside], kind="stable")]
     return {"answers": round(counts[outside].sum()), "labels": labels[order].tolist()}
 
 
 def count_known(model: Model) -> int:
     """Return how many items have a label that was known."""
-    labels, gold = model.result_.labelled, model.result_.given.gold
-    if isinstance(labels, StoredLabels):
-        return labels.answers.n_known
+    gold = model.result_.given.gold
     return 0 if gold is None else int((gold.codes >= 0).sum())
 
 
@@ -233,8 +199,6 @@ def _choose_workers(workers: pa.Table, all_workers: bool) -> tuple[list[Record],
 
 def _name_format(prepared: Prepared) -> str | None:
     """Return the format of the source, None for a table with one row per answer."""
-    if isinstance(prepared.answers, StoredAnswers):
-        return None
     found = find_by_name(prepared.task.find_format(prepared.source))
     return found.name if found is not None and found.kind != "table" else prepared.layout or None
 
@@ -252,18 +216,23 @@ def rank_workers(report: pa.Table) -> tuple[NDArray[np.int64], int]:
     return ranked, len(kind) - len(ranked)
 
 
-def find_least_certain(model: Model, labels: pa.Table) -> list[Record]:
+def find_least_certain(model: Model) -> list[Record]:
     """Return the items with the lowest confidence, each with the class that came second."""
-    confidence = labels["confidence"].to_numpy()
-    rows = np.argsort(confidence, kind="stable")[:N_ITEMS]
-    if "labels" in labels.column_names:  # sets of tags
-        return [_describe_set(row) for row in labels.take(rows).to_pylist()]
-    keys = labels.column_names[: labels.column_names.index("label")]
-    records: list[Record] = labels.select([*keys, "label", "confidence"]).take(rows).to_pylist()
-    words = model.result_.task.show(rows)
+    task, labels = model.result_.task, model.result_.labels
+    if task.results == "sets":
+        sets: pa.Table = model.to_frame()
+        rows = np.argsort(sets["confidence"].to_numpy(), kind="stable")[:N_ITEMS]
+        return [_describe_set(row) for row in sets.take(rows).to_pylist()]
+    confidence = labels.confidence
+    rows = np.flatnonzero(confidence <= np.partition(confidence, min(N_ITEMS, len(confidence)) - 1)[N_ITEMS - 1 :][:1])
+    rows = rows[np.argsort(confidence[rows], kind="stable")][:N_ITEMS]
+    found = labels.part(rows)
+    table = pa.table({**found.keys, "label": to_column(found.values), "confidence": found.confidence})
+    records: list[Record] = table.to_pylist()
+    words = task.show(rows)
     if words is not None:
         named = zip(words, records, strict=True)
-        records = [{**{key: record[key] for key in keys}, "text": word, **record} for word, record in named]
+        records = [{**{key: record[key] for key in found.keys}, "text": word, **record} for word, record in named]
     for row, record in zip(rows, records, strict=True):
         others = np.flatnonzero(model.classes_ != record["label"])
         second = others[model.posterior_[row, others].argmax()] if len(others) else None
@@ -295,13 +264,13 @@ def _describe_chain(model: Model) -> Record | None:
     return {"coupling": model.coupling_, "explanation": model.explain_coupling()}
 
 
-def _describe_field(model: Model, answers: Answers | StoredAnswers) -> Record | None:
+def _describe_field(model: Model, answers: Answers) -> Record | None:
     """Return the coupling of a field and what a shuffled graph says of it, for models that have one."""
-    if not isinstance(model, MarkovField) or not isinstance(answers, Answers):
+    if not isinstance(model, MarkovField):
         return None
     explanation = str(model.graph_check_)
     if model.listeners == "unanswered":
-        all_answered = InMemory(answers).find_told().all()
+        all_answered = Source(answers).find_told().all()
         explanation += f" {describe_limit(bool(all_answered), 'The graph')}"
     return {
         "coupling": model.coupling_,
@@ -351,7 +320,7 @@ def describe_accuracy(model: Model, comparison: Comparison) -> dict[str, str | N
 
 def knows_all(model: Model) -> bool:
     """Tell whether the label of every item was known."""
-    return count_known(model) == model.result_.labelled.n_items > 0
+    return count_known(model) == model.result_.labels.n_items > 0
 
 
 def _compare(model: Model) -> Record | None:

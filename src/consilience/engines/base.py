@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
@@ -16,7 +16,6 @@ from ..errors import parameter_error
 from ..memory import count_threads
 
 Outcome = TypeVar("Outcome")
-Total = TypeVar("Total")
 
 # A block where an engine has put it: the block itself, or a handle.
 Placed: TypeAlias = Any
@@ -40,41 +39,6 @@ class Engine(ABC):
         alone and change nothing.
         """
 
-    def total(
-        self,
-        function: Callable[..., Outcome],
-        placed: Sequence[Placed],
-        combine: Callable[[Outcome, Outcome], Outcome],
-        *shared: object,
-    ) -> Outcome:
-        """Return function(block, *shared) of all blocks, combined in pairs: neighbours, then their results, and so on.
-
-        Who is combined with whom depends on the number of blocks alone, so that sums are the same to the bit wherever
-        they are taken.
-        """
-        return combine_in_pairs(self.map(function, placed, *shared), combine)
-
-    def sum(
-        self,
-        function: Callable[..., Outcome],
-        placed: Sequence[Placed],
-        add_up: Callable[[Iterable[Outcome]], Total],
-        combine: Callable[[Total, Total], Total],  # noqa: ARG002 (engines whose blocks are in groups need it)
-        *shared: object,
-    ) -> Total:
-        """Return the sum over all blocks of function(block, *shared).
-
-        Parameters
-        ----------
-        function, placed, *shared
-            As for `map`.
-        add_up : callable
-            Adds results in order.
-        combine : callable
-            Adds two sums.
-        """
-        return add_up(self.map(function, placed, *shared))
-
     def close(self) -> None:  # noqa: B027 (most engines have started nothing)
         """Stop what the engine has started itself."""
 
@@ -90,24 +54,6 @@ class Engine(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def combine_in_pairs(values: Iterable[Outcome], combine: Callable[[Outcome, Outcome], Outcome]) -> Outcome:
-    """Combine values two by two, in order; there must be at least one.
-
-    >>> combine_in_pairs("abcde", lambda left, right: f"({left}{right})")
-    '(((ab)(cd))e)'
-    """
-    waiting: list[tuple[int, Outcome]] = []  # how often each was combined, and the value
-    for value in values:
-        height = 0
-        while waiting and waiting[-1][0] == height:
-            value, height = combine(waiting.pop()[1], value), height + 1
-        waiting.append((height, value))
-    result = waiting.pop()[1]
-    while waiting:
-        result = combine(waiting.pop()[1], result)
-    return result
 
 
 class Threads(Engine):

@@ -14,12 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 from ..errors import EngineError, MissingDependencyError, ParameterError, Sentence, first_line
 from ..memory import count_threads
-from .base import Engine, Outcome, Placed, combine_in_pairs
+from .base import Engine, Outcome, Placed
 
 # Seconds that a cluster may be out of reach, or without workers, before it is given up.
 GRACE = 30
@@ -113,27 +112,6 @@ class Dask(Engine):
             except Exception as error:
                 losses += 1
                 self._recover(error, losses, placed[done:])
-
-    def total(
-        self,
-        function: Callable[..., Outcome],
-        placed: Sequence[Placed],
-        combine: Callable[[Outcome, Outcome], Outcome],
-        *shared: object,
-    ) -> Outcome:
-        """Combine the results of all blocks in the cluster, as every engine does; only the last one travels here."""
-        losses = 0
-        while True:
-            try:
-                call = self._send((function, shared))
-                leaves = self.client.map(_run, [each.future for each in placed], [call] * len(placed), pure=False)
-                root = combine_in_pairs(leaves, partial(self.client.submit, combine, pure=False))
-                del leaves  # what has been combined need not be held
-                result: Outcome = self._wait_for(root)
-                return result
-            except Exception as error:
-                losses += 1
-                self._recover(error, losses, placed)
 
     def _recover(self, error: Exception, losses: int, placed: Sequence[Placed]) -> None:
         """Send blocks again after something was lost; raise an error that cannot be mended, or that comes too often."""

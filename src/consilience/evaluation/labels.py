@@ -19,7 +19,7 @@ from ..answers.frames import is_table, open_frame
 from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, open_gold, tell_between
 from ..answers.items import read_positions
 from ..answers.tables import Table
-from ..answers.tagging import looks_iob2, looks_tagged
+from ..answers.tagging import looks_iob2
 from ..answers.vocabulary import encode_in_order_of_appearance, lookup, plain_labels
 from ..arguments import check_truth, is_among
 from ..errors import DataWarning, InputError, Sentence, about, listing, plural, shorten, warn
@@ -39,10 +39,8 @@ from ..metrics.labels import (
 )
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..metrics.scales import is_number, quadratic_kappa
-from ..models.bradley_terry import BradleyTerry
 from ..models.fitted import FittedModel
-from ..results.parts import join_tables
-from ..results.result import Labelled
+from ..rankings.bradley_terry import BradleyTerry
 from .questions import QuestionsEvaluation, pair_questions, split_labels
 from .rankings import evaluate_ranking, find_ranking, of_model
 from .spans import evaluate_spans, open_both, show_scores
@@ -173,13 +171,6 @@ class Evaluation:
         }
 
 
-class Elsewhere(NamedTuple):
-    """What is counted of labels that are on disk and have nothing to do with known ones."""
-
-    n_items: int = 0
-    n_invalid: int = 0  # steps that IOB2 forbids
-
-
 class _Labels(NamedTuple):
     """A table of labels: what identifies each row, and its label."""
 
@@ -187,7 +178,6 @@ class _Labels(NamedTuple):
     keys: list[Column]
     label: Column
     rows: NDArray[np.int64]  # in the table
-    elsewhere: Elsewhere = Elsewhere()  # further labels
 
     def describe(self, row: int) -> str:
         """Return the key of a row, for a message."""
@@ -313,7 +303,7 @@ def evaluate(
     return Evaluation(
         n_matched=len(truth),
         n_gold_only=len(both) - len(truth),
-        n_labels_only=len(given.rows) + given.elsewhere.n_items - len(truth),
+        n_labels_only=len(given.rows) - len(truth),
         accuracy=float(np.mean(truth == guess)),
         macro_f1=sum(score.f1 for score in scores.values()) / len(scores),
         log_loss=judged[0],
@@ -381,48 +371,18 @@ def _judge_levels(truth: Floats, guess: Floats) -> ScaleEvaluation:
 
 
 def _read_both(labels: object, gold: object, names: Mapping[str, str | None]) -> tuple[_Labels, _Labels]:
-    """Return the labels and the known ones; of labels on disk, those that have to do with known ones."""
-    paired, elsewhere = names["sequence"] is not None or names["position"] is not None, Elsewhere()
-    found = labels.result_ if isinstance(labels, FittedModel) else None
-    if found is not None and found.source is not None:
-        paired |= found.crowd.sequences is not None
-        known_table = open_gold(gold, paired).prefer(names)
-        owners = known_table.read(known_table.need("sequence" if paired else "item"))
-        columns, elsewhere = pick_labels(found.labelled, owners)
-        table = open_frame(columns, "the table of labels").prefer(names)
-    else:
-        frame = labels.to_frame() if isinstance(labels, FittedModel) else open_path(labels)
-        table = open_frame(frame, "the table of labels").prefer(names)
-        paired |= table.has_sequences()
-        known_table = open_gold(gold, paired).prefer(names)
+    """Return the labels and the known ones."""
+    paired = names["sequence"] is not None or names["position"] is not None
+    frame = labels.to_frame() if isinstance(labels, FittedModel) else open_path(labels)
+    table = open_frame(frame, "the table of labels").prefer(names)
+    paired |= table.has_sequences()
+    known_table = open_gold(gold, paired).prefer(names)
     names = {role: table.preferred.get(role, name) for role, name in names.items()}
     _check_spans(paired, table, known_table)
     _check_names(names, table, known_table)
     _check_order(table, known_table)
     roles = ("sequence", "position") if paired else ("item",)
-    given, known = _read(table, (*roles, "label")), _read(known_table, (*roles, "known label"))
-    return given._replace(elsewhere=elsewhere), known
-
-
-def pick_labels(labelled: Labelled, owners: Column) -> tuple[dict[str, Column], Elsewhere]:
-    """Return the labels of some items, or in some sequences, part by part, and what is counted of the others.
-
-    If there are none, they are those of a few other items, so that the error shows ids.
-    """
-    tables, others, first = [], [], dict[str, Column]()
-    for part in labelled.parts():
-        codes, ids = encode_in_order_of_appearance(next(iter(part.keys.values())))
-        picked = np.isin(codes, lookup(ids, owners))
-        columns, rest = part.list_columns(), np.flatnonzero(~picked)
-        first = first or {name: column[:3] for name, column in columns.items()}
-        n_invalid = 0
-        if len(part.keys) == 2 and looks_tagged(part.classes):
-            lengths = np.bincount(codes[rest])  # parts hold whole sequences, in order
-            n_invalid = count_invalid_transitions(part.values[rest], lengths[lengths > 0])
-        others.append(Elsewhere(len(rest), n_invalid))
-        if picked.any():
-            tables.append({name: column.take(np.flatnonzero(picked)) for name, column in columns.items()})
-    return join_tables(tables or [first]), Elsewhere(*map(sum, zip(*others, strict=True)))
+    return _read(table, (*roles, "label")), _read(known_table, (*roles, "known label"))
 
 
 def _pair(given: _Labels, known: _Labels, normalise: bool, scale: Sequence[object] | None) -> _Paired:
@@ -565,7 +525,7 @@ def _judge_spans(given: _Labels, known: _Labels, pair: _Paired) -> SpanEvaluatio
     tags = pair.classes[pair.truth][order], found[order], np.bincount(owner)
     owner, place = _sort_keys(given)
     n_invalid = count_invalid_transitions(guess[np.lexsort((place, owner))], np.bincount(owner))
-    return SpanEvaluation(span_score(*tags), relaxed_span_score(*tags), n_invalid + given.elsewhere.n_invalid)
+    return SpanEvaluation(span_score(*tags), relaxed_span_score(*tags), n_invalid)
 
 
 def _sort_keys(side: _Labels) -> tuple[NDArray[np.integer], NDArray[np.integer]]:

@@ -12,13 +12,14 @@ from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.frames import is_table, open_frame
 from ..answers.previews import frame_html, html_facts, paragraph
 from ..answers.tables import Table
-from ..answers.verdict_tables import LEFT, RIGHT, TIE, read_numbers
 from ..answers.vocabulary import lookup, split_repeated
 from ..errors import InputError, listing, plural
 from ..formats.reading import open_path
-from ..inference.bradley_terry import find_odds
 from ..kernels import Floats, Integers
-from ..models.bradley_terry import BradleyTerry, open_known
+from ..rankings.bradley_terry import BradleyTerry
+from ..rankings.comparisons import open_known
+from ..rankings.likelihood import find_odds
+from ..rankings.tables import LEFT, RIGHT, TIE, read_numbers
 
 
 @dataclass(frozen=True)

@@ -34,15 +34,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.arrays import Block
+from ..answers.blocks import Block
 from ..answers.random_choices import RandomByName, draw_numbers, hash_items, pick_places
 from ..answers.responses import Answers
 from ..engines import open_engine
 from ..kernels import Floats, freeze
 from .em import Fit, Problem, add_earlier, add_up, infer_posterior, maximise, run_em
 from .recipes import LatentRecipe
-from .sources import InMemory
-from .structures import AnyStructure, Statistics, Summary, add_statistics
+from .sources import Source
+from .structures import AnyStructure, Statistics, Summary
 from .structures.independent import Independent
 from .workers.rows import RowCounts, count_answers
 from .workers.types import TypedWorkers
@@ -77,7 +77,7 @@ class Levels(NamedTuple):
     chance: Floats
 
 
-def draw_levels(recipe: LatentRecipe, source: InMemory, problem: Problem, fit: Fit, codes: NDArray[np.int64]) -> Levels:
+def draw_levels(recipe: LatentRecipe, source: Source, problem: Problem, fit: Fit, codes: NDArray[np.int64]) -> Levels:
     """Return what to expect of the labels of a fit, given by their levels, if nothing is taken for known."""
     items = choose_items(source.responses, recipe.seed)
     part, labels = (source, codes) if items is None else (source.about(items), codes[items])
@@ -115,7 +115,7 @@ def find_fit(problem: Problem, statistics: Statistics) -> Fit:
     return run_em(problem, maximise(problem, statistics), MOST_STEPS, ENOUGH)
 
 
-def rate_items(source: InMemory, shift: float) -> Floats:
+def rate_items(source: Source, shift: float) -> Floats:
     """Return the levels nearest to the mean ratings of items, moved by a shift, as a table (N, K) of zeros and ones."""
     r = source.responses
     level, weight = r.class_of_label[r.label], r.weights()
@@ -181,7 +181,7 @@ def count_truth(problem: Problem, truth: Floats) -> Statistics:
     """Return the statistics of a truth, (N, K), and of earlier batches."""
     add = partial(add_up, shape=(problem.workers.n_rows, problem.workers.n_classes))
     shared = truth, problem.structure
-    return add_earlier(problem, problem.engine.sum(count_drawn, problem.placed, add, add_statistics, *shared))
+    return add_earlier(problem, add(problem.engine.map(count_drawn, problem.placed, *shared)))
 
 
 def count_drawn(block: Block, truth: Floats, structure: AnyStructure) -> tuple[RowCounts, Summary]:

@@ -30,12 +30,11 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.arrays import Block
+from ..answers.blocks import Block
 from ..answers.graph import Graph
 from ..engines.base import Engine, Placed
 from ..kernels import Floats
 from . import Distributions
-from .steps import Steps
 from .structures import (
     AnyStructure,
     BlockwiseParameters,
@@ -62,7 +61,6 @@ class Problem:
     n_responses: int
     weighted: bool
     unvoted: Floats  # (K,): what an item without votes is taken for at first
-    steps: Steps | None = None  # where E-steps are kept, if they are
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
 
     def factors(self, found: Distributions) -> AnyFactors:
@@ -226,14 +224,9 @@ def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None)
 
     Those of earlier batches are among them.
     """
-
-    def compute() -> Statistics:
-        evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
-        return parameters.structure.infer(evidence, problem.graph, Trail() if trail is None else trail)
-
-    if problem.steps is None:
-        return add_earlier(problem, compute())
-    return problem.steps.recall(problem.structure, (parameters.workers, parameters.structure), compute)
+    evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
+    found = parameters.structure.infer(evidence, problem.graph, Trail() if trail is None else trail)
+    return add_earlier(problem, found)
 
 
 def expect_from_votes(problem: Problem) -> Statistics:
@@ -241,7 +234,7 @@ def expect_from_votes(problem: Problem) -> Statistics:
     workers = problem.workers
     add = partial(add_up, shape=(workers.n_rows, workers.n_classes))
     shared = workers.votes(), problem.unvoted, problem.structure
-    return add_earlier(problem, problem.engine.sum(vote_block, problem.placed, add, add_statistics, *shared))
+    return add_earlier(problem, add(problem.engine.map(vote_block, problem.placed, *shared)))
 
 
 def add_earlier(problem: Problem, statistics: Statistics) -> Statistics:
@@ -358,7 +351,7 @@ class CountedEvidence(AllEvidence):
     def by_block(self, structure: BlockwiseParameters) -> Statistics:
         """Infer and count each block where it lives."""
         add = partial(add_up, shape=self.factors.shape)
-        return self.engine.sum(expect_block, self.placed, add, add_statistics, self.factors, structure)
+        return add(self.engine.map(expect_block, self.placed, self.factors, structure))
 
     def at_once(self, infer: Callable[[Floats], Summary]) -> Statistics:
         """Infer all items here, and count each block where it lives."""

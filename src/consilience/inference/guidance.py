@@ -63,9 +63,10 @@ from ..specs import (
 )
 from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
 from .em import maximise
-from .hidden_fits import find_by_hidden, mean_and_error
+from .hidden_fits import hide_from_fit, mean_and_error
+from .powers import Calibration
 from .recipes import Fitting, LatentRecipe
-from .sources import InMemory
+from .sources import Source
 
 log = logging.getLogger("consilience")
 
@@ -206,7 +207,7 @@ class Guide(NamedTuple):
 class Guided(NamedTuple):
     """Answers with what features say of their items."""
 
-    source: InMemory
+    source: Source
     findings: FeatureFindings
     alone: Floats  # (N, K): posteriors without features
     names: list[str] | None  # of the features
@@ -256,7 +257,7 @@ def guide_by_features(fitting: Fitting) -> Guided:
         priors = ItemPriors(features.item, judged)
         shares = class_shares(priors, alone)
         guided = plain.with_priors(priors, shares)
-        problem = replace(problem, placed=guided.place(problem.workers, problem.engine).placed)
+        problem = replace(problem, placed=problem.engine.place(guided.lay_out(problem.workers)))
         fit = owner.run_from(problem, maximise(problem, fit.statistics, fit.parameters.prior))
         known = owner.conclude(problem, fit.parameters)[features.item]
         before, labels = labels, known.argmax(axis=1)
@@ -278,7 +279,7 @@ def warn_of_silence(r: Answers, features: Features, found: FeatureFindings) -> N
     warn(DataWarning(found.describe(), *remedies, keyword="features"))
 
 
-def compare_opinions(source: InMemory, opinion: Opinion, alone: Floats, posterior: Floats) -> ComparedOpinions:
+def compare_opinions(source: Source, opinion: Opinion, alone: Floats, posterior: Floats) -> ComparedOpinions:
     """Return the opinion beside posteriors without features, for items with answers whose label is not known.
 
     The classifier is judged by `posterior`, that with features.
@@ -303,7 +304,8 @@ def err_independently(fitting: Fitting) -> bool:
     """Tell whether workers seem to err independently of each other, and from item to item; not if it is unknown."""
     if fitting.source.responses.sequences is not None:
         return False
-    found = find_by_hidden(fitting)[0]
+    hidden = hide_from_fit(fitting)
+    found = Calibration(1.0) if hidden is None else hidden.choose_power()[0]
     return found.n_hidden > 0 and found.power >= INDEPENDENT
 
 

@@ -1,13 +1,19 @@
-r"""Fits to a part of the answers, and how well they predict the answers that were hidden from them.
+r"""Answers that are hidden from a fit, and how well the fit to the others predicts them.
 
-Some answers are hidden, the model is fitted to the others, and the power t of posteriors is where the answers that were
-hidden are predicted best,
+Some answers are hidden, and each is predicted by the others: a hidden answer l of worker m about item n has the
+probability
 
-    sum over hidden answers of log sum_k q_nk^t / Z_n Gamma_m[k, l]
+.. math:: \sum_k \frac{q_{nk}^t}{Z_n} \Gamma_m[k, l]
 
-This is repeated with other answers hidden, in folds. In sequences all answers of a worker to a sequence are hidden
-together. Each fit goes on from the fit to all answers. If few answers of many are hidden, estimates hardly change, and
-the other answers are only counted once again.
+with posteriors q and matrices :math:`\Gamma` that have not seen it. The power t is that at which all hidden answers are
+predicted best (see `consilience.inference.powers`), and the same predictions compare a fit with majority vote. In
+sequences all answers of a worker to a sequence are hidden together.
+
+Nothing is fitted again. From the parameters of the fit, one step of EM on the answers that are left gives the
+parameters that judge the hidden ones: an E-step, an M-step, and an E-step. This is repeated in a few folds. About
+`MOST_ANSWERS` answers are looked at, those to items (sequences) with the smallest random numbers. The statistics of all
+others, among them those of earlier batches of a stream, stay as the fit has them: with S the statistics of the fit and
+:math:`S_I` those of the items that are looked at, :math:`S - S_I` is added to each E-step.
 """
 
 from __future__ import annotations
@@ -20,25 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.gold import Gold
-from ..answers.graph import Graph
-from ..answers.random_choices import count_units, hide_answers
+from ..answers.random_choices import count_units, draw_numbers, hash_owners, hide_answers
 from ..answers.responses import Answers
 from ..errors import ParameterError
 from ..kernels import Floats, Integers
 from . import Cells
 from .care import WITH_CARE, Care
-from .em import (
-    Parameters,
-    Problem,
-    expect,
-    infer_left_out,
-    maximise,
-    run_em,
-)
+from .em import Problem, expect, infer_left_out, maximise
 from .powers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
-    POWERS,
     Calibration,
     choose_power,
     find_leads,
@@ -47,200 +44,130 @@ from .powers import (
     weigh_powers,
 )
 from .recipes import Fitting
-from .sources import HIDDEN, InMemory, Totals, choose_folds
-from .structures import Statistics, exchange
+from .sources import HIDDEN, MOST_ANSWERS, Source
+from .structures import Statistics, Trail, subtract_statistics
 
-# Steps by which a fit follows answers that are hidden, if it settles after a number of steps.
-MORE_STEPS = 5
+# Folds, and steps of EM that follow answers that are hidden.
+N_FOLDS, STEPS = 5, 2
 # Answers per class that the crowd's matrix is worth when a worker's own is judged.
 SHRINKAGE = 20.0
-
 
 log = logging.getLogger("consilience")
 
 
-class Fold(NamedTuple):
-    """Answers that were hidden, and what a fit to the others says about them.
+class HiddenAnswers(NamedTuple):
+    """Hidden answers, ascending, and what the others say about them, (n,) or (n, K) each."""
 
-    Attributes
-    ----------
-    answer : int64 array (n,)
-        Which answers these are.
-    posterior : array (n, K)
-        The posterior of the item of each, before calibration.
-    chances : array (n, K)
-        How probable each is for each class, by counts that are shrunk as for `consilience.held_out_score`.
-    care : Care
-        With what care they were given.
-    """
-
-    answer: NDArray[np.int64]
-    posterior: Floats
-    chances: Floats
+    answer: NDArray[np.int64]  # which answers these are
+    fold: NDArray[np.int64]  # those of a fold were hidden together
+    unit: NDArray[np.int64]  # 0, 1, ...: an answer, or all answers of a worker to a sequence
+    posterior: Floats  # of the item of each, before calibration
+    by_class: Floats  # the probability of each for each class, by the worker's matrix
+    shrunk: Floats  # the same by counts that are shrunk as for `consilience.held_out_score`
     care: Care = WITH_CARE
+    share: Floats | None = None  # how much each counts, where workers who copy each other share one answer
+    counts_units: bool = False  # whether units are counted, and not answers
 
-    @classmethod
-    def of(cls, r: Answers, answer: NDArray[np.int64], posterior: Floats, counts: Floats) -> Fold:
-        """Return the fold from the expected counts (M, L, K) of the answers that were shown."""
-        chances = shrink_rows(counts, r.worker[answer], r.label[answer])
-        return cls(answer, posterior, chances, Care.of(r, answer))
+    def choose_power(self) -> tuple[Calibration, Floats]:
+        """Return the power at which they are predicted best, and the log weight of each of `POWERS`."""
+        scores = score_powers(self.posterior, self.by_class, self.unit, self.care, self.share)
+        if len(scores) < LEAST_UNITS:
+            return Calibration(1.0), NOTHING_KNOWN
+        leads = find_leads(scores)
+        n_hidden = len(scores) if self.counts_units else len(self.answer)
+        return Calibration(choose_power(*leads), n_hidden), weigh_powers(*leads)
 
-    def judge(self, power: float) -> Judged:
-        """Return how well the answers are predicted if posteriors are raised to a power."""
+    def predict(self, power: float) -> Predicted:
+        """Return how well they are predicted if posteriors are raised to a power."""
         raised = raise_to(self.posterior, power)
         alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
-        scores = (log_chance(each, self.chances, self.care) for each in (raised, alike))
-        by_items, by_mean = scores
-        return Judged(self.answer, by_items, by_mean, self.posterior.argmax(axis=1))
+        score, base = (log_chance(each, self.shrunk, self.care) for each in (raised, alike))
+        return Predicted(self.answer, self.fold, score, base, self.posterior.argmax(axis=1))
 
 
-class Judged(NamedTuple):
-    """How well hidden answers are predicted, in log probability.
-
-    Attributes
-    ----------
-    answer : int64 array (n,)
-        Which answers these are.
-    score : array (n,)
-        By the posterior of the item of each.
-    base : array (n,)
-        By the mean posterior of all of them, which says nothing about single items.
-    top : int64 array (n,)
-        The most probable class of the item of each.
-    """
+class Predicted(NamedTuple):
+    """How well hidden answers are predicted, in log probability, (n,) each."""
 
     answer: NDArray[np.int64]
-    score: Floats
-    base: Floats
-    top: NDArray[np.int64]
+    fold: NDArray[np.int64]
+    score: Floats  # by the posterior of the item of each
+    base: Floats  # by the mean posterior of all of them, which says nothing about single items
+    top: NDArray[np.int64]  # the most probable class of the item of each
 
 
-def log_chance(posterior: Floats, chances: Floats, care: Care) -> Floats:
-    """Return the log probability of answers from those of the classes of their items, and of the answers by class."""
-    return care.log_chances(np.einsum("ik,ik->i", posterior, chances))
-
-
-class Rest(NamedTuple):
-    """A fit to the answers that are not hidden, and the items to which some are hidden."""
-
-    problem: Problem
-    statistics: Statistics
-    parameters: Parameters  # which give the posteriors
-    item: NDArray[np.int64]  # the item of each hidden answer, as the problem counts them
-    n_left: NDArray[np.int64]  # how many answers to it are left
-    gold: Gold | None
-
-
-def find_by_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[Calibration, Floats, list[Fold]]:
-    """Return the power at which hidden answers are predicted best by fits to the others, which go on from this fit.
-
-    With it come the log weight of each of `POWERS`, and the hidden answers.
-    """
-    r = fitting.source.responses
-    scores, folds = judge_hidden(fitting, totals)
-    n_hidden = sum(
-        len(fold.answer) if r.amount is None else len(each) for fold, each in zip(folds, scores, strict=True)
-    )
-    together = np.concatenate([np.empty((0, len(POWERS))), *scores])
-    if len(together) < LEAST_UNITS:
-        return Calibration(1.0), NOTHING_KNOWN, folds
-    leads = find_leads(together)
-    return Calibration(choose_power(*leads), n_hidden), weigh_powers(*leads), folds
-
-
-def judge_hidden(fitting: Fitting, totals: Totals | None = None) -> tuple[list[Floats], list[Fold]]:
-    """Return the scores of hidden units at each of `POWERS`, by fold, and the hidden answers."""
+def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
+    """Hide answers, and predict them by one step from the fit to all; None if none can be hidden."""
     recipe, source, problem, fit = fitting
     r = source.responses
-    n_units, n_responses = totals or Totals(count_units(r), r.n_responses)
-    scores, folds = list[Floats](), list[Fold]()
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
-    if r.silence_counts or recipe.max_iter == 0 or n_units < 2 or r.n_classes < 2:
-        return scores, folds
+    if r.silence_counts or recipe.max_iter == 0 or r.n_classes < 2:
+        return None
     start = fit.parameters._replace(prior=fit.parameters.prior.settle())
-    share, n_folds = choose_folds(n_units, None if r.sequences is None else n_responses)
-    # Earlier batches are shown: if they are larger than this one, few of all answers are hidden at a time.
-    few = share < HIDDEN or count_earlier(problem) > r.n_responses
-    hiding = hide_answers(r, share, recipe.seed, n_folds, None if totals is None else n_units)
-    for number, (hidden, unit) in enumerate(hiding, 1):
-        log.info("Calibrating by hidden answers: fit %d of at most %d", number, n_folds)
-        if not few:
-            # A model that settles after some steps has made them.
-            settles = problem.workers.enough_steps is not None
-            rest = fit_rest(fitting, start, hidden, min(recipe.max_iter, MORE_STEPS) if settles else recipe.max_iter)
-        elif totals is not None or (r.sequences is None and problem.graph is None):
-            rest = exchange_items(fitting, start, hidden)
-        else:
-            rest = fit_rest(fitting, start, hidden, 0)
-        apart = r.sequences is None and problem.graph is None
-        judging = find_judging(rest.item, rest.gold, rest.n_left if apart else None)
-        answer = np.flatnonzero(hidden)[judging]
-        item, unit = rest.item[judging], np.unique(unit[judging], return_inverse=True)[1]
-        if not len(item):
-            continue
-        learned = maximise(rest.problem, rest.statistics, start.prior)
-        posterior, _ = rest.problem.infer(rest.parameters)
-        left_out = infer_left_out(rest.problem, learned, rest.statistics, posterior)[item]
-        workers, counts = rest.problem.workers, rest.statistics.counts
-        confusion = workers.plain_mean(learned.workers, counts, start.prior)
-        scores.append(score_powers(r, answer, unit, left_out, confusion))
-        folds.append(Fold.of(r, answer, left_out, workers.plain_counts(counts)))
-    return scores, folds
+    part, rows, others = source, None, problem.earlier
+    if problem.graph is None and r.n_responses > MOST_ANSWERS:
+        part, rows = draw_part(source, recipe.seed)
+    r = part.responses
+    if count_units(r) < 2:
+        return None
+
+    def pose(shown: Source, earlier: Statistics | None) -> Problem:
+        placed = problem.engine.place(shown.lay_out(problem.workers))
+        n_responses = shown.responses.n_responses
+        return replace(problem, placed=placed, prior=start.prior, n_responses=n_responses, earlier=earlier)
+
+    if rows is not None:
+        others = subtract_statistics(fit.statistics, expect(pose(part, None), fit.parameters))
+    n_folds = N_FOLDS if problem.graph is None or r.n_responses <= MOST_ANSWERS else 1
+    places, predictions = list[NDArray[np.int64]](), list[Floats]()
+    for number, (hidden, unit) in enumerate(hide_answers(r, HIDDEN, recipe.seed, n_folds)):
+        shown, answer, trail = part.keep(~hidden), np.flatnonzero(hidden), Trail()
+        rest, parameters = pose(shown, others), start
+        statistics = expect(rest, parameters, trail)
+        for _ in range(STEPS):
+            parameters = maximise(rest, statistics, start.prior, parameters.workers)
+            statistics = expect(rest, parameters, trail)
+        learned = maximise(rest, statistics, start.prior, parameters.workers)
+        left_out = infer_left_out(rest, learned, statistics, rest.infer(parameters)[0])
+        item = r.items_of(answer)
+        alone = problem.graph is None and r.sequences is None
+        judging = can_judge(item, part.gold, np.diff(shown.responses.offsets)[item] if alone else None)
+        answer, unit, item = answer[judging], unit[judging], item[judging]
+        worker, label = r.worker[answer], r.label[answer]
+        matrices = rest.workers.plain_mean(learned.workers, statistics.counts, start.prior)
+        shrunk = shrink_rows(rest.workers.plain_counts(statistics.counts), worker, label)
+        places.append(np.stack([answer, np.full_like(answer, number), unit]))
+        predictions.append(np.stack([left_out[item], matrices[worker, label], shrunk]))
+    place, (left_out, by_class, shrunk) = np.concatenate(places, axis=1), np.concatenate(predictions, axis=1)
+    if not place.size:
+        return None
+    order = np.argsort(place[0], kind="stable")
+    answer, fold, unit = place[:, order]
+    # Units are numbered anew, since those of items that cannot judge are gone.
+    unit = np.unique(fold * r.n_responses + unit, return_inverse=True)[1]
+    return HiddenAnswers(
+        answer if rows is None else rows[answer],
+        fold,
+        unit,
+        left_out[order],
+        by_class[order],
+        shrunk[order],
+        Care.of(r, answer),
+        None if r.share is None else r.share[answer],
+        r.amount is not None,
+    )
 
 
-def count_earlier(problem: Problem) -> float:
-    """Return how many answers of earlier batches count."""
-    return 0.0 if problem.earlier is None else float(problem.earlier.counts.sum())
+def draw_part(source: Source, seed: int) -> tuple[Source, NDArray[np.int64]]:
+    """Return the items, or sequences, with the smallest random numbers, and which answers those about them are."""
+    r = source.responses
+    numbers = draw_numbers(seed, hash_owners(r))
+    n_drawn = max(MOST_ANSWERS * len(numbers) // r.n_responses, 1)
+    drawn = numbers <= np.partition(numbers, n_drawn - 1)[n_drawn - 1]
+    items = np.flatnonzero(drawn if r.sequences is None else drawn[r.sequences.of_items()])
+    return source.about(items), r.answers_about(items)[0]
 
 
-def fit_rest(fitting: Fitting, start: Parameters, hidden: NDArray[np.bool_], max_iter: int) -> Rest:
-    """Fit the model to the answers that are not hidden; with `max_iter=0`, only count them once again."""
-    recipe, source, problem, _ = fitting
-    shown, item = source.keep(~hidden), source.responses.items_of(np.flatnonzero(hidden))
-    rest = pose_again(fitting, shown, start, problem.graph)
-    again = run_em(rest, start, max_iter, recipe.tol, recipe.callback)
-    n_left = np.diff(shown.responses.offsets)[item]
-    if shown.responses.sequences is not None or problem.graph is not None:
-        return Rest(rest, again.statistics, again.parameters, item, n_left, shown.gold)
-    # Independent items can be judged without the others.
-    items, item = np.unique(item, return_inverse=True)
-    few = shown.about(items)
-    return Rest(pose_again(fitting, few, start), again.statistics, again.parameters, item, n_left, few.gold)
-
-
-def exchange_items(fitting: Fitting, start: Parameters, hidden: NDArray[np.bool_]) -> Rest:
-    r"""Count the answers that are not hidden, at the parameters of the fit.
-
-    If few answers of many are hidden, posteriors of other items hardly change. So only items to which some are hidden
-    are counted again: with S the statistics of the fit, those of the others are
-
-    .. math:: S - S_{\text{items}} + S_{\text{items without hidden answers}}
-
-    In a sample of sequences, all of them are.
-    """
-    before = fitting.source
-    r = before.responses
-    item = r.items_of(np.flatnonzero(hidden))
-    if r.sequences is None:
-        items, item = np.unique(item, return_inverse=True)
-        before, hidden = before.about(items), hidden[r.answers_about(items)[0]]
-    after = before.keep(~hidden)
-    posed = [pose_again(fitting, answers, start) for answers in (before, after)]
-    statistics = exchange(fitting.fit.statistics, *(expect(each, start) for each in posed))
-    return Rest(posed[1], statistics, start, item, np.diff(after.responses.offsets)[item], before.gold)
-
-
-def pose_again(fitting: Fitting, source: InMemory, start: Parameters, graph: Graph | None = None) -> Problem:
-    """Return the problem of some of its answers, or items, with a prior that is not learned again."""
-    problem = fitting.problem
-    posed = fitting.recipe.pose(source, problem.structure, graph, problem.engine)
-    workers = replace(posed.workers, said=problem.workers.said)
-    return replace(posed, prior=start.prior, earlier=problem.earlier, workers=workers)
-
-
-def find_judging(
-    item: NDArray[np.int64], gold: Gold | None, n_left: NDArray[np.int64] | None = None
-) -> NDArray[np.bool_]:
+def can_judge(item: NDArray[np.int64], gold: Gold | None, n_left: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
     """Tell which hidden answers, to these items, can judge a power.
 
     Those to items whose label is known cannot. Of an independent item without another answer (`n_left` says how many
@@ -248,6 +175,11 @@ def find_judging(
     """
     judging = np.ones(len(item), bool) if gold is None else gold.codes[item] < 0
     return judging if n_left is None else judging & (n_left > 0)
+
+
+def log_chance(posterior: Floats, by_class: Floats, care: Care) -> Floats:
+    """Return the log probability of answers from those of the classes of their items, and of the answers by class."""
+    return care.log_chances(np.einsum("ik,ik->i", posterior, by_class))
 
 
 class HeldOutScore(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..answers.arrays import Crowd
 from ..answers.columns import Values, to_column
+from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..kernels import Floats
 from ..specs import COUNTS, DISTRIBUTIONS, LABEL_DISTRIBUTIONS, ArraySpec, ColumnSpec, Fault, Figure, Sizes, among
@@ -30,7 +30,7 @@ class Names(NamedTuple):
     positions: tuple[float, ...] | None  # of ordered classes, increasing
 
     @classmethod
-    def of(cls, crowd: Crowd) -> Names:
+    def of(cls, crowd: Answers) -> Names:
         """Return the names in a crowd."""
         return cls(crowd.workers, crowd.labels, crowd.classes, crowd.normalised, crowd.positions)
 

@@ -29,12 +29,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Answers
 from ..errors import plural
 from ..kernels import Floats
 from ..specs import Positive
 from . import ITEMS_AT_ONCE
-from .care import Care
+from .care import WITH_CARE, Care
 
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
@@ -137,23 +136,21 @@ class KnownScores(NamedTuple):
 
 
 def score_powers(
-    r: Answers, answer: NDArray[np.int64], unit: NDArray[np.int64], posterior: Floats, confusion: Floats
+    posterior: Floats, by_class: Floats, unit: NDArray[np.int64], care: Care = WITH_CARE, share: Floats | None = None
 ) -> Floats:
     """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
 
-    `posterior` (n_hidden, K), that of the item of each hidden answer, and `confusion` (M, L, K) are of a fit to the
-    other answers. The unit of a hidden answer is the answer itself, or all answers of its worker in the sequence, which
-    are right or wrong together.
+    `posterior` (n, K) is that of the item of each hidden answer, and `by_class` (n, K) how probable the answer is for
+    each class, both by the other answers. The unit of a hidden answer is the answer itself, or all answers of its
+    worker in the sequence, which are right or wrong together. `share` is how much each answer counts.
     """
-    chances = np.ascontiguousarray(confusion[r.worker[answer], r.label[answer]])
     with np.errstate(divide="ignore"):
         logs = np.log(posterior)
     logs -= logs.max(axis=1, keepdims=True)
-    care, share, scores = Care.of(r, answer), None if r.share is None else r.share[answer], []
+    scores = []
     for power in POWERS.tolist():
         raised = np.exp(power * logs)  # what is impossible stays so
-        probability = np.einsum("ik,ik->i", raised, chances) / np.einsum("ik->i", raised)
-        score = care.log_chances(probability)
+        score = care.log_chances(np.einsum("ik,ik->i", raised, by_class) / np.einsum("ik->i", raised))
         scores.append(np.bincount(unit, score if share is None else share * score))
     return np.stack(scores, axis=1)
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..answers.arrays import Crowd
 from ..answers.classes import normalise_column, spell_as
 from ..answers.columns import Column, Values, to_column, to_values
 from ..answers.frames import read_column
@@ -105,7 +104,7 @@ def check_calibration(owner: Any) -> None:
         raise parameter_error("calibration", owner.model, expected, value)
 
 
-def checked_smoothing(owner: Any, r: Crowd) -> Floats:
+def checked_smoothing(owner: Any, r: Answers) -> Floats:
     """Return the parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
     name = owner.model
     expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
@@ -173,7 +172,7 @@ def _read_by_class(owner: Any, name: str, value: Mapping[Any, Any], classes: Val
     return [list(value.values())[each] for each in place.tolist()]
 
 
-def fixed_prior(owner: Any, r: Crowd) -> Floats | None:
+def fixed_prior(owner: Any, r: Answers) -> Floats | None:
     """Return the parameter `prior` as probabilities, or None if the prior is to be learned."""
     name = owner.model
     if isinstance(owner.prior, str) and owner.prior == "learn":
@@ -233,7 +232,7 @@ def is_hopeless(r: Answers, effort: Effort) -> bool:
     return effort.seconds > FUTILE and r.n_responses < r.n_workers * r.n_labels * r.n_classes
 
 
-def check_matrices(owner: str, workers: WorkerModel, r: Crowd, n_tables: int = FIT_TABLES) -> None:
+def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int = FIT_TABLES) -> None:
     """Raise an error if the matrices of all workers cannot be held in memory, or are too many for so few answers."""
     needed = n_tables * workers.n_bytes
     # As many labels as classes in the end, or both smaller by the same factor.

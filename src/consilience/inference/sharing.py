@@ -183,15 +183,14 @@ def fit_together(
 
     It starts from fits of each question on its own. Whatever the recipes say, estimation is by variational Bayes.
     """
-    problems, begun, every = [], [], sources[0].crowd.workers
+    problems, begun, every = [], [], sources[0].responses.workers
     for recipe, source, graph in zip(recipes, sources, graphs, strict=True):
         alone = replace(recipe, estimation="variational", worker_types=None, before=None)
         plan = alone.plan(source, graph, engine)
-        # E-steps are not kept: a fit of one question that is resumed does not come this way.
-        problems.append(replace(plan.problem, steps=None))
+        problems.append(plan.problem)
         begun.append(alone.choose(plan.problem, alone.run(plan)).statistics)
-        every, _ = add_values(every, source.crowd.workers)
-    place = tuple(lookup(every, to_column(source.crowd.workers)) for source in sources)
+        every, _ = add_values(every, source.responses.workers)
+    place = tuple(lookup(every, to_column(source.responses.workers)) for source in sources)
     joint, statistics = JointProblem(tuple(problems), place, len(every)), tuple(begun)
     evidence = joint.weigh(statistics)
     skills = [cast(TypedWorkers, each.workers).find_skills(types_of(each.prior)) for each in problems]
@@ -201,7 +200,7 @@ def fit_together(
     max_iter, tol = max(each.max_iter for each in recipes), min(each.tol for each in recipes)
     found, _, trace, _, _ = iterate(joint, start, max_iter, tol)
     heard = [
-        WorkerTypes(source.crowd.workers, types_of(part.prior).log_shares)
+        WorkerTypes(source.responses.workers, types_of(part.prior).log_shares)
         for source, part in zip(sources, found.parts, strict=True)
     ]
     return Together(heard, found.prior.own, easiness, trace)

@@ -11,7 +11,7 @@ The simplest task is here too, that of tables: every item has an id and stands f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.arrays import Crowd
 from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
@@ -56,13 +55,6 @@ class Labels(Protocol):
         """The probability of each label."""
 
 
-class Labelled(Protocol):
-    """Fused labels, in memory or not; see `consilience.results.result.Labelled`."""
-
-    def parts(self) -> Iterator[Labels]:
-        """Yield the labels part by part."""
-
-
 class Fused(Protocol):
     """What a task needs of a result; see `consilience.results.result.Result`."""
 
@@ -77,10 +69,6 @@ class Fused(Protocol):
     @property
     def labels(self) -> Labels:
         """The fused labels."""
-
-    @property
-    def labelled(self) -> Labelled:
-        """The fused labels, in memory or not."""
 
     @property
     def span_confidence(self) -> Floats | None:
@@ -302,7 +290,7 @@ class Kind(ABC, Generic[Brought]):
         """Return the figures of results that are not the labels, None where there are no others."""
         return None
 
-    def size(self, answers: Crowd) -> tuple[int, int]:
+    def size(self, answers: Answers) -> tuple[int, int]:
         """Return how many items and answers users see."""
         return answers.n_items, answers.n_responses
 

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.arrays import Crowd
 from ..answers.columns import Column, Values, find_present, name_probabilities, objects, to_column, to_values
 from ..answers.frames import is_table, open_frame
 from ..answers.gold import LEAVE_OUT
@@ -157,7 +156,7 @@ class TagsKind(Kind[Tags]):
         if not np.array_equal(position, np.tile(np.arange(n_tags), len(position) // max(n_tags, 1))):
             raise Fault("the tags are not those of the sets")
 
-    def size(self, answers: Crowd) -> tuple[int, int]:
+    def size(self, answers: Answers) -> tuple[int, int]:
         """Return how many things have tags, and how many sets they were given."""
         n_tags = max(len(self.tags), 1)
         return answers.n_items // n_tags, answers.n_responses // n_tags
@@ -168,7 +167,7 @@ class TagsKind(Kind[Tags]):
         told = f"There are {plural(n_sets, 'set')} with {size:.1f} tags on average"
         return f"{told}, and a mean confidence of {confidence:.1%}." if is_sure else f"{told}."
 
-    def summarise(self, brought: Tags | Crowd, fused: Fused) -> dict[str, object]:
+    def summarise(self, brought: Tags | Answers, fused: Fused) -> dict[str, object]:
         """Return how many sets workers gave, and how many tags the fused ones have, with their mean confidence."""
         n_sets, size, confidence = self.add_up(fused)
         return {
@@ -180,14 +179,10 @@ class TagsKind(Kind[Tags]):
         }
 
     def add_up(self, fused: Fused) -> tuple[int, float, float]:
-        """Return how many fused sets there are, their mean size and their mean confidence, part by part."""
-        n_sets, size, confidence = 0, 0.0, 0.0
-        for labels in fused.labelled.parts():
-            found = find_sets(self, labels)
-            n_sets += len(found.said)
-            size += float(found.said.sum())
-            confidence += float(found.confidence.sum())
-        return n_sets, size / max(n_sets, 1), confidence / max(n_sets, 1)
+        """How many fused sets there are, their mean size and their mean confidence."""
+        found = find_sets(self, fused.labels)
+        n_sets = max(len(found.said), 1)
+        return len(found.said), float(found.said.sum()) / n_sets, float(found.confidence.sum()) / n_sets
 
     def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
         """Write the sets into a copy of the file that they were read from."""

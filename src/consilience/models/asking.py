@@ -1,4 +1,4 @@
-"""Several questions in one table or on disk: each is read, and all are fused together."""
+"""Several questions in one table, or in several answers: each is read, and all are fused together."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ from ..errors import (
     warn,
 )
 from ..formats.sources import find_source, open_table
-from ..inference.sources import InMemory
 from ..inference.workers.nominal import NominalWorkers
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kinds import find_kind
 from ..kinds.tag_tables import find_separators
 from ..results.fitting import open_source
-from ..storage.answers import StoredAnswers
 from .base import Model
 from .dawid_skene import DawidSkene
 from .fusing import Fitting, settle_model
@@ -76,8 +74,8 @@ def fuse_questions(
     """Fuse the answers to several questions, each in a column of its own; see `fuse`."""
     check_questions(list(names), "fuse")
     known = split_gold(gold, names)
-    if are_stored(source):
-        prepares = prepare_stored(source, graph, known, columns, block)
+    if are_answers(source):
+        prepares = prepare_answers(source, graph, known, columns, block)
     else:
         prepares = prepare_questions(source, names, graph, gold, known, columns, block)
     posed = []
@@ -88,28 +86,22 @@ def fuse_questions(
         return fit_posed(posed, working, fitting.source_kind)
 
 
-def are_stored(source: object) -> TypeGuard[Mapping[str, StoredAnswers]]:
-    """Tell whether a source is a mapping from questions to their answers on disk."""
-    return isinstance(source, Mapping) and bool(source) and all(map(is_stored, source.values()))
+def are_answers(source: object) -> TypeGuard[Mapping[str, object]]:
+    """Whether a source is a mapping from questions to their answers, as `scan_answers` returns."""
+    return isinstance(source, Mapping) and bool(source) and all(find_kind(each) is not None for each in source.values())
 
 
-def is_stored(source: object) -> bool:
-    """Tell whether answers are on disk."""
-    return isinstance(source, StoredAnswers)
-
-
-def prepare_stored(
-    stores: Mapping[str, StoredAnswers],
+def prepare_answers(
+    source: Mapping[str, object],
     graph: object,
     known: Mapping[str, object],
     columns: Mapping[str, object],
     block: object,
 ) -> Iterator[Prepared]:
-    """Yield what was opened for each question whose answers are on disk. `ordered` may say that some are no scale."""
-    ordered = split_by_question("ordered", columns.get("ordered"), list(stores))
-    rest = {role: value for role, value in columns.items() if role not in ("ordered", "label")}
-    for name, answers in stores.items():
-        prepared = prepare(answers, graph, known.get(name), rest, None, block)
+    """Yield what was opened for each question. `ordered` may say that some are no scale."""
+    ordered = split_by_question("ordered", columns.get("ordered"), list(source))
+    for name, answers in source.items():
+        prepared = prepare(answers, graph, known.get(name), None, None, block)
         yield prepared._replace(may_be_scale=prepared.may_be_scale and ordered.get(name) is None)
 
 
@@ -123,11 +115,11 @@ def prepare_questions(
     block: object,
 ) -> Iterator[Prepared]:
     """Yield what was opened for each question, which has a column of its own in a table."""
-    if is_stored(source) or find_kind(source) is not None:
+    if find_kind(source) is not None:
         raise ParameterError(
-            "Several questions are read from a table, or are several stores.",
+            "Several questions are read from a table, or each has answers of its own.",
             Sentence("Give the table, or a file, with {label}."),
-            "For answers on disk, give the list to scan_answers.",
+            "Or give a mapping from each question to its answers.",
             keyword="label",
         )
     form = cast("str | None", columns.get("format"))
@@ -187,6 +179,6 @@ def pose_question(name: str, prepared: Prepared, fitting: Fitting, working: Engi
         chosen = chosen.set_params(callback=fitting.callback)
     recipe = chosen.recipe()
     opened = open_source(recipe, answers, prepared.gold, fitting.features, fitting.item_prior, prepared.task)
-    aligned = recipe.align(opened.responses, prepared.graph) if isinstance(opened, InMemory) else None
+    aligned = recipe.align(opened.responses, prepared.graph)
     blocked = prepared.blocked if len(prepared.blocked) else None
     return Posed(name, chosen, opened, aligned, scale, blocked, prepared.n_blocked)

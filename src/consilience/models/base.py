@@ -27,7 +27,6 @@ from ..results.fitting import fit
 from ..results.new_answers import Applied, add_content
 from ..results.result import Result
 from ..results.source_kinds import check_kind
-from ..storage.answers import StoredAnswers
 from .parameters import Estimator
 
 Value = TypeVar("Value")
@@ -100,7 +99,7 @@ class Model(Estimator, Fitted):
         lambda found: np.asarray(found.intervals.prior[1]), "Upper ends of the 95 % intervals of the class shares."
     )
     expected_accuracy_ = Found(
-        lambda found: found.labelled.mean_confidence, "Share of the labels that are right, by their probabilities."
+        lambda found: found.labels.mean_confidence, "Share of the labels that are right, by their probabilities."
     )
     expected_accuracy_low_ = Found(
         lambda found: found.expected_accuracy[1], "Lower end of the 95 % interval of the share of right labels."
@@ -205,9 +204,6 @@ class Model(Estimator, Fitted):
         """
         recipe = self.recipe()
         recipe.check()
-        if isinstance(responses, StoredAnswers):
-            gold = responses.task.spread_known(open_paths(gold), responses.columns)
-            return self.adopt(fit(recipe, responses, graph, gold, features, item_prior, engine))
         task, answers = open_posed(responses)
         gold = task.spread_known(open_paths(gold), answers.columns)
         return self.adopt(fit(recipe, answers, graph, gold, features, item_prior, engine, task=task))
@@ -343,11 +339,11 @@ class Model(Estimator, Fitted):
         found = self.result_
         steps = f", {found.course.n_iter} iterations" if found.course.n_iter else ""
         settled = "" if found.course.converged else " (not converged)"
-        sure = f"mean confidence {found.labelled.mean_confidence:.3f}"
-        if not found.labelled.shown:
+        sure = f"mean confidence {found.labels.mean_confidence:.3f}"
+        if not found.labels.shown:
             sure = "too few answers to tell how sure" if found.checked else "nothing checks the answers"
         return (
-            f"{found.labelled.n_items:,} items, {len(found.names.workers):,} workers, {len(found.names.classes)} "
+            f"{found.labels.n_items:,} items, {len(found.names.workers):,} workers, {len(found.names.classes)} "
             f"classes{steps}{settled}; {sure}"
         )
 
@@ -377,11 +373,6 @@ def open_answers(source: object, **columns: Any) -> Any:
 
     A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
     """
-    if isinstance(source, StoredAnswers):
-        raise ParameterError(
-            "Answers on disk are only for fit and fuse, and here they must be in memory.",
-            "Read them with read_answers.",
-        )
     if find_kind(source) is None:
         columns = {"gold": False, **columns}
         return (

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from ..answers.arrays import Crowd
 from ..answers.blocked import drop_workers
 from ..answers.columns import Column, to_column
 from ..answers.frames import open_frame
@@ -45,13 +44,12 @@ from ..formats.reading import open_paths
 from ..formats.sources import as_graph, find_source, open_source, open_table
 from ..inference.learned import Before as Earlier
 from ..inference.recipes import LatentRecipe, Recipe
-from ..inference.sources import InMemory
+from ..inference.sources import Source
 from ..kinds import find_kind, need_kind
 from ..kinds.base import TABLE, AnyKind, Refusal
 from ..results.comparison import explain_move
 from ..results.fitting import Asked, GoingOn, fit_source
 from ..results.result import Result
-from ..storage.answers import StoredAnswers
 from .base import Found, Model, adapt, open_answers
 from .reporting import Planning, Reporting
 
@@ -226,7 +224,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     going_on, asked = choose_way(recipe, before, joined, r, n_gold)
     changed: dict[str, Any] = {}
     with tell_news(model, r), open_engine(engine) as opened:
-        source = InMemory(r, known, task=before.task)
+        source = Source(r, known, task=before.task)
         found = fit_source(going_on, source, links, opened, asked)
         found = replace(found, scale_check=before.scale_check, soft_check=before.soft_check)
         if before.by_fuse:
@@ -244,11 +242,6 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
 
 def check_answers(found: Result) -> Answers:
     """Return the answers of a fit, if it can go on."""
-    if not found.in_memory:
-        raise ParameterError(
-            "A fit to answers on disk cannot go on.",
-            "Fit again, to all files. Or fit a new model batch by batch, with partial_fit.",
-        )
     refuse(found.task.no_update)
     if found.given.has_priors or found.guidance is not None:
         raise ParameterError(
@@ -277,11 +270,9 @@ def read_batch(source: object, old: Answers, duplicates: str, like: AnyKind = TA
     if source is None:
         return Batch(no_answers(old))
     reading = like.reading()
-    if reading and find_kind(source) is None and not isinstance(source, StoredAnswers):
+    if reading and find_kind(source) is None:
         roles = {role: name for role, name in old.columns.items() if role in ("item", "worker", "label")}
         source = open_answers(source, **reading, **roles)
-    if isinstance(source, StoredAnswers):
-        raise ParameterError("New answers must be in memory.", "Read them with read_answers.")
     kind = find_kind(source)
     if kind is not None:
         posed = kind.pose(adapt(source, like))
@@ -378,7 +369,7 @@ def list_changes(found: Result, joined: Joined, before: Result) -> dict[str, Col
 
 
 @contextmanager
-def tell_news(model: Model, r: Crowd) -> Iterator[None]:
+def tell_news(model: Model, r: Answers) -> Iterator[None]:
     """Say what is new in an update if a parameter that fitted the answers before does not fit those of all.
 
     An array as `start` or `prior` has entries for the workers and classes of the fit, and an update may bring others.

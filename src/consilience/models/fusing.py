@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from ..answers.arrays import Crowd
 from ..answers.graph import Graph
 from ..answers.responses import Answers
 from ..answers.tagging import looks_iob2
@@ -20,13 +19,11 @@ from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, parameter_error, plural, quietly, warn
 from ..inference.em import Progress
-from ..inference.sources import InMemory
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kinds.base import Links
 from ..results.comparison import ScaleCheck, SoftCheck
 from ..results.fitting import Asked, fit_source, open_source
 from ..results.source_kinds import check_kind
-from ..storage.answers import StoredAnswers
 from .base import Model
 from .dawid_skene import DawidSkene
 from .fitted import FittedModel
@@ -68,7 +65,7 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
             chosen = chosen if soft is None else chosen.set_params(workers=soft.way)
         recipe = chosen.recipe()
         opened = open_source(recipe, answers, gold, features, item_prior, task)
-        aligned = recipe.align(opened.responses, graph) if isinstance(opened, InMemory) else None
+        aligned = recipe.align(opened.responses, graph)
         found = fit_source(recipe, opened, aligned, working, asked)
         found = replace(found, scale_check=scale, soft_check=soft)
         checked = judge(recipe, found, opened, aligned, working, verdict)
@@ -78,7 +75,7 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
 
 def settle_model(
     prepared: Prepared, model: str | Model, graph: Graph | None, parameters: dict[str, Any], working: Engine
-) -> tuple[FittedModel, Answers | StoredAnswers, ScaleCheck | None]:
+) -> tuple[FittedModel, Answers, ScaleCheck | None]:
     """Return the model to fuse by, the answers, which may turn out to be on a scale, and what tells of that."""
     answers, task, scale = prepared.answers, prepared.task, None
     preferred = task.model if task.model and is_among(model, ("auto",)) and graph is None else model
@@ -90,9 +87,7 @@ def settle_model(
     return chosen, answers, scale
 
 
-def settle_scale(
-    answers: Answers | StoredAnswers, seed: int, engine: Engine
-) -> tuple[Answers | StoredAnswers, ScaleCheck | None]:
+def settle_scale(answers: Answers, seed: int, engine: Engine) -> tuple[Answers, ScaleCheck | None]:
     """Return answers on a scale if their classes look like one and hidden answers confirm it, and what these told."""
     order = None if answers.is_ordered or OrdinalWorkers.are_too_many(answers) else order_levels(answers)
     if order is None:
@@ -104,12 +99,11 @@ def settle_scale(
     return (answers if check is None or not check.ordered else give_ranks(answers, order)), check
 
 
-def settle_way(answers: Answers | StoredAnswers, chosen: FittedModel, engine: Engine) -> SoftCheck | None:
+def settle_way(answers: Answers, chosen: FittedModel, engine: Engine) -> SoftCheck | None:
     """Return the way in which soft votes are fused by the model, if it has workers; see `soft_check`."""
     if "workers" not in chosen.get_params():
         return None
-    if isinstance(answers, Answers):
-        chosen.recipe().check_size(answers, None)  # before all ways are tried
+    chosen.recipe().check_size(answers, None)  # before all ways are tried
     log.info("Comparing ways of fusing soft votes")
     check = check_ways(
         DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"]).recipe(), answers, engine
@@ -139,7 +133,7 @@ def settle_links(links: Links, given: dict[str, Any], engine: Any) -> Settled:
     recipe = MarkovField(**given).recipe()
     (task, answers), part = sample
     log.info("Trying the graph on a part of the %ss", task.item)
-    source = cast(InMemory, open_source(recipe, answers, task=task))
+    source = open_source(recipe, answers, task=task)
     graph = recipe.align(source.responses, part)
     with open_engine(engine) as opened, quietly():
         found = fit_source(recipe, source, graph, opened, Asked(count_copies_once=True))
@@ -153,7 +147,7 @@ def settle_links(links: Links, given: dict[str, Any], engine: Any) -> Settled:
     return Settled("markov-field", {**given, **settled}, links.make_graph(), verdict)
 
 
-def warn_of_levels(responses: Crowd) -> None:
+def warn_of_levels(responses: Answers) -> None:
     """Warn that there are too many levels and workers for types of workers."""
     warn(
         DataWarning(
@@ -166,7 +160,7 @@ def warn_of_levels(responses: Crowd) -> None:
 
 
 def choose_model(
-    model: str | Model, responses: Crowd, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
+    model: str | Model, responses: Answers, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
 ) -> FittedModel:
     """Return an unfitted model with these parameters: the one named, or a copy of the one given."""
     given = dict(parameters or {})

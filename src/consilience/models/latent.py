@@ -7,14 +7,13 @@ from typing import Any, Self
 
 from ..answers.previews import build_report
 from ..arguments import is_whole as is_whole_number
-from ..errors import NotFittedError, ParameterError, Python, Sentence, parameter_error, plural
+from ..errors import NotFittedError, parameter_error, plural
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
 from ..inference.recipes import LatentRecipe
 from ..kernels import Floats
 from ..results.new_answers import fit_first, fit_next, need_guidance, need_guide
 from ..results.result import Calibrated, Result
 from ..results.worker_report import list_disagreements, report_classifier
-from ..storage.answers import StoredAnswers
 from .base import Found, open_posed
 from .fitted import FittedModel
 
@@ -160,13 +159,6 @@ class StreamingModel(LatentModel):
         """
         recipe = self.recipe()
         recipe.check()
-        if isinstance(responses, StoredAnswers):
-            raise ParameterError(
-                "partial_fit takes one batch of answers in memory, and these are on disk.",
-                Sentence("Fit them all with {fit}.", fit=Python("fit")),
-                "Or read each batch with read_answers.",
-                keyword="responses",
-            )
         if not self.is_fitted:
             task, answers = open_posed(responses)
             return self.adopt(replace(fit_first(recipe, answers, gold, engine), task=task))

@@ -154,7 +154,7 @@ class MarkovField(LatentModel):
             )
         source = open_source(recipe, r, gold, features, item_prior)
         with open_engine(engine) as opened:
-            return check_graph(recipe, self.result_, source.sample(), recipe.align(r, graph), opened)
+            return check_graph(recipe, self.result_, source, recipe.align(r, graph), opened)
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""

@@ -13,14 +13,12 @@ from ..answers.graph import Graph
 from ..answers.responses import Answers
 from ..answers.tables import Table
 from ..answers.vocabulary import lookup
-from ..errors import DataWarning, ParameterError, Python, Sentence, listing, warn
+from ..errors import DataWarning, warn
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, open_known
-from ..inference.recipes import refuse_disk
 from ..kinds import find_kind, need_kind
 from ..kinds.base import TABLE, AnyKind, TableKind
 from ..kinds.texts import FUSED
-from ..storage.answers import StoredAnswers
 from .base import open_answers
 
 
@@ -29,9 +27,9 @@ class Prepared(NamedTuple):
 
     Attributes
     ----------
-    source : Answers, Spans, Masks, what another task takes, or StoredAnswers
+    source : Answers, Spans, Masks, or what another task takes
         What is fused, as it was read.
-    answers : Answers or StoredAnswers
+    answers : Answers
         The same as answers.
     graph : Graph or None
         How items hang together.
@@ -48,7 +46,7 @@ class Prepared(NamedTuple):
     """
 
     source: Any
-    answers: Answers | StoredAnswers
+    answers: Answers
     graph: Graph | None
     gold: Any
     task: AnyKind = TABLE
@@ -59,7 +57,7 @@ class Prepared(NamedTuple):
     @property
     def layout(self) -> str:
         """The form of the table of answers, if it was none with one row per answer."""
-        return self.answers.provenance.format if isinstance(self.answers, Answers) else ""
+        return self.answers.provenance.format
 
 
 def prepare(
@@ -84,22 +82,6 @@ def prepare(
         As for `fuse`.
     """
     blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
-    if isinstance(source, StoredAnswers):
-        refuse_disk(graph=graph)
-        if len(blocked):
-            raise ParameterError(
-                "Workers of answers on disk are left out when these are read.",
-                Sentence("Give {block} to scan_answers.", block=Python("block")),
-                keyword="block",
-            )
-        if columns:
-            raise ParameterError(
-                f"Columns ({listing(columns)}) cannot be named for answers on disk: they are read already."
-            )
-        warn_of_fused(source)
-        known = None if gold is False else open_gold(gold, gold_columns)
-        known = source.task.spread_known(known, source.columns)
-        return Prepared(source, source, None, known, source.task, source.blocked, isinstance(source.task, TableKind))
     if gold is None and find_kind(source) is None:
         columns = {"gold": None, **(columns or {})}
     opened = open_answers(source, **(columns or {}))
@@ -124,7 +106,7 @@ def prepare(
     return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
 
 
-def warn_of_fused(answers: Answers | StoredAnswers) -> None:
+def warn_of_fused(answers: Answers) -> None:
     """Warn of a worker who stands for the labels of an earlier fusion."""
     if answers.n_workers > 1 and lookup(answers.workers, to_column([FUSED]))[0] >= 0:
         warn(

@@ -29,7 +29,7 @@ SURE = ("label", "confidence")
 
 def count_question(found: Result) -> dict[str, Any]:
     """Return how many items and answers a question has, what can be true, and how sure its results are."""
-    figures = {"items": found.labelled.n_items, "answers": int(found.n_answers.sum())}
+    figures = {"items": found.labels.n_items, "answers": int(found.n_answers.sum())}
     if not isinstance(found.task, TagsKind):
         return figures | {"classes": found.names.classes.tolist(), "mean_confidence": found.told_confidence}
     # A set is one answer about an item, and the tags are what can be true.

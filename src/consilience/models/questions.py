@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 import numpy as np
@@ -32,27 +32,23 @@ from ..engines.base import Engine
 from ..errors import InputError, ParameterError, StoreError, about, first_line, listing
 from ..formats.reading import open_path
 from ..formats.sources import open_table
-from ..formats.writing import replace_at_once, replace_file, write_tables
+from ..formats.writing import replace_at_once, replace_file, write_table
 from ..inference.sharing import Together
-from ..inference.sources import InMemory, Source
+from ..inference.sources import Source
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..kinds.tag_task import TagsKind
 from ..results.comparison import ScaleCheck
 from ..results.explanations import Explanations
 from ..results.fitting import Asked, fit_questions
-from ..results.label_files import check_confidence, is_one_file, list_tables
-from ..results.parts import StoredLabels
-from ..results.result import Labels
+from ..results.label_files import check_confidence, is_one_file
 from .base import open_answers
 from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
 from .question_files import FORMAT, HEADER, UNREADABLE, VERSION, name_member, read_header
 from .question_tables import (
-    SURE,
     interleave,
     join_tags,
     lengthen,
-    list_key_names,
     merge_rows,
     plain_model,
     report_workers,
@@ -194,44 +190,26 @@ class Questions(Mapping[str, FittedModel]):
         """
         return build_report(round_figures(report_workers(self)), self.backend)
 
-    def write(self, path: str | os.PathLike[str], engine: object = None, *, undecided: float | None = None) -> None:
-        """Write the labels of all questions to files, those of answers on disk block by block.
+    def write(self, path: str | os.PathLike[str], *, undecided: float | None = None) -> None:
+        """Write the labels of all questions to files.
 
         Parameters
         ----------
         path : str or path
             A folder, in which each question has one of its own called question=<name>; or the name of one file, with a
             row for each item and question, as `to_frame` returns.
-        engine, undecided
+        undecided
             As for `DawidSkene.write`.
         """
         target = to_path("path", "write", path)
         if is_one_file(target):
             least = None if undecided is None else check_confidence(undecided, "undecided", "write")
-            write_tables(self._list_tables(engine, least), target)
+            columns = lengthen({name: table_of(model, least) for name, model in self.items()})
+            write_table(build_frame(columns, "pyarrow"), target)
             return
         os.makedirs(target, exist_ok=True)
         for name, model in self.items():
-            model.write(os.path.join(target, f"question={quote(name, safe='')}", ""), engine, undecided=undecided)
-
-    def _list_tables(self, engine: object, undecided: float | None) -> Iterator[pa.Table]:
-        if all(isinstance(model.result_.labelled, Labels) for model in self.values()):
-            yield build_frame(lengthen({name: table_of(each, undecided) for name, each in self.items()}), "pyarrow")
-            return
-        # Sets of tags have a column for each tag, and others one for each class.
-        results = [model.result_ for model in self.values()]
-        classes = {tuple(getattr(each.task, "tags", each.names.classes).tolist()) for each in results}
-        kinds = {getattr(to_column(model.result_.names.classes), "type", None) for model in self.values()}
-        for name, model in self.items():
-            labels = cast("Labels | StoredLabels", model.result_.labelled)
-            for table in list_tables(labels, model.result_.task, undecided, engine):
-                table = join_tags(table, model.result_.task)
-                if len(kinds) > 1:
-                    place = table.column_names.index("label")
-                    table = table.set_column(place, "label", table.column("label").cast(pa.string()))
-                columns = lengthen({name: table})
-                kept = list(columns) if len(classes) == 1 else [*list_key_names(table), "question", *SURE]
-                yield build_frame({each: columns[each] for each in kept}, "pyarrow")
+            model.write(os.path.join(target, f"question={quote(name, safe='')}", ""), undecided=undecided)
 
     def predict(self, responses: object, *, as_frame: bool = False) -> Any:
         """Return the labels of other items answered by the same workers, of each question that has answers.
@@ -377,7 +355,7 @@ class Questions(Mapping[str, FittedModel]):
         joined = join_responses(old, new, duplicates, retracted)
         r = recipe.prepare(joined.responses)
         known, _ = join_gold(before, joined, r, new.gold if gold is None else gold)
-        source = InMemory(r, known, task=before.task)
+        source = Source(r, known, task=before.task)
         return Posed(name, model.fresh(), source, None, before.scale_check, before.blocked, before.n_blocked)
 
 
@@ -400,8 +378,8 @@ def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions |
                 if not isinstance(model, FittedModel):  # a ranking, or questions once more
                     raise ValueError("not as it is written")
                 models[name] = model
-            # Labels of answers on disk are not in the file. Sets of tags are about items, each with all its tags.
-            found = [each.result_ for each in models.values() if isinstance(each.result_.labelled, Labels)]
+            # Sets of tags are about items, each with all its tags.
+            found = [each.result_ for each in models.values()]
             items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsKind)}
             if len(items) > 1:
                 raise ValueError("questions about other items")

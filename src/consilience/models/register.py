@@ -28,9 +28,6 @@ MODELS = {
     "tags": Entry("tag_sets", "TagSets"),
 }
 
-# Those that rank candidates, and fuse no labels.
-RANKINGS = {"bradley-terry": Entry("bradley_terry", "BradleyTerry")}
-
 
 def model_class(name: str) -> type[FittedModel]:
     """Return the class of a model by its name in the register.

@@ -92,24 +92,20 @@ class Reporting(Model):
         arranged = found.task.arrange(labels, labels.shown, least)
         return build_frame(list_undecided(labels, least) if arranged is None else arranged, found.backend)
 
-    def write(self, path: str | os.PathLike[str], engine: object = None, *, undecided: float | None = None) -> None:
-        """Write the labels with their probabilities to files.
+    def write(self, path: str | os.PathLike[str], *, undecided: float | None = None) -> None:
+        """Write the labels with their probabilities to files, about a million items at a time.
 
-        Labels of answers on disk (see `scan_answers`) are made block by block, and never all in memory; their items
-        are in the order of the store. The columns are those of `to_frame`. What is there is replaced when everything is
-        written. A model that was fitted to answers on disk, saved and loaded cannot write: it has no answers.
+        The columns are those of `to_frame`. What is there is replaced when everything is written.
 
         Parameters
         ----------
         path : str or path
             A folder of Parquet files, or the name of one file (.parquet .csv .tsv .jsonl .arrow).
-        engine : optional
-            Where to work; see `consilience.engines`.
         undecided : float, optional
             As for `to_frame`: labels whose confidence is below this number are left open.
         """
         least = None if undecided is None else check_confidence(undecided, "undecided", "write")
-        write_labels(self.result_, to_path("path", "write", path), engine, least)
+        write_labels(self.result_, to_path("path", "write", path), least)
 
     def undecided(self, confidence: float) -> Undecided:
         """Return how many labels have at least this confidence, and how many of these are expected to be wrong.
@@ -133,7 +129,7 @@ class Reporting(Model):
         """
         least = check_confidence(confidence, "confidence", "undecided")
         found = self.result_
-        kept = count_kept(found.labelled, least, found.n_calibrating)
+        kept = count_kept(found.labels, least, found.n_calibrating)
         return kept._replace(ordered=found.names.positions is not None)
 
     def to_spans(self) -> Any:
@@ -390,7 +386,7 @@ class Planning(Model):
         (282, 8.7)
         """
         least = check_confidence(confidence, "confidence", "stop_items")
-        columns = list_stop_items(self.result_.labelled, least)
+        columns = list_stop_items(self.result_.labels, least)
         return build_report(self.result_.task.name_keys(columns), self.result_.backend)
 
     def next_questions(
@@ -455,10 +451,6 @@ def show_model(call: str, found: Result | None) -> str:
     head = f'<p style="margin:.3em 0;color:inherit"><code>{escape(call)}</code></p>'
     if found is None:
         return frame_html(head, paragraph("Not fitted yet."))
-    if not found.in_memory:
-        ways = "write(path) writes them." if found.source is not None else "They are not in its file."
-        text = paragraph(f"Fitted to answers on disk: the labels are not in memory. {ways}")
-        return frame_html(head, html_facts(list_facts(found)), text)
     confidence = found.labels.confidence
     alt = "Confidence: how many labels have which"
     picture = draw_histogram(confidence, alt) if len(confidence) and found.labels.shown else ""
@@ -469,7 +461,7 @@ def show_model(call: str, found: Result | None) -> str:
 
 def list_facts(found: Result) -> list[tuple[str, str]]:
     """Return the figures of a result."""
-    classes, n_items = found.names.classes, found.labelled.n_items
+    classes, n_items = found.names.classes, found.labels.n_items
     names = join_names(map(to_word, classes.tolist()), "classes_ has all")
     facts = [
         ("Items", f"{n_items:,}"),

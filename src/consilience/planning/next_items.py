@@ -31,8 +31,7 @@ from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels import Floats, Truths
 from ..results.label_files import find_open
-from ..results.parts import join_tables, view_parts
-from ..results.result import Labelled, Labels, Result
+from ..results.result import Labels, Result
 
 # Every fifth entry of the list is drawn at random, from the third on.
 EVERY, FIRST = 5, 2
@@ -80,26 +79,18 @@ def rank_items(found: Result) -> Ranking:
 
 
 def list_next_items(found: Result, n: int, words: bool = False, at_random: bool = False) -> dict[str, Column]:
-    """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known.
-
-    Whatever is chosen of all items is chosen of the items of its part.
-    """
+    """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known."""
     every = 1 if at_random else EVERY
-    rankings, tables = [], []
-    for part in view_parts(found, with_answers=found.in_memory):
-        labels, ranking = part.labels, rank_items(part)
-        rows = np.sort(choose_items(ranking, n, every).items)
-        texts = part.task.show(rows) if words else None
-        tables.append(
-            labels.take(rows)
-            | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
-            | {"random": to_column(np.zeros(len(rows), bool)), "fused_label": to_column(labels.values[rows])}
-            | {"confidence": to_column(labels.shown_confidence[rows]), "entropy": to_column(ranking.entropy[rows])}
-        )
-        rankings.append([column[rows] for column in ranking])
-    chosen = choose_items(Ranking(*(np.concatenate(columns) for columns in zip(*rankings, strict=True))), n, every)
-    columns = {name: column.take(chosen.items) for name, column in join_tables(tables).items()}
-    return columns | {"random": to_column(chosen.drawn)}
+    labels, ranking = found.labels, rank_items(found)
+    chosen = choose_items(ranking, n, every)
+    rows = chosen.items
+    texts = found.task.show(rows) if words else None
+    return (
+        labels.take(rows)
+        | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
+        | {"random": to_column(chosen.drawn), "fused_label": to_column(labels.values[rows])}
+        | {"confidence": to_column(labels.shown_confidence[rows]), "entropy": to_column(ranking.entropy[rows])}
+    )
 
 
 def add_label(columns: dict[str, Column]) -> dict[str, Column]:
@@ -158,17 +149,11 @@ def choose_items(ranking: Ranking, n: int, every: int = EVERY) -> Chosen:
     return Chosen(items, at_random)
 
 
-def list_stop_items(labelled: Labelled, least: float) -> dict[str, Column]:
-    """Return the columns of `Model.stop_items`: items with at least this confidence, the most certain first."""
-    columns = join_tables([pick_certain(part, least) for part in labelled.parts()])
-    certain = np.asarray(columns["confidence"])
-    rows = np.argsort(-certain, kind="stable")
-    columns = {name: column.take(rows) for name, column in columns.items()}
-    return columns | {"expected_errors": to_column(np.cumsum(1.0 - certain[rows]))}
-
-
-def pick_certain(labels: Labels, least: float) -> dict[str, Column]:
-    """Return the items of a part that are certain enough, with their labels."""
+def list_stop_items(labels: Labels, least: float) -> dict[str, Column]:
+    """The columns of `Model.stop_items`: items with at least this confidence, the most certain first."""
     confidence = labels.shown_confidence
     rows = np.flatnonzero(~find_open(confidence, least))
-    return labels.take(rows) | {"label": to_column(labels.values[rows]), "confidence": to_column(confidence[rows])}
+    rows = rows[np.argsort(-confidence[rows], kind="stable")]
+    columns = labels.take(rows) | {"label": to_column(labels.classes[labels.codes[rows]])}
+    certain = confidence[rows]
+    return columns | {"confidence": to_column(certain), "expected_errors": to_column(np.cumsum(1.0 - certain))}

@@ -51,13 +51,11 @@ from ..answers.tables import Table
 from ..answers.vocabulary import join_values, lookup
 from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
-from ..inference.sources import OnDisk, number_groups
+from ..inference.sources import number_groups
 from ..kernels import Codes, Floats, read_only
 from ..memory import NUMBER, require_memory
-from ..results.parts import view_items, view_parts
 from ..results.result import Result
 from ..results.worker_report import Suspected
-from ..storage.answers import pick_sample
 from .next_items import hash_keys
 
 # The most outcomes of earlier answers to tell apart, fewer if there are many labels and classes: each takes a product
@@ -221,7 +219,7 @@ def open_round(
     confusion = everybody.confusion[order]
     matrices = confusion, entr(confusion).sum(axis=2), everybody.cost[order]
     wish = Wish(everybody, order, rank, matrices, limit_list(found, everybody, most, paid), paid, before, never)
-    return Round(wish, crew, found if found.in_memory else bring_candidates(found, wish))
+    return Round(wish, crew, found)
 
 
 def list_questions(asking: Round) -> dict[str, Column]:
@@ -256,7 +254,7 @@ def gather_crew(fused: Result, workers: object, cost: object, per_worker: object
                 f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
             )
         )
-    if fused.source_kind == "functions" or fused.crowd.silence_counts:
+    if fused.source_kind == "functions" or fused.answers.silence_counts:
         ids, known = ids[known < 0], known[known < 0]
         if not len(ids):
             raise nobody_to_ask(fused)
@@ -298,7 +296,7 @@ def add_absent(fused: Result, crew: Crew, asked: Table) -> Crew:
     """Return the crew with workers of the fit who were asked before, but cannot be asked now: they cost too much."""
     known = np.unique(lookup(fused.names.workers, asked.read("worker")))
     known = np.setdiff1d(known[known >= 0], crew.known)
-    if not len(known) or fused.crowd.silence_counts:
+    if not len(known) or fused.answers.silence_counts:
         return crew
     everybody = np.append(crew.known, known)
     return Crew(
@@ -358,12 +356,8 @@ def _by_worker(
 
 def limit_list(found: Result, crew: Crew, most: int | None, budget: float) -> int:
     """Return how many questions there can be at most."""
-    n_known = 0
-    if isinstance(found.source, OnDisk):
-        n_known = found.source.answers.n_known
-    elif found.given.gold is not None:
-        n_known = int((found.given.gold.codes >= 0).sum())
-    n_pairs = (found.labelled.n_items - n_known) * int(np.isfinite(crew.cost).sum())
+    n_known = 0 if found.given.gold is None else int((found.given.gold.codes >= 0).sum())
+    n_pairs = (found.labels.n_items - n_known) * int(np.isfinite(crew.cost).sum())
     if budget < np.inf and n_pairs:
         n_pairs = min(n_pairs, int(budget / crew.cost.min() + ROUNDING))
     n = n_pairs if most is None else min(most, n_pairs)
@@ -375,28 +369,6 @@ def limit_list(found: Result, crew: Crew, most: int | None, budget: float) -> in
 def count_looked_at(n: int) -> int:
     """Return how many items are looked at for so many questions."""
     return max(n, min(N_TIMES * n, ENOUGH))
-
-
-def bring_candidates(found: Result, wish: Wish) -> Result:
-    """Return a result on disk as if it were of the items to look at alone, or of their sequences."""
-    assert isinstance(found.source, OnDisk)
-    n_asked = 0 if wish.asked is None else wish.asked.n_rows
-    s, n = found.source.answers, wish.n + n_asked
-    wanted, tops = {}, []
-    for number, part in zip(s.filled(), view_parts(found), strict=True):
-        survey = look_at(part, wish)
-        if survey is None:
-            continue
-        top = survey.find_top(n)
-        items = survey.items[top]
-        wanted[number] = survey.pending.item
-        tops.append((np.full(len(top), number), items, survey.draws[items], survey.best[top]))
-    if tops:
-        numbers, items, draws, best = (np.concatenate(each) for each in zip(*tops, strict=True))
-        top = np.lexsort((draws, -best))[: count_looked_at(n)]
-        wanted = {each: np.union1d(wanted[each], items[top][numbers[top] == each]) for each in wanted}
-    units = {number: s.units_of(number, items) for number, items in wanted.items() if len(items)}
-    return view_items(found, pick_sample(s, units or {next(s.filled()): np.arange(1)}))  # one item, where there is none
 
 
 def look_at(part: Result, wish: Wish) -> Survey | None:
@@ -496,7 +468,7 @@ def open_pairs(found: Result, source: object, name: str) -> Table | None:
 
 def name_keys(found: Result) -> list[str]:
     """Return the names of the columns that identify an item."""
-    return ["item"] if found.crowd.sequences is None else ["sequence", "position"]
+    return ["item"] if found.answers.sequences is None else ["sequence", "position"]
 
 
 def find_pairs(part: Result, crew: Crew, table: Table | None) -> Pairs:

@@ -12,7 +12,7 @@ import numpy as np
 from ..answers.graph import Graph
 from ..answers.responses import Answers
 from ..errors import quietly
-from ..inference.sources import InMemory
+from ..inference.sources import Source
 from ..models.base import Model
 from ..models.latent import LatentModel
 from ..results.fitting import Asked, fit
@@ -33,7 +33,7 @@ def find_obstacle(model: Model, r: Answers, graph: Graph | None, known: dict[obj
         return "there are so many answers that a second fit would take too long"
     if isinstance(model, LatentModel):
         with quietly():
-            posterior = Applied(model.recipe(), model.result_, InMemory(r), graph, known).infer()
+            posterior = Applied(model.recipe(), model.result_, Source(r), graph, known).infer()
         if np.abs(posterior - model.result_.labels.fitted).max() > (SAME if graph is None else NEARLY_SAME):
             return "the fit knew more of the items than their answers, and this is not kept with the model"
     return ""

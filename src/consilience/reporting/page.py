@@ -24,9 +24,8 @@ from ..checks.register import list_findings
 from ..errors import ParameterError, parameter_error
 from ..formats.writing import replace_file
 from ..models.base import Model
-from ..models.bradley_terry import BradleyTerry
 from ..models.questions import Questions
-from ..results.parts import view_sample
+from ..rankings.bradley_terry import BradleyTerry
 from . import CHARTS, RANKING_CHARTS, RANKING_SECTIONS, SECTIONS, Section
 from .charts import Chart, Plain, import_converter, not_installed
 from .overview import Header, describe_all
@@ -198,10 +197,7 @@ def gather(model: object, content: object = None, folder: str = "", command: Com
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
     found = model.result_
-    findings, n_labels = list_findings(model.recipe(), found), found.labelled.n_items
-    if found.source is not None:
-        found = view_sample(found)
-        model = model.fresh().adopt(found)
+    findings, n_labels = list_findings(model.recipe(), found), found.labels.n_items
     r = found.answers.with_classes(found.names.classes)
     shown = show_by_task(found.task) if content is None else find_content(content, r, folder)
     return Subject(model, r, findings, n_labels, shown, command)

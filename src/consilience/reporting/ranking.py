@@ -8,18 +8,11 @@ import numpy as np
 
 from ..answers.columns import to_values
 from ..errors import plural
-from ..models.bradley_terry import BradleyTerry
-from ..planning.next_comparisons import list_next_comparisons
+from ..rankings.bradley_terry import BradleyTerry
+from ..rankings.fitting import WIDTH
+from ..rankings.next_comparisons import list_next_comparisons
+from ..rankings.ranking import Ranking
 from ..results.findings import Finding
-from ..results.ranking import (
-    WIDTH,
-    Ranking,
-    describe_weight,
-    find_camps,
-    find_close,
-    find_coin_tossers,
-    remark_on_judges,
-)
 from .charts import Chart, Dot, Plain, Table, draw_dots, draw_heat, draw_scores
 from .overview import Figure, Header, Verdict, spell_notes
 from .subject import name_all, to_name
@@ -53,7 +46,7 @@ def judge(found: Ranking) -> Verdict:
     order, names = found.order, name_all(found.candidates)
     if found.numbers.ties >= found.numbers.weight:
         return Verdict("All verdicts are ties, so there is no order.")
-    if find_camps(found) is not None:
+    if found.kinds.two_camps:
         return Verdict("Judges are in two camps, and the verdicts do not tell which is right.")
     if found.n_parts > 1:
         return Verdict(*describe_parts(found, names))
@@ -86,11 +79,11 @@ def list_figures(found: Ranking) -> list[Figure]:
     """Return the few numbers of the first screen."""
     numbers, n_pairs = found.numbers, len(found.candidates) - found.n_parts
     figures = [
-        Figure("Neighbours told apart", f"{n_pairs - len(find_close(found)):,} of {n_pairs:,}", "next in the ranking"),
+        Figure("Neighbours told apart", f"{n_pairs - len(found.close):,} of {n_pairs:,}", "next in the ranking"),
         Figure("Ties", f"{numbers.ties / numbers.weight:.0%}", "of the verdicts"),
     ]
     if numbers.has_workers and len(found.workers) > 1:
-        n_coins = int(find_coin_tossers(found.judges).sum())
+        n_coins = int(found.kinds.coins.sum())
         figures.append(Figure("Toss coins", f"{n_coins:,}", f"of {plural(len(found.workers), 'judge')}"))
     return figures
 
@@ -108,7 +101,7 @@ def describe_scores(model: BradleyTerry) -> Plain:
         "A score of 1 more wins 73% of the verdicts that are no tie, of an average judge: coin tossers and contrarians "
         "make scores smaller."
     ]
-    if weight := describe_weight(found):
+    if weight := found.counted_as:
         words.append(f"All verdicts count as {weight}.")
     if len(names) > MOST_CANDIDATES:
         words.append(f"These are the first {MOST_CANDIDATES} of {len(names):,}.")
@@ -173,7 +166,7 @@ def describe_wins(model: BradleyTerry) -> Plain:
     names = name_all(model.found_.candidates)
     rows = [
         (f"{names[first]} and {names[second]}", f"{float(win):.2f}", f"{win.low:.2f} to {win.high:.2f}")
-        for first, second, win in find_close(model.found_)[:MOST_CANDIDATES]
+        for first, second, win in model.found_.close[:MOST_CANDIDATES]
     ]
     table = Table("Neighbours that cannot be told apart", rows, ("Pair", "First wins", "95% interval"))
     return Plain(words, [draw_wins(model)], [table] if rows else [])
@@ -202,7 +195,7 @@ def describe_judges(model: BradleyTerry) -> Plain | None:
     ]
     if len(found.workers) > MOST_JUDGES:
         words.append(f"These are the {MOST_JUDGES} with most verdicts, of {len(found.workers):,}.")
-    judges, names, remarks = found.judges, name_all(found.workers), remark_on_judges(found)
+    judges, names, remarks = found.judges, name_all(found.workers), found.remarks
     rows = [
         (
             names[place],
@@ -240,7 +233,7 @@ def draw_judges(model: BradleyTerry) -> Chart | None:
     found = model.found_
     if not found.numbers.has_workers or len(found.workers) < 2:
         return None
-    names, remarks, judges = name_all(found.workers), remark_on_judges(found), found.judges
+    names, remarks, judges = name_all(found.workers), found.remarks, found.judges
     dots = [
         Dot(
             names[place],

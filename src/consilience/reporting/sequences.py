@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Values
 from ..answers.tagging import are_tags, find_runs, split_tag
-from ..inference.sources import InMemory
+from ..inference.sources import Source
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField
 from ..results.comparison import describe_limit, describe_usual
@@ -108,7 +108,7 @@ def describe_network(subject: Subject) -> Plain | None:
     if check is not None:
         words = str(check)
         if isinstance(model, MarkovField) and model.listeners == "unanswered":
-            words += f" {describe_limit(bool(InMemory(subject.responses).find_told().all()), 'The graph')}"
+            words += f" {describe_limit(bool(Source(subject.responses).find_told().all()), 'The graph')}"
         figures += [
             ("Coupling on a shuffled graph", f"{check.shuffled_coupling:.2f}"),
             ("Neighbours of an item, on average", f"{check.degree:.1f}"),

@@ -37,14 +37,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.arrays import Block
+from ..answers.blocks import Block
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Answers
 from ..answers.vocabulary import MANY
 from ..inference import ITEMS_AT_ONCE, sum_by
 from ..inference.learned import as_used
-from ..inference.sources import InMemory
+from ..inference.sources import Source
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.rows import AnyFactors, find_first_rows
 from ..kernels import Floats, freeze, read_only
@@ -133,7 +133,7 @@ class Careful(NamedTuple):
         return np.stack([sum_by(worker, self.amount * v, len(accuracy)) for v in (self.care, self.right, squares)])
 
 
-def find_careful(source: InMemory, workers: WorkerModel, log_weights: Floats, posterior: Floats) -> Careful | None:
+def find_careful(source: Source, workers: WorkerModel, log_weights: Floats, posterior: Floats) -> Careful | None:
     """Return how probable it is that each answer was given with care; None if there are no weights.
 
     `log_weights` are those of the last E-step, and `posterior` (N, K) is what it returned.

@@ -56,7 +56,7 @@ from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out
 from ..inference.guidance import Opinion
-from ..inference.hidden_fits import Judged, find_by_hidden
+from ..inference.hidden_fits import hide_from_fit
 from ..inference.powers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -75,7 +75,7 @@ from ..inference.powers import (
 )
 from ..inference.recipes import Fitting
 from ..inference.recipes.chain import follow_labels
-from ..inference.sources import InMemory, Totals
+from ..inference.sources import Source
 from ..kernels import Floats
 from ..specs import Fault
 from .intervals import Confidence, choose
@@ -101,15 +101,12 @@ def calibrate(
     fitting: Fitting,
     posterior: Floats,
     opinion: Opinion | None = None,
-    totals: Totals | None = None,
-    known: KnownScores | None = None,
     before: Calibrated | None = None,
     kept: Calibrated | None = None,
 ) -> Found:
     """Return how a model calibrates the posteriors of its fit.
 
-    `opinion` is what a classifier says of the items, if it has a say. If the answers are a sample of a larger
-    crowd, `totals` says how large that is, and `known` how well the known labels of all items are predicted. If they
+    `opinion` is what a classifier says of the items, if it has a say. If the answers
     are a batch of a stream, `before` is the calibration of the batches before. If the fit goes on from
     another one, `kept` is the calibration of that, if it is to be kept.
     """
@@ -128,9 +125,9 @@ def calibrate(
         power = float(np.clip(float(owner.calibration), *POWER_RANGE))
         calibrated = Calibrated(Calibration(power, given=True), [power])
     elif kept is not None and not kept.found.given:
-        calibrated = kept._replace(hidden=())
+        calibrated = kept._replace(predicted=None)
     else:
-        calibrated = find_power(fitting, posterior, left_out, opinion, totals, known, before)
+        calibrated = find_power(fitting, posterior, left_out, opinion, before)
 
     changed, honest = owner.find_raised(r), left_out()
 
@@ -160,8 +157,6 @@ def find_power(
     posterior: Floats,
     left_out: Callable[[], Floats],
     opinion: Opinion | None,
-    totals: Totals | None = None,
-    known: KnownScores | None = None,
     before: Calibrated | None = None,
 ) -> Calibrated:
     """Return the power that hidden answers and known labels call for.
@@ -170,20 +165,21 @@ def find_power(
     answers too, and known labels lower the power because of such errors.
     """
     owner, source, gold = fitting.recipe, fitting.source, fitting.source.gold
-    found, log_weights, by_hidden, hidden = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, list[Judged]()
+    found, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None
     if owner.calibration == "hidden answers":
-        found, log_weights, folds = find_by_hidden(fitting, totals)
+        hidden = hide_from_fit(fitting)
+        if hidden is not None:
+            found, log_weights = hidden.choose_power()
         if opinion is not None:
             found, log_weights = limit_power(source, left_out(), opinion, found, log_weights)
         if before is not None:
             found, log_weights = add_batch(before.found, before.log_weights, found, log_weights)
-        hidden = [fold.judge(found.power) for fold in folds]
+        predicted = None if hidden is None else hidden.predict(found.power)
         by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
         if found.n_hidden:
             found, log_weights = lower(found, log_weights, fitting.problem.workers.caution)
-    if known is None and gold is not None:
-        known = score_known(fitting, posterior)
-    scores, n_known, n_right = known or KnownScores(np.zeros(len(POWERS)), 0)
+    known = KnownScores(np.zeros(len(POWERS)), 0) if gold is None else score_known(fitting, posterior)
+    scores, n_known, n_right = known
     if before is not None:
         scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
         n_right += before.found.n_right
@@ -196,7 +192,7 @@ def find_power(
             power = float(POWERS[log_weights.argmax()])
         found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
     elif owner.calibration == "gold":
-        lack = "There are no known labels" if known is None else "No known label was drawn at random"
+        lack = "There are no known labels" if gold is None else "No known label was drawn at random"
         if gold is not None and gold.judging.any():
             lack = "The known labels that were drawn at random are those of items without answers"
         warn(
@@ -207,7 +203,7 @@ def find_power(
                 keyword="calibration",
             )
         )
-    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, hidden)
+    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, predicted)
 
 
 def score_known(fitting: Fitting, posterior: Floats) -> KnownScores:
@@ -226,7 +222,7 @@ def score_known(fitting: Fitting, posterior: Floats) -> KnownScores:
 
 
 def limit_power(
-    source: InMemory, left_out: Floats, opinion: Opinion, found: Calibration, log_weights: Floats
+    source: Source, left_out: Floats, opinion: Opinion, found: Calibration, log_weights: Floats
 ) -> tuple[Calibration, Floats]:
     """Return the power, and the log weights, after a classifier has judged how sure posteriors may be."""
     rows = np.flatnonzero(np.diff(source.responses.offsets)[opinion.item] > 0)
@@ -243,7 +239,7 @@ def limit_power(
 
 
 def score_by_classifier(
-    source: InMemory, left_out: Floats, item: NDArray[np.int64], label: NDArray[np.int64], unit: NDArray[np.int64]
+    source: Source, left_out: Floats, item: NDArray[np.int64], label: NDArray[np.int64], unit: NDArray[np.int64]
 ) -> Floats:
     """Return the log probability of the labels that a classifier gives to items, at each of `POWERS`, (units, powers).
 

@@ -34,19 +34,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.arrays import Block
-from ..engines import open_engine
+from ..answers.blocks import Block
 from ..inference import log_of, sum_by
-from ..inference.em import infer_block
 from ..inference.learned import as_used
-from ..inference.sources import InMemory, prepare_block, recover_answers
+from ..inference.sources import Source
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..kernels import Floats, Integers, Rows, Truths, freeze
-from ..storage.answers import StoredAnswers
-from ..storage.layout import StoredBlock
+from ..kernels import Floats, Rows, Truths, freeze
 from .answer_worth import find_judged
-from .parts import Judge
 from .result import Later
 
 # From this probability on a worker is said to answer as if by chance.
@@ -76,9 +71,7 @@ class Apart(NamedTuple):
         return cls(workers.plain_counts(table[: workers.n_rows]), table[workers.n_rows :])
 
 
-def count_in_memory(
-    source: InMemory, workers: WorkerModel, log_weights: Floats, posterior: Floats, linked: bool
-) -> Apart:
+def count_judged(source: Source, workers: WorkerModel, log_weights: Floats, posterior: Floats, linked: bool) -> Apart:
     """Return the counts of all workers.
 
     `posterior` (N, K) is that before calibration, `linked` tells whether a graph links the items.
@@ -90,29 +83,6 @@ def count_in_memory(
         run = slice(block.first_item, block.first_item + block.n_items)
         count_apart(block, posterior[run], judged[run], workers, log_weights, table)
     return Apart.of(table, workers)
-
-
-def count_on_disk(answers: StoredAnswers, judge: Judge, log_weights: Floats) -> Apart:
-    """Return the same for answers on disk, by sums over blocks."""
-    with open_engine(None) as engine:
-        placed = engine.place(answers.grouped_blocks())
-        table = engine.total(count_stored, placed, np.add, judge, answers.groups, log_weights)
-    return Apart.of(table, judge.workers)
-
-
-def count_stored(stored: Sequence[StoredBlock], judge: Judge, groups: Integers | None, log_weights: Floats) -> Floats:
-    """Return the table of counts of some blocks."""
-    workers = judge.workers
-    table = make_table(workers)
-    for each in stored:
-        raw = each.open()
-        judged = find_judged(recover_answers(raw, workers), None, None)
-        if len(raw.gold):
-            judged = judged | (raw.gold >= 0)
-        block = prepare_block(raw, workers, groups)
-        posterior = infer_block(block, judge.factors, judge.structure)[0]
-        count_apart(block, posterior, judged, workers, log_weights, table)
-    return table
 
 
 def make_table(workers: WorkerModel) -> Floats:

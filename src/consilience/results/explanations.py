@@ -42,21 +42,18 @@ from ..answers.composite import name_composite, tuples_to_ids
 from ..answers.frames import build_frame
 from ..answers.items import Sequences, key_of
 from ..answers.previews import frame_html, html_table, paragraph, to_word
-from ..answers.random_choices import hash_ids
 from ..answers.responses import Answers
 from ..answers.vocabulary import lookup
 from ..errors import InputError, listing, plural, shorten
 from ..inference.learned import as_used
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.recipes.independent import VoteRecipe, find_tied
-from ..inference.sources import InMemory, OnDisk, count_once, number_groups
+from ..inference.sources import Source, count_once, number_groups
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
 from ..inference.structures.sets import SetsParameters
 from ..inference.workers.base import WorkerModel
 from ..kernels import Floats
-from ..storage.answers import pick_sample
-from .parts import view_items
 from .result import Result
 from .source_kinds import KINDS
 
@@ -300,8 +297,6 @@ def describe_odds(log_odds: float) -> str:
 
 def explain_item(recipe: Recipe, found: Result, item: object) -> Explanation:
     """Return why an item has its label; see `Model.explain`."""
-    if isinstance(found.source, OnDisk):
-        found = bring_item(found, found.source, item)
     return explain_row(recipe, found, find_item(found.answers, item, found.task.places[0]))
 
 
@@ -462,7 +457,7 @@ def weigh_answers(case: Case) -> Floats:
     """Return the log evidence of each answer to the item for each class, (n_answers, K)."""
     r, learned = case.near, case.found.learned
     workers = describe_workers(case)
-    block = InMemory(r).lay_out(workers, anchored=False)[0]
+    block = Source(r).lay_out(workers, anchored=False)[0]
     if not len(block.weight) and not len(block.soft):
         row = workers.encode(r)[case.answers]
         logs = np.maximum(workers.weigh_rows(learned.log_weights)[row], LOG_IMPOSSIBLE)
@@ -525,7 +520,7 @@ def weigh_silence(case: Case) -> Iterator[tuple[tuple[str, str], Floats]]:
     n_silent = r.n_workers - len(np.unique(spoke))
     others = weight @ silence - find_replaced(case)[case.answers].sum(axis=0)
     yield ("silence", f"silence of {plural(n_silent, 'worker')}"), others
-    block = InMemory(r).lay_out(describe_workers(case))[0]
+    block = Source(r).lay_out(describe_workers(case))[0]
     yield ("votes", "share of the votes"), block.anchor[case.place]
 
 
@@ -639,13 +634,3 @@ def suggest(ids: list[object], wanted: object) -> str:
     close = difflib.get_close_matches(str(wanted), texts, n=3)
     named = [texts[each] for each in close]
     return f"Did you mean {listing(named)}?" if named else f"There are {listing(ids)}."
-
-
-def bring_item(found: Result, source: OnDisk, item: object) -> Result:
-    """Return a result on disk as if it were of one item, or its sequence, alone."""
-    s = source.answers
-    key = item[0] if s.in_sequences and isinstance(item, (tuple, list)) and len(item) == 2 else item
-    wanted = hash_ids(np.array([key], object))
-    units = {number: np.flatnonzero(np.isin(s.hashes(number), wanted)) for number in s.filled()}
-    units = {number: rows for number, rows in units.items() if len(rows)}
-    return view_items(found, pick_sample(s, units or {next(s.filled()): np.arange(1)}))  # so that errors show an id

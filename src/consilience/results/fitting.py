@@ -1,13 +1,4 @@
-r"""From answers to a result: a recipe is followed, wherever the answers are.
-
-The loop runs over the blocks of the source. What follows is computed from the part of the source in which answers are
-hidden: all of it in memory, a sample of it on disk. Sums over all items are taken block by block.
-
-- The power is found by the same hidden answers in memory and on disk (see `consilience.inference.hidden_fits`): only
-  items with hidden answers are looked at again.
-- Intervals scale sums over a sample to all items. Sums over the answers of a worker are over all of them.
-- Copies, the coupling of sequences and moments are looked for in a larger sample.
-"""
+"""From answers to a result: a recipe is followed."""
 
 from __future__ import annotations
 
@@ -27,19 +18,19 @@ from ..answers.responses import Answers
 from ..answers.tagging import are_tags
 from ..engines import open_engine
 from ..engines.base import Engine
-from ..errors import ParameterError, Python, Sentence
+from ..errors import ParameterError
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference.draws import Levels, draw_levels
 from ..inference.em import Fit, Parameters, Problem, expect, expect_from_votes, maximise
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
-from ..inference.powers import POWERS, KnownScores, raise_in_place, raise_where
+from ..inference.powers import raise_in_place, raise_where
 from ..inference.preconditions import START_TABLES, check_matrices, fixed_prior, given_pair
-from ..inference.recipes import Fitting, LatentRecipe, Plan, Recipe, refuse_disk
+from ..inference.recipes import Fitting, LatentRecipe, Plan, Recipe
 from ..inference.recipes.independent import MomentRecipe, VoteRecipe, collect_votes
 from ..inference.sharing import Together, can_share, fit_together
-from ..inference.sources import FEW, InMemory, OnDisk, Source
+from ..inference.sources import Source
 from ..inference.structures import Statistics, Summary
 from ..inference.structures.independent import Independent
 from ..inference.workers.base import WorkerModel
@@ -47,13 +38,11 @@ from ..inference.workers.mean import voters
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
-from ..storage.answers import Sample, StoredAnswers, add_gold
 from .answer_worth import are_checked, find_careful, find_judged, is_share_checked, sum_chances
-from .calibration import Found, calibrate, judge_fit, score_known
-from .chance import Apart, count_in_memory, count_on_disk, judge_chance
+from .calibration import Found, calibrate, judge_fit
+from .chance import Apart, count_judged, judge_chance
 from .interval_sums import Estimates, Past, invert_scores, right_matrix, sum_up
-from .intervals import Confidence, Intervals, VoteSums, Whole, find_intervals, judge_shares, judge_votes
-from .parts import Judge, StoredLabels, Tally, VoteJudge, VoteTally, find_shares
+from .intervals import Confidence, Intervals, VoteSums, find_intervals, judge_shares, judge_votes
 from .raters import judge_raters
 from .result import Calibrated, Course, Given, Guidance, Judgement, Labels, Later, Result, count_known, find_known
 from .source_kinds import ignores_silence, recognise_kind
@@ -100,22 +89,17 @@ NOTHING_ELSE = Asked()
 
 def open_source(
     recipe: Recipe,
-    crowd: Answers | StoredAnswers,
+    answers: Answers,
     gold: object = None,
     features: object = None,
     item_prior: object = None,
     task: AnyKind = TABLE,
 ) -> Source:
-    """Return answers with the classes that a model needs, with known labels, and with what else is known of the items.
-
-    Few answers on disk are read into memory.
-    """
+    """Answers with the classes that a model needs, with known labels, and with what else is known of the items."""
     recipe.check()
     recipe.check_content(features, item_prior)
-    if isinstance(crowd, StoredAnswers):
-        return open_stored(recipe, crowd, gold, features, item_prior)
-    r = recipe.prepare(crowd)
-    source = InMemory(r, task=task)
+    r = recipe.prepare(answers)
+    source = Source(r, task=task)
     if features is not None and isinstance(recipe, LatentRecipe) and recipe.max_iter == 0:
         raise ParameterError(
             "With max_iter=0 nothing is fitted, and no classifier can learn from features.",
@@ -136,32 +120,9 @@ def find_features(recipe: Recipe, features: object, r: Answers) -> Features:
     return match_features(open_item_data(features, "features"), r, with_gaps=with_gaps)
 
 
-def open_stored(
-    recipe: Recipe, s: StoredAnswers, gold: object, features: object, item_prior: object
-) -> InMemory | OnDisk:
-    """Return answers on disk as a source; few of them are read into memory."""
-    if recipe.takes_graph:
-        raise ParameterError(
-            "Items that are linked by a graph must fit in memory.",
-            Sentence("Read the answers with {read}.", read=Python("read_answers")),
-            keyword="graph",
-        )
-    if not recipe.takes_disk:
-        raise ParameterError(
-            f"{recipe.model} takes answers in memory.",
-            Sentence("Use {model}.", model=Python("DawidSkene, HiddenMarkov or MajorityVote", "dawid-skene")),
-            "Or read them with read_answers.",
-            keyword="model",
-        )
-    refuse_disk(features=features, item_prior=item_prior)
-    if s.n_responses < FEW:
-        return cast(InMemory, open_source(recipe, s.load(), gold, task=s.task))
-    return OnDisk.of(add_gold(recipe.prepare(s), open_paths(gold)), cast(LatentRecipe, recipe).seed)
-
-
 def fit(
     recipe: Recipe,
-    crowd: Answers | StoredAnswers,
+    answers: Answers,
     graph: object = None,
     gold: object = None,
     features: object = None,
@@ -171,10 +132,8 @@ def fit(
     task: AnyKind = TABLE,
 ) -> Result:
     """Return what a model finds in answers, which belong to a task."""
-    if isinstance(crowd, StoredAnswers):
-        refuse_disk(graph=graph)
-    source = open_source(recipe, crowd, gold, features, item_prior, task)
-    aligned = recipe.align(source.responses, graph) if isinstance(source, InMemory) else None
+    source = open_source(recipe, answers, gold, features, item_prior, task)
+    aligned = recipe.align(source.responses, graph)
     with open_engine(engine) as opened:
         return fit_source(recipe, source, aligned, opened, asked)
 
@@ -183,19 +142,15 @@ def fit_source(
     recipe: Recipe, source: Source, graph: Graph | None, engine: Engine, asked: Asked = NOTHING_ELSE
 ) -> Result:
     """Return what a model finds in a source; the nodes of the graph are its items."""
-    links, given, task, kind = None, Given(), cast(AnyKind, TABLE), "people"
-    if isinstance(source, OnDisk):
-        task = source.answers.task
-    if isinstance(source, InMemory):
-        task, kind = source.task, recognise_kind(source.responses, source.task)
-        links = recipe.weigh_links(source.responses, graph)
-        recipe.check_size(source.responses, links)
-        # A new object, which shares the arrays and nothing that was derived from them meanwhile.
-        answers = source.responses.read_from(gold=None)
-        given = Given(answers, source.gold, None if graph is None else replace(graph))
+    task, kind = source.task, recognise_kind(source.responses, source.task)
+    links = recipe.weigh_links(source.responses, graph)
+    recipe.check_size(source.responses, links)
+    # A new object, which shares the arrays and nothing that was derived from them meanwhile.
+    answers = source.responses.read_from(gold=None)
+    given = Given(answers, source.gold, None if graph is None else replace(graph))
     copies = asked.copies
     if copies is None and (asked.count_copies_once or not recipe.finds_copies_later):
-        copies = recipe.find_copies(source.sample(), engine)
+        copies = recipe.find_copies(source, engine)
     used = source.count_once(copies) if copies and asked.count_copies_once else source
     found = learn(recipe, used, links, engine, asked.going_on)
     later = Later(find_copies_later, recipe, source) if copies is None else Later.known(copies)
@@ -241,7 +196,7 @@ def fit_questions(
     Those whose workers are of types are fitted together: a question is then an ordinary fit, in which the probability
     that a worker is of a type comes from the other questions. Others are fitted on their own.
     """
-    copies = [recipe.find_copies(source.sample(), engine) for recipe, source in zip(recipes, sources, strict=True)]
+    copies = [recipe.find_copies(source, engine) for recipe, source in zip(recipes, sources, strict=True)]
     settled, together = list(recipes), None
     shared = [q for q, recipe in enumerate(recipes) if can_share(recipe)]
     if len(shared) > 1:
@@ -265,13 +220,13 @@ def hear_chance(source: Source, chance: Later[Floats | None]) -> Floats | None:
     Such a function, which has one label, seems to say it by chance.
     """
     found = chance.value
-    return None if found is None or ignores_silence(source.sample().responses) else found
+    return None if found is None or ignores_silence(source.responses) else found
 
 
 def find_copies_later(recipe: Recipe, source: Source) -> list[list[int]]:
-    """Return the groups of near-copies of a model that does not look for them at each fit."""
+    """Return the groups of source-copies of a model that does not look for them at each fit."""
     with open_engine(None) as engine:
-        return recipe.find_copies(source.sample(), engine)
+        return recipe.find_copies(source, engine)
 
 
 @singledispatch
@@ -282,12 +237,10 @@ def learn(recipe: Recipe, source: Source, links: Graph | None, engine: Engine, g
 
 def make_result(recipe: Recipe, source: Source, **found: Any) -> Result:
     """Return what was found, with what every result says of its answers."""
-    crowd = source.crowd
-    about: dict[str, Any] = {"source": source}
-    if isinstance(source, InMemory):
-        given = Given(log_prior=source.log_prior, has_priors=source.log_prior is not None)
-        about = {"n_answers": source.responses.votes_per_worker(), "given": given}
-    return Result(model=recipe.model, names=Names.of(crowd), backend=crowd.backend, **about | found)
+    r = source.responses
+    given = Given(log_prior=source.log_prior, has_priors=source.log_prior is not None)
+    about: dict[str, Any] = {"n_answers": r.votes_per_worker(), "given": given}
+    return Result(model=recipe.model, names=Names.of(r), backend=r.backend, **about | found)
 
 
 # Models with a hidden truth
@@ -299,17 +252,11 @@ def learn_latent(
 ) -> Result:
     """Run the loop, calibrate the best fit, and conclude."""
     guided = None
-    if isinstance(source, InMemory) and source.features is not None:
+    if source.features is not None:
         guided = guide_by_features(Fitting(recipe, source, *recipe.fit_unguided(source, links, engine)))
         source = guided.source
-    steps = source.find_steps(recipe.identify())
-    if steps is not None:
-        steps.begin(cast(OnDisk, source).answers.resume)
     plan = recipe.plan(source, links, engine)
-    found = conclude(recipe, source, plan, recipe.run(plan), engine, guided=guided, going_on=going_on)
-    if steps is not None:
-        steps.finish()
-    return found
+    return conclude(recipe, source, plan, recipe.run(plan), guided=guided, going_on=going_on)
 
 
 def conclude(
@@ -317,7 +264,6 @@ def conclude(
     source: Source,
     plan: Plan,
     fits: dict[str, Fit],
-    engine: Engine,
     *,
     guided: Guided | None = None,
     going_on: GoingOn | None = None,
@@ -329,28 +275,18 @@ def conclude(
     `before` and `past` are calibration and sums of the earlier batches of a stream.
     """
     problem, best = plan.problem, recipe.choose(plan.problem, fits)
-    crowd = source.crowd
-    recipe.warn_of_iterations(best, crowd.n_responses)
-    near, posed, sample, totals = cast(InMemory, source), problem, None, None
-    if isinstance(source, OnDisk):
-        sample, totals = source.draw_hiding(recipe.seed, engine)
-        near = source.bring(sample)
-        posed = pose_part(recipe, near, problem, best, engine)
-    posterior = recipe.conclude(posed, best.parameters)
+    recipe.warn_of_iterations(best, source.responses.n_responses)
+    posterior = recipe.conclude(problem, best.parameters)
     opinion = None if guided is None else guided.opinion
-    estimates = gather_estimates(recipe, near, posed, best.parameters, best.statistics, posterior)
-    known = judge_known(recipe, source, problem, best, engine) if isinstance(source, OnDisk) else None
+    estimates = gather_estimates(recipe, source, problem, best.parameters, best.statistics, posterior)
     kept = None if going_on is None else going_on.calibrated
-    found = calibrate(Fitting(recipe, near, posed, best), posterior, opinion, totals, known, before, kept)
-    codes = recipe.decode_jointly(posed, best.parameters)
+    found = calibrate(Fitting(recipe, source, problem, best), posterior, opinion, before, kept)
+    codes = recipe.decode_jointly(problem, best.parameters)
     if codes is None:
-        codes = found.confidence.find_labels(near.responses.n_items, recipe.label_items)
+        codes = found.confidence.find_labels(source.responses.n_items, recipe.label_items)
     concluded = Concluded(plan, best, posterior, codes, estimates, found)
     learned = Learned.of(problem, best.parameters, best.statistics)
-    if isinstance(source, OnDisk):
-        results = find_on_disk(recipe, source, near, concluded, sample, engine)
-    else:
-        results = find_in_memory(recipe, near, concluded, learned, guided, going_on, past)
+    results = find_labels(recipe, source, concluded, learned, guided, going_on, past)
     return make_result(
         recipe,
         source,
@@ -387,66 +323,46 @@ class Concluded(NamedTuple):
         """The power that posteriors are raised to."""
         return self.found.calibrated.found.power
 
-    def are_checked(self, near: InMemory, n_known: int) -> bool:
+    def are_checked(self, source: Source, n_known: int) -> bool:
         """Tell whether anything checks the answers: with others, neighbours, chains, features and item priors do."""
-        linked = near.log_prior is not None or not isinstance(self.plan.problem.structure, Independent)
-        return are_checked(near.responses, n_known, linked)
+        linked = source.log_prior is not None or not isinstance(self.plan.problem.structure, Independent)
+        return are_checked(source.responses, n_known, linked)
 
 
-def find_on_disk(
-    recipe: LatentRecipe, source: OnDisk, near: InMemory, fit: Concluded, sample: Sample | None, engine: Engine
-) -> dict[str, Any]:
-    """Return what is found of all items on disk, by sums over them."""
-    judge = Judge.of(recipe, fit.plan.problem, fit.best, fit.power)
-    tally = Tally.of(source.answers, judge, engine)
-    mean, checked = tally.confidence / source.answers.n_items, fit.are_checked(near, source.answers.n_known)
-    whole = Whole(source.answers.n_items, mean, tally.chances)
-    levels = find_levels(recipe, near, replace(fit.plan.problem, placed=()), fit.best, fit.codes)
-    confidence, judged_by = fit.found.confidence._replace(levels=levels), fit.best.parameters.workers.log_weights
-    intervals, _ = find_intervals(near.responses, fit.posterior, fit.codes, fit.estimates, confidence, whole)
-    return {
-        "n_answers": tally.n_answers,
-        "labelled": StoredLabels(source.answers, judge, mean, tally, sample, fit.plan.problem.steps, checked),
-        "checked": checked,
-        "judging": Later.known(Judgement(intervals, None)),
-        **judge_apart(Later(count_on_disk, source.answers, judge, judged_by), judge.workers),
-    }
-
-
-def find_in_memory(
+def find_labels(
     recipe: LatentRecipe,
-    near: InMemory,
+    source: Source,
     fit: Concluded,
     learned: Learned,
     guided: Guided | None,
     going_on: GoingOn | None,
     past: Past | None,
 ) -> dict[str, Any]:
-    """Return what is found of all items in memory."""
-    r, posterior = near.responses, fit.posterior
-    spans = judge_spans(recipe, near, fit)
-    judging = judge_fitted(recipe, near, fit, going_on, past)
+    """Labels and intervals, and what is found of workers by answers of the others."""
+    r, posterior = source.responses, fit.posterior
+    spans = judge_spans(recipe, source, fit)
+    judging = judge_fitted(recipe, source, fit, going_on, past)
     reported = fit.found.left_out
     if fit.power != 1:
         reported = posterior.copy() if reported is posterior else reported
         raise_in_place(recipe.find_raised(r), reported, fit.power)
-    known = find_known(near.gold, fit.codes)
-    checked = fit.are_checked(near, count_known(near.gold))
+    known = find_known(source.gold, fit.codes)
+    checked = fit.are_checked(source, count_known(source.gold))
     if past is not None:
         checked |= is_share_checked(*past.sums.judged.sum(axis=1).tolist())
     labels = Labels.of(r, fit.codes, reported, posterior, known=known, rule=recipe.rule, shown=checked)
     if isinstance(judging, Due):
-        judging = Later(judge_later, judging, near, learned, labels, fit.found.calibrated)
+        judging = Later(judge_later, judging, source, learned, labels, fit.found.calibrated)
     problem = fit.plan.problem
-    by = near, problem.workers, learned.log_weights, posterior, problem.graph is not None
+    by = source, problem.workers, learned.log_weights, posterior, problem.graph is not None
     return {
-        "labelled": labels,
+        "labels": labels,
         "checked": checked,
         "judging": judging,
         # The answers of earlier batches are gone.
-        **({} if past is not None else judge_apart(Later(count_in_memory, *by), problem.workers)),
+        **({} if past is not None else judge_apart(Later(count_judged, *by), problem.workers)),
         "span_confidence": spans,
-        "guidance": None if guided is None else describe_guidance(near, guided, posterior, fit.codes),
+        "guidance": None if guided is None else describe_guidance(source, guided, posterior, fit.codes),
     }
 
 
@@ -468,38 +384,38 @@ class Due(NamedTuple):
 
 
 def find_levels(
-    recipe: LatentRecipe, near: InMemory, problem: Problem, best: Fit, codes: NDArray[np.int64]
+    recipe: LatentRecipe, source: Source, problem: Problem, best: Fit, codes: NDArray[np.int64]
 ) -> Levels | None:
     """Return what draws let expect of labels; None where there are none, since classes have no order or labels do."""
     ordered = isinstance(problem.workers, OrdinalWorkers) and isinstance(problem.structure, Independent)
-    return draw_levels(recipe, near, problem, best, codes) if ordered and recipe.max_iter else None
+    return draw_levels(recipe, source, problem, best, codes) if ordered and recipe.max_iter else None
 
 
 def judge_fitted(
-    recipe: LatentRecipe, near: InMemory, fit: Concluded, going_on: GoingOn | None, past: Past | None
+    recipe: LatentRecipe, source: Source, fit: Concluded, going_on: GoingOn | None, past: Past | None
 ) -> Later[Judgement] | Due:
     """Return the intervals of a fit in memory; of an update or of raters they are due when somebody asks for them."""
     plan, best = fit.plan, fit.best
     problem = plan.problem
-    levels = Later(find_levels, recipe, near, replace(problem, placed=()), best, fit.codes)
+    levels = Later(find_levels, recipe, source, replace(problem, placed=()), best, fit.codes)
     takes_long = going_on is not None or (isinstance(problem.workers, OrdinalWorkers) and past is None)
     if takes_long and problem.graph is None:
         pseudo_counts, is_known = fit.estimates.pseudo_counts, fit.estimates.prior_is_known
-        raised = recipe.find_raised(near.responses)
+        raised = recipe.find_raised(source.responses)
         return Due(problem.workers, pseudo_counts, best.statistics.summary, is_known, raised, levels)
     earlier, confidence = None if past is None else past.sums, fit.found.confidence._replace(levels=levels.value)
     intervals, sums = find_intervals(
-        near.responses, fit.posterior, fit.codes, fit.estimates, confidence, earlier=earlier
+        source.responses, fit.posterior, fit.codes, fit.estimates, confidence, earlier=earlier
     )
     if plan.apart is not None:
         # A field may lead small classes to adopt their neighbours' label, and would not know of it.
-        alone = judge_shares_apart(recipe, near, *plan.apart)
+        alone = judge_shares_apart(recipe, source, *plan.apart)
         low, high = intervals.prior
         intervals = intervals._replace(prior=np.stack([np.minimum(low, alone[0]), np.maximum(high, alone[1])]))
     return Later.known(Judgement(intervals, Past(best.statistics.summary, sums)))
 
 
-def judge_later(due: Due, source: InMemory, learned: Learned, labels: Labels, calibrated: Calibrated) -> Judgement:
+def judge_later(due: Due, source: Source, learned: Learned, labels: Labels, calibrated: Calibrated) -> Judgement:
     """Work out intervals that take as long as the fit itself."""
     r, power = source.responses, calibrated.found.power
     prior, judged = learned.structure.mean, find_judged(r, source.gold, None)
@@ -516,19 +432,19 @@ def judge_later(due: Due, source: InMemory, learned: Learned, labels: Labels, ca
     return Judgement(intervals, Past(due.summary, sums))
 
 
-def judge_shares_apart(recipe: LatentRecipe, near: InMemory, apart: Problem, fit: Fit) -> Floats:
+def judge_shares_apart(recipe: LatentRecipe, source: Source, apart: Problem, fit: Fit) -> Floats:
     """Return the interval of class shares, (2, K), by the answers alone."""
-    r, learned = near.responses, fit.parameters
+    r, learned = source.responses, fit.parameters
     posterior = recipe.conclude(apart, learned)
-    found = gather_estimates(recipe, near, apart, learned, fit.statistics, posterior)
+    found = gather_estimates(recipe, source, apart, learned, fit.statistics, posterior)
     right = right_matrix(found.confusion, r)
     sums = sum_up(r, posterior, right, found, sum_chances(r, posterior, found.careful, found.counts))
     return judge_shares(sums.moments, r.n_items, found, invert_scores(r, sums, right, found), r.n_items)
 
 
-def judge_spans(recipe: LatentRecipe, near: InMemory, fit: Concluded) -> Floats | None:
+def judge_spans(recipe: LatentRecipe, source: Source, fit: Concluded) -> Floats | None:
     """Return the confidence of each span among the labels, if these are the tags of a chain."""
-    r = near.responses
+    r = source.responses
     if not recipe.follows_tags or not are_tags(r.classes):
         return None
     left_out = recipe.calibration != "none" and recipe.max_iter > 0
@@ -537,12 +453,12 @@ def judge_spans(recipe: LatentRecipe, near: InMemory, fit: Concluded) -> Floats 
     return judge_fit(problem, fit.best, fit.posterior, fit.codes, r.classes, sequence, left_out, fit.power)
 
 
-def describe_guidance(near: InMemory, guided: Guided, posterior: Floats, codes: NDArray[np.int64]) -> Guidance:
+def describe_guidance(source: Source, guided: Guided, posterior: Floats, codes: NDArray[np.int64]) -> Guidance:
     """Return what features were found to say, with how often the classifier agrees with the labels."""
     opinion, findings, opinions = guided.opinion, guided.findings, None
     if opinion is not None:
-        opinions = compare_opinions(near, opinion, guided.alone, posterior)
-        answered = np.diff(near.responses.offsets)[opinion.item] > 0
+        opinions = compare_opinions(source, opinion, guided.alone, posterior)
+        answered = np.diff(source.responses.offsets)[opinion.item] > 0
         agrees = (opinion.code == codes[opinion.item])[answered]
         findings = findings._replace(
             accuracy=float(agrees.mean()) if len(agrees) else None,
@@ -553,7 +469,7 @@ def describe_guidance(near: InMemory, guided: Guided, posterior: Floats, codes: 
 
 def gather_estimates(
     recipe: Recipe,
-    source: InMemory,
+    source: Source,
     problem: Problem,
     learned: Parameters,
     statistics: Statistics,
@@ -573,26 +489,6 @@ def gather_estimates(
     )
 
 
-def pose_part(recipe: LatentRecipe, part: InMemory, problem: Problem, best: Fit, engine: Engine) -> Problem:
-    """Return the problem of some items, with the priors of a fit to all of them."""
-    posed = recipe.pose(part, problem.structure, None, engine)
-    return replace(posed, prior=best.parameters.prior, unvoted=problem.unvoted)
-
-
-def judge_known(
-    recipe: LatentRecipe, source: OnDisk, problem: Problem, best: Fit, engine: Engine
-) -> KnownScores | None:
-    """Return how well known labels on disk are predicted by posteriors that do not know them, if there are any."""
-    if source.answers.gold is None:
-        return None
-    part = source.known_part()
-    if part is None:
-        return KnownScores(np.zeros(len(POWERS)), 0)
-    posed = pose_part(recipe, part, problem, best, engine)
-    posterior = recipe.conclude(posed, best.parameters)
-    return score_known(Fitting(recipe, part, posed, best), posterior)
-
-
 # Votes
 
 
@@ -605,33 +501,20 @@ def learn_votes(
     going_on: GoingOn | None,  # noqa: ARG001
 ) -> Result:
     """Take the vote."""
-    crowd = source.crowd
-    labelled: Labels | StoredLabels
-    if isinstance(source, OnDisk):
-        prior = find_shares(source.answers, engine)
-        tally = VoteTally.of(source.answers, prior, recipe.label_by, engine)
-        sums, n_answers = tally.sums, tally.n_answers
-        mean = sums.chosen / crowd.n_items
-        checked = are_checked(source.drawn.responses, source.answers.n_known, False)
-        labelled = StoredLabels(source.answers, VoteJudge(recipe, prior), mean, sample=source.drawn, shown=checked)
-    else:
-        source = cast(InMemory, source)
-        r, unvoted = source.responses, crowd.vote_shares()
-        shares, mass = collect_votes(engine, source, unvoted)
-        codes = recipe.label_votes(shares, r.keys, r.classes)
-        known, checked = find_known(source.gold, codes), are_checked(r, count_known(source.gold), False)
-        labelled = Labels.of(r, codes, shares, known=known, rule=recipe.rule, shown=checked)
-        # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
-        structure = Independent(r.n_classes, None, 0.0, "em")
-        prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
-        offsets = None if r.sequences is None else r.sequences.offsets
-        sums, n_answers = VoteSums.of(shares, labelled.confidence, prior, offsets), r.votes_per_worker()
+    r, unvoted = source.responses, source.responses.vote_shares()
+    shares, mass = collect_votes(engine, source, unvoted)
+    codes = recipe.label_votes(shares, r.keys, r.classes)
+    known, checked = find_known(source.gold, codes), are_checked(r, count_known(source.gold), False)
+    labels = Labels.of(r, codes, shares, known=known, rule=recipe.rule, shown=checked)
+    # The prior of the model is that of the votes: an item without votes has the same probabilities in both.
+    structure = Independent(r.n_classes, None, 0.0, "em")
+    prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
+    sums = VoteSums.of(shares, labels.confidence, prior, None if r.sequences is None else r.sequences.offsets)
     return make_result(
         recipe,
         source,
-        n_answers=n_answers,
         prior=prior,
-        labelled=labelled,
+        labels=labels,
         checked=checked,
         learning=Later(learn_from_votes, recipe, source, prior),
         course=Course(np.empty(0), 0, True),
@@ -643,12 +526,9 @@ def learn_votes(
 
 def learn_from_votes(recipe: VoteRecipe, source: Source, prior: Floats, engine: Engine | None = None) -> Learned:
     """Count the answers, and return the matrices that they make: the vote itself needs none, and they may be large."""
-    crowd = source.crowd
-    check_matrices(recipe.model, voters(crowd), crowd, START_TABLES)
+    check_matrices(recipe.model, voters(source.responses), source.responses, START_TABLES)
     with open_engine(engine) as opened:
         problem = recipe.pose_votes(source, None, opened)
-        if isinstance(source, OnDisk):
-            problem = replace(problem, unvoted=prior, steps=None)
         statistics = expect_from_votes(problem)
         learned = Learned.of(problem, maximise(problem, statistics), statistics)
     return replace(learned, structure=Independent(len(prior), None, 0.0, "em").given(prior))
@@ -666,8 +546,7 @@ def learn_by_moments(
     going_on: GoingOn | None,  # noqa: ARG001
 ) -> Result:
     """Match moments, and judge the items by what they say of the workers."""
-    near = cast(InMemory, source)
-    source = replace(near, responses=near.responses.hardened())  # moments are those of labels
+    source = replace(source, responses=source.responses.hardened())  # moments are those of labels
     r = source.responses
     problem = recipe.pose_votes(source, links, engine)
     by_vote = maximise(problem, expect_from_votes(problem))
@@ -687,9 +566,9 @@ def learn_by_moments(
         recipe,
         source,
         prior=learned.structure.mean,
-        labelled=labels,
+        labels=labels,
         checked=checked,
-        **judge_apart(Later(count_in_memory, *by), problem.workers),
+        **judge_apart(Later(count_judged, *by), problem.workers),
         learning=Later.known(Learned.of(problem, learned, statistics)),
         course=Course(found.trace, found.n_iter, found.converged),
         judging=Later.known(Judgement(intervals, None)),

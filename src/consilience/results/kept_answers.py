@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers import DIALECTS
-from ..answers.arrays import Provenance
 from ..answers.columns import Column, Values, decode_categories, to_values
 from ..answers.edges import Edges
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.items import Sequences
-from ..answers.responses import Answers
+from ..answers.responses import Answers, Provenance
 from ..answers.soft_votes import Probabilities
 from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels import Floats
@@ -187,7 +186,7 @@ class Kept(NamedTuple):
 
     def unpack(self, fusion: Result, takes_graph: bool) -> Given:
         """Return what a model was fitted to, which may be one that is fitted to a graph."""
-        labels, answers, gold, graph = fusion.labelled, None, None, None
+        labels, answers, gold, graph = fusion.labels, None, None, None
         if not isinstance(labels, Labels):
             if self.answers is not None or self.gold is not None or self.graph is not None:
                 raise Fault("it holds answers, or known labels, but no items")

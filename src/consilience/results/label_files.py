@@ -1,4 +1,4 @@
-r"""The one writer of labels, part by part, whole or not at all; and which labels it leaves open.
+r"""The one writer of labels, run by run; and which labels it leaves open.
 
 Labels are left open if they are not certain enough. Of those whose confidence :math:`c_n` is at least t,
 :math:`\sum_{n: c_n \geq t} (1 - c_n)` are expected to be wrong, as far as the probabilities are right. Confidences that
@@ -11,12 +11,10 @@ expectation with the truth on real crowds, and `describe` says what was found.
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +23,14 @@ from numpy.typing import NDArray
 from ..answers.columns import Column
 from ..answers.frames import build_frame
 from ..arguments import is_number
-from ..engines import EngineLike, open_engine
+from ..engines import open_engine
 from ..errors import InputError, first_line, parameter_error, plural
 from ..formats import usual_suffixes, writable_formats
-from ..formats.writing import check_writable, hold_signals, sync, write_tables
+from ..formats.writing import check_writable, write_tables
 from ..kernels import Floats
-from ..kinds.base import TABLE, AnyKind
-from ..storage.layout import claim_beside
-from .parts import StoredLabels
+from ..kinds.base import AnyKind
 from .record import SHARED_ERRORS
-from .result import Labelled, Labels, NoLabels, Result, leave_open
+from .result import Labels, Result, leave_open
 
 PART = "part-{:05d}.parquet"
 # What files in a folder of labels say of themselves, so that only such folders are replaced.
@@ -42,26 +38,48 @@ MARK = {b"consilience": b"labels"}
 ROUNDING = 1e-12
 
 
-def write_labels(found: Result, path: str, engine: EngineLike, undecided: float | None = None) -> None:
+def write_labels(found: Result, path: str, undecided: float | None = None) -> None:
     """Write the labels of a result to a folder of Parquet files, or to one file; those below a confidence are open."""
-    labels = found.labelled
-    if isinstance(labels, NoLabels):
-        labels.parts()
-    assert isinstance(labels, (Labels, StoredLabels))
-    if isinstance(labels, StoredLabels):
-        check_apart(path, labels.answers.inputs)
-    else:
-        engine = None  # they are here
+    tables = list_tables(found, undecided)
     if is_one_file(path):
-        write_tables(list_tables(labels, found.task, undecided, engine), path)
-    else:
-        write_folder(path, partial(_write_parts, labels, found.task, undecided, engine))
-    if isinstance(labels, StoredLabels) and labels.steps is not None:
-        labels.steps.clear()
+        write_tables(tables, path)
+        return
+    from pyarrow import parquet  # which takes a while to load
+
+    folder = Path(os.path.realpath(path))  # of a link, the folder that it leads to
+    check_folder(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
+            new, old = Path(work, "new"), Path(work, "old")
+            new.mkdir()
+            for number, table in enumerate(tables):
+                marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **MARK})
+                parquet.write_table(marked, new / PART.format(number), compression="zstd")
+            if folder.exists():
+                folder.rename(old)
+            new.rename(folder)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{str(folder)!r} cannot be written: {first_line(error)}.", "Free some space or write elsewhere."
+        ) from error
+
+
+def list_tables(found: Result, undecided: float | None) -> Iterator[pa.Table]:
+    """Yield the labels as tables, one for each run of items."""
+    with open_engine(None) as engine:
+        yield from engine.map(make_table, engine.place(found.labels.runs()), found.labels, found.task, undecided)
+
+
+def make_table(run: slice, labels: Labels, task: AnyKind, undecided: float | None) -> pa.Table:
+    """The labels of a run of items, with the columns of `to_frame`."""
+    part = labels.part(run)
+    arranged = task.arrange(part, part.shown, undecided)
+    return task.mark(build_frame(list_undecided(part, undecided) if arranged is None else arranged, "pyarrow"))
 
 
 def is_one_file(path: str) -> bool:
-    """Tell whether labels are written to one file, by its name, and not to a folder.
+    """Whether labels are written to one file, by its name, and not to a folder.
 
     A name such as labels.xlsx is an error, unless there is such a folder, or a slash follows.
 
@@ -77,74 +95,6 @@ def is_one_file(path: str) -> bool:
             "Name a file such as labels.parquet, or a folder, with a slash at its end.",
         )
     return False
-
-
-def write_folder(path: str, write: Callable[[Path], Mapping[str, int]]) -> None:
-    """Write files into a folder, which takes its place when all are there.
-
-    Whatever happens, the old labels are there or the new ones. If the process is killed between the two renames, the
-    old ones come back with the next run.
-
-    Parameters
-    ----------
-    path : str
-        The folder. Of a link, the folder that it leads to is replaced.
-    write : callable
-        Writes files into a folder, and returns their names and sizes.
-    """
-    folder = Path(os.path.realpath(path))
-    try:
-        bring_back(folder)
-        check_folder(folder)
-        with claim_beside(folder, "writing") as work:
-            keep_only(work, write(work))
-            sync(work)
-            exchange(work, folder)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(
-            f"{str(folder)!r} cannot be written: {first_line(error)}.", "Free some space or write elsewhere."
-        ) from error
-
-
-def name_old(folder: Path) -> Path:
-    """Return the name that a folder has while another takes its place."""
-    return folder.with_name(f".{folder.name}.replaced")
-
-
-def bring_back(folder: Path) -> None:
-    """Give a folder its name again if the process was killed that was about to replace it."""
-    old = name_old(folder)
-    if old.is_dir() and not folder.exists():
-        old.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def keep_only(folder: Path, sizes: Mapping[str, int]) -> None:
-    """Remove all other files from a folder, after a check that these are complete.
-
-    There may be others if work was done twice, since a worker of a cluster was taken for lost.
-    """
-    found = {path.name: path.stat().st_size for path in folder.iterdir()}
-    if damaged := sorted(name for name, size in sizes.items() if found.get(name) != size):
-        raise OSError(f"the file {damaged[0]!r} is not complete")
-    for name in found.keys() - sizes.keys():
-        (folder / name).unlink()
-
-
-def exchange(work: Path, folder: Path) -> None:
-    """Give a new folder the name of an old one, which is removed; if that fails, the old one keeps its name."""
-    old = name_old(folder)
-    with hold_signals():
-        if folder.exists():
-            folder.rename(old)
-        try:
-            work.rename(folder)
-        except BaseException:
-            if old.exists():
-                old.rename(folder)
-            raise
-    sync(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def check_folder(path: Path) -> None:
@@ -164,72 +114,13 @@ def check_folder(path: Path) -> None:
 
 
 def is_part(path: Path) -> bool:
-    """Tell whether a file holds labels that `write` wrote, or is what a second writer left of them."""
-    if path.match(".part-*"):
-        return True
-    try:
-        return path.match("part-*.parquet") and MARK.items() <= (parquet().read_schema(path).metadata or {}).items()
-    except (OSError, pa.ArrowException):
-        return False
-
-
-def check_apart(path: str, inputs: Iterable[str]) -> None:
-    """Raise an error if an output is the same as an input, or a folder that holds it."""
-    real = os.path.realpath(path)
-    for each in inputs:
-        if Path(os.path.realpath(each)).is_relative_to(real):
-            raise InputError(f"Writing to {path!r} would change the input {each!r}.", "Write to another place.")
-
-
-def list_tables(
-    labels: Labels | StoredLabels, task: AnyKind, undecided: float | None, engine: EngineLike
-) -> Iterator[pa.Table]:
-    """Yield the labels of each part as a table."""
-    with open_engine(engine) as opened:
-        yield from opened.map(make_table, opened.place(labels.numbers()), labels.lean(), task, undecided)
-
-
-def _write_parts(
-    labels: Labels | StoredLabels, task: AnyKind, undecided: float | None, engine: EngineLike, folder: Path
-) -> dict[str, int]:
-    shared = labels.lean(), task, undecided, str(folder)
-    with open_engine(engine) as opened:
-        return dict(opened.map(write_part, opened.place(labels.numbers()), *shared))
-
-
-def parquet() -> Any:
-    """Return Arrow's module of Parquet, which takes a while to load."""
+    """Whether a file holds labels that `write` wrote."""
     from pyarrow import parquet
 
-    return parquet
-
-
-def write_part(
-    number: int, labels: Labels | StoredLabels, task: AnyKind, undecided: float | None, folder: str
-) -> tuple[str, int]:
-    """Write the labels of a part; return the name and the size of the file."""
-    return save_part(make_table(number, labels, task, undecided), Path(folder), number)
-
-
-def save_part(table: pa.Table, folder: Path, number: int) -> tuple[str, int]:
-    """Write labels to a file of a folder; return its name and size. It is whole even if two write it at once."""
-    path = folder / PART.format(number)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **MARK})
-    parquet().write_table(marked, temporary, compression="zstd")
-    sync(temporary)
-    size = temporary.stat().st_size
-    temporary.replace(path)
-    return path.name, size
-
-
-def make_table(
-    number: int, labels: Labels | StoredLabels, task: AnyKind = TABLE, undecided: float | None = None
-) -> pa.Table:
-    """Return the labels of a part, with the columns of `to_frame`."""
-    part = labels.part(number)
-    arranged = task.arrange(part, part.shown, undecided)
-    return task.mark(build_frame(list_undecided(part, undecided) if arranged is None else arranged, "pyarrow"))
+    try:
+        return path.match("part-*.parquet") and MARK.items() <= (parquet.read_schema(path).metadata or {}).items()
+    except (OSError, pa.ArrowException):
+        return False
 
 
 class Undecided(NamedTuple):
@@ -308,14 +199,11 @@ def find_open(confidence: Floats, least: float) -> NDArray[np.bool_]:
     return ~np.asarray(confidence >= least - ROUNDING)  # also what is not known
 
 
-def count_kept(labelled: Labelled, least: float, n_gold: int | None) -> Undecided:
+def count_kept(labels: Labels, least: float, n_gold: int | None) -> Undecided:
     """Return how many labels are kept, and how many of these are expected to be wrong."""
-    n_kept, n_wrong = 0, 0.0
-    for part in labelled.parts():
-        confidence = part.shown_confidence
-        kept = confidence[~find_open(confidence, least)]
-        n_kept, n_wrong = n_kept + len(kept), n_wrong + float(np.sum(1.0 - kept))
-    return Undecided(least, labelled.n_items, n_kept, n_wrong, n_gold)
+    confidence = labels.shown_confidence
+    kept = confidence[~find_open(confidence, least)]
+    return Undecided(least, labels.n_items, len(kept), float(np.sum(1.0 - kept)), n_gold)
 
 
 def list_undecided(labels: Labels, least: float | None) -> dict[str, Column]:

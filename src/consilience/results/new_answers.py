@@ -28,7 +28,6 @@ from ..errors import (
     InputError,
     NotFittedError,
     ParameterError,
-    Python,
     Sentence,
     listing,
     quietly,
@@ -45,7 +44,7 @@ from ..inference.powers import raise_where
 from ..inference.preconditions import check_prediction
 from ..inference.recipes import LatentRecipe, Plan, Recipe
 from ..inference.recipes.independent import VoteRecipe, collect_votes
-from ..inference.sources import InMemory, count_once, number_groups
+from ..inference.sources import Source, count_once, number_groups
 from ..inference.structures import Statistics
 from ..inference.workers.base import make_pair
 from ..inference.workers.rows import AnyFactors
@@ -69,7 +68,7 @@ class Applied(NamedTuple):
 
     recipe: Recipe
     fusion: Result
-    source: InMemory
+    source: Source
     graph: object = None
     gold: object = None
     engine: object = None
@@ -124,7 +123,7 @@ class Applied(NamedTuple):
         known = match_gold(open_paths(self.gold), r, fusion.names.classes)
         unvoted = r.vote_shares() if r.silence_counts else fusion.prior
         with open_engine(self.engine) as opened:
-            return collect_votes(opened, InMemory(r, known), unvoted)[0]
+            return collect_votes(opened, Source(r, known), unvoted)[0]
 
     def find_labels(self) -> Labels:
         """Return labels with their probabilities, chosen as those of the fit."""
@@ -137,7 +136,7 @@ class Applied(NamedTuple):
             codes = recipe.label_votes(probabilities, r.keys, classes)
         else:
             codes = told.decode() if jointly else recipe.label_items(probabilities)
-        known, shown = find_known(gold, codes), self.fusion.labelled.shown
+        known, shown = find_known(gold, codes), self.fusion.labels.shown
         scale = classes, names.positions
         return Labels(r.key_columns(), *scale, codes, probabilities, None, known, recipe.rule, shown)
 
@@ -155,11 +154,11 @@ class Applied(NamedTuple):
             return value / self.source.responses.n_items
 
 
-def add_content(recipe: Recipe, fusion: Result, r: Answers | None, features: object, item_prior: object) -> InMemory:
+def add_content(recipe: Recipe, fusion: Result, r: Answers | None, features: object, item_prior: object) -> Source:
     """Return other answers with what is known of the items, relative to class shares of the fit."""
     if features is None and item_prior is None:
         assert r is not None
-        return InMemory(r)
+        return Source(r)
     recipe.check_content(features, item_prior)
     names = fusion.names
     if features is not None:
@@ -169,7 +168,7 @@ def add_content(recipe: Recipe, fusion: Result, r: Answers | None, features: obj
         r = empty_responses(keys, names.workers, names.labels, names.classes, names.normalised)
         r = r.scaled_as(names.classes, names.positions)
     r = recipe.check_answers(r).with_classes(names.classes)
-    source = InMemory(r)
+    source = Source(r)
     if item_prior is not None:
         source = source.with_priors(match_item_prior(open_item_data(item_prior, "item_prior"), r), fusion.prior)
     if features is None:
@@ -252,7 +251,7 @@ def find_workers(fusion: Result, r: Answers) -> NDArray[np.int64]:
 def fit_first(recipe: LatentRecipe, r: Answers, gold: object, engine: object) -> Result:
     """Return what is found in the first batch."""
     r = recipe.prepare(r)
-    source = InMemory(r, match_gold(open_paths(gold), r, r.classes))
+    source = Source(r, match_gold(open_paths(gold), r, r.classes))
     recipe.check_size(r, None)
     with open_engine(engine) as opened:
         plan = recipe.plan(source, None, opened)
@@ -260,7 +259,7 @@ def fit_first(recipe: LatentRecipe, r: Answers, gold: object, engine: object) ->
         nothing = np.zeros((problem.workers.n_rows, r.n_classes))
         earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
         plan = plan._replace(problem=replace(problem, earlier=earlier))
-        found = conclude(recipe, source, plan, recipe.run(plan), opened)
+        found = conclude(recipe, source, plan, recipe.run(plan))
     given = found.given._replace(gold=source.gold)
     return replace(found, given=given, n_batches=1, chance=Later.known(None), raters=Later.known(None))
 
@@ -271,7 +270,7 @@ def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, eng
     r = recipe.check_answers(r)
     check_silence(recipe, before, r)
     r = recipe.prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
-    source = InMemory(r, match_gold(open_paths(gold), r, r.classes))
+    source = Source(r, match_gold(open_paths(gold), r, r.classes))
     recipe.check_size(r, None)
     r = before.learned.worker_model.read_as_before(r)
     source = replace(source, responses=r)
@@ -289,7 +288,7 @@ def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, eng
         problem = replace(problem, earlier=earlier, workers=replace(problem.workers, said=said))
         kept = scores if recipe.learns_coupling else []
         plan = Plan(problem, find_starts(before, used.responses, problem), kept)
-        found = conclude(recipe, used, plan, recipe.run(plan), opened, before=before.calibrated, past=past)
+        found = conclude(recipe, used, plan, recipe.run(plan), before=before.calibrated, past=past)
     return replace(
         found,
         n_answers=n_answers + found.n_answers,
@@ -332,12 +331,6 @@ def find_new_classes(before: Result, r: Answers) -> NDArray[np.bool_]:
 
 def need_past(recipe: LatentRecipe, before: Result) -> Past:
     """Return what is kept of earlier batches, or say why there is nothing."""
-    if not before.in_memory:
-        raise ParameterError(
-            "This model was fitted to answers on disk, which cannot be followed by a batch.",
-            Sentence("Fit all answers with {fit}.", fit=Python("fit")),
-            keyword="responses",
-        )
     if before.guidance is not None and before.guidance.findings.used:
         raise ParameterError(
             "This model was fitted with features, which batches do not have.",

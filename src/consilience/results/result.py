@@ -8,27 +8,28 @@ it is computed when it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
+from itertools import pairwise
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.arrays import Crowd
 from ..answers.columns import Column, Values, name_probabilities, to_column
 from ..answers.frames import BACKENDS
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.responses import Answers
+from ..answers.vocabulary import encode_in_order_of_appearance
 from ..arguments import is_among
-from ..errors import NotFittedError, Python, Sentence, parameter_error, plural
+from ..errors import NotFittedError, parameter_error, plural
 from ..inference.classifiers import LinearJudge
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
-from ..inference.hidden_fits import Judged
+from ..inference.hidden_fits import Predicted
 from ..inference.learned import CouplingScore, Learned, Names
 from ..inference.levels import (
     HIGH,
@@ -65,9 +66,7 @@ from ..specs import (
     Check,
     ColumnSpec,
     Fault,
-    Length,
     NotNegative,
-    OneOf,
     Positive,
     Same,
     Share,
@@ -125,6 +124,10 @@ def are_keys(names: Iterable[str]) -> bool:
     """Tell whether these columns are what identifies an item; what an id consists of may follow."""
     found = list(names)
     return found[:1] == ["item"] or found[:2] == ["sequence", "position"]
+
+
+# Items that tables of labels are made of at a time.
+RUN = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,21 +219,26 @@ class Labels:
         """The mean probability of the labels: their expected accuracy."""
         return float(self.confidence.mean())
 
-    def numbers(self) -> list[int]:
-        """Return the numbers of the parts: there is one."""
-        return [0]
+    def runs(self) -> list[slice]:
+        """Runs of about a million items, whole sequences each: what is worked on at a time."""
+        ends = np.arange(RUN, self.n_items, RUN)
+        if "sequence" in self.keys and len(ends):
+            # The next item of another sequence: equal ids of one sequence stand together.
+            ids = encode_in_order_of_appearance(self.keys["sequence"])[0]
+            starts = np.append(np.flatnonzero(ids[1:] != ids[:-1]) + 1, self.n_items)
+            ends = np.unique(starts[np.searchsorted(starts, ends)])
+        bounds = [0, *ends[ends < self.n_items].tolist(), self.n_items]
+        return [slice(first, last) for first, last in pairwise(bounds)]
 
-    def part(self, number: int) -> Labels:  # noqa: ARG002
-        """Return the labels of one part: all of them."""
-        return self
-
-    def parts(self) -> Iterator[Labels]:
-        """Yield the labels part by part: here, all of them."""
-        yield self
-
-    def lean(self) -> Labels:
-        """Return what is needed to write the labels."""
-        return self
+    def part(self, items: slice | NDArray[np.int64]) -> Labels:
+        """The labels of some items."""
+        found = {name: getattr(self, name) for name in ("codes", "posterior", "uncalibrated", "known")}
+        parts: dict[str, Any] = {name: None if each is None else each[items] for name, each in found.items()}
+        keys = {
+            name: column[items] if isinstance(items, slice) else column.take(items)
+            for name, column in self.keys.items()
+        }
+        return replace(self, keys=keys, **parts)
 
     def name_rules(self) -> list[str] | None:
         """Return which rule decided each label, "" for the most probable class; None if no rule could."""
@@ -303,42 +311,6 @@ def count_known(gold: Gold | None) -> int:
     return 0 if gold is None else int(np.count_nonzero(gold.codes >= 0))
 
 
-class Labelled(Protocol):
-    """Labels of all items, in memory or not. What is counted over items is a sum over parts."""
-
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-
-    @property
-    def mean_confidence(self) -> float:
-        """The mean probability of the labels."""
-
-    @property
-    def shown(self) -> bool:
-        """Whether tables show probabilities."""
-
-    def parts(self) -> Iterator[Labels]:
-        """Yield the labels part by part."""
-
-
-@dataclass(frozen=True)
-class NoLabels:
-    """Labels that are gone: those of a fit to answers on disk, which its file does not hold."""
-
-    n_items: Annotated[int, Length("N")]
-    mean_confidence: Share
-    shown: bool = True
-
-    def parts(self) -> Iterator[Labels]:
-        """Say how to get them."""
-        raise NotFittedError(
-            "This model was fitted to answers on disk. Its file holds what it learned, but no answers and no labels.",
-            "Fuse the answers again, and write all that you need then.",
-            Sentence("Or give answers that fit in memory to {predict}.", predict=Python("predict")),
-        )
-
-
 def are_starts(names: Iterable[str]) -> bool:
     """Tell whether starts can have these names."""
     return all(map(is_start, names))
@@ -364,7 +336,7 @@ class Calibrated(NamedTuple):
     # batches of a stream add up.
     log_weights: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = NOTHING_KNOWN
     known_scores: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = np.zeros(len(POWERS))
-    hidden: Annotated[Sequence[Judged], NOT_SAVED] = ()  # the hidden answers of the fit
+    predicted: Annotated[Predicted | None, NOT_SAVED] = None  # the hidden answers of the fit
     # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
     blind_accuracy: Share = 1.0
 
@@ -416,7 +388,7 @@ class Result:
     # The frame library in which results are reported.
     backend: Annotated[str, among(BACKENDS)]
     prior: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
-    labelled: Annotated[Labelled, OneOf((Labels, NoLabels))]
+    labels: Labels
     learning: Later[Learned]
     course: Course
     judging: Later[Judgement]
@@ -443,7 +415,6 @@ class Result:
     guidance: Guidance | None = None
     n_batches: int = 0  # how many `partial_fit` has learned from
     n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
-    source: Annotated[Source | None, NOT_SAVED] = None  # of answers on disk
     voting: Annotated[Source | None, NOT_SAVED] = None  # of a vote: the answers as they were counted
     task: Annotated[AnyKind, ByName(name_saved)] = TABLE  # what the items are
     source_kind: str = "people"  # who gives the answers, see `consilience.results.source_kinds`
@@ -459,20 +430,8 @@ class Result:
     findings: Annotated[tuple[Finding, ...] | None, NOT_SAVED] = None
     update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
 
-    @property
-    def labels(self) -> Labels:
-        """The labels, if they are in memory."""
-        if isinstance(self.labelled, Labels):
-            return self.labelled
-        if self.source is None:
-            next(self.labelled.parts())
-        raise NotFittedError(
-            "The labels of answers on disk are not held in memory.",
-            Sentence("Write them to files with {write}.", write=Python("write(path)")),
-        )
-
     def label(self, by: str | None) -> Labels:
-        """Return the labels, if they are in memory, chosen in this way; None: as they are."""
+        """The labels chosen in this way; None: as they are."""
         labels = self.labels
         if by is None:
             return labels
@@ -481,16 +440,6 @@ class Result:
         if by == "median":
             check_order(self.names.classes, self.names.positions)
         return labels.chosen_by(by)
-
-    @property
-    def crowd(self) -> Crowd:
-        """Vocabularies and sizes of the answers, wherever these are."""
-        return self.answers if self.source is None else self.source.crowd
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the labels are in memory."""
-        return isinstance(self.labelled, Labels)
 
     @property
     def is_network(self) -> bool:
@@ -522,16 +471,6 @@ class Result:
         """The answers that the model was fitted to."""
         if self.given.answers is not None:
             return self.given.answers
-        if self.source is not None:
-            raise NotFittedError(
-                "The answers that this model was fitted to are on disk, and not held in memory.",
-                Sentence("Read them with {read}.", read=Python("read_answers")),
-            )
-        if not self.in_memory:
-            raise NotFittedError(
-                "This model was fitted to answers on disk, and its file does not hold them.",
-                "Fuse the answers again, and write all that you need then.",
-            )
         if self.n_batches:
             raise NotFittedError(
                 "This model was fitted in batches, whose answers it does not keep.",
@@ -561,12 +500,12 @@ class Result:
     @property
     def told_confidence(self) -> float | None:
         """The mean probability of the labels; None if it is `withheld`."""
-        return None if self.withheld else self.labelled.mean_confidence
+        return None if self.withheld else self.labels.mean_confidence
 
     @property
     def expected_accuracy(self) -> tuple[float, float, float]:
         """Share of the labels that are right, by their probabilities, and the ends of its 95 % interval."""
-        value, (low, high) = self.labelled.mean_confidence, self.intervals.expected.tolist()
+        value, (low, high) = self.labels.mean_confidence, self.intervals.expected.tolist()
         return value, min(low, value), max(high, value)
 
 

@@ -45,8 +45,7 @@ from ..specs import (
 from .archive import Archive, open_archive, write_archive
 from .calibration import check_confidence
 from .kept_answers import Kept
-from .ranking import Ranking
-from .result import Labels, Later, NoLabels, Result
+from .result import Labels, Later, Result
 
 Parameters: TypeAlias = Mapping[str, object]
 Part = TypeVar("Part")
@@ -70,9 +69,7 @@ def save_result(
     fusion: Result, parameters: Parameters, path: str | os.PathLike[str], *, answers: bool, texts: bool
 ) -> Path:
     """Write a result and the parameters of its model to one file; see `Model.save`."""
-    labelled, guidance = fusion.labelled, fusion.guidance
-    if not isinstance(labelled, Labels):
-        labelled = NoLabels(labelled.n_items, labelled.mean_confidence, labelled.shown)
+    guidance = fusion.guidance
     if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
         guidance = guidance._replace(guide=None)
     # Copies in a vote are looked for when somebody asks for them.
@@ -80,7 +77,7 @@ def save_result(
     # A graph cannot be cut into batches.
     judging = Later.known(fusion.judging.value._replace(past=None)) if fusion.is_network else fusion.judging
     task = fusion.task.to_saved(texts)
-    kept = replace(fusion, labelled=labelled, task=task, guidance=guidance, copying=copying, judging=judging)
+    kept = replace(fusion, task=task, guidance=guidance, copying=copying, judging=judging)
     into = Contents({}, {})
     header = {
         "model": fusion.model,
@@ -88,14 +85,6 @@ def save_result(
         "fusion": pack(kept, "", into),
         "given": pack(Kept.of(fusion.given, answers), "given", into),
     }
-    return write_archive(path, header, into.arrays, into.columns)
-
-
-def save_ranking(found: Ranking, model: str, parameters: Parameters, path: str | os.PathLike[str]) -> Path:
-    """Write a ranking and the parameters of its model to one file."""
-    into = Contents({}, {})
-    kept = {name: None if name == "callback" else value for name, value in parameters.items()}
-    header = {"model": model, "parameters": kept, "fusion": pack(found, "", into), "given": {}}
     return write_archive(path, header, into.arrays, into.columns)
 
 
@@ -123,13 +112,6 @@ class SavedResult:
         self.archive.check_all_was_read()
         check_whole(fusion, recipe)
         return replace(fusion, given=kept.unpack(fusion, recipe.takes_graph))
-
-    def read_ranking(self) -> Ranking:
-        """Return the ranking in the file, if it can be one."""
-        compare_names("entry of what was given", (), self.archive.header["given"])
-        found = Reader(self.archive, {}, None, {}).read_part(Ranking, self.archive.header["fusion"], "")
-        self.archive.check_all_was_read()
-        return found
 
 
 @contextmanager
@@ -247,7 +229,7 @@ class Reader:
 
     archive: Archive
     sizes: dict[str, int]
-    recipe: Recipe | None  # None for a result that no recipe has part in
+    recipe: Recipe
     known: dict[str, object]  # what was read, by path
 
     def read_part(self, part: type[Part], entries: object, path: str) -> Part:
@@ -288,7 +270,6 @@ class Reader:
         if origin in (*_LISTS, *_DICTS, *_SCALARS):
             return self.read_plain(kind, mark, entry, path)
         if kind in (StructureParameters, Summary):
-            assert self.recipe is not None
             if kind is Summary:
                 summary = self.recipe.summary_type
                 return summary.from_state(self.read_arrays(entry, path, summary.specs()), log_normaliser=0.0)
@@ -375,7 +356,7 @@ def _choose(mark: OneOf, entries: object) -> type:
 
 def check_whole(fusion: Result, recipe: Recipe) -> None:
     """Raise a `Fault` unless the parts of a result are those of one fit with this recipe."""
-    labels = fusion.labelled
+    labels = fusion.labels
     if any(member >= len(fusion.names.workers) for group in fusion.copies for member in group):
         raise Fault("a group of copies names a worker who is not there")
     parts = [fusion.calibrated is not None]

@@ -14,13 +14,11 @@ from ..answers.vocabulary import lookup
 from ..inference import Cells, sum_by
 from ..inference.guidance import ComparedOpinions
 from ..inference.recipes import VOTE_SMOOTHING
-from ..inference.sources import InMemory
 from ..inference.workers.mean import MeanWorkers
 from ..kernels import Floats
 from . import raters
 from .chance import BY_CHANCE
 from .intervals import informativeness, informativeness_of_speech, judge_voters
-from .parts import StoredLabels, view_sample
 from .result import Guidance, Labels, Result
 from .sureness import list_sureness
 
@@ -397,7 +395,7 @@ def count_answers(found: Result) -> Floats | Cells:
     """Return the expected counts of answers, (M, L, K); of a vote only those that are not zero."""
     if found.model != "MajorityVote":
         return found.learned.counts
-    if isinstance(found.voting, InMemory) and not found.learning.is_known:
+    if found.voting is not None and not found.learning.is_known:
         return Cells.of_answers(found.voting.responses, found.labels.posterior)
     return Cells.of_table(found.learned.counts)
 
@@ -453,11 +451,8 @@ def judge_answers(found: Result) -> dict[str, Column]:
 
 
 def judge_sureness(found: Result) -> dict[str, Column]:
-    """Return how sure workers are who give probabilities; on disk, by the items of the sample."""
-    labelled = found.labelled
-    if isinstance(labelled, StoredLabels) and labelled.sample is not None and labelled.sample.responses.is_soft:
-        found = view_sample(found)
-    given = found.given.answers if found.in_memory else None
+    """How sure workers are who give probabilities."""
+    given = found.given.answers
     return {} if given is None or not given.is_soft else list_sureness(given, found.labels.posterior)
 
 

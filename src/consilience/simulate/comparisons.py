@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..answers.columns import to_column
-from ..answers.comparisons import Comparisons
 from ..answers.frames import build_frame
-from ..answers.verdict_tables import LEFT, RIGHT, TIE, VERDICTS
-from ..inference.bradley_terry import find_odds
 from ..kernels import Floats
+from ..rankings.comparisons import Comparisons
+from ..rankings.likelihood import find_odds
+from ..rankings.tables import LEFT, RIGHT, TIE, VERDICTS
 from .drawing import check_between, check_whole
 
 

@@ -138,7 +138,7 @@ class Simulation:
         0.874
         0.930
         """
-        from ..answers.arrays import cut_blocks
+        from ..answers.blocks import cut_blocks
         from ..engines.base import Threads
         from ..inference.em import decode_labels, infer_posterior
         from ..inference.workers.confusion import ConfusionWorkers

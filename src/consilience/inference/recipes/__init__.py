@@ -9,12 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Crowd
 from ...answers.graph import Graph
 from ...answers.responses import Answers
 from ...engines.base import Engine
@@ -42,7 +41,7 @@ from ..preconditions import (
     estimate_moments,
     fixed_prior,
 )
-from ..sources import InMemory, Source, list_groups
+from ..sources import Source, list_groups
 from ..structures import AnyStructure, Statistics, StructureParameters, Summary
 from ..structures.independent import Independent
 from ..workers import WORKERS
@@ -61,8 +60,6 @@ ONE_OF_EACH = 1.0
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
 # Settings that say when a fit stops, or what is made of it, and not which way it goes.
 BESIDE = ("callback", "max_iter", "tol", "label_by")
-
-AnyCrowd = TypeVar("AnyCrowd", bound=Crowd)
 
 
 class Plan(NamedTuple):
@@ -86,8 +83,6 @@ class Recipe(ABC):
     takes_graph: ClassVar[bool] = False
     #: Whether features and priors of items have a say.
     takes_content: ClassVar[bool] = False
-    #: Whether answers on disk will do.
-    takes_disk: ClassVar[bool] = False
     #: Whether answers to predict from must take silence as those of the fit did.
     needs_same_silence: ClassVar[bool] = True
     #: Whether workers who copy each other are looked for when somebody asks for them, and not at each fit.
@@ -129,13 +124,13 @@ class Recipe(ABC):
                 keyword="model",
             )
 
-    def check_answers(self, r: AnyCrowd) -> AnyCrowd:
+    def check_answers(self, r: Answers) -> Answers:
         """Return the answers, if the model can take them."""
         if self.label_by == "median":
             check_order(r.classes, r.positions)
         return r
 
-    def prepare(self, r: AnyCrowd) -> AnyCrowd:
+    def prepare(self, r: Answers) -> Answers:
         """Return the answers with the classes that the model needs, for a fit."""
         return self.check_answers(r)
 
@@ -158,7 +153,7 @@ class Recipe(ABC):
         """Raise an error for a fit that needs more memory than there is."""
         check_posteriors(self.model, r)
 
-    def find_copies(self, source: InMemory, engine: Engine) -> list[list[int]]:
+    def find_copies(self, source: Source, engine: Engine) -> list[list[int]]:
         """Return the groups of near-copies, each by the indices of its workers."""
         found = source.task.find_copies(source.responses)
         if found is not None:
@@ -169,7 +164,7 @@ class Recipe(ABC):
             smoothing = smoothing_array(VOTE_SMOOTHING, part.class_of_label, part.n_classes, part.n_workers)
             prior = workers.prior(smoothing, "em", part.vote_shares())
             structure = Independent(part.n_classes, None, VOTE_SMOOTHING[0], "em")
-            problem = place(InMemory.of_codes(part, known), workers, prior, structure, None, engine)
+            problem = place(Source.of_codes(part, known), workers, prior, structure, None, engine)
             start = maximise(problem, expect_from_votes(problem))
             found = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
             return PlainFit(found.structure.mean, found.workers.mean)
@@ -179,10 +174,10 @@ class Recipe(ABC):
 
     def pose_votes(self, source: Source, graph: Graph | None, engine: Engine) -> Problem:
         """Return the problem of independent items and confusion matrices, for models that only need the votes."""
-        r = source.crowd
+        r = source.responses
         smoothing = smoothing_array(VOTE_SMOOTHING, r.class_of_label, r.n_classes, r.n_workers)
         structure = Independent(r.n_classes, None, 0.0, "em")
-        return place(source, voters(r), Prior(smoothing, "em"), structure, graph, engine, self)
+        return place(source, voters(r), Prior(smoothing, "em"), structure, graph, engine)
 
     def conclude(self, problem: Problem, learned: Parameters) -> Floats:
         """Return the posteriors that belong to the estimates."""
@@ -269,10 +264,10 @@ class LatentRecipe(Recipe):
             )
 
     @abstractmethod
-    def make_structure(self, r: Crowd) -> AnyStructure:
+    def make_structure(self, r: Answers) -> AnyStructure:
         """Return the structure that the settings call for."""
 
-    def structure_parts(self, r: Crowd) -> tuple[int, Floats | None, float, str]:
+    def structure_parts(self, r: Answers) -> tuple[int, Floats | None, float, str]:
         """Return what every structure is made of: number of classes, fixed prior if any, smoothing, estimation."""
         smoothing = float(checked_smoothing(self, r).min())
         if self.workers == OrdinalWorkers.name and isinstance(self.smoothing, str):
@@ -281,20 +276,20 @@ class LatentRecipe(Recipe):
 
     def pose(self, source: Source, structure: AnyStructure, graph: Graph | None, engine: Engine) -> Problem:
         """Return what is to be fitted, its blocks placed."""
-        r = source.crowd
+        r = source.responses
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
         prior = workers.prior(checked_smoothing(self, r), self.estimation, r.vote_shares())
         if isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational":
             prior = workers.begin_learning(prior, r)
         if self.worker_types is not None:
             prior = self.worker_types.give_to(prior, r.workers)
-        return place(source, workers, prior, structure, graph, engine, self)
+        return place(source, workers, prior, structure, graph, engine)
 
     @abstractmethod
     def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """Return what is to be fitted, and from where."""
 
-    def fit_unguided(self, source: InMemory, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
+    def fit_unguided(self, source: Source, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
         """Return the problem without features, and its fit, from which a classifier learns."""
         plan = self.plan(source, graph, engine)
         return plan.problem, self.choose(plan.problem, self.run(plan))
@@ -366,7 +361,7 @@ class Fitting(NamedTuple):
     """A recipe, the answers and the problem that it was followed on, and the fit that it led to."""
 
     recipe: LatentRecipe
-    source: InMemory
+    source: Source
     problem: Problem
     fit: Fit
 
@@ -378,20 +373,8 @@ def place(
     structure: AnyStructure,
     graph: Graph | None,
     engine: Engine,
-    recipe: Recipe | None = None,
 ) -> Problem:
     """Return what is to be fitted, its blocks cut and put where they will be worked on."""
-    r, (engine, placed, weighted) = source.crowd, source.place(workers, engine)
-    steps = None if recipe is None else source.find_steps(recipe.identify())
-    return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares(), steps)
-
-
-def refuse_disk(**given: object) -> None:
-    """Raise an error for what is given of items whose answers are on disk."""
-    for name, value in given.items():
-        if value is not None:
-            raise ParameterError(
-                Sentence(f"{{{name}}} is for answers in memory.", **{name: Python(name)}),
-                "Read them with read_answers.",
-                keyword=name,
-            )
+    r, placed = source.responses, engine.place(source.lay_out(workers))
+    weighted = r.weight is not None or r.share is not None
+    return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares())

@@ -24,7 +24,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Block, Crowd
+from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...answers.random_choices import count_units, hide_answers
 from ...answers.responses import Answers
@@ -38,12 +38,12 @@ from ..hidden_fits import HeldOutScore, score_hidden
 from ..learned import CouplingScore
 from ..moments import MomentFit, answers_to_match, lay_out
 from ..preconditions import Effort, check_choice, check_transitions, estimate_moments, in_order_of_classes
-from ..sources import InMemory, Source
+from ..sources import Source
 from ..starts import find_starts
 from ..structures import AnyStructure, Statistics, StructureParameters
 from ..structures.chain import Chain, ChainParameters, ChainSummary
 from ..workers.rows import LeftOut
-from . import AnyCrowd, LatentRecipe, Plan
+from . import LatentRecipe, Plan
 
 COUPLINGS = (0.0, 0.1, 0.25, 0.5, 1.0)
 # Couplings are compared on this share of the (worker, sequence) pairs, in as many folds as it takes to hide enough.
@@ -60,7 +60,6 @@ class ChainRecipe(LatentRecipe):
     model = "HiddenMarkov"
     structure_type = ChainParameters
     summary_type = ChainSummary
-    takes_disk = True
     follows_tags = True
 
     coupling: Any
@@ -90,7 +89,7 @@ class ChainRecipe(LatentRecipe):
                 keyword="coupling",
             )
 
-    def check_answers(self, r: AnyCrowd) -> AnyCrowd:
+    def check_answers(self, r: Answers) -> Answers:
         """Return the answers, if they are in sequences."""
         if r.sequences is None:
             raise InputError(
@@ -102,7 +101,7 @@ class ChainRecipe(LatentRecipe):
             )
         return super().check_answers(r)
 
-    def prepare(self, r: AnyCrowd) -> AnyCrowd:
+    def prepare(self, r: Answers) -> Answers:
         """Return the answers with the classes that the tag scheme needs."""
         r = self.check_answers(r)
         if isinstance(self.transitions, str) and self.transitions in SCHEMES:
@@ -114,7 +113,7 @@ class ChainRecipe(LatentRecipe):
         check_transitions(self.model, r)
         super().check_size(r, graph)
 
-    def make_structure(self, r: Crowd) -> Chain:
+    def make_structure(self, r: Answers) -> Chain:
         """Return the chain; a coupling that is to be learned stands at 1."""
         coupling = 1.0 if self.learns_coupling else float(self.coupling)
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
@@ -122,16 +121,15 @@ class ChainRecipe(LatentRecipe):
 
     def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """Return what is to be fitted, and from where, with a coupling that was chosen by hidden answers."""
-        chain = self.make_structure(source.crowd)
+        chain = self.make_structure(source.responses)
         scores: list[CouplingScore] = []
-        sample = source.sample()
         if self.learns_coupling and self.before is not None and self.before.coupling_scores:
             chain, scores = replace(chain, coupling=cast(float, self.before.coupling)), self.before.coupling_scores
-        elif self.learns_coupling and count_units(sample.responses) > 1:
-            coupling, scores = self.learn_coupling(sample, chain, engine)
+        elif self.learns_coupling and count_units(source.responses) > 1:
+            coupling, scores = self.learn_coupling(source, chain, engine)
             chain = replace(chain, coupling=coupling)
         problem = self.pose(source, chain, graph, engine)
-        starts = find_starts(self, problem, sample.responses)
+        starts = find_starts(self, problem, source.responses)
         if scores and any(name == "majority" for name, _ in starts):
             starts += self.start_by_climbing(problem, expect_from_votes(problem))
         return Plan(problem, starts, scores)
@@ -162,7 +160,7 @@ class ChainRecipe(LatentRecipe):
             return None
         return decode_labels(problem.engine, problem.placed, problem.factors(learned.workers), learned.structure)
 
-    def learn_coupling(self, source: InMemory, chain: Chain, engine: Engine) -> tuple[float, list[CouplingScore]]:
+    def learn_coupling(self, source: Source, chain: Chain, engine: Engine) -> tuple[float, list[CouplingScore]]:
         """Return the coupling that hidden answers call for, and how well each was judged.
 
         Few pairs of worker and sequence are hidden in several folds, so that each is hidden once; of many, one part.

@@ -26,7 +26,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Crowd
 from ...answers.graph import Graph
 from ...answers.random_choices import hide_items
 from ...answers.responses import Answers
@@ -35,6 +34,7 @@ from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
 from ...kernels import Floats
 from ...specs import Fault
+from ..care import Care
 from ..em import (
     CountedEvidence,
     Fit,
@@ -45,11 +45,11 @@ from ..em import (
     maximise,
     run_em,
 )
-from ..hidden_fits import find_by_hidden
+from ..hidden_fits import hide_from_fit
 from ..learned import CouplingScore
 from ..powers import score_powers
 from ..preconditions import check_choice, check_messages
-from ..sources import InMemory, Source
+from ..sources import Source
 from ..starts import find_starts
 from ..structures import Statistics, StructureParameters, Summary
 from ..structures.field import (
@@ -158,13 +158,12 @@ class FieldRecipe(LatentRecipe):
         if self.inference == "belief_propagation":
             check_messages(self.model, r, cast(Graph, graph))
 
-    def make_structure(self, r: Crowd) -> Field:
+    def make_structure(self, r: Answers) -> Field:
         """Return the field."""
         return Field(*self.structure_parts(r), self.given_coupling, self.inference)
 
     def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """Return what is to be fitted, and from where, with a coupling that was chosen by hidden items."""
-        source = source.sample()
         posed, scores = self.pose(source, self.make_structure(source.responses), graph, engine), list[CouplingScore]()
         apart, fit = self.fit_apart(posed, expect_from_votes(posed))
         settled = settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
@@ -174,7 +173,8 @@ class FieldRecipe(LatentRecipe):
         elif self.learns_coupling:
             _, first = next(self.set_off(source, posed, settled))
             agreeing = self.run_from(settled, first)
-            power = find_by_hidden(Fitting(self, source, apart, fit))[0].power if settled is not posed else 1.0
+            hidden = None if settled is posed else hide_from_fit(Fitting(self, source, apart, fit))
+            power = 1.0 if hidden is None else hidden.choose_power()[0].power
             coupling, scores = choose_coupling(self, source, settled, agreeing, power)
         # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
         problem = posed if coupling == 0 else settled
@@ -190,7 +190,7 @@ class FieldRecipe(LatentRecipe):
         found = cast(FieldParameters, parameters.structure).coupling
         return found * (mean_weight if self.coupling == "paper" else 1.0)
 
-    def fit_unguided(self, source: InMemory, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
+    def fit_unguided(self, source: Source, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
         """Return the problem without features and without the graph, and its fit."""
         # Neighbours would tell an item's label to the classifier that judges it.
         posed = self.pose(source, self.make_structure(source.responses), graph, engine)
@@ -201,7 +201,7 @@ class FieldRecipe(LatentRecipe):
         apart, start = pose_apart(problem, votes)
         return apart, self.run_from(apart, start)
 
-    def set_off(self, source: InMemory, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
+    def set_off(self, source: Source, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
         """Yield the starts, each after some first iterations if the prior of the workers was learned.
 
         These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
@@ -291,7 +291,7 @@ def are_near(counts: Floats, others: Floats) -> bool:
 
 def silence_answered(r: Answers, graph: Graph) -> Graph:
     """Return the graph with no weight on what neighbours say to items that were answered; they are still heard."""
-    heard = np.where(np.repeat(InMemory(r).find_told(), graph.degrees), 0.0, graph.weights)
+    heard = np.where(np.repeat(Source(r).find_told(), graph.degrees), 0.0, graph.weights)
     return replace(graph, weights=heard, directed=True)
 
 
@@ -308,7 +308,7 @@ def paper_couplings(r: Answers, graph: Graph) -> Floats:
 
 
 def choose_coupling(
-    owner: LatentRecipe, source: InMemory, problem: Problem, fit: Fit, power: float
+    owner: LatentRecipe, source: Source, problem: Problem, fit: Fit, power: float
 ) -> tuple[float, list[CouplingScore]]:
     """Return the coupling that hidden items call for, and how well each was judged.
 
@@ -353,7 +353,7 @@ def pick_coupling(couplings: list[float], by_fold: list[list[Floats]]) -> tuple[
 
 def judge_couplings(
     owner: LatentRecipe,
-    source: InMemory,
+    source: Source,
     problem: Problem,
     fit: Fit,
     couplings: list[float],
@@ -373,8 +373,11 @@ def judge_couplings(
         found = owner.run_from(tried, start)
         learned, statistics = found.parameters, found.statistics
         posterior, _ = tried.infer(learned)
-        confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
-        scores.append(score_powers(r, answer, unit, posterior[item], confusion))
+        by_class = tried.workers.plain_mean(learned.workers, statistics.counts, prior)[
+            r.worker[answer], r.label[answer]
+        ]
+        share = None if r.share is None else r.share[answer]
+        scores.append(score_powers(posterior[item], by_class, unit, Care.of(r, answer), share))
     return scores
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Crowd, cut_blocks
+from ...answers.blocks import cut_blocks
 from ...answers.columns import Values
 from ...answers.graph import Graph
 from ...answers.items import Sequences
@@ -35,12 +35,12 @@ from ..preconditions import (
     fixed_prior,
     is_hopeless,
 )
-from ..sources import InMemory, Source
+from ..sources import Source
 from ..starts import find_starts
 from ..structures.independent import Independent, IndependentParameters
 from ..workers.mean import voters
 from ..workers.rows import vote
-from . import AnyCrowd, LatentRecipe, Plan, Recipe
+from . import LatentRecipe, Plan, Recipe
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,16 +49,15 @@ class IndependentRecipe(LatentRecipe):
 
     model = "DawidSkene"
     structure_type = IndependentParameters
-    takes_disk = True
 
-    def make_structure(self, r: Crowd) -> Independent:
+    def make_structure(self, r: Answers) -> Independent:
         """Return the class prior as a structure."""
         return Independent(*self.structure_parts(r))
 
     def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """Return what is to be fitted, and from where."""
-        problem = self.pose(source, self.make_structure(source.crowd), graph, engine)
-        return Plan(problem, find_starts(self, problem, source.sample().responses))
+        problem = self.pose(source, self.make_structure(source.responses), graph, engine)
+        return Plan(problem, find_starts(self, problem, source.responses))
 
     def find_raised(self, r: Answers) -> NDArray[np.bool_]:
         """Tell of which items the posterior is raised to a power."""
@@ -75,7 +74,6 @@ class VoteRecipe(Recipe):
 
     model = "MajorityVote"
     structure_type = IndependentParameters
-    takes_disk = True
     needs_same_silence = False
     finds_copies_later = True
 
@@ -115,7 +113,7 @@ class VoteRecipe(Recipe):
         return chosen
 
 
-def collect_votes(engine: Engine, source: InMemory, unvoted: Floats) -> tuple[Floats, Floats]:
+def collect_votes(engine: Engine, source: Source, unvoted: Floats) -> tuple[Floats, Floats]:
     """Return the vote shares of all items, and their sums; items without votes get `unvoted`."""
     r: Answers = source.responses
     # It does not matter who votes: the row of an answer is its label.
@@ -158,7 +156,7 @@ class MomentRecipe(Recipe):
         check_number(self, "tol", 0)
         check_callback(self)
 
-    def check_answers(self, r: AnyCrowd) -> AnyCrowd:
+    def check_answers(self, r: Answers) -> Answers:
         """Return the answers, unless silence is one."""
         if r.silence_counts:
             raise ParameterError(

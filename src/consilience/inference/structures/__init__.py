@@ -37,7 +37,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Block
+from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze
 from ...specs import COUNTS, ArraySpec
@@ -241,9 +241,8 @@ def add_statistics(first: Statistics, second: Statistics) -> Statistics:
     return Statistics(first.counts + second.counts, first.summary + second.summary)
 
 
-def exchange(whole: Statistics, before: Statistics, after: Statistics) -> Statistics:
-    """Return the statistics of all items, with those of some of them as they are `after` instead of `before`."""
-    counts = whole.counts - before.counts + after.counts
-    # What is left of a count that was taken away is rounding error.
-    counts[counts < ROUNDING * whole.counts] = 0.0
-    return Statistics(counts, whole.summary - before.summary + after.summary)
+def subtract_statistics(whole: Statistics, part: Statistics) -> Statistics:
+    """Return the statistics of all items but those of a part."""
+    counts = whole.counts - part.counts
+    counts[counts < ROUNDING * whole.counts] = 0.0  # rounding error
+    return Statistics(counts, replace(whole.summary - part.summary, log_normaliser=0.0))

@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Block
+from ...answers.blocks import Block
 from ...answers.tagging import Transitions
 from ...kernels import Floats, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, WEIGHTS, ArraySpec

@@ -34,7 +34,7 @@ from typing import Annotated, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Block
+from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze
 from ...specs import DISTRIBUTIONS, FINITE, NOT_NEGATIVE, OBJECTIVES, TRUTH, WEIGHTS, ArraySpec, one_of

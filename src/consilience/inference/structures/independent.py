@@ -13,7 +13,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Block
+from ...answers.blocks import Block
 from ...kernels import Floats, freeze
 from ...specs import DISTRIBUTIONS, OBJECTIVES, WEIGHTS, ArraySpec
 from .. import log_of, weigh_logs

@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from scipy.special import xlogy
 
-from ...answers.arrays import Block
+from ...answers.blocks import Block
 from ...kernels import Floats, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, ArraySpec
 from . import BlockwiseParameters, Structure, Summary

@@ -32,7 +32,7 @@ from typing import ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import NO_VOTES, Crowd
+from ...answers.blocks import NO_VOTES
 from ...answers.columns import Column, Values
 from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities
@@ -159,7 +159,7 @@ class WorkerModel(ABC):
     further_specs: ClassVar[Mapping[str, ArraySpec]] = {}
 
     @classmethod
-    def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+    def of(cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
         """Return the model for the workers of these answers."""
         if responses.silence_counts and not cls.hears_silence:
             raise ParameterError(
@@ -180,7 +180,7 @@ class WorkerModel(ABC):
 
     @classmethod
     def of_others(
-        cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int, silent: bool, said: Floats
+        cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int, silent: bool, said: Floats
     ) -> Self:
         """Return the model for the workers of other answers than those of a fit, to which it is applied."""
         return cls(responses.n_workers, class_of_label, n_classes, silent, responses.silence_weight, said)
@@ -238,7 +238,7 @@ class WorkerModel(ABC):
         return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
 
     @abstractmethod
-    def begin_learning(self, prior: Prior, crowd: Crowd) -> Prior:
+    def begin_learning(self, prior: Prior, crowd: Answers) -> Prior:
         """Return the prior as it is learned: where that begins."""
 
     @abstractmethod

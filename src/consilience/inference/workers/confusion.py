@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Crowd
 from ...answers.responses import Answers
 from ...arguments import to_floats
 from ...errors import plural
@@ -62,7 +61,7 @@ class ConfusionWorkers(WorkerModel):
         silence = np.where(unvoted > 0, right, wrong)
         return Prior(freeze(np.concatenate([smoothing, silence], axis=1)), estimation)
 
-    def begin_learning(self, prior: Prior, crowd: Crowd) -> Prior:
+    def begin_learning(self, prior: Prior, crowd: Answers) -> Prior:
         """Return a prior whose pair is learned."""
         return make_pair(prior, split_prior(self, crowd))
 
@@ -186,7 +185,7 @@ def smoothing_array(smoothing: Any, class_of_label: NDArray[np.int64], n_classes
     return freeze(np.ascontiguousarray(pseudo_counts))
 
 
-def split_prior(workers: ConfusionWorkers, r: Crowd) -> tuple[Floats, Floats, Floats]:
+def split_prior(workers: ConfusionWorkers, r: Answers) -> tuple[Floats, Floats, Floats]:
     """Return the parts of pseudo-counts that a learned pair multiplies, and the part that stays; see `Prior`.
 
     Classes that no answer can mean keep the pseudo-counts of EM. Those of a learned prior may be many, and such a class

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Block, Crowd
+from ...answers.blocks import Block
 from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats
@@ -89,7 +89,7 @@ class MeanWorkers(TemperatureWorkers):
         return MeanPool(*super()._pool(found))
 
 
-def voters(r: Crowd) -> ConfusionWorkers:
+def voters(r: Answers) -> ConfusionWorkers:
     """Return the workers of models that only need the votes: silence is no vote."""
     kind = MeanWorkers if r.is_soft else ConfusionWorkers
     return kind(r.n_workers, r.class_of_label, r.n_classes, said=r.label_shares())

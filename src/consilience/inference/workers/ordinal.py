@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ...answers.arrays import Crowd
+from ...answers.responses import Answers
 from ...kernels import Floats
 from .types import STRENGTHS, TypedWorkers
 
@@ -44,7 +44,7 @@ class OrdinalWorkers(TypedWorkers):
     positions: tuple[float, ...] | None = None
 
     @classmethod
-    def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+    def of(cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
         """Return the model for the workers of these answers."""
         return replace(super().of(responses, class_of_label, n_classes), positions=responses.positions)
 
@@ -54,7 +54,7 @@ class OrdinalWorkers(TypedWorkers):
         return np.array(range(self.n_classes) if self.positions is None else self.positions, dtype=np.float64)
 
     @staticmethod
-    def are_too_many(crowd: Crowd) -> bool:
+    def are_too_many(crowd: Answers) -> bool:
         """Tell whether the matrices of all types, for each worker, are too many for so few answers.
 
         Few answers rule out no type, so that each takes part in every step.

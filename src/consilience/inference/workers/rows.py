@@ -37,7 +37,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Block
+from ...answers.blocks import Block
 from ...kernels import Array, Floats, Rows, freeze, read_only
 from .. import Distributions, log_of, weigh_logs
 

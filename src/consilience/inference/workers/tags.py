@@ -16,15 +16,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Crowd
 from ...answers.columns import Column, Values, to_column
 from ...answers.items import Sequences
 from ...answers.responses import Answers
 from ...errors import ParameterError, plural
 from ...kernels import Floats, Integers, freeze
-from ...kinds.tag_task import TagsKind
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec, Fault
-from ...storage.answers import StoredAnswers
 from .. import Distributions, fit_distributions
 from ..skills import Skills, count_draws, expect_types, log_density_of, share_own
 from .base import Axes, Prior, Types
@@ -56,13 +53,13 @@ class TagWorkers(TypedWorkers):
     n_tags: int = 1
 
     @classmethod
-    def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+    def of(cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
         """Return the model for the workers of these answers."""
         return replace(super().of(responses, class_of_label, n_classes), n_tags=count_tags(responses))
 
     @classmethod
     def of_others(
-        cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int, silent: bool, said: Floats
+        cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int, silent: bool, said: Floats
     ) -> Self:
         """Return the model for the workers of other answers, about the same tags."""
         other = super().of_others(responses, class_of_label, n_classes, silent, said)
@@ -241,10 +238,8 @@ class TagWorkers(TypedWorkers):
         return {"misses": to_column(misses), "false_alarms": to_column(alarms)}
 
 
-def count_tags(responses: Crowd) -> int:
+def count_tags(responses: Answers) -> int:
     """Return how many tags each thing has of which the items are the tags."""
-    if isinstance(responses, StoredAnswers) and isinstance(responses.task, TagsKind):
-        return len(responses.task.tags)
     found = responses.sequences
     if isinstance(found, Sequences) and len(found):
         n_tags = len(found.position) // len(found)

@@ -35,7 +35,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.arrays import Block, Crowd
+from ...answers.blocks import Block
 from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, Integers, freeze, read_only
@@ -177,7 +177,7 @@ class TemperatureWorkers(ConfusionWorkers):
     }
 
     @classmethod
-    def of(cls, responses: Crowd, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+    def of(cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
         """Return the model for the workers of these answers."""
         made = super().of(responses, class_of_label, n_classes)
         return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / n_classes))

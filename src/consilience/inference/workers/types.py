@@ -37,9 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ...answers.arrays import Crowd
 from ...answers.columns import Values, to_column
 from ...answers.random_choices import RandomByName, pick_places
+from ...answers.responses import Answers
 from ...answers.vocabulary import lookup
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
@@ -83,7 +83,7 @@ class TypedWorkers(ConfusionWorkers):
         types = Types(freeze(pseudo_counts), freeze(np.zeros((1, len(pseudo_counts)))))
         return share_types(Prior(freeze(mean), estimation, learns=True), types, np.zeros(len(pseudo_counts)))
 
-    def begin_learning(self, prior: Prior, crowd: Crowd) -> Prior:  # noqa: ARG002
+    def begin_learning(self, prior: Prior, crowd: Answers) -> Prior:  # noqa: ARG002
         """Return the prior as it is: the shares of types are learned in any case."""
         return prior
 

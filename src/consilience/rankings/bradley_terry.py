@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 import numpy as np
 
-from ..answers.columns import Values, to_column
-from ..answers.comparisons import Comparisons
-from ..answers.frames import build_frame, open_frame
+from ..answers.columns import Values, decode_categories, to_column
+from ..answers.frames import BACKENDS, build_frame
 from ..answers.previews import build_report, frame_html, paragraph, round_figures, to_html
-from ..answers.verdict_tables import list_columns
-from ..answers.vocabulary import lookup
+from ..answers.vocabulary import lookup, split_repeated
 from ..arguments import check_seed, is_among, is_number, is_whole, to_path
-from ..checks.ranking import list_ranking_findings
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
-from ..formats.large import open_codes
 from ..inference.em import Progress
-from ..planning.next_comparisons import list_next_comparisons
+from ..models.parameters import Estimator
+from ..results.archive import Archive, write_archive
 from ..results.findings import Finding
-from ..results.ranking import Ranking, Settings, WinProbability, find_close, list_judges, list_ranking, rank_comparisons
-from ..results.saving import save_ranking
-from .parameters import Estimator
+from ..specs import FIGURES, FINITE, NOT_NEGATIVE, WHOLE_COUNTS, ArraySpec, Fault
+from .checks import check_ranking
+from .comparisons import open_comparisons, open_known
+from .next_comparisons import list_next_comparisons
+from .ranking import Judges, Numbers, Ranking, WinProbability, rank_comparisons
 
 # More candidates than this have a covariance that is too large.
 MOST_CANDIDATES = 5_000
 # Time grows with the cube of their number: more than so many candidates have at least so many verdicts each.
 MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
+
+# The arrays of a saved ranking: C candidates, M judges.
+_COUNT, _FINITE = ArraySpec("C", WHOLE_COUNTS), ArraySpec("C", FINITE)
+ARRAYS = dict.fromkeys(("part", "rank", "rank_low", "rank_high"), _COUNT) | {"score": _FINITE}
+ARRAYS |= {"covariance": ArraySpec("C C", FINITE), "tallies": ArraySpec("3 C", NOT_NEGATIVE)}
+OF_JUDGES = dict.fromkeys(Judges._fields, ArraySpec("M", FIGURES))
+OF_JUDGES |= dict.fromkeys(("comparisons", "discrimination_error", "bias_error"), ArraySpec("M", NOT_NEGATIVE))
+# Its header.
+FACTS = {"log_tie": float, "spreads": list, "n_iter": int, "converged": bool, "backend": str, "columns": dict}
+NUMBERS = get_type_hints(Numbers)
 
 
 class BradleyTerry(Estimator):
@@ -72,15 +82,14 @@ class BradleyTerry(Estimator):
     candidates_, scores_ : ndarray
         Ids of the candidates, sorted, and their scores.
     findings_ : list of Finding
-        What to know about the ranking.
+        What to know about the ranking, the most serious first.
     n_iter_, converged_ : int, bool
         How the search ended.
 
     Notes
     -----
-    A pair that both judges and a table of known verdicts (`gold`) speak of hears the latter most: it is a judge with a
-    discrimination of 10 and no bias. Where there are items, such as prompts, intervals allow for verdicts on one item
-    that hang together. `docs/rankings.md` has examples.
+    A table of known verdicts (`gold`) is a judge with a discrimination of 10 and no bias. Where there are items, such
+    as prompts, intervals allow for verdicts on one item that hang together. `docs/rankings.md` has examples.
 
     References
     ----------
@@ -130,6 +139,8 @@ class BradleyTerry(Estimator):
     def adopt(self, found: Ranking) -> Self:
         """Take a result as that of this model; return the model itself."""
         self._ranking = found
+        self._ranking_table = build_report(found.table, "pyarrow")
+        self._findings = check_ranking(found)
         return self
 
     def fit(self, comparisons: object, *, gold: object = None) -> Self:
@@ -146,16 +157,29 @@ class BradleyTerry(Estimator):
         -------
         self
         """
-        settings = check_settings(self.get_params())
+        parameters = self.get_params()
+        check_parameters(parameters)
         data = open_comparisons(comparisons)
-        check_candidates(data)
+        if data.n_candidates > MOST_CANDIDATES:
+            raise InputError(
+                f"There are {data.n_candidates:,} candidates, and at most {MOST_CANDIDATES:,} can be ranked at once.",
+                Sentence("Are {left} and {right} the columns of the candidates?"),
+            )
+        if data.n_candidates > max(MANY_CANDIDATES, data.n_comparisons // VERDICTS_EACH):
+            raise InputError(
+                f"There are {data.n_candidates:,} candidates and only {plural(data.n_comparisons, 'verdict')}. More "
+                f"than {MANY_CANDIDATES:,} candidates are ranked if there are at least {VERDICTS_EACH} verdicts for "
+                "each.",
+                "Leave out candidates that were hardly compared, or collect more verdicts.",
+            )
         known = None if gold is None else open_known(gold, data.candidates)
-        return self.adopt(rank_comparisons(data, known, settings, self.callback))  # type: ignore[attr-defined]
+        choices = {name: parameters[name] == "learn" for name in ("discrimination", "position_bias")}
+        return self.adopt(rank_comparisons(data, known, **{**parameters, **choices}))
 
     @property
     def ranking_(self) -> Any:
         """The candidates from the best to the worst, with scores, ranks and intervals."""
-        return build_report(list_ranking(self.found_), "pyarrow")
+        return self.found_ and self._ranking_table
 
     @property
     def candidates_(self) -> Values:
@@ -170,7 +194,7 @@ class BradleyTerry(Estimator):
     @property
     def findings_(self) -> list[Finding]:
         """What to know about the ranking, the most serious first."""
-        return list_ranking_findings(self.found_)
+        return self._findings if self.found_ else []
 
     @property
     def n_iter_(self) -> int:
@@ -188,10 +212,9 @@ class BradleyTerry(Estimator):
         Columns: worker; comparisons; discrimination with its 95 % interval (discrimination_low, discrimination_high),
         where 1 is the mean of all judges; position_bias with its interval, in log odds: positive if the left place is
         preferred; agreement, the share of verdicts other than ties that are in the order of the ranking; ties, their
-        share; first, how often the left one was preferred, without ties; remarks. If it is known when verdicts were
-        given, agreement_change tells how much more often the second half of them agrees than the first.
+        share; first, how often the left one was preferred, without ties; remarks.
         """
-        return build_report(round_figures(list_judges(self.found_)), self.found_.backend)
+        return build_report(round_figures(self.found_.judge_table), self.found_.backend)
 
     def win_probability(self, first: object, second: object) -> WinProbability:
         """Return the probability that one candidate beats another, with its 95 % interval.
@@ -233,11 +256,9 @@ class BradleyTerry(Estimator):
         Entries of candidates that were never compared, not even through others, are missing.
         """
         found = self.found_
-        order = found.order
-        matrix = found.win_matrix()[np.ix_(order, order)]
-        names = [str(name) for name in found.candidates[order].tolist()]
-        columns = {name: to_column(matrix[:, place].copy()) for place, name in enumerate(names)}
-        return build_frame({"candidate": to_column(found.candidates[order]), **columns}, found.backend)
+        names, matrix = found.candidates[found.order], found.win_matrix()[np.ix_(found.order, found.order)]
+        columns = {str(name): to_column(matrix[:, place].copy()) for place, name in enumerate(names.tolist())}
+        return build_frame({"candidate": to_column(names), **columns}, found.backend)
 
     def close_pairs(self) -> Any:
         """Return a table of the neighbours in the ranking that cannot be told apart: first, second, and their odds.
@@ -245,12 +266,11 @@ class BradleyTerry(Estimator):
         Columns: first, second; win, the probability that the first beats the second, with win_low and win_high.
         """
         found = self.found_
-        close = find_close(found)
-        places = np.array([(a, b) for a, b, _ in close], np.int64).reshape(-1, 2)
-        first, second = found.candidates[places[:, 0]], found.candidates[places[:, 1]]
-        numbers = np.array([(float(win), win.low, win.high) for _, _, win in close]).reshape(-1, 3)
-        ends = {name: to_column(numbers[:, k].copy()) for k, name in enumerate(("win", "win_low", "win_high"))}
-        return build_report({"first": to_column(first), "second": to_column(second), **ends}, found.backend)
+        places = np.array([(a, b) for a, b, _ in found.close], np.int64).reshape(-1, 2)
+        wins = np.array([(float(win), win.low, win.high) for _, _, win in found.close]).reshape(-1, 3)
+        columns = {"first": found.candidates[places[:, 0]], "second": found.candidates[places[:, 1]]}
+        columns |= dict(zip(("win", "win_low", "win_high"), wins.T.copy(), strict=True))
+        return build_report({name: to_column(values) for name, values in columns.items()}, found.backend)
 
     def next_comparisons(self, n: int = 50, *, workers: object = None) -> Any:
         """Return a table of the comparisons to ask for next: those that are expected to tell most about the order.
@@ -278,7 +298,44 @@ class BradleyTerry(Estimator):
         path : str or path
             The file.
         """
-        return save_ranking(self.found_, type(self).__name__, self.get_params(), to_path("path", "save", path))
+        found = self.found_
+        arrays = {name: getattr(found, name) for name in ARRAYS}
+        arrays |= {f"judges/{name}": array for name, array in found.judges._asdict().items()}
+        columns = {name: to_column(getattr(found, name)) for name in ("candidates", "workers")}
+        header = {
+            "model": type(self).__name__,
+            "parameters": {**self.get_params(), "callback": None},
+            "fusion": {name: getattr(found, name) for name in FACTS} | {"numbers": found.numbers._asdict()},
+            "given": {},
+        }
+        return write_archive(to_path("path", "save", path), header, arrays, columns)
+
+    def restore(self, archive: Archive) -> Self:
+        """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
+        check_parameters(self.get_params())
+        facts = archive.header["fusion"]
+        check_facts(facts, {**FACTS, "numbers": dict})
+        check_facts(facts["numbers"], NUMBERS)
+        ids: dict[str, Any] = {}
+        for name in ("candidates", "workers"):
+            ids[name], repeated = split_repeated(decode_categories(archive.read_column(name)))
+            if repeated:
+                raise Fault(f"the {name} are not distinct")
+        sizes = {"C": len(ids["candidates"]), "M": len(ids["workers"])}
+        arrays: dict[str, Any] = {name: archive.read_array(name, spec, sizes) for name, spec in ARRAYS.items()}
+        judges = {name: archive.read_array(f"judges/{name}", spec, sizes) for name, spec in OF_JUDGES.items()}
+        archive.check_all_was_read()
+        given: dict[str, Any] = {**{name: facts[name] for name in FACTS}, "spreads": tuple(facts["spreads"])}
+        found = Ranking(**ids, **arrays, judges=Judges(**judges), numbers=Numbers(**facts["numbers"]), **given)
+        if sizes["C"] < 2 or found.part.max() >= sizes["C"] or (np.diag(found.covariance) < 0).any():
+            raise Fault("parts or variances of the candidates cannot be so")
+        if (found.rank_low > found.rank).any() or (found.rank > found.rank_high).any():
+            raise Fault("a rank is not in its interval")
+        if math.isnan(found.log_tie) or found.log_tie == math.inf or found.backend not in BACKENDS:
+            raise Fault("the weight of ties, or the frame library, cannot be so")
+        if len(found.spreads) != 4 or not all(is_number(each) and each > 0 for each in found.spreads):
+            raise Fault("the spreads cannot be so")
+        return self.adopt(found)
 
     def _describe(self) -> str:
         numbers = self.found_.numbers
@@ -289,17 +346,17 @@ class BradleyTerry(Estimator):
         return f"{self.describe_call()}: {self._describe()}" if self.is_fitted else self.describe_call()
 
     def _repr_html_(self) -> str:
+        call = f"<code>{escape(self.describe_call())}</code>"
         if not self.is_fitted:
-            return frame_html(f"<code>{escape(self.describe_call())}</code>")
+            return frame_html(call)
         shown = ("candidate", "part", "score", "low", "high", "rank", "rank_low", "rank_high", "comparisons")
-        columns = {name: values for name, values in list_ranking(self.found_).items() if name in shown}
-        told = [paragraph(str(finding.problem)) for finding in self.findings_[:3]]
-        table = to_html(build_frame(columns, "pyarrow"))
-        return frame_html(f"<code>{escape(self.describe_call())}</code>", paragraph(self._describe()), table, *told)
+        table = self.ranking_.select([name for name in shown if name in self.ranking_.column_names])
+        notes = [paragraph(str(finding.problem)) for finding in self.findings_[:3]]
+        return frame_html(call, paragraph(self._describe()), to_html(table), *notes)
 
 
-def check_settings(parameters: Mapping[str, Any]) -> Settings:
-    """Return the parameters of a model, if they can be so."""
+def check_parameters(parameters: Mapping[str, Any]) -> None:
+    """Raise an error unless the parameters of a model can be so."""
     owner = BradleyTerry.__name__
     for name, choices in (("discrimination", ("learn", "equal")), ("position_bias", ("learn", "none"))):
         if not is_among(parameters[name], choices):
@@ -310,69 +367,12 @@ def check_settings(parameters: Mapping[str, Any]) -> Settings:
     if not is_number(parameters["tol"]) or not parameters["tol"] > 0:
         raise parameter_error("tol", owner, "a number > 0", parameters["tol"])
     check_seed(parameters["seed"], owner)
-    return Settings(
-        parameters["discrimination"] == "learn",
-        parameters["position_bias"] == "learn",
-        int(parameters["max_iter"]),
-        float(parameters["tol"]),
-        int(parameters["n_draws"]),
-        int(parameters["seed"]),
-    )
 
 
-def open_comparisons(source: object, **columns: Any) -> Comparisons:
-    """Return comparisons in any form: as they are, or read from a table or the files at a path."""
-    if isinstance(source, (str, os.PathLike)):
-        return Comparisons.from_frame(open_codes(source, lambda table: list_columns(table, columns)), **columns)
-    if not isinstance(source, Comparisons):
-        return Comparisons.from_frame(source, **columns)
-    if columns:
-        raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Comparisons: they are read already.")
-    return source
-
-
-def check_candidates(data: Comparisons) -> None:
-    """Raise an error if there are too many candidates."""
-    if data.n_candidates > MOST_CANDIDATES:
-        raise InputError(
-            f"There are {data.n_candidates:,} candidates, and at most {MOST_CANDIDATES:,} can be ranked at once.",
-            Sentence("Are {left} and {right} the columns of the candidates?"),
-        )
-    if data.n_candidates > max(MANY_CANDIDATES, data.n_comparisons // VERDICTS_EACH):
-        raise InputError(
-            f"There are {data.n_candidates:,} candidates and only {plural(data.n_comparisons, 'verdict')}. More than "
-            f"{MANY_CANDIDATES:,} candidates are ranked if there are at least {VERDICTS_EACH} verdicts for each.",
-            "Leave out candidates that were hardly compared, or collect more verdicts.",
-        )
-
-
-def open_known(gold: object, candidates: Values) -> Comparisons:
-    """Return known verdicts, on some of these candidates."""
-    pairs = [pair for pair in gold if isinstance(pair, tuple)] if isinstance(gold, Mapping) else []
-    if any(len(pair) != 2 for pair in pairs):
-        wrong = next(pair for pair in pairs if len(pair) != 2)
-        raise parameter_error("gold", "rank", "{(left, right): winner}", wrong)
-    if isinstance(gold, Mapping) and len(pairs) == len(gold):
-        gold = {
-            "left": [pair[0] for pair in gold],
-            "right": [pair[1] for pair in gold],
-            "winner": list(gold.values()),
-        }
-    is_read = isinstance(gold, (str, os.PathLike, Comparisons))
-    known = open_comparisons(gold if is_read else open_frame(gold, "the table of known verdicts"))
-    place = lookup(candidates, to_column(known.candidates))
-    if (place < 0).any():
-        strange = known.candidates[place < 0].tolist()
-        raise InputError(
-            f"Known verdicts are about candidates that were not compared: {listing(strange)}.", "Check their spelling."
-        )
-    codes = place.astype(np.int32)
-    return Comparisons(
-        codes[known.left],
-        codes[known.right],
-        known.verdict,
-        np.zeros(known.n_comparisons, np.int32),
-        candidates,
-        np.array([""], object),
-        weight=known.weight,
-    )
+def check_facts(entries: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
+    """Raise an error unless entries of the header of a file have these names and types."""
+    if entries.keys() != kinds.keys():
+        raise Fault(f"the header has the entries {listing(entries)}, and not {listing(kinds)}")
+    for name, kind in kinds.items():
+        if type(entries[name]) is not kind:
+            raise Fault(f"{name} cannot be {shorten(entries[name])}")

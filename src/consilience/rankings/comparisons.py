@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.columns import Codes, Indices, Values, to_column
+from ..answers.frames import open_frame
+from ..answers.vocabulary import lookup
+from ..errors import InputError, ParameterError, listing, parameter_error, plural
+from ..formats.large import open_codes
 from ..kernels import Floats
-from .columns import Codes, Indices, Values
-from .frames import open_frame
-from .verdict_tables import read_comparisons
+from .tables import list_columns, read_comparisons
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,8 +43,6 @@ class Comparisons:
         Ids of the families.
     weight : float64 array or None
         How many verdicts a row stands for.
-    order : float64 array or None
-        When each verdict was given; NaN where it is not known.
     has_positions : bool
         Whether left and right mean anything; not if verdicts follow from scores or ranks.
     columns : dict
@@ -66,7 +69,6 @@ class Comparisons:
     group: Codes | None = None
     groups: Values = field(default_factory=lambda: np.empty(0, object))
     weight: Floats | None = None
-    order: Floats | None = None
     has_positions: bool = True
     columns: Mapping[str, str] = field(default_factory=dict)
     backend: str = "pyarrow"
@@ -83,7 +85,6 @@ class Comparisons:
         item: str | None = None,
         group: str | None = None,
         weight: str | None = None,
-        order: str | None = None,
         candidate: str | None = None,
         score: str | None = None,
         rank: str | None = None,
@@ -106,8 +107,6 @@ class Comparisons:
             Column of families of judges, such as the language model behind several prompts.
         weight : str, optional
             Column of how many verdicts a row stands for: any number above 0.
-        order : str, optional
-            Column of when a verdict was given: numbers or times.
         candidate, score, rank : str, optional
             Columns of a table with one row for each judge, item and candidate. Higher scores are better, and so are
             lower ranks. All candidates that one judge saw for one item are compared with each other; the k (k - 1) / 2
@@ -119,7 +118,7 @@ class Comparisons:
         Comparisons
         """
         names = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
-        others = {"weight": weight, "order": order, "candidate": candidate, "score": score, "rank": rank}
+        others = {"weight": weight, "candidate": candidate, "score": score, "rank": rank}
         return cls(**read_comparisons(open_frame(frame), {**names, **others}))
 
     @property
@@ -153,14 +152,67 @@ class Comparisons:
         return np.ones(self.n_comparisons) if self.weight is None else self.weight
 
     def keep(self, rows: Indices) -> Comparisons:
-        """Return some of the verdicts, with all candidates and judges."""
-        names = ("left", "right", "verdict", "worker", "item", "group", "weight", "order")
+        """Some of the verdicts, with all candidates and judges."""
+        names = ("left", "right", "verdict", "worker", "item", "group", "weight")
         arrays = {name: array for name in names if (array := getattr(self, name)) is not None}
         return replace(self, **{name: array[rows] for name, array in arrays.items()})
 
+    def add_known(self, known: Comparisons) -> Comparisons:
+        """The verdicts with known ones on the same candidates, as those of one judge more.
+
+        A known verdict is an item of its own, and belongs to no family.
+        """
+        n, own = known.n_comparisons, np.arange(known.n_comparisons)
+        weighed = self.weight is not None or known.weight is not None
+        return replace(
+            self,
+            left=np.append(self.left, known.left),
+            right=np.append(self.right, known.right),
+            verdict=np.append(self.verdict, known.verdict),
+            worker=np.append(self.worker, np.full(n, self.n_workers, np.int32)),
+            item=None if self.item is None else np.append(self.item, self.n_items + own).astype(np.int32),
+            group=None if self.group is None else np.append(self.group, len(self.groups) + own).astype(np.int32),
+            weight=np.append(self.weights, known.weights) if weighed else None,
+        )
+
     def __repr__(self) -> str:
-        judges = f"{self.n_workers:,} judge{'' if self.n_workers == 1 else 's'}"
-        items = f" on {self.n_items:,} item{'' if self.n_items == 1 else 's'}" if self.n_items else ""
-        verdicts = f"{self.n_comparisons:,} verdict{'' if self.n_comparisons == 1 else 's'}"
+        items = f" on {plural(self.n_items, 'item')}" if self.n_items else ""
         winners = f"; winners: {self.winners}" if self.winners else ""
-        return f"Comparisons({verdicts} on {self.n_candidates:,} candidates by {judges}{items}{winners})"
+        return (
+            f"Comparisons({plural(self.n_comparisons, 'verdict')} on {self.n_candidates:,} candidates by "
+            f"{plural(self.n_workers, 'judge')}{items}{winners})"
+        )
+
+
+def open_comparisons(source: object, **columns: Any) -> Comparisons:
+    """Comparisons in any form: as they are, or read from a table or the files at a path."""
+    if isinstance(source, (str, os.PathLike)):
+        return Comparisons.from_frame(open_codes(source, lambda table: list_columns(table, columns)), **columns)
+    if not isinstance(source, Comparisons):
+        return Comparisons.from_frame(source, **columns)
+    if columns:
+        raise ParameterError(f"Columns ({listing(columns)}) cannot be named for Comparisons: they are read already.")
+    return source
+
+
+def open_known(gold: object, candidates: Values) -> Comparisons:
+    """Known verdicts, on some of these candidates."""
+    if isinstance(gold, Mapping) and gold and all(isinstance(pair, tuple) for pair in gold):
+        wrong = next((pair for pair in gold if len(pair) != 2), None)
+        if wrong is not None:
+            raise parameter_error("gold", "rank", "{(left, right): winner}", wrong)
+        left, right = zip(*gold, strict=True)
+        gold = {"left": list(left), "right": list(right), "winner": list(gold.values())}
+    if not isinstance(gold, (str, os.PathLike, Comparisons)):
+        gold = open_frame(gold, "the table of known verdicts")
+    known = open_comparisons(gold)
+    place = lookup(candidates, to_column(known.candidates)).astype(np.int32)
+    if (place < 0).any():
+        raise InputError(
+            "Known verdicts are about candidates that were not compared: "
+            f"{listing(known.candidates[place < 0].tolist())}.",
+            "Check their spelling.",
+        )
+    nobody, judge = np.zeros(known.n_comparisons, np.int32), np.array([""], object)
+    sides = place[known.left], place[known.right]
+    return Comparisons(*sides, known.verdict, nobody, candidates, judge, weight=known.weight)

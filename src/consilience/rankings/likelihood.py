@@ -1,0 +1,320 @@
+r"""Bradley-Terry with ties and judges: the likelihood of verdicts, and its curvature.
+
+Judge m sees the candidates l (left) and r (right), and prefers one of them or calls it a tie. With the scores s of the
+candidates, the discrimination d and the position bias g of the judge, and :math:`\nu` for ties (Davidson),
+
+.. math:: z = d_m (s_l - s_r) + g_m + h, \qquad \text{left} : \text{right} : \text{tie} = e^{z/2} : e^{-z/2} : \nu
+
+A judge who tosses coins has d near 0 and stops counting, a contrarian has a negative d. All verdicts of one family of
+judges on one pair (and item) share an effect h: twenty prompts of one model are not twenty judges.
+
+**Priors.** :math:`s \sim N(0, \sigma_s^2)`, :math:`d \sim N(1, \sigma_d^2)`, :math:`g \sim N(0, \sigma_g^2)`,
+:math:`h \sim N(0, \tau^2)`, :math:`\log \nu \sim N(0, 2^2)`. The mean of the learned d is 1: scores times a factor and
+discriminations divided by it would fit as well, and with many candidates the scores would go to 0.
+
+All parameters are one vector: scores, log weight of ties, discriminations, biases, effects. A cell meets five of them:
+two scores, and the discrimination, bias and effect of its judge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.sparse import coo_array, csr_array, diags_array
+
+from ..inference import sum_by
+from ..kernels import Floats, Integers, Truths
+from .comparisons import Comparisons
+from .tables import LEFT, RIGHT, TIE
+
+# Kinds of parameters, in their order in the vector.
+SCORE, LOG_TIE, DISCRIMINATION, BIAS, EFFECT = range(5)
+# Their usual spreads. That of ties is not learned.
+USUAL = np.array([1.0, 2.0, 0.7, 0.5, 0.5])
+# The discrimination of the judge who gives known verdicts.
+KNOWN = 10.0
+# Entries of a matrix of judges and candidates that are held at a time.
+MOST_ENTRIES = 1 << 22
+# A search may try any weight of ties; exponentials of more overflow.
+MOST_LOG = 700.0
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Verdicts that were summed: all of one judge on one pair, and of one effect and item if there are any.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (5, R)
+        Where in the vector of parameters are the scores of left and right, discrimination, bias and effect.
+    sign : ndarray of shape (R,)
+        Whether the effect is for the left (1) or the right (-1); 0 if there is none.
+    n, lead, ties : ndarray of shape (R,)
+        The number of verdicts, those for the left less those for the right, and ties.
+    first : ndarray of shape (R,)
+        A row of the comparisons that belongs to the cell.
+    sizes : tuple of int
+        How many parameters there are of each kind.
+    kind : ndarray of shape (P,)
+        The kind of each parameter.
+    learned : ndarray of shape (P,)
+        Whether it is learned.
+    mean : ndarray of shape (P,)
+        The mean of its prior, or its value if it is not learned.
+    """
+
+    columns: Integers
+    sign: Floats
+    n: Floats
+    lead: Floats
+    ties: Floats
+    first: Integers
+    sizes: tuple[int, ...]
+    kind: Integers
+    learned: Truths
+    mean: Floats
+
+    def sample(self, step: int) -> Cells:
+        """Every so many-th cell, with the same parameters."""
+        arrays = {name: getattr(self, name)[..., ::step] for name in ("columns", "sign", "n", "lead", "ties", "first")}
+        return replace(self, **arrays)
+
+
+def count_verdicts(data: Comparisons, discrimination: bool, bias: bool, *, by_item: bool = False) -> Cells:
+    """Sum verdicts over rows of the same judge, pair and effect (and item).
+
+    Judges beyond those of `data.workers` are sources of known verdicts. The discrimination of a single judge is the
+    scale of the scores, and is not learned.
+    """
+    n_rows, n_workers, n_candidates = data.n_comparisons, data.n_workers, data.n_candidates
+    effect, sign, n_effects = np.full(n_rows, -1), np.zeros(n_rows), 1
+    if data.group is not None:
+        low, high = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
+        code, _, count = group_rows(data.group, low, high, *([] if data.item is None else [data.item]))
+        shared = count > 1
+        effect = np.where(shared, np.cumsum(shared) - 1, -1)[code]
+        sign = np.where(effect < 0, 0.0, np.where(data.left == low, 1.0, -1.0))
+        n_effects = max(1, int(shared.sum()))
+    keys = [data.worker, data.left, data.right, effect + 1]
+    code, first, _ = group_rows(*keys, *([data.item] if by_item and data.item is not None else []))
+    n_left, n_right, ties = (
+        sum_by(code, data.weights * (data.verdict == verdict), len(first)) for verdict in (LEFT, RIGHT, TIE)
+    )
+    n_judges = max(n_workers, int(data.worker.max()) + 1)
+    sizes = (n_candidates, 1, n_judges, n_judges, n_effects)
+    start = np.cumsum([0, *sizes])
+    kind = np.repeat(np.arange(5), sizes)
+    is_worker = np.arange(n_judges) < n_workers
+    learned = np.concatenate(
+        [
+            np.ones(n_candidates, bool),
+            [bool(ties.any())],
+            is_worker & discrimination & (n_workers > 1),
+            is_worker & bias,
+            np.full(n_effects, bool(sign.any())),
+        ]
+    )
+    mean = np.where(kind == DISCRIMINATION, 1.0, 0.0)
+    mean[start[DISCRIMINATION] : start[BIAS]][~is_worker] = KNOWN
+    if not ties.any():
+        mean[n_candidates] = -np.inf
+    places = [data.left, data.right, data.worker, data.worker, np.maximum(effect, 0)]
+    offsets = start[[SCORE, SCORE, DISCRIMINATION, BIAS, EFFECT]]
+    columns = np.array([place[first] + offset for place, offset in zip(places, offsets, strict=True)])
+    n = n_left + n_right + ties
+    return Cells(columns, sign[first], n, n_left - n_right, ties, first, sizes, kind, learned, mean)
+
+
+def group_rows(*keys: Integers) -> tuple[Integers, Integers, Integers]:
+    """One code for each combination of keys, in their order; the first row of each code, and how many rows it has.
+
+    >>> code, first, count = group_rows(np.array([1, 0, 1, 1]), np.array([0, 5, 5, 0]))
+    >>> code.tolist(), first.tolist(), count.tolist()
+    ([1, 0, 2, 1], [1, 0, 2], [1, 2, 1])
+    """
+    joint = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        width = int(key.max(initial=0)) + 1
+        if int(joint.max(initial=0)) >= 2**62 // width:  # too many for 64 bits: only those that occur are counted
+            joint = np.unique(joint, return_inverse=True)[1]
+        joint = joint * width + key
+    _, first, code, count = np.unique(joint, return_index=True, return_inverse=True, return_counts=True)
+    return code, first, count
+
+
+class Odds(NamedTuple):
+    """Probability of a tie, probability of left less that of right, and log normaliser."""
+
+    tie: Floats
+    lead: Floats
+    log_total: Floats
+
+
+def find_odds(z: Floats, log_tie: float) -> Odds:
+    r"""Probabilities of verdicts for z, and :math:`\log(e^{z/2} + e^{-z/2} + \nu)`.
+
+    All are divided by the largest of the first two terms, so that nothing overflows.
+
+    >>> tie, lead, log_total = find_odds(np.array([0.0, 2000.0]), 0.0)
+    >>> tie.round(2).tolist(), lead.tolist(), log_total.round(2).tolist()
+    ([0.33, 0.0], [0.0, 1.0], [1.1, 1000.0])
+    >>> find_odds(np.zeros(1), 1e4).tie.tolist()
+    [1.0]
+    """
+    half = np.abs(z) / 2
+    smaller = np.exp(-half)  # the square root of the second term
+    tie = np.exp(min(log_tie, MOST_LOG)) * smaller
+    square = smaller * smaller
+    total = 1 + square + tie
+    return Odds(tie / total, np.copysign(1 - square, z) / total, half + np.log(total))
+
+
+def predict(cells: Cells, vector: Floats) -> tuple[Odds, Floats, Floats]:
+    """Odds and z of each cell, and the derivatives of z by the five parameters of the cell, (5, R)."""
+    left, right, discrimination, bias, effect = vector[cells.columns]
+    ahead = left - right
+    z = discrimination * ahead + bias + cells.sign * effect
+    slopes = np.stack([discrimination, -discrimination, ahead, np.ones_like(z), cells.sign])
+    return find_odds(z, float(vector[cells.sizes[SCORE]])), z, slopes
+
+
+def find_loss(cells: Cells, vector: Floats, spreads: Floats) -> tuple[float, Floats]:
+    r"""The negative log posterior up to a constant, and its gradient, 0 for what is not learned.
+
+    A cell adds :math:`n \log(e^{z/2} + e^{-z/2} + \nu) - (n_l - n_r) z / 2 - n_t \log \nu`, with the derivative
+    :math:`(n (p_l - p_r) - n_l + n_r) / 2` by z.
+    """
+    odds, z, slopes = predict(cells, vector)
+    loss = float(np.sum(cells.n * odds.log_total - cells.lead * z / 2))
+    slopes *= (cells.n * odds.lead - cells.lead) / 2
+    gradient = np.bincount(cells.columns.ravel(), slopes.ravel(), len(vector))
+    n_candidates, n_ties = cells.sizes[SCORE], float(cells.ties.sum())
+    if cells.learned[n_candidates]:
+        loss -= n_ties * float(vector[n_candidates])
+        gradient[n_candidates] = np.sum(cells.n * odds.tie) - n_ties
+    off = np.subtract(vector, cells.mean, out=np.zeros_like(vector), where=cells.learned)
+    pull = off / spreads[cells.kind] ** 2
+    return loss + float(np.sum(off * pull)) / 2, (gradient + pull) * cells.learned
+
+
+def find_diagonal(cells: Cells, vector: Floats, spreads: Floats) -> Floats:
+    """The expected curvature of each parameter taken alone."""
+    odds, _, slopes = predict(cells, vector)
+    weight = cells.n * ((1 - odds.tie) - odds.lead**2) / 4
+    diagonal = np.bincount(cells.columns.ravel(), (weight * slopes**2).ravel(), len(vector))
+    diagonal[cells.sizes[SCORE]] = np.sum(cells.n * odds.tie * (1 - odds.tie))
+    return np.asarray(diagonal + spreads[cells.kind] ** -2.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    r"""The expected curvature at an estimate, and its inverse.
+
+    The parameters of a judge meet no other judge's. With the blocks A (scores and :math:`\log \nu`), D (2 x 2 for each
+    judge) and B between them, :math:`S = A - B D^{-1} B^T` is the inverse covariance of the scores. That the mean of
+    the discriminations is given is a further row of A and B (Lagrange's multiplier), which is 0 in A and the weights
+    of the mean in B: so S and its inverse have C + 2 rows, or C + 1 if no discrimination is learned.
+
+    Attributes
+    ----------
+    schur, inverse : ndarray of shape (S, S)
+        S and its inverse.
+    explained : sparse array of shape (S, 2 M)
+        :math:`B D^{-1}`, with the discriminations of all judges, and then their biases.
+    precision : ndarray of shape (P,)
+        The prior's part of the curvature, 0 for what is not learned.
+    variance : ndarray of shape (P,)
+        Posterior variances.
+    """
+
+    schur: Floats
+    inverse: Floats
+    explained: csr_array
+    precision: Floats
+    variance: Floats
+
+
+def find_curvature(cells: Cells, vector: Floats, spreads: Floats) -> Curvature:
+    r"""The expected curvature of the negative log posterior at an estimate.
+
+    A shared effect takes its share of the information of n verdicts: they count
+    :math:`1 / (1 + \tau^2 \sum \kappa)` each, which is exact if they are alike.
+    """
+    c, _, m, _, n_effects = cells.sizes
+    n_inner, size = c + 1, len(vector)
+    precision = spreads[cells.kind] ** -2.0 * cells.learned
+    precision[c] = spreads[LOG_TIE] ** -2.0
+    odds, _, slopes = predict(cells, vector)
+    slopes *= cells.learned[cells.columns]
+    # The variance of 1/2, -1/2 or 0 for left, right and tie; and its covariance with a tie.
+    weight = cells.n * ((1 - odds.tie) - odds.lead**2) / 4
+    with_tie = -cells.n * odds.tie * odds.lead / 2
+    gain = np.bincount(cells.columns[4], weight * slopes[4] ** 2, size)
+    share = 1 / (1 + (spreads[EFFECT] * slopes[4]) ** 2 * gain[cells.columns[4]])
+    weight, with_tie = weight * share, with_tie * share
+
+    left, right, discrimination = cells.columns[:3]
+    pairs = np.bincount(left * c + right, weight * slopes[0] ** 2, c * c).reshape(c, c)
+    pairs += pairs.T
+    learned = np.flatnonzero(cells.learned[n_inner : n_inner + m])
+    n_rows = n_inner + (len(learned) > 0)
+    inner = np.zeros((n_rows, n_rows))
+    inner[:c, :c] = np.diag(pairs.sum(axis=1)) - pairs
+    inner[:c, c] = np.bincount(cells.columns[:2].ravel(), (with_tie * slopes[:2]).ravel(), c)
+    inner[c, :c] = inner[:c, c]
+    inner[c, c] = np.sum(cells.n * odds.tie * (1 - odds.tie))
+    inner[np.arange(n_inner), np.arange(n_inner)] += precision[:n_inner]
+
+    both = [weight * slopes[a] * slopes[b] for b in (2, 3) for a in (0, 1)]
+    entries = [*both, with_tie * slopes[2], with_tie * slopes[3], np.full(len(learned), 1 / max(len(learned), 1))]
+    rows = [*cells.columns[[0, 1, 0, 1]], np.full(2 * len(left), c), np.full(len(learned), n_inner)]
+    columns = [*(cells.columns[[2, 2, 3, 3, 2, 3]] - n_inner), learned]
+    places = np.concatenate(rows), np.concatenate(columns)
+    cross = csr_array(coo_array((np.concatenate(entries), places), shape=(n_rows, 2 * m)))
+
+    own = np.bincount(cells.columns[2:4].ravel(), (weight * slopes[2:4] ** 2).ravel(), size) + precision
+    own = np.where(cells.learned, own, 1.0)[n_inner : n_inner + 2 * m]
+    mixed = np.bincount(discrimination - n_inner, weight * slopes[2] * slopes[3], m)
+    determinant = own[:m] * own[m:] - mixed**2
+    of_judges = np.concatenate([own[m:] / determinant, own[:m] / determinant])
+    of_judges *= cells.learned[n_inner : n_inner + 2 * m]
+    beside = -mixed / determinant
+    explained = csr_array(cross @ diags_array([of_judges, beside, beside], offsets=[0, m, -m]))
+    schur = inner - (explained @ cross.T).toarray()
+    schur = (schur + schur.T) / 2
+    inverse = invert_bordered(schur, n_inner)
+
+    by_judge = csr_array(explained.T)
+    at_once = max(1, MOST_ENTRIES // n_rows)
+    for start in range(0, 2 * m, at_once):
+        some = by_judge[start : start + at_once].toarray()
+        of_judges[start : start + at_once] += np.einsum("ij,ij->i", some @ inverse, some)
+    of_effects = 1 / (gain[size - n_effects :] + spreads[EFFECT] ** -2.0)
+    variance = np.concatenate([np.diag(inverse)[:n_inner], of_judges, of_effects])
+    return Curvature(schur, inverse, explained, precision, np.maximum(variance, 0.0))  # rounding may leave less than 0
+
+
+def invert_bordered(matrix: Floats, n_inner: int) -> Floats:
+    """The inverse of a symmetric matrix whose first rows are positive definite, with at most one row more.
+
+    >>> matrix = np.array([[2.0, 1.0, 3.0], [1.0, 2.0, 1.0], [3.0, 1.0, 0.0]])
+    >>> bool(np.allclose(invert_bordered(matrix, 2) @ matrix, np.eye(3)))
+    True
+    """
+    factor, failed = dpotrf(matrix[:n_inner, :n_inner], lower=1, clean=1)
+    inverse, failed = (factor, failed) if failed else dpotri(factor, lower=1)
+    if failed:  # rounding has made it indefinite
+        inverse = np.linalg.inv(matrix[:n_inner, :n_inner])
+        inverse = (inverse + inverse.T) / 2
+    else:
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    if len(matrix) == n_inner:
+        return np.asarray(inverse)
+    moved = inverse @ matrix[:n_inner, n_inner]
+    pivot = float(matrix[n_inner, n_inner] - matrix[n_inner, :n_inner] @ moved)
+    corner = np.array([[1 / pivot]])
+    side = -moved[:, None] / pivot
+    return np.block([[inverse + np.outer(moved, moved) / pivot, side], [side.T, corner]])
