@@ -91,7 +91,7 @@ def test_files_of_tables_are_read(tmp_path):
         else:
             write_table(lists, str(tmp_path / name))
         assert sets_of(cs.read_tags(tmp_path / name)) == SETS
-    with pytest.raises(InputError, match="read_tags, into memory"):
+    with pytest.raises(InputError, match="read_tags"):
         cs.scan_answers(tmp_path / "a.parquet", item="item", worker="worker", label="tags")
     assert sets_of(cs.read_tags(tmp_path / "tags.csv", separator=";")) == SETS
     with pytest.raises(TypeError, match="Did you mean 'separator'"):
@@ -335,6 +335,7 @@ def small():
     return cs.simulate.tags(40, n_workers=5, n_tags=3, sensitivity=0.9, false_alarms=0.03, seed=2).tags
 
 
+@pytest.mark.filterwarnings("ignore:There is no clear difference")
 def test_sets_go_back_to_the_tools_that_they_come_from(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     expected = dict(enumerate(cs.fuse(small).to_frame()["labels"].to_pylist()))
@@ -362,6 +363,7 @@ def frame_columns(tags):
     return (table[name].to_pylist() for name in ("item", "worker", "labels"))
 
 
+@pytest.mark.filterwarnings("ignore:There is no clear difference")
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "arrow", "jsonl"])
 def test_sets_go_back_to_tables(small, tmp_path, suffix):
     source, target = tmp_path / f"tags.{suffix}", tmp_path / f"out.{suffix}"
