@@ -396,7 +396,7 @@ def test_commands_speak_of_sets(small, tmp_path):
     page = (tmp_path / "r.html").read_text()
     assert "Misses and false alarms of each worker" in page
     assert "sequence" not in page.split("<main")[1].split("</main>")[0].lower()
-    figures = json.loads(run("fuse", source, "--separator", ";", "--json").output)
+    figures = json.loads(run("fuse", source, "--separator", ";", "--json").stdout)
     assert (figures["items"], figures["answers"], figures["tags"]["tags"]) == (40, 160, ["a", "b", "c"])
     assert run("next", model, "-n", "2", "-o", tmp_path / "n.csv").exit_code == 0
     assert (tmp_path / "n.csv").read_text().startswith("item,tag,label,")
