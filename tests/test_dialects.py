@@ -524,21 +524,21 @@ TABLES = (
 TOY = """
 from dataclasses import replace
 
-from consilience.answers import Reader
+
+def recognise_toy(table, names):
+    return True
 
 
-def translate(table, names):
+def translate_toy(table, names):
     return replace(table, preferred={"item": "thing", "worker": "voice", "label": "word"}, format="toy")
-
-
-READER = Reader(lambda table, names: True, translate, ("thing", "voice", "word"))
 """
 
 
 def test_a_new_dialect_is_a_file_and_a_line(folder, monkeypatch):
     write("toy.py", TOY)
+    toys = register.Dialect("toy", "toys that speak", "toy", needed=("thing", "voice", "word"))
     monkeypatch.setattr(register, "__path__", [*register.__path__, str(folder)])
-    monkeypatch.setattr(register, "DIALECTS", (*DIALECTS, register.Dialect("toy", "toys that speak", "toy:READER")))
+    monkeypatch.setattr(register, "DIALECTS", (*DIALECTS, toys))
     table = {"thing": [1, 1, 2], "voice": ["bear", "doll", "bear"], "word": ["yes", "no", "no"]}
     for answers in (cs.Answers.from_frame(table), cs.Answers.from_frame(table, format="toy")):
         assert (answers.provenance.format, answers.columns["worker"], answers.workers.tolist()) == (

@@ -2,7 +2,6 @@ import gzip
 import json
 import os
 import tempfile
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,7 +25,7 @@ from consilience.formats import (
     writable_formats,
 )
 from consilience.formats.reading import read_table
-from consilience.formats.writing import check_table_path, check_writable, replace_file, replace_together, write_table
+from consilience.formats.writing import check_table_path, check_writable, replace_file, write_table
 from consilience.models.base import as_responses
 from effort import examples
 
@@ -658,38 +657,6 @@ def test_replace_file(folder):
     assert os.path.islink("link.npz")
     assert Path("old.npz").read_text() == "new"
     assert os.stat("old.npz").st_mode & 0o777 == 0o640
-
-
-def test_files_are_replaced_together(folder):
-    write("b.csv", "old")
-    with replace_together():
-        write_table(pa.table({"a": [1]}), "a.csv")
-        with replace_together():
-            write_table(pa.table({"a": [2]}), "b.csv")
-        assert not os.path.exists("a.csv")
-        assert Path("b.csv").read_text() == "old"
-        assert len(os.listdir()) == 3  # one temporary file each
-    assert [Path(name).read_text() for name in sorted(os.listdir())] == ["a\n1\n", "a\n2\n"]
-
-
-def test_all_files_are_replaced_or_none(folder):
-    write("b.csv", "old")
-
-    def write_both(second):
-        with replace_together():
-            write_table(pa.table({"a": [1]}), "a.csv")
-            second()
-
-    assert "cannot be written to 'b.csv'" in message(write_both, lambda: write_table(pa.table({"a": [[1]]}), "b.csv"))
-    with pytest.raises(OSError, match="elsewhere"):  # not blamed on a file
-        write_both(partial(os.listdir, "elsewhere"))
-    assert os.listdir() == ["b.csv"]
-    assert Path("b.csv").read_text() == "old"
-    with replace_together():
-        write_table(pa.table({"a": [1]}), "a.csv")
-        with pytest.raises(InputError):
-            write_table(pa.table({"a": [[1]]}), "c.csv")
-    assert sorted(os.listdir()) == ["a.csv", "b.csv"]
 
 
 def test_disk_errors(folder, monkeypatch):

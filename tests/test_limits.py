@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from consilience import arguments
-from consilience.answers import soft_tables, tables
+from consilience.answers import soft_votes as soft_tables
+from consilience.answers import tables
 from consilience.formats import arrays, masks
 from consilience.inference import copy_suspects, preconditions
 from consilience.inference.recipes import sets

@@ -1,4 +1,4 @@
-"""Outputs: all of them or none, whatever is in their places and whenever a signal comes."""
+"""Outputs: each whole or not at all, whatever is in its place and whenever a signal comes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import consilience as cs
-from consilience.errors import InputError
 from consilience.formats.reading import read_table
-from consilience.formats.writing import check_writable, hold_signals, replace_file, replace_together, write_table
+from consilience.formats.writing import check_writable, replace_file, write_table
 from fuzz.kills import MAIN, Target, children_hear_signals, run_kills
 from test_cli import contents, environment, make_answers, run
 
@@ -37,73 +35,6 @@ def answers(folder) -> Path:
     return folder / "answers.csv"
 
 
-def write_together(*names: str) -> None:
-    with replace_together():
-        for name in names:
-            write_table(TABLE, name)
-
-
-# Temporary files
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is not known which machine this is")
-def test_what_a_killed_process_left_is_removed_by_the_next(folder):
-    write = (
-        "import os, signal; from consilience.formats.writing import replace_file\n"
-        "with replace_file('labels.csv'): os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    assert subprocess.run([sys.executable, "-c", write], check=False).returncode == -signal.SIGKILL
-    (left,) = folder.iterdir()
-    number = left.name.split("-")[2]
-    kept = {
-        left.name.replace(f"-{number}-", f"-{os.getppid()}-"),  # of a process that runs
-        left.name.replace(left.name.split("-")[1], "0" * 8),  # of another machine
-        ".0123456789abcdef.csv",  # of another program
-    }
-    for name in (*kept, f"{left.name}.old"):
-        Path(name).touch()
-    write_table(TABLE, "labels.csv")
-    assert {path.name for path in folder.iterdir()} == {*kept, "labels.csv"}
-
-
-# Renaming
-
-
-@pytest.mark.parametrize("hard_links", [True, False])
-def test_a_rename_that_fails_undoes_those_before_it(folder, hard_links, monkeypatch):
-    Path("old.csv").write_text("old")
-    before, replace = contents(folder), os.replace
-
-    def refuse(source, target):
-        if Path(target).name == "last.csv":
-            raise PermissionError(1, "Operation not permitted")
-        replace(source, target)
-
-    def no_links(*_):
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    if not hard_links:
-        monkeypatch.setattr(os, "link", no_links)
-    with pytest.raises(InputError, match=r"'last.csv' cannot be written: .*not permitted"):
-        write_together("old.csv", "new.csv", "last.csv")
-    assert contents(folder) == before
-
-
-def test_a_folder_that_appears_in_the_place_of_an_output(answers, monkeypatch):
-    before, save = contents(answers.parent), cs.DawidSkene.save
-
-    def make_folder_and_save(model, path, **_):
-        Path("labels.csv").mkdir()
-        return save(model, path)
-
-    monkeypatch.setattr(cs.DawidSkene, "save", make_folder_and_save)
-    result = run("fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model", "--workers-report", "workers.csv")
-    assert result.exit_code == 2
-    assert "'labels.csv' cannot be written" in result.stderr
-    assert contents(answers.parent) == before
-
-
 def test_data_reach_the_disk_before_the_rename(folder, monkeypatch):
     events, fsync, replace = [], os.fsync, os.replace
 
@@ -117,8 +48,8 @@ def test_data_reach_the_disk_before_the_rename(folder, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", note_sync)
     monkeypatch.setattr(os, "replace", note_rename)
-    write_together("a.csv", "b.csv")
-    assert events == ["file", "file", "rename", "rename", "folder"]
+    write_table(TABLE, "a.csv")
+    assert events == ["file", "rename"]
 
 
 def test_a_temporary_file_has_the_permissions_of_its_target_from_the_start(folder):
@@ -160,32 +91,6 @@ def test_a_pipe_is_written_to(folder, suffix):
     Path(f"copy{suffix}").write_bytes(received[0])
     assert read_table(f"copy{suffix}").table.equals(TABLE)
     assert sorted(os.listdir()) == [f"copy{suffix}", f"pipe{suffix}"]
-
-
-def test_a_full_device_leaves_other_outputs_alone(folder):
-    if not os.path.exists("/dev/full"):
-        pytest.skip("there is no /dev/full")
-    Path("old.csv").write_text("old")
-    os.symlink("/dev/full", "full.csv")
-    with pytest.raises(InputError, match=r"'full.csv' cannot be written: .*No space left"):
-        write_together("old.csv", "full.csv")
-    assert Path("old.csv").read_text() == "old"
-    assert sorted(os.listdir()) == ["full.csv", "old.csv"]
-
-
-@pytest.mark.parametrize("full", ["-o", "--save", "--judges-report"])
-def test_a_full_device_leaves_other_outputs_of_rank_alone(folder, full):
-    if not os.path.exists("/dev/full"):
-        pytest.skip("there is no /dev/full")
-    rows = "".join(f"{a},{b},{'left' if i % 3 else 'right'}\n" for i, (a, b) in enumerate(["ab", "bc", "ca"] * 10))
-    Path("verdicts.csv").write_text(f"left,right,winner\n{rows}")
-    names = {"-o": "ranking.csv", "--save": "r.model", "--judges-report": "judges.csv"}
-    for option, name in names.items():
-        os.symlink("/dev/full", name) if option == full else Path(name).write_text("old")
-    result = run("rank", "verdicts.csv", *(part for pair in names.items() for part in pair))
-    assert (result.exit_code, "No space left" in result.stderr) == (2, True)
-    assert {Path(name).read_text() for option, name in names.items() if option != full} == {"old"}
-    assert sorted(os.listdir()) == sorted(["verdicts.csv", *names.values()])
 
 
 def test_the_standard_output_is_written_to_where_it_is_a_file(answers):
@@ -251,42 +156,6 @@ def test_an_output_beside_what_a_pattern_reads_is_not(answers, options):
 
 # Signals
 
-
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
-def test_signals_wait_until_all_files_are_renamed(folder, name, monkeypatch):
-    number, replace, heard = signal.Signals[name], os.replace, []
-
-    def signal_and_replace(*paths):
-        signal.raise_signal(number)
-        replace(*paths)
-
-    def stop(*_):
-        heard.append(sorted(os.listdir()))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", signal_and_replace)
-    before = signal.signal(number, stop)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            write_together("a.csv", "b.csv")
-        assert signal.getsignal(number) is stop
-    finally:
-        signal.signal(number, before)
-    assert heard == [["a.csv", "b.csv"]]
-    assert Path("a.csv").read_text() == Path("b.csv").read_text() == TEXT
-
-
-def test_signals_that_are_ignored_stay_so():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with hold_signals():
-            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-            signal.raise_signal(signal.SIGHUP)
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
 # A run that says when its temporary file is there, and then waits. One long sleep would not hear a signal that comes
 # just before it (Python 3.14).
 SLOW = f"""if True:
@@ -316,11 +185,11 @@ def test_a_signal_leaves_no_temporary_file(answers, name, code, line):
         begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     with begun as process:
         assert process.stderr.readline() == "writing\n"
-        assert len(os.listdir()) == 4  # one temporary file each
+        assert len(os.listdir()) == 3  # a temporary file
         process.send_signal(signal.Signals[name])
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (code, "", line)
-    assert contents(answers.parent) == before
+    assert contents(answers.parent).keys() == before.keys()
 
 
 @pytest.mark.robust

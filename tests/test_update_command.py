@@ -379,21 +379,6 @@ def test_forty_killed_updates_leave_model_and_labels_whole(folder, tmp_path):
     assert 0 < kill_at_random(folder, tmp_path, 40) < 40
 
 
-def test_a_failure_between_two_files_leaves_both(crowd, monkeypatch):
-    """As at the worst moment: the labels are written, and the model cannot be."""
-    names = ("crowd.model", "labels.csv")
-    before = [(crowd / name).read_bytes() for name in names]
-
-    def fail(*_, **__):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr("consilience.models.reporting.Reporting.save", fail)
-    done = run("update", crowd / "crowd.model", crowd / "new.csv", "-o", crowd / "labels.csv")
-    assert done.exit_code == 1
-    assert [(crowd / name).read_bytes() for name in names] == before
-    assert not [name for name in os.listdir(crowd) if name.startswith(".")]
-
-
 def test_two_updates_at_once_lose_no_answers(crowd, monkeypatch):
     """The second one ends while the first one is at work."""
     model, labels = crowd / "crowd.model", (crowd / "labels.csv").read_bytes()

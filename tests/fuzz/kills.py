@@ -2,9 +2,8 @@
 
     python tests/fuzz/kills.py --kills 40 --signal SIGTERM --seed 0 --command rank
 
-Each of the three files must be whole: the old one (or none, if there was none) or the new one. After SIGTERM, SIGINT
-and SIGHUP all are old or all are new, and no temporary file is left. After SIGKILL some may be new and others old,
-since no system renames several files at once, and hidden temporary files stay behind until the next run removes them.
+Each of the three files must be whole: the old one (or none, if there was none) or the new one. Some may be new and
+others old. No temporary file is left but after SIGKILL.
 
 Half of the signals come at any moment of the run, the others while files are being written.
 """
@@ -60,14 +59,10 @@ def children_hear_signals() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run left behind: the state of each file, the temporary files, the exit code and the lines on stderr.
-
-    `n_abandoned` of the temporary files are still there after another run.
-    """
+    """What one run left behind: the state of each file, the temporary files, the exit code and the lines on stderr."""
 
     states: tuple[str, ...]
     n_temporary: int
-    n_abandoned: int
     code: int
     stderr: str
 
@@ -80,12 +75,8 @@ class Run:
         """What is wrong, if anything is."""
         if self.state == "damaged":
             return f"damaged: {dict(zip(OUTPUTS, self.states, strict=True))}"
-        if self.n_abandoned:
-            return f"{self.n_abandoned} temporary files left after another run"
         if number is signal.SIGKILL:
             return None
-        if self.state == "mixed":
-            return f"neither all old nor all new: {dict(zip(OUTPUTS, self.states, strict=True))}"
         if self.n_temporary:
             return f"{self.n_temporary} temporary files left"
         # It ended before the signal, by its own handler, or by the system's while Python was starting or ending.
@@ -159,11 +150,7 @@ class Target:
                 _, stderr = process.communicate(timeout=TIMEOUT)
             found = [path.read_bytes() if (path := place / file).exists() else None for file in OUTPUTS]
             states = tuple(map(_state, found, old, self.new))
-            n_temporary = len(_temporary_files(place))
-            if n_temporary:
-                with self._start(place) as again:
-                    again.communicate(timeout=TIMEOUT)
-            return Run(states, n_temporary, len(_temporary_files(place)), process.returncode, stderr)
+            return Run(states, len(_temporary_files(place)), process.returncode, stderr)
 
 
 def _temporary_files(place: Path) -> list[str]:

@@ -10,11 +10,10 @@ when a table is first read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import InputError, Sentence, listing, parameter_error
 
@@ -31,28 +30,12 @@ MATRIX = "matrix"
 
 
 @dataclass(frozen=True)
-class Reader:
-    """What the file of a dialect offers.
-
-    Attributes
-    ----------
-    recognise : callable
-        Takes a table and the names of columns that the user gave. Returns True only where there is no doubt that the
-        table has this form.
-    translate : callable
-        Takes the same. Returns a table with one row per answer, whose `preferred` columns play the roles.
-    needed : tuple of str
-        Columns without which a table cannot have this form.
-    """
-
-    recognise: Callable[[Table, Names], bool]
-    translate: Callable[[Table, Names], Table]  # `names` has the form too, under "format", if it was given
-    needed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Dialect:
     """A form of table.
+
+    Its module has two functions, which take a table and the names of columns that the user gave. ``recognise_<name>``
+    is True only where there is no doubt that the table has this form. ``translate_<name>`` returns a table with one row
+    per answer, whose `preferred` columns play the roles; the names have the form too, under "format", if it was given.
 
     Attributes
     ----------
@@ -61,7 +44,9 @@ class Dialect:
     title : str
         What it is, in a few words.
     home : str
-        Where its `Reader` is: "module:name", the module in this folder.
+        The module in this folder.
+    needed : tuple of str
+        Columns without which a table cannot have this form.
     suffix : str
         What files end in that always have this form; empty if there are none.
     is_folder : bool
@@ -71,32 +56,38 @@ class Dialect:
     name: str
     title: str
     home: str
+    needed: tuple[str, ...] = ()
     suffix: str = ""
     is_folder: bool = False
 
-    @cached_property
-    def reader(self) -> Reader:
-        """The functions of the dialect."""
-        module, name = self.home.split(":")
-        reader: Reader = getattr(import_module(f".{module}", __package__), name)
-        return reader
+    def _find(self, verb: str) -> Any:
+        return getattr(import_module(f".{self.home}", __package__), f"{verb}_{self.name.replace('-', '_')}")
+
+    def recognise(self, table: Table, names: Names) -> bool:
+        """Tell whether a table has this form."""
+        return set(self.needed).issubset(table.names) and bool(self._find("recognise")(table, names))
+
+    def translate(self, table: Table, names: Names) -> Table:
+        """Lay a table of this form out with one row per answer."""
+        translated: Table = self._find("translate")(table, names)
+        return translated
 
 
 DIALECTS = (
-    Dialect("mturk", "MTurk batch results", "platforms:MTURK"),
-    Dialect("toloka", "Toloka assignments", "platforms:TOLOKA"),
-    Dialect("appen", "Appen full reports", "platforms:APPEN"),
-    Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables:MATRIX", ".npy"),
-    Dialect("soft-files", "probabilities, one array or table per worker", "soft_tables:SOFT_FILES", is_folder=True),
-    Dialect("soft", "probabilities, one column per class", "soft_tables:SOFT"),
-    Dialect("soft-long", "probabilities, one row per label", "soft_tables:SOFT_LONG"),
-    Dialect("soft-wide", "probabilities, one column per worker and class", "soft_tables:SOFT_WIDE"),
-    Dialect("wide", "one column per worker", "wide_tables:WIDE"),
+    Dialect("mturk", "MTurk batch results", "platforms", needed=("HITId", "WorkerId")),
+    Dialect("toloka", "Toloka assignments", "platforms", needed=("ASSIGNMENT:worker_id",)),
+    Dialect("appen", "Appen full reports", "platforms", needed=("_unit_id", "_worker_id")),
+    Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables", suffix=".npy"),
+    Dialect("soft-files", "probabilities, one array or table per worker", "soft_votes", is_folder=True),
+    Dialect("soft", "probabilities, one column per class", "soft_votes"),
+    Dialect("soft-long", "probabilities, one row per label", "soft_votes"),
+    Dialect("soft-wide", "probabilities, one column per worker and class", "soft_votes"),
+    Dialect("wide", "one column per worker", "wide_tables"),
 )
 
 
 def list_names() -> list[str]:
-    """Return the names of all forms of tables.
+    """List the names of all forms of tables.
 
     >>> list_names()
     ['long', 'mturk', 'toloka', 'appen', 'matrix', 'soft-files', 'soft', 'soft-long', 'soft-wide', 'wide']
@@ -105,7 +96,7 @@ def list_names() -> list[str]:
 
 
 def translate(table: Table, format: str | None, names: Names, ignore: Sequence[str] | str = ()) -> Table:
-    """Return a table with one row per answer.
+    """Lay a table out with one row per answer.
 
     Parameters
     ----------
@@ -123,29 +114,25 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
         raise parameter_error("ignore", "Answers.from_frame", "the name of a column, or a list of names", ignore)
     table = replace(table, ignored=[*table.ignored, *ignored])
     if format is None:
-        if table.format:
-            return table
-        dialect = recognise(table, names)
-    else:
-        if not (isinstance(format, str) and format in list_names()):
-            known = ", ".join(map(repr, list_names()))
-            raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
-        dialect = next((each for each in DIALECTS if each.name == format), None)
-        missing = [] if dialect is None else [name for name in dialect.reader.needed if name not in table.names]
-        if dialect is not None and missing:
-            raise InputError(
-                f"{table.name} has no column {listing(missing)}, as {dialect.title} have. It has "
-                f"{listing(map(str, table.names), len(table.names))}.",
-                Sentence("Leave {format} out, or choose another.", format=format),
-                keyword="format",
-            )
-    return table if dialect is None else dialect.reader.translate(table, {**names, "format": format})
+        dialect = None if table.format else recognise(table, names)
+        return table if dialect is None else dialect.translate(table, {**names, "format": None})
+    if not (isinstance(format, str) and format in list_names()):
+        known = ", ".join(map(repr, list_names()))
+        raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
+    dialect = next((each for each in DIALECTS if each.name == format), None)
+    if dialect is None:
+        return table
+    missing = [name for name in dialect.needed if name not in table.names]
+    if missing:
+        raise InputError(
+            f"{table.name} has no column {listing(missing)}, as {dialect.title} have. It has "
+            f"{listing(map(str, table.names), len(table.names))}.",
+            Sentence("Leave {format} out, or choose another.", format=format),
+            keyword="format",
+        )
+    return dialect.translate(table, {**names, "format": format})
 
 
 def recognise(table: Table, names: Names) -> Dialect | None:
-    """Return the form that a table has, by its columns; None for one row per answer."""
-    return next((each for each in DIALECTS if _fits(each.reader, table, names)), None)
-
-
-def _fits(reader: Reader, table: Table, names: Names) -> bool:
-    return set(reader.needed).issubset(table.names) and reader.recognise(table, names)
+    """The form that a table has, by its columns; None for one row per answer."""
+    return next((each for each in DIALECTS if each.recognise(table, names)), None)

@@ -48,9 +48,27 @@ from .tables import ROLES, Table
 from .tagging import SCHEMES, complete_tags, looks_tagged
 from .vocabulary import Union, count_codes, encode_in_order_of_appearance, keep_values, lookup
 
+POLICIES = ("error", "last")
+
+
+class Retracted(NamedTuple):
+    """Answers to take back: the item and the worker of each, by their index among the old ones."""
+
+    item: Indices
+    worker: Indices
+
+
+NOTHING = Retracted(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def check_join_policy(duplicates: object) -> None:
+    """Raise an error unless there is such a policy for answers that are there already."""
+    if not is_among(duplicates, POLICIES):
+        raise parameter_error("duplicates", "update", "'error' or 'last'", duplicates)
+
 
 def read_further(table: Table, old: Answers, duplicates: str, format: str | None = None) -> tuple[Answers, Retracted]:
-    """Return the answers of a table, and those of the old ones that it takes back.
+    """Read the answers of a table, and find those of the old ones that it takes back.
 
     Columns that have the names of the old answers' play the same roles, and labels are normalised if the old ones are.
     With ``duplicates="last"``, the last row of a worker about an item counts, unless answers have weights: then several
@@ -74,21 +92,31 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
         table = translate(table, format, unnamed)
     except ManyQuestionsError:  # the old answers are those to one of them
         table = translate(table, format, {**unnamed, "label": old.columns.get("label")})
-    names = _name_columns(table, old)
+    # Roles that are not to be found by their usual names.
+    names: dict[str, str | None] = dict.fromkeys(ROLES)
+    if old.sequences is not None:
+        names |= {role: table.need(role, parameter=role) for role in ("sequence", "position")}
+    else:
+        same = "item" in old.columns and old.columns["item"] in table.names
+        names["item"] = old.columns["item"] if same else table.need("item", parameter="item")
+    for role in ("weight", "order"):
+        names[role] = old.columns.get(role) if old.columns.get(role) in table.names else None
     columns = find_columns(table, names)
     table, rows = _split_missing(table, columns, duplicates)
     taken_back = NOTHING
     if len(rows):
-        if duplicates == "last":
-            taken_back = _find_retracted(table.keep(rows), columns, old)
-        else:
-            _check_unanswered(table.keep(rows), columns, old)
+        taken_back = _read_retracted(table.keep(rows), columns, old, duplicates)
+        if len(rows) == table.n_rows:
+            return no_answers(old).read_from(columns=columns), taken_back
         table = table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
-    if not table.n_rows and len(rows):
-        return no_answers(old).read_from(columns=columns), taken_back
-    gold = columns_of_gold(table, old)
-    policy = "error" if "weight" in columns else duplicates
-    options = TableOptions(duplicates=policy, normalise=old.normalised, gold=gold, format=LONG, rescale=True)
+    known = old.columns.get("gold")
+    options = TableOptions(
+        duplicates="error" if "weight" in columns else duplicates,
+        normalise=old.normalised,
+        gold=known if known is not None and known in table.names else False,
+        format=LONG,
+        rescale=True,
+    )
     # What is to be said of the labels is said of all together.
     with quietly(), tell_duplicates("weight" in columns):
         return arrange_answers(table, names, options), taken_back
@@ -111,29 +139,8 @@ def tell_duplicates(weighted: bool = False) -> Iterator[None]:
         raise InputError(error.problem, *remedies, keyword="duplicates") from None
 
 
-def columns_of_gold(table: Table, old: Answers) -> str | bool:
-    """Return the column of known labels, if the old answers came with one and this table has it; else False."""
-    name = old.columns.get("gold")
-    return name if name is not None and name in table.names else False
-
-
-def _name_columns(table: Table, old: Answers) -> dict[str, str | None]:
-    """Return the names of the columns that are not to be found by their usual names."""
-    names: dict[str, str | None] = dict.fromkeys(ROLES)
-    if old.sequences is not None:
-        names |= {role: table.need(role, parameter=role) for role in ("sequence", "position")}
-    elif "item" in old.columns and old.columns["item"] in table.names:
-        names["item"] = old.columns["item"]
-    else:
-        names["item"] = table.need("item", parameter="item")
-    for role in ("weight", "order"):
-        name = old.columns.get(role)
-        names[role] = name if name in table.names else None
-    return names
-
-
 def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tuple[Table, Indices]:
-    """Return the rows that count, and which of these have no label."""
+    """The rows that count, and which of these have no label."""
     missing = find_missing(table.read(columns["label"]))
     if not len(missing) or duplicates != "last":
         return table, missing
@@ -153,9 +160,24 @@ def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tu
     return table.keep(rows), np.flatnonzero(is_missing[rows])
 
 
-def _check_unanswered(table: Table, columns: dict[str, str], old: Answers) -> None:
-    """Warn that rows without a label are left out; raise an error if the old answers have one in their place."""
-    rows, _ = _find_given(table, columns, old)
+def _read_retracted(table: Table, columns: dict[str, str], old: Answers, duplicates: str) -> Retracted:
+    """The answers that rows without a label take back, with ``duplicates="last"``; else these are no answers yet.
+
+    A warning tells of rows that are left out, and of those that take nothing back.
+    """
+    keys = [table.read(columns[role]) for role in ("item", "sequence", "position") if role in columns]
+    item, worker = old.find_items(keys), lookup(old.workers, table.read(columns["worker"]))
+    known = np.flatnonzero((item >= 0) & (worker >= 0))
+    item, worker = item[known], worker[known]
+    items, place = np.unique(item, return_inverse=True)
+    answers, owner = old.answers_about(items)
+    given = np.isin(place * old.n_workers + worker, owner * old.n_workers + old.worker[answers])
+    rows, n_lost = known[given], table.n_rows - int(given.sum())
+    if duplicates == "last":
+        if n_lost:
+            rows_of = f"{plural(n_lost, 'row')} of {table.name} without a label"
+            warn_of(f"{rows_of} {'takes' if n_lost == 1 else 'take'} back nothing: there is no such answer.")
+        return Retracted(item[given], worker[given])
     if len(rows):
         raise InputError(
             f"{plural(len(rows), 'row')} of {table.name} without a label would take back an answer that was given "
@@ -170,41 +192,15 @@ def _check_unanswered(table: Table, columns: dict[str, str], old: Answers) -> No
         "An update takes lists of questions that are answered in part. Where answers are first read, such rows are "
         "an error, since they may be a slip.",
     )
-
-
-def _find_retracted(table: Table, columns: dict[str, str], old: Answers) -> Retracted:
-    """Return the answers that the rows of a table take back; a warning tells if some are not there."""
-    rows, taken_back = _find_given(table, columns, old)
-    n_lost = table.n_rows - len(rows)
-    if n_lost:
-        rows_of = f"{plural(n_lost, 'row')} of {table.name} without a label"
-        warn_of(f"{rows_of} {'takes' if n_lost == 1 else 'take'} back nothing: there is no such answer.")
-    return taken_back
-
-
-def _find_given(table: Table, columns: dict[str, str], old: Answers) -> tuple[Indices, Retracted]:
-    """Return the rows whose worker answered their item before, and these items and workers."""
-    keys = [table.read(columns[role]) for role in ("item", "sequence", "position") if role in columns]
-    item, worker = old.find_items(keys), lookup(old.workers, table.read(columns["worker"]))
-    known = np.flatnonzero((item >= 0) & (worker >= 0))
-    item, worker = item[known], worker[known]
-    items, place = np.unique(item, return_inverse=True)
-    answers, owner = old.answers_about(items)
-    given = np.isin(place * old.n_workers + worker, owner * old.n_workers + old.worker[answers])
-    return known[given], Retracted(item[given], worker[given])
+    return NOTHING
 
 
 def no_answers(old: Answers) -> Answers:
-    """Return no answers about no items, of the same kind as the old ones."""
-    keys = old.keys
+    """No answers about no items, of the same kind as the old ones."""
+    keys: Values | Sequences = old.keys[:0] if not isinstance(old.keys, Sequences) else old.keys
     if isinstance(keys, Sequences):
-        nothing: Values | Sequences = Sequences(keys.ids[:0], np.zeros(1, np.int64), keys.position[:0])
-    else:
-        nothing = keys[:0]
-    return empty_responses(nothing, old.workers[:0], old.labels[:0], old.classes[:0], old.normalised)
-
-
-POLICIES = ("error", "last")
+        keys = Sequences(keys.ids[:0], np.zeros(1, np.int64), keys.position[:0])
+    return empty_responses(keys, old.workers[:0], old.labels[:0], old.classes[:0], old.normalised)
 
 
 class Joined(NamedTuple):
@@ -248,24 +244,36 @@ class Joined(NamedTuple):
         return int(self.n_new.sum()) + self.n_retracted
 
 
-class Retracted(NamedTuple):
-    """Answers to take back: the item and the worker of each, by their index among the old ones."""
+class AnswerRows(NamedTuple):
+    """Some answers, by the codes that all answers have together."""
 
     item: Indices
-    worker: Indices
+    worker: Codes
+    label: Codes
+    weight: Floats
+    order: Floats
+    votes: Probabilities  # (n, L) of soft votes; of others (n, 0)
+    pair: Indices  # one number for the item and the worker
 
+    @classmethod
+    def of(cls, r: Answers, item: Indices, worker: Codes, label: Codes, sizes: tuple[int, int, int]) -> AnswerRows:
+        """All answers; `item`, `worker` and `label` are the codes of each item, worker and label of theirs.
 
-NOTHING = Retracted(np.empty(0, np.int64), np.empty(0, np.int64))
+        `sizes` count all workers and labels, and the columns of soft votes.
+        """
+        n_workers, n_labels, width = sizes
+        about, who = item[r.item_of_answer()], worker[r.worker]
+        votes = np.empty((r.n_responses, width), np.float32) if r.soft is None else relabel(r.soft, label, n_labels)
+        pair = np.asarray(about * n_workers + who)
+        return cls(about, who, label[r.label], r.weights(), r.orders(), votes, pair)
 
-
-def check_join_policy(duplicates: object) -> None:
-    """Raise an error unless there is such a policy for answers that are there already."""
-    if not is_among(duplicates, POLICIES):
-        raise parameter_error("duplicates", "update", "'error' or 'last'", duplicates)
+    def keep(self, which: Truths | Indices) -> AnswerRows:
+        """Some of the answers."""
+        return AnswerRows(*(array[which] for array in self))  # type: ignore[arg-type]
 
 
 def join_responses(old: Answers, new: Answers, duplicates: str = "error", retracted: Retracted = NOTHING) -> Joined:
-    """Return the answers of both, as reading both tables together would give them.
+    """Join the answers of both, as reading both tables together would give them.
 
     Parameters
     ----------
@@ -282,152 +290,45 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         new = new.spelled_as(objects([*old.labels.tolist(), *old.classes.tolist()]))
     keys, item, item_of_new = join_keys(old.keys, new.keys)
     workers, labels = Union.of(old.workers, new.workers), Union.of(old.labels, new.labels)
-    there = _list_touched(old, item, item_of_new, workers, labels, retracted)
-    coming = AnswerRows(
-        item_of_new[new.item_of_answer()],
-        workers.new[new.worker],
-        labels.new[new.label],
-        new.weights(),
-        new.orders(),
-        _vote_on(new, labels.new, len(labels.values)),
-    )
-    n_workers = len(workers.values)
-    repeated, corrected = _compare(there.answers, coming, n_workers)
-    if duplicates == "error" and len(corrected):
-        raise _clash_error(keys, workers.values, labels.values, there.answers, coming, corrected)
-    taken_back = item[retracted.item] * n_workers + workers.old[retracted.worker]
-    gone = there.which[np.isin(there.answers.pairs(n_workers), np.append(taken_back, corrected))]
-    coming = coming.keep(~np.isin(coming.pairs(n_workers), repeated))
-    joined = _lay_together(old, keys, item, workers, labels, gone, coming)
-    if len(gone):
-        joined = _drop_unheard(joined, workers.old[np.unique(old.worker[gone])], labels.old[np.unique(old.label[gone])])
-    classes = _join_classes(old, joined.labels)
-    joined = replace(joined, classes=classes, positions=old.place(classes))
-    added = labels.values[np.setdiff1d(labels.new, labels.old)]
-    if len(added):
-        _doubt_labels(joined, added)
-    n_retracted = len(np.setdiff1d(taken_back, corrected))
-    n_new = np.bincount(np.unique(coming.pairs(n_workers)) // n_workers, minlength=joined.n_items)
-    n_new_workers = len(np.setdiff1d(workers.new, workers.old))
-    return Joined(joined, item, n_new, len(corrected), n_retracted, len(repeated), n_new_workers)
-
-
-class AnswerRows(NamedTuple):
-    """Some answers, by the codes that all answers have together."""
-
-    item: Indices
-    worker: Codes
-    label: Codes
-    weight: Floats
-    order: Floats
-    votes: Probabilities  # (n, L) of soft votes; of others (n, 0)
-
-    def pairs(self, n_workers: int) -> Indices:
-        """Return one number for the item and the worker of each answer."""
-        return np.asarray(self.item * n_workers + self.worker)
-
-    def keep(self, which: Truths | Indices) -> AnswerRows:
-        """Return some of the answers."""
-        return AnswerRows(*(array[which] for array in self))  # type: ignore[arg-type]
-
-
-class Touched(NamedTuple):
-    """Old answers to items that are spoken of again: which they are, and their codes among all answers."""
-
-    which: Indices
-    answers: AnswerRows
-
-
-def _check_kinds(old: Answers, new: Answers) -> None:
-    """Raise an error for answers that cannot be joined."""
-    if (old.sequences is None) != (new.sequences is None):
-        there, here = ("are not", "are") if old.sequences is None else ("are", "are not")
-        raise InputError(
-            f"The items of the fit {there} in sequences, and those of the new answers {here}.",
-            "Read the new answers as the others were read.",
-        )
-    if new.silence_counts and (not old.silence_counts or old.background != new.background):
-        raise InputError(
-            "The new answers must take silence as those of the fit did.",
-            Sentence("Read them with the same {abstain} and {background}."),
-        )
-    if old.n_responses and new.n_responses and (old.soft is None) != (new.soft is None):
-        there, here = ("labels", "probabilities") if old.soft is None else ("probabilities", "labels")
-        raise InputError(
-            f"The answers of the fit are {there}, and the new ones are {here}.",
-            "Read the new answers as the others were read.",
-        )
-
-
-def _list_touched(
-    old: Answers, item: Indices, item_of_new: Indices, workers: Union, labels: Union, retracted: Retracted
-) -> Touched:
-    """Return the old answers to items that new answers, or retractions, are about."""
+    n_workers, n_labels = len(workers.values), len(labels.values)
+    sizes = n_workers, n_labels, 0 if old.soft is None and new.soft is None else n_labels
+    coming = AnswerRows.of(new, item_of_new, workers.new, labels.new, sizes)
+    # Old answers to items that new answers, or retractions, are about.
     spoken = np.zeros(max(int(item.max(initial=-1)), int(item_of_new.max(initial=-1))) + 1, bool)
     spoken[item_of_new] = True
     spoken[item[retracted.item]] = True
-    items = np.flatnonzero(spoken[item])
-    index, owner = old.answers_about(items)
-    codes = workers.old[old.worker[index]], labels.old[old.label[index]]
-    votes = _vote_on(old, labels.old, len(labels.values))[index]
-    return Touched(index, AnswerRows(item[items][owner], *codes, old.weights(index), old.orders(index), votes))
-
-
-def _compare(there: AnswerRows, coming: AnswerRows, n_workers: int) -> tuple[Indices, Indices]:
-    """Return the pairs of item and worker whose answer is the same in both, and those whose answer is another one."""
-    if there.votes.size:
-        return _compare_votes(there, coming, n_workers)
-    pair = np.concatenate([there.pairs(n_workers), coming.pairs(n_workers)])
-    is_later = np.repeat([False, True], [len(there.item), len(coming.item)])
-    pairs = np.intersect1d(pair[~is_later], pair[is_later])
-    shared = np.flatnonzero(np.isin(pair, pairs))
-    label, weight = (
-        np.concatenate(both)[shared] for both in ((there.label, coming.label), (there.weight, coming.weight))
-    )
-    # The answers are the same if each label with its weight is as often in both.
-    order = np.lexsort((weight, label, pair[shared]))
-    rows = np.stack([pair[shared], label, weight.view(np.int64)])[:, order]
-    first = np.append(True, (rows[:, 1:] != rows[:, :-1]).any(axis=0))[: len(order)]
-    balance = np.bincount(np.cumsum(first) - 1, np.where(is_later[shared[order]], 1, -1))
-    other = np.unique(rows[0][first][balance != 0])
-    return np.setdiff1d(pairs, other, assume_unique=True), other
-
-
-def _compare_votes(there: AnswerRows, coming: AnswerRows, n_workers: int) -> tuple[Indices, Indices]:
-    """Return the same of soft votes, by their probabilities: of two equal ones either may have given the label."""
-    pairs, before, after = np.intersect1d(there.pairs(n_workers), coming.pairs(n_workers), return_indices=True)
-    differs = (there.votes[before] != coming.votes[after]).any(axis=1)
-    return np.asarray(pairs[~differs]), np.asarray(pairs[differs])
-
-
-def _lay_together(
-    old: Answers,
-    keys: Values | Sequences,
-    item: Indices,
-    workers: Union,
-    labels: Union,
-    gone: Indices,
-    coming: AnswerRows,
-) -> Answers:
-    """Return all answers in the order of their items: of each item the old ones that are left, then the new ones."""
+    touched = spoken[item][old.item_of_answer()]
+    there = AnswerRows.of(old.keep(touched), item, workers.old, labels.old, sizes)
+    repeated, corrected = _compare(there, coming)
+    if duplicates == "error" and len(corrected):
+        who, key = workers.values[[corrected[0] % n_workers]].tolist()[0], key_of(keys, int(corrected[0]) // n_workers)
+        said = [listing(labels.values[each.label[each.pair == corrected[0]]].tolist()) for each in (there, coming)]
+        raise InputError(
+            f"Worker {shorten(who)} answered item {shorten(key)} before, with {said[0]}, and now with {said[1]}. "
+            f"{plural(len(corrected), 'such pair')} in all.",
+            Sentence("To let new answers take the place of old ones, use {duplicates}.", duplicates="last"),
+            keyword="duplicates",
+        )
+    taken_back = item[retracted.item] * n_workers + workers.old[retracted.worker]
+    gone = np.flatnonzero(touched)[np.isin(there.pair, np.append(taken_back, corrected))]
+    coming = coming.keep(~np.isin(coming.pair, repeated))
+    # Of each item first the old answers that are left, then the new ones.
     stays = np.ones(old.n_responses, bool)
     stays[gone] = False
-    kept = old if stays.all() else old.keep(stays)
+    kept = old if not len(gone) else old.keep(stays)
     weighted = kept.weight is not None or not (coming.weight == 1.0).all()
     ordered = kept.order is not None or not np.isnan(coming.order).all()
-    about, soft = np.concatenate([item[kept.item_of_answer()], coming.item]), None
-    if old.soft is not None:
-        votes = np.concatenate([_vote_on(kept, labels.old, len(labels.values)), coming.votes])
-        soft = votes[np.argsort(about, kind="stable")]
-    offsets, worker, label, weight, order = sort_rows(
-        about,
+    votes = None if kept.soft is None else np.concatenate([relabel(kept.soft, labels.old, n_labels), coming.votes])
+    offsets, worker, label, (weight, order, soft) = sort_rows(
+        np.concatenate([item[kept.item_of_answer()], coming.item]),
         keys,
         np.concatenate([workers.old[kept.worker], coming.worker]),
         np.concatenate([labels.old[kept.label], coming.label]),
         np.concatenate([kept.weights(), coming.weight]) if weighted else None,
         np.concatenate([kept.orders(), coming.order]) if ordered else None,
+        votes,
     )
-    return replace(
+    joined = replace(
         old,
         offsets=offsets,
         worker=worker,
@@ -440,17 +341,54 @@ def _lay_together(
         keys=keys,
         provenance=old.provenance._replace(gold=None, origin=None),
     )
+    if len(gone):
+        joined = _drop_unused(joined, workers.old[np.unique(old.worker[gone])], labels.old[np.unique(old.label[gone])])
+    classes = _join_classes(old, joined.labels)
+    joined = replace(joined, classes=classes, positions=old.place(classes))
+    added = labels.values[np.setdiff1d(labels.new, labels.old)]
+    if len(added):
+        _doubt_labels(joined, added)
+    n_retracted = len(np.setdiff1d(taken_back, corrected))
+    n_new = np.bincount(np.unique(coming.pair) // n_workers, minlength=joined.n_items)
+    n_new_workers = len(np.setdiff1d(workers.new, workers.old))
+    return Joined(joined, item, n_new, len(corrected), n_retracted, len(repeated), n_new_workers)
 
 
-def _vote_on(r: Answers, label: Codes, n_labels: int) -> Probabilities:
-    """Return what each answer gives to all labels together, `label` of which are its own; nothing if it is not soft."""
-    if r.soft is None:
-        return np.empty((r.n_responses, n_labels if not r.n_responses else 0), np.float32)
-    return relabel(r.soft, label, n_labels)
+def _check_kinds(old: Answers, new: Answers) -> None:
+    """Raise an error for answers that cannot be joined."""
+    remedy: str | Sentence = "Read the new answers as the others were read."
+    if (old.sequences is None) != (new.sequences is None):
+        there, here = ("are not", "are") if old.sequences is None else ("are", "are not")
+        problem = f"The items of the fit {there} in sequences, and those of the new answers {here}."
+    elif new.silence_counts and (not old.silence_counts or old.background != new.background):
+        problem = "The new answers must take silence as those of the fit did."
+        remedy = Sentence("Read them with the same {abstain} and {background}.")
+    elif old.n_responses and new.n_responses and (old.soft is None) != (new.soft is None):
+        there, here = ("labels", "probabilities") if old.soft is None else ("probabilities", "labels")
+        problem = f"The answers of the fit are {there}, and the new ones are {here}."
+    else:
+        return
+    raise InputError(problem, remedy)
 
 
-def _drop_unheard(r: Answers, worker: Codes, label: Codes) -> Answers:
-    """Return the answers without those of some workers and labels of which there is no answer left."""
+def _compare(there: AnswerRows, coming: AnswerRows) -> tuple[Indices, Indices]:
+    """The pairs of item and worker whose answer is the same in both, and those whose answer is another one."""
+    if there.votes.size:  # of two equal probabilities either may have given the label
+        pairs, before, after = np.intersect1d(there.pair, coming.pair, return_indices=True)
+        differs = (there.votes[before] != coming.votes[after]).any(axis=1)
+        return np.asarray(pairs[~differs]), np.asarray(pairs[differs])
+    pairs = np.intersect1d(there.pair, coming.pair)
+    both = there.keep(np.isin(there.pair, pairs)), coming.keep(np.isin(coming.pair, pairs))
+    # The answers are the same if each label with its weight is as often in both.
+    rows = np.concatenate([np.stack([each.pair, each.label, each.weight.view(np.int64)]) for each in both], axis=1)
+    found, place = np.unique(rows, axis=1, return_inverse=True)
+    balance = np.bincount(place.ravel(), np.repeat([-1, 1], [len(each.pair) for each in both]), found.shape[1])
+    other = np.unique(found[0][balance != 0])
+    return np.setdiff1d(pairs, other, assume_unique=True), other
+
+
+def _drop_unused(r: Answers, worker: Codes, label: Codes) -> Answers:
+    """The answers without those of some workers and labels of which there is no answer left."""
     heard, said = np.ones(r.n_workers, bool), np.ones(r.n_labels, bool)
     heard[worker] = count_codes(r.worker, r.n_workers)[worker] > 0
     if r.soft is None:  # a soft vote speaks of all labels
@@ -464,28 +402,25 @@ def _drop_unheard(r: Answers, worker: Codes, label: Codes) -> Answers:
 
 
 def _join_classes(old: Answers, labels: Values) -> Values:
-    """Return the classes: all labels if they were so before, with those that a tag scheme or the background adds.
+    """The classes: all labels if they were so before, with those that a tag scheme or the background adds.
 
     Classes that were named stay as they are. On a scale only numbers have their place.
     """
+
+    def with_background(said: Values) -> Values:
+        has = lookup(said, to_column([old.background]))[0] >= 0
+        return said if has else to_values(to_column([old.background, *said.tolist()]))
+
+    classes = old.classes.tolist()
     if old.positions is not None:
         return extend_scale(old.classes, old.positions, old.labels, labels)
-    if _are_same(old.classes, old.labels):
+    if classes == old.labels.tolist():
         return labels
-    if old.silence_counts and _are_same(old.classes, _with_background(old.labels, old.background)):
-        return _with_background(labels, old.background)
-    if looks_tagged(old.labels) and any(_are_same(old.classes, complete_tags(old.labels, each)) for each in SCHEMES):
+    if old.silence_counts and classes == with_background(old.labels).tolist():
+        return with_background(labels)
+    if looks_tagged(old.labels) and any(classes == complete_tags(old.labels, each).tolist() for each in SCHEMES):
         return labels  # the model adds the others again
     return old.classes
-
-
-def _with_background(labels: Values, background: object) -> Values:
-    has = lookup(labels, to_column([background]))[0] >= 0
-    return labels if has else to_values(to_column([background, *labels.tolist()]))
-
-
-def _are_same(first: Values, second: Values) -> bool:
-    return len(first) == len(second) and first.tolist() == second.tolist()
 
 
 def _doubt_labels(joined: Answers, added: Values) -> None:
@@ -510,40 +445,21 @@ def _doubt_labels(joined: Answers, added: Values) -> None:
         )
 
 
-def _clash_error(
-    keys: Values | Sequences, workers: Values, labels: Values, there: AnswerRows, coming: AnswerRows, clash: Indices
-) -> InputError:
-    """Return the error that workers give other answers than before; `clash` are their pairs of item and worker."""
-    item, worker = divmod(int(clash[0]), len(workers))
-    who, key = workers[[worker]].tolist()[0], key_of(keys, item)
-    said = [listing(labels[each.label[each.pairs(len(workers)) == clash[0]]].tolist()) for each in (there, coming)]
-    return InputError(
-        f"Worker {shorten(who)} answered item {shorten(key)} before, with {said[0]}, and now with {said[1]}. "
-        f"{plural(len(clash), 'such pair')} in all.",
-        Sentence("To let new answers take the place of old ones, use {duplicates}.", duplicates="last"),
-        keyword="duplicates",
-    )
-
-
-def merge_classes(r: Answers, labels: Values, classes: Values) -> Values:
-    """Return the classes of earlier answers and of these.
+def grow(r: Answers, workers: Values, labels: Values, classes: Values, positions: tuple[float, ...] | None) -> Answers:
+    """The same answers, with the workers, labels and classes of earlier ones among theirs, on their scale.
 
     If the classes of these are their labels, as they are if none are named, a label that was no class before
     ("unsure") is none now.
     """
-    new = r.classes
-    if np.array_equal(new, r.labels):
-        column = to_column(new)
-        new = new[(lookup(labels, column) < 0) | (lookup(classes, column) >= 0)]
-    return Union.of(classes, new).values
-
-
-def grow(r: Answers, workers: Values, labels: Values, classes: Values, positions: tuple[float, ...] | None) -> Answers:
-    """Return the same answers, with the workers, labels and classes of earlier ones among theirs, on their scale."""
     who, said = Union.of(workers, r.workers), Union.of(labels, r.labels)
     scaled = r.scaled_as(classes, positions)
     if positions is not None:
         scaled = scaled.with_classes(extend_scale(classes, positions, labels, said.values))
+    else:
+        new = r.classes
+        if np.array_equal(new, r.labels):
+            new = new[(lookup(labels, to_column(new)) < 0) | (lookup(classes, to_column(new)) >= 0)]
+        scaled = replace(scaled, classes=Union.of(classes, new).values)
     return replace(
         scaled,
         worker=who.new[r.worker],
@@ -551,5 +467,4 @@ def grow(r: Answers, workers: Values, labels: Values, classes: Values, positions
         soft=None if r.soft is None else relabel(r.soft, said.new, len(said.values)),
         workers=who.values,
         labels=said.values,
-        classes=merge_classes(r, labels, classes) if positions is None else scaled.classes,
     )

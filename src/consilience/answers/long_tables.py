@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, is_among
 from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
-from ..kernels import Floats, Integers, Truths
+from ..kernels import Floats, Integers
 from . import Names, translate
 from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings
 from .columns import Codes, Column, Indices, Values, find_missing, find_present, is_categorical, is_ordered, to_values
@@ -20,7 +20,7 @@ from .gold import add_gold, find_gold, match_known
 from .items import Sequences, count_items, encode_items, key_of, read_keys, read_order
 from .responses import Answers, Provenance, keep_weights
 from .slips import Source, find_sets, find_sign, warn_of_silence, warn_of_slips
-from .soft_votes import Probabilities, SoftRows
+from .soft_votes import SoftRows, check_votes
 from .tables import WHOLE, Table, squeeze
 from .vocabulary import are_distinct, encode_in_order_of_appearance, encode_sorted, keep_values, narrow_codes
 from .wide_tables import refuse_shares
@@ -49,7 +49,7 @@ _FILL = "Every answer must say who gave it about what: fill it in or drop the ro
 
 
 class TableOptions(NamedTuple):
-    """How a table of answers is read; see `Answers.from_frame`."""
+    """How a table or a matrix of answers is read; see `Answers.from_frame` and `Answers.from_matrix`."""
 
     classes: ArrayLike | None = None
     items: object = None
@@ -64,6 +64,8 @@ class TableOptions(NamedTuple):
     ordered: bool | None = None
     positions: ArrayLike | None = None
     rescale: bool = False
+    lengths: ArrayLike | None = None
+    workers: object = None
 
 
 def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answers:
@@ -82,20 +84,29 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
     check_policy(options.duplicates)
     for name in ("normalise", "drop_missing", "rescale"):
         check_truth(name, "Answers", getattr(options, name))
-    origin, gold = table.origin, options.gold
-    table, names = combine(table, names)
-    table = translate(table, options.format, {**names, "gold": gold if isinstance(gold, str) else None}, options.ignore)
-    columns = find_columns(table, names)
+    origin, gold, given = table.origin, options.gold, dict(names)
+    for role in WHOLE:
+        table, given[role] = table.combine(role, given.get(role))
+    table = translate(table, options.format, {**given, "gold": gold if isinstance(gold, str) else None}, options.ignore)
+    columns = find_columns(table, given)
     if table.n_rows == 0:
         raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
     known_labels = find_gold(table, gold)
-    if options.drop_missing:
-        table = _drop_missing(table, columns["label"])
-    drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(columns['label'])}."
-    _refuse_sets(table, columns["label"])
-    said = table.values(columns["label"], *_suggest_tags(table, columns["label"]), drop, DROP_ROWS)
-    votes = None if table.soft is None else _read_votes(table, table.soft, options)
-    label, labels = _encode_labels(table, said, options) if votes is None else (votes.find_codes(), votes.labels)
+    if table.lists(columns["label"]) is not None:
+        raise InputError(
+            f"Column {columns['label']!r} of {table.name} holds lists: each answer is a set of tags.",
+            "Read it with consilience.read_tags or consilience.Tags.from_frame, or give it to consilience.fuse.",
+        )
+    table, said = _read_labels(table, columns["label"], options.drop_missing)
+    votes = None
+    if table.soft is None:
+        label, labels = encode_sorted(said)
+        if table.format in WIDE_FORMS and options.classes is None and options.ordered is None and not is_ordered(said):
+            refuse_shares(table, labels)
+    else:
+        rows = _read_votes(table, table.soft, options)
+        label, labels = rows.find_codes(), rows.labels
+        votes = None if rows.are_plain() else rows.votes
     spell = choose_spelling(labels, list_classes(options.classes).tolist()) if options.normalise else None
     if spell is not None:
         label, labels = merge_spellings(label, labels, spell, ordered=is_categorical(said))
@@ -104,12 +115,17 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
     worker, workers = encode_sorted(table.values(columns["worker"], _FILL))
     weight = read_weights(table, columns["weight"]) if "weight" in columns else None
     order = read_order(table, columns["order"]) if "order" in columns else None
-    item, keys = _read_items(table, columns, options.items)
-    soft = None if votes is None else _sort_votes(votes, item, keys)
-    offsets, worker, label, weight, order = sort_rows(item, keys, worker, label, weight, order)
+    keys_of_rows = [columns[role] for role in ("item", "sequence", "position") if role in columns]
+    items = table.items if options.items is None else options.items
+    named = None if items is None else read_keys(items, len(keys_of_rows), columns)
+    item, keys = encode_items([table.values(name, _FILL) for name in keys_of_rows], named, table.name)
+    offsets, worker, label, (weight, order, votes) = sort_rows(item, keys, worker, label, weight, order, votes)
     known = None if known_labels is None else match_known(table, known_labels, item)
-    if names["item"] is None:
-        _doubt_ids(table, columns, offsets)
+    if given["item"] is None and keys_of_rows[0].lower() == "id" and table.n_rows > 1 and np.diff(offsets).max() == 1:
+        warn_of(
+            f"No two rows of {table.name} have the same {keys_of_rows[0]!r}: is {keys_of_rows[0]!r} a row number?",
+            Sentence("Name the item column with {item}."),
+        )
     answers = Answers(
         offsets=offsets,
         worker=worker,
@@ -122,44 +138,58 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
         backend=table.backend,
         normalised=options.normalise,
         order=order,
-        soft=soft,
+        soft=None if votes is None else np.ascontiguousarray(votes, np.float32),
         provenance=Provenance(columns, table.format, origin),
     )
     del label
     answers = settle_duplicates(answers, options.duplicates, item, table)
     del item
-    possible, silent = choose_classes(options.classes, answers.labels, options.abstain, options.background, spell)
-    possible, places = choose_scale(options.ordered, options.positions, possible, options.classes, is_scale)
-    answers = replace(answers, classes=possible, positions=places, background=silent)
+    answers = with_classes(answers, options, spell, options.classes, is_scale)
     answers = replace(answers, weight=keep_weights(answers.weight))
     if known is not None:
         answers = add_gold(answers, known, table.name, named=isinstance(gold, str))
-    warn_of_silence(answers)
-    warn_of_slips(answers, Source(named=options.classes is not None))
+    doubt(answers, Source(named=options.classes is not None))
     return answers
 
 
-def combine(table: Table, names: Names) -> tuple[Table, Names]:
-    """Return a table in which columns that play a role together are joined in one, and names with that one's."""
-    given = dict(names)
-    for role in WHOLE:
-        table, given[role] = table.combine(role, given.get(role))
-    return table, given
+def with_classes(
+    answers: Answers,
+    options: TableOptions,
+    spell: Callable[[Any], Any] | None,
+    given: object,
+    is_scale: bool = False,
+) -> Answers:
+    """Answers with what can be true; the parameters are those of `choose_classes` and `choose_scale`."""
+    classes, silent = choose_classes(options.classes, answers.labels, options.abstain, options.background, spell)
+    classes, places = choose_scale(options.ordered, options.positions, classes, given, is_scale)
+    return replace(answers, classes=classes, positions=places, background=silent)
 
 
-def _encode_labels(table: Table, said: Column, options: TableOptions) -> tuple[Codes, Values]:
-    """Return each answer's index among the labels, and these, sorted; probabilities in their place are an error."""
-    label, labels = encode_sorted(said)
-    told = options.classes is not None or options.ordered is not None or is_ordered(said)
-    if table.format in WIDE_FORMS and not told:
-        refuse_shares(table, labels)
-    return label, labels
+def doubt(answers: Answers, source: Source) -> None:
+    """Warn of silence that seems an answer, and of labels and ids that look like slips."""
+    warn_of_silence(answers)
+    warn_of_slips(answers, source)
+
+
+def _read_labels(table: Table, name: str, drop_missing: bool) -> tuple[Table, Column]:
+    """The column of labels, and the table of the rows that have one; others are left out, or an error."""
+    rows = find_missing(table.read(name))
+    if drop_missing and 0 < len(rows) < table.n_rows:
+        n_rows = f"{len(rows):,} of {table.n_rows:,}"
+        warn_of(f"Rows of {table.name} without an answer in column {name!r} were left out: {n_rows}.")
+        table = table.keep(find_present(table.read(name)))
+        return table, table.read(name)
+    if not len(rows):
+        return table, table.read(name)
+    # Beside sets of tags a missing answer is a set without a tag.
+    sets = find_sets(list(dict.fromkeys(to_values(table.read(name)).tolist())))
+    as_tags = [Sentence("If cells hold sets of tags, use {separator}.", separator=find_sign(sets))] if sets else []
+    drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(name)}."
+    return table, table.values(name, *as_tags, drop, DROP_ROWS)
 
 
 def _read_votes(table: Table, soft: SoftRows, options: TableOptions) -> SoftRows:
-    """Return the soft votes of a table, if they sum to 1."""
-    from .soft_tables import check_votes
-
+    """The soft votes of a table, if they sum to 1."""
     if options.normalise or options.duplicates == "mean":
         name, value = ("normalise", True) if options.normalise else ("duplicates", "mean")
         raise ParameterError(
@@ -177,63 +207,25 @@ def _read_votes(table: Table, soft: SoftRows, options: TableOptions) -> SoftRows
     return soft._replace(votes=check_votes(table, soft, options.rescale))
 
 
-def _sort_votes(soft: SoftRows, item: Integers, keys: Values | Sequences) -> Probabilities | None:
-    """Return soft votes in the order that `sort_rows` gives to answers; None if they are plain answers."""
-    from ..kernels.columns import order_by
-
-    if soft.are_plain():
-        return None
-    if np.all(item[:-1] <= item[1:]):
-        return np.ascontiguousarray(soft.votes, np.float32)
-    place, _ = order_by(item, count_items(keys))
-    return np.ascontiguousarray(soft.votes[place], np.float32)
-
-
-def _refuse_sets(table: Table, label: str) -> None:
-    """Raise an error if answers are lists."""
-    if table.lists(label) is not None:
-        raise InputError(
-            f"Column {label!r} of {table.name} holds lists: each answer is a set of tags.",
-            "Read it with consilience.read_tags or consilience.Tags.from_frame, or give it to consilience.fuse.",
-        )
-
-
-def _suggest_tags(table: Table, label: str) -> list[Sentence]:
-    """Return what to do about missing answers if others are sets of tags: then they are sets without a tag."""
-    column = table.read(label)
-    if not len(find_missing(column)):
-        return []
-    sets = find_sets(list(dict.fromkeys(to_values(column).tolist())))
-    return [Sentence("If cells hold sets of tags, use {separator}.", separator=find_sign(sets))] if sets else []
-
-
-def _read_items(table: Table, columns: Mapping[str, str], items: object) -> tuple[Integers, Values | Sequences]:
-    """Return the item of each row, and what identifies all items: those that are named come first."""
-    items = table.items if items is None else items
-    names = [columns[role] for role in ("item", "sequence", "position") if role in columns]
-    named = None if items is None else read_keys(items, len(names), columns)
-    return encode_items([table.values(name, _FILL) for name in names], named, table.name)
-
-
 def sort_rows(
-    item: Integers, keys: Values | Sequences, worker: Codes, label: Codes, weight: Floats | None, order: Floats | None
-) -> tuple[Indices, Codes, Codes, Floats | None, Floats | None]:
-    """Return where the answers to each item begin, and worker, label, weight and order of the answers, item by item."""
+    item: Integers, keys: Values | Sequences, worker: Codes, label: Codes, *others: Any
+) -> tuple[Indices, Codes, Codes, list[Any]]:
+    """Where the answers to each item begin, and worker, label and other arrays (or None) of the answers by item."""
     from ..kernels.columns import find_offsets, group_answers, order_by
 
     n_items = count_items(keys)
     if np.all(item[:-1] <= item[1:]):
         # Sorted by item already, as most tables are: nothing to move.
-        return find_offsets(item, n_items), worker, label, weight, order
+        return find_offsets(item, n_items), worker, label, list(others)
     worker, label, offsets = group_answers(item, n_items, worker, label)
-    if weight is not None or order is not None:
-        place, _ = order_by(item, n_items)
-        weight, order = (None if each is None else each[place] for each in (weight, order))
-    return offsets, worker, label, weight, order
+    if all(each is None for each in others):
+        return offsets, worker, label, list(others)
+    place, _ = order_by(item, n_items)
+    return offsets, worker, label, [None if each is None else each[place] for each in others]
 
 
 def find_columns(table: Table, names: Names) -> dict[str, str]:
-    """Return the column that plays each role: item (or sequence and position), worker, label, and others if named."""
+    """Find the column that plays each role: item (or sequence and position), worker, label, and others if named."""
     item, in_sequences = names["item"], names["sequence"] is not None or names["position"] is not None
     if item is not None and in_sequences:
         raise ParameterError(
@@ -257,7 +249,7 @@ def find_columns(table: Table, names: Names) -> dict[str, str]:
 
 
 def _prefer_ids(table: Table) -> str | None:
-    """Return the column of items where "id" is a number of rows, and another column has a name of items, else None.
+    """The column of items where "id" is a number of rows, and another column has a name of items, else None.
 
     Beside a column such as task_id, "id" is one. Rows of several files may have the same numbers.
     """
@@ -269,28 +261,8 @@ def _prefer_ids(table: Table) -> str | None:
     return others[0] if is_key or are_distinct(table.read(name)) else None
 
 
-def _drop_missing(table: Table, label: str) -> Table:
-    """Return the table without rows that have no answer, and warn of their number."""
-    rows = find_missing(table.read(label))
-    if not len(rows) or len(rows) == table.n_rows:
-        return table
-    n_rows = f"{len(rows):,} of {table.n_rows:,}"
-    warn_of(f"Rows of {table.name} without an answer in column {label!r} were left out: {n_rows}.")
-    return table.keep(find_present(table.read(label)))
-
-
-def _doubt_ids(table: Table, columns: Mapping[str, str], offsets: Indices) -> None:
-    """Warn if the column of items was found by the name "id" and looks like a number of rows."""
-    key = columns["item" if "item" in columns else "sequence"]
-    if key.lower() == "id" and table.n_rows > 1 and np.diff(offsets).max() == 1:
-        warn_of(
-            f"No two rows of {table.name} have the same {key!r}: is {key!r} a row number?",
-            Sentence("Name the item column with {item}."),
-        )
-
-
 def read_weights(table: Table, name: str) -> Floats:
-    """Return the column of weights, which must be numbers in (0, 1]."""
+    """Read the column of weights, which must be numbers in (0, 1]."""
     column = to_values(table.values(name, "Every answer needs a weight in (0, 1]: fill it in or drop the row."))
     try:
         if column.dtype.kind in "mM":
@@ -343,29 +315,38 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
     if spans is not None:
         warn_of(spans, *_FUSE_SPANS)
     if policy in ("first", "last"):
-        return _keep_one(answers, pair, policy)
+        step = 1 if policy == "first" else -1
+        _, chosen = np.unique(pair[::step], return_index=True)
+        kept = np.zeros(len(pair), bool)
+        kept[chosen if step == 1 else len(pair) - 1 - chosen] = True
+        answers = answers.keep(kept)
+        if answers.soft is not None:
+            return answers
+        # A label that only occurred in answers that were dropped is a label nobody gave.
+        said = np.bincount(answers.label, minlength=answers.n_labels) > 0
+        label, labels = keep_values(answers.label, answers.labels, said)
+        return replace(answers, label=label, labels=labels, classes=labels)
     size = np.bincount(pair)
     repeated = size > 1
     if answers.weight is not None:
-        repeated &= (np.bincount(pair, weights=answers.weight) > 1 + WEIGHT_SLACK) | _says_a_label_twice(answers, pair)
+        said, times = np.unique(pair * answers.n_labels + answers.label, return_counts=True)
+        twice = np.isin(np.arange(len(size)), said[times > 1] // answers.n_labels)
+        repeated &= (np.bincount(pair, weights=answers.weight) > 1 + WEIGHT_SLACK) | twice
     if policy == "error" and repeated.any():
-        raise _duplicate_error(answers, pair, repeated, item, table)
+        first = int(np.flatnonzero(repeated[pair])[0])
+        raise _duplicate_error(answers, np.flatnonzero(pair == pair[first]), int(repeated.sum()), item, table)
     weight = np.ones(len(pair)) if answers.weight is None else answers.weight
     weight = np.where(repeated[pair], weight / size[pair], weight)
-    return _join_rows(replace(answers, weight=weight), pair)
-
-
-def _join_rows(answers: Answers, pair: Indices) -> Answers:
-    """Return the answers, of which all rows about one pair are in a row: together they are one answer."""
-    first = np.full(int(pair.max()) + 1, len(pair))
-    np.minimum.at(first, pair, np.arange(len(pair)))
-    order = np.argsort(first[pair], kind="stable")
-    weight, times = (None if each is None else each[order] for each in (answers.weight, answers.order))
-    return replace(answers, worker=answers.worker[order], label=answers.label[order], weight=weight, order=times)
+    # All rows about one pair stand together: they are one answer.
+    first_row = np.full(len(size), len(pair))
+    np.minimum.at(first_row, pair, np.arange(len(pair)))
+    place = np.argsort(first_row[pair], kind="stable")
+    order = None if answers.order is None else answers.order[place]
+    return replace(answers, worker=answers.worker[place], label=answers.label[place], weight=weight[place], order=order)
 
 
 def _find_spans(answers: Answers, pair: Indices, item: Integers, table: Table) -> str | None:
-    """Return in words that the rows are spans and no answers; None if they are not.
+    """The words that say that the rows are spans and no answers; None if they are not.
 
     Spans begin before they end, and some worker marked several of them in one document. Start and end may also be the
     times of an answer. So they must also fit the words of the spans, or now and then be the same for several workers.
@@ -381,8 +362,10 @@ def _find_spans(answers: Answers, pair: Indices, item: Integers, table: Table) -
     n_stretches = int(stretch.max()) + 1
     marked = np.unique(pair * n_stretches + stretch.ravel())
     n_different = len(np.unique(answers.item_of_answer() * n_stretches + stretch.ravel()))
-    shared = n_different <= MOST_DIFFERENT * len(marked)
-    if len(marked) == int(pair.max()) + 1 or not (shared or _fit_words(table, end - start)):
+    text = table.find_usual("text")
+    words = [] if text is None else to_values(table.read(text)).tolist()
+    fits = bool(words) and [len(each) if isinstance(each, str) else -1 for each in words] == (end - start).tolist()
+    if len(marked) == int(pair.max()) + 1 or not (n_different <= MOST_DIFFERENT * len(marked) or fits):
         return None
     return (
         f"{table.name} holds spans (columns {listing(names.values())}), not answers about whole items: some workers "
@@ -390,65 +373,36 @@ def _find_spans(answers: Answers, pair: Indices, item: Integers, table: Table) -
     )
 
 
-def _fit_words(table: Table, length: Indices) -> bool:
-    """Tell whether a table says what spans read, and that is as long as they are."""
-    name = table.find_usual("text")
-    words = [] if name is None else to_values(table.read(name)).tolist()
-    return bool(words) and [len(each) if isinstance(each, str) else -1 for each in words] == length.tolist()
-
-
-def _says_a_label_twice(answers: Answers, pair: Indices) -> Truths:
-    """Return for each pair whether two of its rows have the same label."""
-    said, times = np.unique(pair * answers.n_labels + answers.label, return_counts=True)
-    twice = np.zeros(int(pair.max()) + 1, bool)
-    twice[said[times > 1] // answers.n_labels] = True
-    return twice
-
-
-def _keep_one(answers: Answers, pair: Indices, policy: str) -> Answers:
-    """Return the answers with the first or last row of each pair."""
-    step = 1 if policy == "first" else -1
-    _, chosen = np.unique(pair[::step], return_index=True)
-    kept = np.zeros(len(pair), bool)
-    kept[chosen if step == 1 else len(pair) - 1 - chosen] = True
-    answers = answers.keep(kept)
-    if answers.soft is not None:
-        return answers
-    # A label that only occurred in answers that were dropped is a label nobody gave.
-    said = np.bincount(answers.label, minlength=answers.n_labels) > 0
-    label, labels = keep_values(answers.label, answers.labels, said)
-    return replace(answers, label=label, labels=labels, classes=labels)
-
-
-def _duplicate_error(answers: Answers, pair: Indices, repeated: Truths, item: Integers, table: Table) -> InputError:
-    """Return the error that names the first pair with more than one answer."""
-    first = int(np.flatnonzero(repeated[pair])[0])
-    same = np.flatnonzero(pair == pair[first])
-    about = int(answers.items_of(np.array([first]))[0])
+def _duplicate_error(answers: Answers, same: Indices, n_pairs: int, item: Integers, table: Table) -> InputError:
+    """The error that names the first pair with more than one answer; `same` are its answers."""
+    about = int(answers.items_of(same[:1])[0])
     rows = np.flatnonzero(item == about)[same - answers.offsets[about]]
-    where = _say_where(table, int(rows[0]), int(rows[1]))
-    others = "last, or mean" if table.soft is None else "last"
-    why, remedy = "", Sentence(f"Remove them, or settle them with {{duplicates}} (or {others}).", duplicates="first")
-    further = find_further_column(answers, item, table) if table.soft is None else None
+    here, there = table.locate(int(rows[0])), table.locate(int(rows[1]))
+    file, comma, _ = here.rpartition(", ")
+    where = f"{here} and {there.removeprefix(file + comma)}" if comma else f"{here} and {there} of {table.name}"
+    why, remedies = "", list[Sentence]()
+    further = _find_further_column(answers, item, table) if table.soft is None else None
+    if further is not None:
+        remedies = [further, Sentence("If not, settle them with {duplicates}.", duplicates="first")]
     if answers.weight is not None:
         heavy = answers.weight[same].sum() > 1 + WEIGHT_SLACK
-        if heavy:
-            remedy = Sentence(
-                "If the weights are rounded probabilities, settle them with {duplicates}.", duplicates="mean"
-            )
         why = ", with weights of more than 1 in all" if heavy else ", with the same label"
-    who, key = answers.workers[[answers.worker[first]]].tolist()[0], key_of(answers.keys, about)
+        if heavy and not remedies:
+            rounded = "If the weights are rounded probabilities, settle them with {duplicates}."
+            remedies = [Sentence(rounded, duplicates="mean")]
+    others = "last, or mean" if table.soft is None else "last"
+    settle = Sentence(f"Remove them, or settle them with {{duplicates}} (or {others}).", duplicates="first")
+    who, key = answers.workers[[answers.worker[same[0]]]].tolist()[0], key_of(answers.keys, about)
     return InputError(
         f"Worker {shorten(who)} answered item {shorten(key)} more than once{why}: see {where}. "
-        f"{plural(int(repeated.sum()), 'such pair')} in all.",
-        *([] if further is None else [further, Sentence("If not, settle them with {duplicates}.", duplicates="first")]),
-        *([remedy] if further is None else []),
+        f"{plural(n_pairs, 'such pair')} in all.",
+        *(remedies or [settle]),
         keyword="duplicates",
     )
 
 
-def find_further_column(answers: Answers, item: Integers, table: Table) -> Sentence | None:
-    """Return the question whether an item is several columns, with the one beside that of items that tells rows apart.
+def _find_further_column(answers: Answers, item: Integers, table: Table) -> Sentence | None:
+    """The question whether an item is several columns, with the one beside that of items that tells rows apart.
 
     With it no worker has answered an item twice, and some items have several answers. Of several such columns the one
     with the fewest values is meant.
@@ -471,16 +425,7 @@ def find_further_column(answers: Answers, item: Integers, table: Table) -> Sente
             best = len(values), name
     if best is None:
         return None
-    together = ",".join([*parts, best[1]])
     return Sentence(
-        f"Is an item several columns? With {{{role}}} no worker has answered one more than once.", **{role: together}
+        f"Is an item several columns? With {{{role}}} no worker has answered one more than once.",
+        **{role: ",".join([*parts, best[1]])},
     )
-
-
-def _say_where(table: Table, first: int, second: int) -> str:
-    """Return the places of two rows, with the file they share only once."""
-    here, there = table.locate(first), table.locate(second)
-    file, comma, _ = here.rpartition(", ")
-    if not comma:
-        return f"{here} and {there} of {table.name}"
-    return f"{here} and {there.removeprefix(file + comma)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,39 +12,24 @@ from ..arguments import check_truth, to_floats
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Truths
 from ..memory import NUMBER, require_memory
-from .classes import choose_classes, choose_scale, choose_spelling, list_classes, merge_spellings, normalise_column
+from .classes import choose_spelling, list_classes, merge_spellings, normalise_column
 from .columns import Codes, Values, is_missing, objects, to_column, to_values
 from .frames import read_column, read_distinct, read_names
 from .items import NAMED, Sequences, read_keys, read_positions
+from .long_tables import TableOptions, doubt, with_classes
 from .responses import Answers
-from .slips import Source, warn_of_silence, warn_of_slips
+from .slips import Source
+from .soft_votes import VOTE_SLACK, slack_of, suggest, sum_votes
 from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
-from .vote_sums import VOTE_SLACK, VoteSums, slack_of
 
-LONG_TABLE = "Where most entries are missing, give a table with one row per answer."
 # Sums along another axis are 1 so closely only if they are sums over classes.
 SUM_SLACK = 1e-5
 
 
-class MatrixOptions(NamedTuple):
-    """What a matrix of answers has in common with one of soft votes; see `Answers.from_matrix`."""
-
-    lengths: ArrayLike | None
-    classes: ArrayLike | None
-    items: object
-    workers: object
-    abstain: str
-    background: object
-    ordered: bool | None
-    positions: ArrayLike | None
-
-
-def read_matrix(
-    F: ArrayLike, missing: object, labels: ArrayLike | None, normalise: bool, options: MatrixOptions
-) -> Answers:
+def read_matrix(F: ArrayLike, missing: object, labels: ArrayLike | None, options: TableOptions) -> Answers:
     """Read F[item, worker]; see `Answers.from_matrix`."""
-    check_size(F, 1, "F")
-    check_truth("normalise", "Answers", normalise)
+    _check_size(F, 1, "F")
+    check_truth("normalise", "Answers", options.normalise)
     matrix = _to_matrix(F)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
@@ -53,14 +37,11 @@ def read_matrix(
     entries = np.ma.getdata(matrix)[answered]
     if not len(entries):
         raise InputError(f"F has no answers: all {matrix.size:,} entries are missing.")
-    codes, vocabulary = _encode_entries(entries, labels, normalise)
-    spell = choose_spelling(vocabulary, list_classes(options.classes).tolist()) if normalise else None
+    codes, vocabulary = _encode_entries(entries, labels, options.normalise)
+    spell = choose_spelling(vocabulary, list_classes(options.classes).tolist()) if options.normalise else None
     if spell is not None:
         codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
     keys, workers = _read_names(options, *matrix.shape)
-    known, silent = choose_classes(options.classes, vocabulary, options.abstain, options.background, spell)
-    named = labels if options.classes is None else options.classes
-    known, places = choose_scale(options.ordered, options.positions, known, named, is_scale=False)
     answers = Answers(
         offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
         worker=np.nonzero(answered)[1].astype(np.int32),
@@ -68,41 +49,19 @@ def read_matrix(
         weight=None,
         workers=workers,
         labels=vocabulary,
-        classes=known,
+        classes=vocabulary,
         keys=keys,
-        background=silent,
-        normalised=normalise,
-        positions=places,
+        normalised=options.normalise,
     )
-    warn_of_silence(answers)
-    warn_of_slips(answers, Source(named=labels is not None or options.classes is not None, tabular=False))
+    answers = with_classes(answers, options, spell, labels if options.classes is None else options.classes)
+    doubt(answers, Source(named=labels is not None or options.classes is not None, tabular=False))
     return answers
 
 
-def check_size(array: object, n_bytes: int, name: str) -> None:
-    """Raise an error for an array, perhaps one number that is repeated, of which no copy fits into memory."""
-    shape = getattr(array, "shape", ())
-    if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):
-        require_memory(n_bytes * math.prod(shape), f"{name} has the shape {shape}", LONG_TABLE)
-
-
-def _warn_of_holes(votes: Floats, answered: Truths) -> None:
-    """Warn of votes that are missing although only some of their probabilities are NaN."""
-    holed = np.argwhere(~answered & ~np.isnan(votes).all(axis=2))
-    if len(holed):
-        i, m = holed[0]
-        warn_of(
-            f"{plural(len(holed), 'row')} of P {'is' if len(holed) == 1 else 'are'} NaN for some classes only, and "
-            f"{'counts' if len(holed) == 1 else 'count'} as missing; the first is P[{i}, {m}] = "
-            f"{votes[i, m].tolist()}.",
-            "Use 0 for a class that the worker rules out.",
-        )
-
-
-def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> Answers:
+def read_probabilities(P: ArrayLike, options: TableOptions) -> Answers:
     """Read P[item, worker, class]; see `Answers.from_probabilities`."""
-    check_size(P, NUMBER, "P")
-    check_truth("rescale", "Answers.from_probabilities", rescale)
+    _check_size(P, NUMBER, "P")
+    check_truth("rescale", "Answers.from_probabilities", options.rescale)
     try:
         votes = to_floats(P)
     except (TypeError, ValueError) as error:
@@ -113,51 +72,55 @@ def read_probabilities(P: ArrayLike, rescale: bool, options: MatrixOptions) -> A
             "Stack what classifiers give to all classes: numpy.stack([...], axis=1).",
         )
     classes = None if options.classes is None else read_distinct(options.classes, "classes")
-    _check_axes(votes, votes.shape[2] if classes is None else len(classes), rescale)
-    votes = _check_votes(votes, rescale)
-    voted = votes.any(axis=2)
-    worker, probabilities = np.nonzero(voted)[1].astype(np.int32), votes[voted]
+    _check_axes(votes, votes.shape[2] if classes is None else len(classes), options.rescale)
+    answered: Truths = np.logical_not(np.isnan(votes).any(axis=2))
+    holed = np.argwhere(~answered & ~np.isnan(votes).all(axis=2))
+    if len(holed):
+        i, m = holed[0]
+        warn_of(
+            f"{plural(len(holed), 'row')} of P {'is' if len(holed) == 1 else 'are'} NaN for some classes only, and "
+            f"{'counts' if len(holed) == 1 else 'count'} as missing; the first is P[{i}, {m}] = "
+            f"{votes[i, m].tolist()}.",
+            "Use 0 for a class that the worker rules out.",
+        )
+    if not answered.any():
+        raise InputError("P has no votes: every row holds a NaN.")
+    given = votes[answered]
+    total, wrong = sum_votes(given, options.rescale)
+    if wrong.any():
+        first = int(wrong.argmax())
+        (i, m), n_wrong = np.argwhere(answered)[first], int(wrong.sum())
+        raise InputError(
+            f"P[{i}, {m}] = {given[first].tolist()} is not a vote: entries must be >= 0 and sum to 1, and these "
+            f"sum to {total[first]:.4g}. There {'is' if n_wrong == 1 else 'are'} {plural(n_wrong, 'such row')}.",
+            *suggest(given, total, "If the last axis lacks a class, add it."),
+            "Set a row to NaN if the worker did not vote.",
+        )
+    probabilities = given / total[:, None]
     keys, workers = _read_names(options, *votes.shape[:2])
     labels = read_names(classes, votes.shape[2], "classes")
-    known, silent = choose_classes(None, labels, options.abstain, options.background)
-    known, places = choose_scale(options.ordered, options.positions, known, options.classes, is_scale=False)
     answers = Answers(
-        offsets=np.concatenate([[0], np.cumsum(voted.sum(axis=1))]).astype(np.int64),
-        worker=worker,
+        offsets=np.concatenate([[0], np.cumsum(answered.sum(axis=1))]).astype(np.int64),
+        worker=np.nonzero(answered)[1].astype(np.int32),
         label=probabilities.argmax(axis=1).astype(np.int32),
         weight=None,
         workers=workers,
         labels=labels,
-        classes=known,
+        classes=labels,
         keys=keys,
-        background=silent,
-        positions=places,
         soft=probabilities.astype(np.float32) if (probabilities.max(axis=1) < 1).any() else None,
     )
-    warn_of_silence(answers)
-    warn_of_slips(answers, Source(named=True, tabular=False, normalises=False))
+    answers = with_classes(answers, options._replace(classes=None), None, options.classes)
+    doubt(answers, Source(named=True, tabular=False, normalises=False))
     return answers
 
 
-def _check_votes(votes: Floats, rescale: bool) -> Floats:
-    """Return probabilities that sum to 1, and zeros for votes that are missing."""
-    answered: Truths = np.logical_not(np.isnan(votes).any(axis=2))
-    _warn_of_holes(votes, answered)
-    if not answered.any():
-        raise InputError("P has no votes: every row holds a NaN.")
-    sums = VoteSums.of(votes[answered], rescale)
-    if sums.wrong.any():
-        first = int(sums.wrong.argmax())
-        (i, m), n_wrong = np.argwhere(answered)[first], int(sums.wrong.sum())
-        raise InputError(
-            f"P[{i}, {m}] = {sums.votes[first].tolist()} is not a vote: entries must be >= 0 and sum to 1, and these "
-            f"sum to {sums.total[first]:.4g}. There {'is' if n_wrong == 1 else 'are'} {plural(n_wrong, 'such row')}.",
-            *sums.suggest("If the last axis lacks a class, add it."),
-            "Set a row to NaN if the worker did not vote.",
-        )
-    checked = np.zeros_like(votes)
-    checked[answered] = sums.rescaled()
-    return checked
+def _check_size(array: object, n_bytes: int, name: str) -> None:
+    """Raise an error for an array, perhaps one number that is repeated, of which no copy fits into memory."""
+    shape = getattr(array, "shape", ())
+    if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):
+        remedy = "Where most entries are missing, give a table with one row per answer."
+        require_memory(n_bytes * math.prod(shape), f"{name} has the shape {shape}", remedy)
 
 
 def _check_axes(votes: Floats, n_classes: int, rescale: bool) -> None:
@@ -173,26 +136,22 @@ def _check_axes(votes: Floats, n_classes: int, rescale: bool) -> None:
             f"{n_classes:,} along axis {votes.shape.index(n_classes)}.",
             remedy,
         )
-    if _sums_to_one(votes, 2, slack_of(votes.shape[2]) if rescale else VOTE_SLACK):
-        return
-    for axis in (1, 0):
-        if _sums_to_one(votes, axis, SUM_SLACK):
+    for axis, slack in ((2, slack_of(votes.shape[2]) if rescale else VOTE_SLACK), (1, SUM_SLACK), (0, SUM_SLACK)):
+        with np.errstate(invalid="ignore"):  # infinities of both signs, which are an error later
+            totals = votes.sum(axis=axis)
+        totals = totals[~np.isnan(totals)]
+        if len(totals) and np.all(np.abs(totals - 1) <= slack):
+            if axis == 2:
+                return
             raise InputError(f"P sums to 1 along axis {axis}, and not along its last axis.", remedy)
 
 
-def _sums_to_one(votes: Floats, axis: int, slack: float) -> bool:
-    """Tell whether all sums along an axis are 1; those with a missing entry do not count."""
-    with np.errstate(invalid="ignore"):  # infinities of both signs, which are an error later
-        totals = votes.sum(axis=axis)
-    totals = totals[~np.isnan(totals)]
-    return bool(len(totals) and np.all(np.abs(totals - 1) <= slack))
-
-
 def _to_matrix(F: ArrayLike) -> Values:
-    """Return F as an array whose entries have the types they came with."""
+    """F as an array whose entries have the types they came with."""
     if isinstance(F, np.ma.MaskedArray):
         return F
-    if not (isinstance(F, (list, tuple)) and all(map(_is_row, F))):
+    plain = (str, bytes, Mapping)
+    if not isinstance(F, (list, tuple)) or any(isinstance(r, plain) or not isinstance(r, Iterable) for r in F):
         try:
             return np.asarray(F)
         except ValueError as error:
@@ -203,10 +162,6 @@ def _to_matrix(F: ArrayLike) -> Values:
     if len(widths) > 1:
         raise InputError(f"F must have rows of one length; got lengths {listing(sorted(widths))}.")
     return np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
-
-
-def _is_row(row: object) -> bool:
-    return isinstance(row, Iterable) and not isinstance(row, (str, bytes, Mapping))
 
 
 def _missing_entries(matrix: Values, missing: object) -> Truths:
@@ -230,7 +185,7 @@ def _missing_entries(matrix: Values, missing: object) -> Truths:
 
 
 def _encode_entries(entries: Values, labels: ArrayLike | None, normalise: bool) -> tuple[Codes, Values]:
-    """Return codes and vocabulary of the answers in a matrix."""
+    """Codes and vocabulary of the answers in a matrix."""
     if entries.dtype == object:
         kinds = set(map(type, entries.tolist()))
         entries = np.array(entries.tolist()) if kinds == {int, float} else to_values(to_column(entries, "F"))
@@ -258,26 +213,20 @@ def _encode_entries(entries: Values, labels: ArrayLike | None, normalise: bool) 
         known, column = to_values(normalise_column(to_column(known))), normalise_column(column)
     codes = lookup(known, column)
     if (codes < 0).any():
-        unknown = dict.fromkeys(entries[codes < 0].tolist())
         raise InputError(
-            f"F holds labels that were not named: {listing(unknown)}.",
+            f"F holds labels that were not named: {listing(dict.fromkeys(entries[codes < 0].tolist()))}.",
             Sentence("Name all labels with {labels}."),
             keyword="labels",
         )
     return codes.astype(np.int32), vocabulary
 
 
-def _read_names(options: MatrixOptions, n_items: int, n_workers: int) -> tuple[Values | Sequences, Values]:
-    """Return the keys of a matrix's rows, and the names of its columns."""
+def _read_names(options: TableOptions, n_items: int, n_workers: int) -> tuple[Values | Sequences, Values]:
+    """The keys of a matrix's rows, which may be in sequences of given lengths, and the names of its columns."""
     workers, items = read_names(options.workers, n_workers, "workers"), options.items
     if options.lengths is None:
         return read_names(items, n_items, "items"), workers
-    return _row_keys(items, n_items, options.lengths), workers
-
-
-def _row_keys(items: object, n_items: int, lengths: ArrayLike) -> Sequences:
-    """Return the keys of a matrix's rows that are in sequences of the given lengths."""
-    sizes = to_values(read_column(lengths, "lengths"))
+    sizes = to_values(read_column(options.lengths, "lengths"))
     if sizes.dtype.kind not in "iu" or (sizes <= 0).any() or sizes.sum() != n_items:
         raise InputError(
             f"lengths must be positive whole numbers that sum to the {n_items:,} rows; got {listing(sizes.tolist())}."
@@ -286,7 +235,7 @@ def _row_keys(items: object, n_items: int, lengths: ArrayLike) -> Sequences:
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     owner = np.repeat(np.arange(len(sizes)), sizes)
     if items is None:
-        return Sequences(np.arange(len(sizes)), offsets, np.arange(n_items) - offsets[owner])
+        return Sequences(np.arange(len(sizes)), offsets, np.arange(n_items) - offsets[owner]), workers
     sequence, position = read_keys(items, 2)
     codes, ids = encode_in_order_of_appearance(sequence)
     place = read_positions(position, NAMED)
@@ -295,4 +244,4 @@ def _row_keys(items: object, n_items: int, lengths: ArrayLike) -> Sequences:
         raise InputError(
             "items must give each row's (sequence, position), by sequence as in lengths, positions rising."
         )
-    return Sequences(ids, offsets, place)
+    return Sequences(ids, offsets, place), workers

@@ -37,44 +37,33 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError, ManyQuestionsError, Sentence, listing, plural, shorten, warn_of
-from . import Names, Reader
+from . import Names
 from .columns import Column, find_missing, is_present, to_column
 from .tables import Table
 
-_MTURK = "MTurk results"
 _ALL_ANSWERS = "Answer.taskAnswers"
 _TRUTH = {"true": True, "false": False}
-_TOLOKA = "Toloka assignments"
-_TOLOKA_WORKER, _TOLOKA_TASK = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id"
-_APPEN = "a full report of Appen"
-_APPEN_ITEM, _APPEN_WORKER = "_unit_id", "_worker_id"
-_APPEN_GOLD = "_gold"
+_GOLD = "_gold"
 
 
-def list_entries(column: Column) -> list[Any]:
-    """Return the entries of a column, None where one is missing."""
+def _list_entries(column: Column) -> list[Any]:
+    """The entries of a column, None where one is missing."""
     missing = set(find_missing(column).tolist())
     entries = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
     return [None if row in missing else entry for row, entry in enumerate(entries)] if missing else entries
 
 
-def choose_question(table: Table, questions: Sequence[str], names: Names, kind: str) -> str:
-    """Return the column of answers: the one that was named, or the only question that somebody answered.
+def _starting(table: Table, prefix: str) -> list[str]:
+    return [str(name) for name in table.names if str(name).startswith(prefix)]
 
-    Parameters
-    ----------
-    table : Table
-        Of the platform.
-    questions : sequence of str
-        The columns that hold answers.
-    names : mapping
-        The columns that the user named.
-    kind : str
-        What the table is, for messages.
+
+def _choose_question(table: Table, questions: Sequence[str], names: Names, kind: str) -> str:
+    """The column of answers: the one that was named, or the only question that somebody answered.
+
+    `kind` is what messages call the table.
     """
-    given = names.get("label")
-    if given is not None:
-        return table.need("label", given, parameter="label")
+    if names.get("label") is not None:
+        return table.need("label", names["label"], parameter="label")
     answered = [name for name in questions if len(find_missing(table.read(name))) < table.n_rows]
     if len(answered) == 1:
         return answered[0]
@@ -93,8 +82,8 @@ def choose_question(table: Table, questions: Sequence[str], names: Names, kind: 
     raise error
 
 
-def choose_item(table: Table, inputs: Sequence[str], key: str | None, names: Names) -> str | None:
-    """Return the column of items: the one that was named, the only input, else the platform's own key.
+def _choose_item(table: Table, inputs: Sequence[str], key: str, names: Names) -> str:
+    """The column of items: the one that was named, the only input, else the platform's own key.
 
     An input without which a row exists does not identify it.
     """
@@ -102,18 +91,19 @@ def choose_item(table: Table, inputs: Sequence[str], key: str | None, names: Nam
         return table.need("item", names["item"], parameter="item")
     if len(inputs) == 1 and not len(find_missing(table.read(inputs[0]))):
         return inputs[0]
+    if key not in table.names:
+        raise table.many_columns("item", inputs, "item")
     return key
 
 
-def leave_out(table: Table, column: str, values: Sequence[str], what: str) -> Table:
-    """Return the table without the rows that have one of some values in a column, and warn of their number.
+def _leave_out(table: Table, column: str, values: Sequence[str], what: str) -> Table:
+    """The table without the rows that have one of some values in a column, in any case; a warning counts them.
 
-    Upper and lower case are the same. `what` says in a word or two what these rows are.
+    `what` says in a word or two what these rows are.
     """
     if column not in table.names:
         return table
-    states = list_entries(table.read(column))
-    kept = np.flatnonzero([str(state).lower() not in values for state in states])
+    kept = np.flatnonzero([str(state).lower() not in values for state in _list_entries(table.read(column))])
     n_left = table.n_rows - len(kept)
     if not n_left:
         return table
@@ -127,40 +117,38 @@ def leave_out(table: Table, column: str, values: Sequence[str], what: str) -> Ta
     return table.keep(kept)
 
 
-def _recognise_mturk(table: Table, _: Names) -> bool:
-    return any(str(name).startswith("Answer.") for name in table.names)
+# ---------------------------------------------------------------------------------------------------------------- MTurk
 
 
-def _translate_mturk(table: Table, names: Names) -> Table:
-    table = leave_out(table, "AssignmentStatus", ["rejected"], "rejected")
+def recognise_mturk(table: Table, names: Names) -> bool:  # noqa: ARG001
+    """Tell results with answers."""
+    return bool(_starting(table, "Answer."))
+
+
+def translate_mturk(table: Table, names: Names) -> Table:
+    """Rows that were not rejected; answers as JSON text and options in columns of their own become columns."""
+    table = _leave_out(table, "AssignmentStatus", ["rejected"], "rejected")
     if _ALL_ANSWERS in table.names:
-        table = table.add(_unpack(table))
+        fields: dict[str, list[str | None]] = defaultdict(lambda: [None] * table.n_rows)
+        for row, text in enumerate(_list_entries(table.read(_ALL_ANSWERS))):
+            for name, value in _parse(table, row, text).items():
+                for suffix, entry in value.items() if isinstance(value, dict) else [("", value)]:
+                    if isinstance(entry, (str, bool, int, float)):
+                        column = f"Answer.{name}.{suffix}" if suffix else f"Answer.{name}"
+                        fields[column][row] = str(entry).lower() if isinstance(entry, bool) else str(entry)
+        new = {name: to_column(pa.array(each, pa.string())) for name, each in fields.items() if name not in table.names}
+        table = table.add(new)
     questions, table = _join_options(table)
-    inputs = [str(name) for name in table.names if str(name).startswith("Input.")]
     preferred = {
-        "item": choose_item(table, inputs, "HITId", names),
+        "item": _choose_item(table, _starting(table, "Input."), "HITId", names),
         "worker": "WorkerId",
-        "label": choose_question(table, questions, names, _MTURK),
+        "label": _choose_question(table, questions, names, "MTurk results"),
     }
     return replace(table, preferred=preferred, format="mturk")
 
 
-def _unpack(table: Table) -> dict[str, Column]:
-    """Return the fields of the JSON text that holds all answers, each as a column of text."""
-    fields: dict[str, list[str | None]] = defaultdict(lambda: [None] * table.n_rows)
-    for row, text in enumerate(list_entries(table.read(_ALL_ANSWERS))):
-        for name, value in _parse(table, row, text).items():
-            for suffix, entry in value.items() if isinstance(value, dict) else [("", value)]:
-                if isinstance(entry, (str, bool, int, float)):
-                    column = f"Answer.{name}.{suffix}" if suffix else f"Answer.{name}"
-                    fields[column][row] = str(entry).lower() if isinstance(entry, bool) else str(entry)
-    return {
-        name: to_column(pa.array(values, pa.string())) for name, values in fields.items() if name not in table.names
-    }
-
-
 def _parse(table: Table, row: int, text: object) -> dict[str, Any]:
-    """Return the answers in one row: a JSON object, or a list with one."""
+    """The answers in one row: a JSON object, or a list with one."""
     try:
         record = json.loads(text) if isinstance(text, str) else {}
     except (ValueError, RecursionError):
@@ -177,8 +165,8 @@ def _parse(table: Table, row: int, text: object) -> dict[str, Any]:
 
 
 def _join_options(table: Table) -> tuple[list[str], Table]:
-    """Return the questions, and the table with a column for each question whose options have a column each."""
-    questions = [str(name) for name in table.names if str(name).startswith("Answer.") and name != _ALL_ANSWERS]
+    """The questions, and the table with a column for each question whose options have a column each."""
+    questions = [name for name in _starting(table, "Answer.") if name != _ALL_ANSWERS]
     groups: dict[str, list[str]] = defaultdict(list)
     for name in questions:
         stem, dot, _ = name.removeprefix("Answer.").rpartition(".")
@@ -187,94 +175,73 @@ def _join_options(table: Table) -> tuple[list[str], Table]:
     joined: dict[str, Column] = {}
     options: set[str] = set()
     for stem, members in groups.items():
-        said = [_read_options(table.read(name)) for name in members]
-        if stem in table.names or None in said or len(members) < 2:
+        cells = [_list_entries(table.read(name)) for name in members]
+        said = [["false" if value is None else str(value).lower() for value in each] for each in cells]
+        if stem in table.names or len(members) < 2 or not _TRUTH.keys() >= {text for each in said for text in each}:
             continue
-        ticked = list(zip(*(column for column in said if column is not None), strict=True))
+        ticked = list(zip(*([_TRUTH[text] for text in each] for each in said), strict=True))
         if any(sum(row) > 1 for row in ticked):
             continue  # boxes of which several may be ticked: each is a question of its own
         parts = [name.removeprefix(f"{stem}.") for name in members]
-        chosen = [parts[row.index(True)] if True in row else None for row in ticked]
-        joined[stem] = to_column(pa.array(chosen, pa.string()))
+        joined[stem] = to_column(
+            pa.array([parts[row.index(True)] if True in row else None for row in ticked], pa.string())
+        )
         options.update(members)
     return [*joined, *(name for name in questions if name not in options)], table.add(joined)
 
 
-def _read_options(column: Column) -> list[bool] | None:
-    """Return a column of true and false as such, with false where nothing is said; None if it holds anything else."""
-    texts = [None if value is None else str(value).lower() for value in list_entries(column)]
-    if any(text is not None and text not in _TRUTH for text in texts):
-        return None
-    return [text is not None and _TRUTH[text] for text in texts]
+# --------------------------------------------------------------------------------------------------------------- Toloka
 
 
-def _recognise_toloka(table: Table, _: Names) -> bool:
+def recognise_toloka(table: Table, names: Names) -> bool:  # noqa: ARG001
+    """Tell assignments with answers."""
     return bool(_starting(table, "OUTPUT:"))
 
 
-def _translate_toloka(table: Table, names: Names) -> Table:
-    table = _drop_separators(table)
-    table = leave_out(table, "ASSIGNMENT:status", ["rejected"], "rejected")
-    label = choose_question(table, _starting(table, "OUTPUT:"), names, _TOLOKA)
-    key = _TOLOKA_TASK if _TOLOKA_TASK in table.names else None
-    item = choose_item(table, _starting(table, "INPUT:"), key, names)
-    if item is None:
-        raise table.many_columns("item", _starting(table, "INPUT:"), "item")
-    gold = f"GOLDEN:{label.removeprefix('OUTPUT:')}"
-    preferred = {"item": item, "worker": _TOLOKA_WORKER, "label": label, "gold": gold}
+def translate_toloka(table: Table, names: Names) -> Table:
+    """Rows that say who answered or what, and were not rejected."""
+    worker, questions = "ASSIGNMENT:worker_id", _starting(table, "OUTPUT:")
+    filled = np.any([is_present(table.read(name)) for name in (worker, *questions)], axis=0)
+    if filled.any() and not filled.all():  # blank lines stand between task suites
+        table = table.keep(np.flatnonzero(filled))
+    table = _leave_out(table, "ASSIGNMENT:status", ["rejected"], "rejected")
+    label = _choose_question(table, questions, names, "Toloka assignments")
+    item = _choose_item(table, _starting(table, "INPUT:"), "ASSIGNMENT:task_id", names)
+    preferred = {"item": item, "worker": worker, "label": label, "gold": f"GOLDEN:{label.removeprefix('OUTPUT:')}"}
     return replace(table, preferred=preferred, format="toloka")
 
 
-def _starting(table: Table, prefix: str) -> list[str]:
-    return [str(name) for name in table.names if str(name).startswith(prefix)]
+# ---------------------------------------------------------------------------------------------------------------- Appen
 
 
-def _drop_separators(table: Table) -> Table:
-    """Return the table without rows that say neither who answered nor what."""
-    told = np.any([is_present(table.read(name)) for name in (_TOLOKA_WORKER, *_starting(table, "OUTPUT:"))], axis=0)
-    return table.keep(np.flatnonzero(told)) if told.any() and not told.all() else table
+def recognise_appen(table: Table, names: Names) -> bool:  # noqa: ARG001
+    """Columns that are needed are enough."""
+    return True
 
 
-def _translate_appen(table: Table, names: Names) -> Table:
-    table = leave_out(table, "_tainted", ["true", "1"], "not to be trusted")
-    label = choose_question(table, _find_questions(table), names, _APPEN)
-    table = _find_gold(table, label)
-    gold = label + _APPEN_GOLD
-    preferred = {"item": names.get("item") or _APPEN_ITEM, "worker": _APPEN_WORKER, "label": label, "gold": gold}
+def translate_appen(table: Table, names: Names) -> Table:
+    """Rows that can be trusted, with known answers of test questions; several accepted answers are no known label."""
+    table = _leave_out(table, "_tainted", ["true", "1"], "not to be trusted")
+    columns = [str(name) for name in table.names]
+    # Questions have known answers beside them; without any it is the one with a usual name, or all other columns.
+    questions = [name for name in columns if name + _GOLD in columns]
+    if not questions:
+        usual, own = table.find_usual("label"), ("_", "orig__")
+        others = [name for name in columns if not name.startswith(own) and not name.endswith((_GOLD, "_gold_reason"))]
+        questions = others if usual is None else [usual]
+    label = _choose_question(table, questions, names, "a full report of Appen")
+    gold = label + _GOLD
+    preferred = {"item": names.get("item") or "_unit_id", "worker": "_worker_id", "label": label, "gold": gold}
+    if gold in columns:
+        is_test = [True] * table.n_rows
+        if "_golden" in columns:
+            is_test = [str(value).lower() in ("true", "1") for value in _list_entries(table.read("_golden"))]
+        known = to_column(
+            [
+                value if test and not (isinstance(value, str) and "\n" in value.strip()) else None
+                for value, test in zip(_list_entries(table.read(gold)), is_test, strict=True)
+            ]
+        )
+        read = table.read
+        table = replace(table, read=lambda wanted: known if wanted == gold else read(wanted))
     return replace(table, preferred=preferred, format="appen")
-
-
-def _find_questions(table: Table) -> list[str]:
-    """Return the columns that have known answers beside them; without any, the one with a usual name, or all others."""
-    names = [str(name) for name in table.names]
-    with_gold = [name for name in names if f"{name}{_APPEN_GOLD}" in names]
-    if with_gold:
-        return with_gold
-    usual = table.find_usual("label")
-    skipped = ("_", "orig__")
-    others = [
-        name for name in names if not name.startswith(skipped) and not name.endswith((_APPEN_GOLD, "_gold_reason"))
-    ]
-    return others if usual is None else [usual]
-
-
-def _find_gold(table: Table, label: str) -> Table:
-    """Return the table with the known answers of test questions; several accepted answers are no known label."""
-    name = label + _APPEN_GOLD
-    if name not in table.names:
-        return table
-    texts = list_entries(table.read(name))
-    golden = np.ones(table.n_rows, bool)
-    if "_golden" in table.names:
-        golden = np.array([str(value).lower() in ("true", "1") for value in list_entries(table.read("_golden"))])
-    known = [
-        value if test and not (isinstance(value, str) and "\n" in value.strip()) else None
-        for value, test in zip(texts, golden.tolist(), strict=True)
-    ]
-    column = to_column(known)
-    return replace(table, read=lambda wanted: column if wanted == name else table.read(wanted))
-
-
-MTURK = Reader(_recognise_mturk, _translate_mturk, ("HITId", "WorkerId"))
-TOLOKA = Reader(_recognise_toloka, _translate_toloka, (_TOLOKA_WORKER,))
-APPEN = Reader(lambda _table, _names: True, _translate_appen, (_APPEN_ITEM, _APPEN_WORKER))

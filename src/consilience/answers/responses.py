@@ -204,8 +204,8 @@ class Answers:
             a column probability ("soft-long"); or a column for each worker and class, such as forest_cat ("soft-wide").
             Default: recognised by the columns where there is no doubt, else "long".
         order : str, optional
-            Column that says when answers were given: numbers, or dates or times (text as ISO 8601 or MTurk writes them,
-            or such as 11/13/2025 10:12:21 if some row tells which number is the month). With it `drift_report` tells
+            Column that says when answers were given: numbers, or dates or times (text as
+            ISO 8601 writes it). With it `drift_report` tells
             how the accuracy of each worker changes. Labels do not depend on it. Answers without a value are left out of
             that report.
         ignore : str or sequence of str, optional
@@ -311,10 +311,21 @@ class Answers:
         >>> cs.Answers.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
         Answers(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
-        from .matrices import MatrixOptions, read_matrix
+        from .long_tables import TableOptions
+        from .matrices import read_matrix
 
-        options = MatrixOptions(lengths, classes, items, workers, abstain, background, ordered, positions)
-        return read_matrix(F, missing, labels, normalise, options)
+        options = TableOptions(
+            classes=classes,
+            items=items,
+            abstain=abstain,
+            background=background,
+            normalise=normalise,
+            ordered=ordered,
+            positions=positions,
+            lengths=lengths,
+            workers=workers,
+        )
+        return read_matrix(F, missing, labels, options)
 
     @classmethod
     def from_probabilities(
@@ -363,10 +374,21 @@ class Answers:
         >>> cs.Answers.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
         Answers(2 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
-        from .matrices import MatrixOptions, read_probabilities
+        from .long_tables import TableOptions
+        from .matrices import read_probabilities
 
-        options = MatrixOptions(lengths, classes, items, workers, abstain, background, ordered, positions)
-        return read_probabilities(P, rescale, options)
+        options = TableOptions(
+            classes=classes,
+            items=items,
+            abstain=abstain,
+            background=background,
+            ordered=ordered,
+            positions=positions,
+            rescale=rescale,
+            lengths=lengths,
+            workers=workers,
+        )
+        return read_probabilities(P, options)
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.

@@ -1,22 +1,68 @@
-"""Soft votes: what each answer gives to every label, beside the label that it gives most.
+"""Soft votes: what each answer gives to every label, beside the label that it gives most; and tables of them.
 
 A classifier that says ``[.7, .2, .1]`` has answered, with the first class, and has also told how sure it is. As an
 answer it is like any other: models that look at labels take its most probable one. The probabilities stand beside it,
 for models that learn what they are worth.
+
+The probabilities of a vote are at least 0 and sum to 1. Those that were rounded do so only nearly, and percentages sum
+to 100; both are taken if the user says so (`rescale`). All else is an error, and numbers mostly show what happened.
+
+There are three layouts of tables:
+
+- soft: one row per item and worker, one column for each class. Columns are called ``p(cat)``, as results are, or by the
+  classes alone; then all columns but those of item and worker are classes.
+- soft-long: one row per item, worker and label, and a column of probabilities. A label without a row has none.
+- soft-wide: one row per item, one column for each worker and class. Names have a sign between the two, as in
+  ``forest_cat`` or ``forest:p(cat)``.
+
+A table is recognised if no column of labels, or several rows about one item and worker, make it any other, and numbers
+sum to 1 where they have to; the first layout also where they do not, since nothing else could be read from it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..kernels import Floats, Integers
-from .columns import Codes, Indices, Values
+from ..arguments import is_among
+from ..errors import InputError, Sentence, listing, plural, shorten
+from ..kernels import Floats, Integers, Truths
+from ..memory import NUMBER, require_memory
+from . import Names
+from .columns import Codes, Column, Indices, Values, is_text, to_column, to_values
+from .tables import Table, key_roles, plays, refuse_roles
+from .vocabulary import encode_in_order_of_appearance, encode_sorted
 
 Probabilities: TypeAlias = NDArray[np.float32]
+
+# Probabilities of one vote may exceed 1 by rounding.
+VOTE_SLACK = 1e-3
+# What rounding to two decimals does to one probability at most; sums may differ from 1 by so much at most.
+ROUNDING, MOST_ROUNDING = 0.005, 0.1
+PERCENT = 100.0
+# What the column of most probable labels is called.
+MOST_PROBABLE = "most probable label"
+# With a row for each label there is a cell for each vote and label. So many may be empty, and so many for each row.
+MOST_CELLS, CELLS_PER_ROW = 5_000_000, 100
+# Names of the column of probabilities, where each label has a row.
+PROBABILITY = ("probability", "probabilities", "prob", "proba")
+# What may be between worker and class.
+SEPARATORS = (":", "/", "|", "__", ".", "_", " ", "-")
+# Roles of columns that are no classes.
+_OTHERS = ("item", "worker", "sequence", "position", "weight", "order", "gold")
+# So many different fractions are no labels.
+MOST_LABELS = 20
+# So many rows show the layout of a table.
+HEAD = 10_000
+_NAMED = re.compile(r"p\((.*)\)", re.DOTALL)
 
 
 class SoftRows(NamedTuple):
@@ -43,18 +89,18 @@ class SoftRows(NamedTuple):
     codes: Codes | None = None
 
     def pick(self, rows: Indices) -> SoftRows:
-        """Return those of some rows."""
+        """Those of some rows."""
         return self._replace(votes=self.votes[rows], codes=None if self.codes is None else self.codes[rows])
 
     def find_codes(self) -> Codes:
-        """Return the label that each row gives most, by index: the first of several."""
+        """The label that each row gives most, by index: the first of several."""
         if self.codes is not None:
             return self.codes
         votes = np.nan_to_num(self.votes, nan=-np.inf) if lacks_any(self.votes) else self.votes
         return np.asarray(votes.argmax(axis=1), np.int32)
 
     def are_plain(self) -> bool:
-        """Tell whether all rows are certain, as plain answers are."""
+        """Whether all rows are certain, as plain answers are."""
         return bool(self.votes.max(initial=0.0) >= 1 and (reduce(np.maximum, self.votes.T) >= 1).all())
 
 
@@ -69,6 +115,384 @@ def relabel(votes: Probabilities, label: Integers, n_labels: int) -> Probabiliti
 
 
 def lacks_any(votes: Floats) -> bool:
-    """Tell whether an entry is missing. Infinities of both signs look like it; they are an error later."""
+    """Whether an entry is missing. Infinities of both signs look like it; they are an error later."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(votes.sum()))
+
+
+# ---------------------------------------------------------------------------------------------------------------- sums
+
+
+def slack_of(n_classes: int) -> float:
+    """By how much sums may differ from 1 if probabilities are rounded."""
+    return min(ROUNDING * n_classes, MOST_ROUNDING) + VOTE_SLACK
+
+
+def are_near(total: Floats, whole: float, n_classes: int) -> bool:
+    """Whether all sums are that of a whole, but for rounding."""
+    return bool((np.abs(total - whole) <= whole * slack_of(n_classes)).all())
+
+
+def sum_votes(votes: Floats, rescale: bool) -> tuple[Floats, Truths]:
+    """The sum of each vote (n, L), none of which lacks a number, and which of them are no probabilities."""
+    n_classes = votes.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = votes @ np.ones(n_classes)  # faster than `sum` where there are few classes
+    whole = PERCENT if rescale and are_near(total, PERCENT, n_classes) else 1.0
+    wrong = ~(np.abs(total - whole) <= whole * (slack_of(n_classes) if rescale else VOTE_SLACK))
+    if votes.min(initial=0.0) < 0:
+        wrong |= (votes < 0).any(axis=1)
+    return total, wrong
+
+
+def can_be_rescaled(votes: Floats, total: Floats) -> bool:
+    """Whether all votes are probabilities but for rounding, or percentages."""
+    return bool((votes >= 0).all()) and any(are_near(total, whole, votes.shape[1]) for whole in (1.0, PERCENT))
+
+
+def suggest(votes: Floats, total: Floats, lacking: str) -> list[str | Sentence]:
+    """What to do about votes that are no probabilities; `lacking` is the remedy for a missing class."""
+    if (votes < 0).any():
+        return ["Probabilities are not negative. If these are logits or scores, take their softmax first."]
+    if can_be_rescaled(votes, total):
+        kind = "percentages" if total[0] > PERCENT / 2 else "rounded"
+        return [Sentence(f"They seem to be {kind}: use {{rescale}}.", rescale=True)]
+    if (votes > 1).any():
+        return ["If these are logits or scores, take their softmax first.", "Else divide each vote by its sum."]
+    if (total <= 1 + VOTE_SLACK).all():
+        return [lacking, "If none is missing, divide each vote by its sum."]
+    return ["Divide each vote by its sum."]
+
+
+def sum_to_one(votes: Floats) -> bool:
+    """Whether all rows (n, L), but for those that are missing, sum to 1 or 100 %, up to rounding."""
+    there = votes[~np.isnan(votes).all(axis=1)]
+    return bool(len(there)) and can_be_rescaled(there, there.sum(axis=1))
+
+
+def check_votes(table: Table, rows: SoftRows, rescale: bool) -> Floats:
+    """Votes that sum to 1; those that are no probabilities are an error, with what may be the reason."""
+    if lacks_any(rows.votes):
+        holed = np.flatnonzero(np.isnan(rows.votes).any(axis=1))
+        if len(holed):
+            raise InputError(
+                f"{table.name} has no probability of {listing(rows.labels[np.isnan(rows.votes[holed[0]])].tolist())} "
+                f"at {table.locate(int(holed[0]))}, and there are others. There "
+                f"{'is' if len(holed) == 1 else 'are'} {plural(len(holed), 'such row')}.",
+                "Give each class a probability, 0 if it is ruled out; leave all empty where there is no vote.",
+            )
+    total, is_wrong = sum_votes(rows.votes, rescale)
+    wrong = np.flatnonzero(is_wrong)
+    if not len(wrong):
+        return np.asarray(rows.votes / total[:, None])
+    row = int(wrong[0])
+    first = zip(rows.labels[:5].tolist(), rows.votes[row, :5].tolist(), strict=True)
+    shown = ", ".join(f"{value:.4g} for {shorten(label)}" for label, value in first)
+    lacking = "Give a row to each class that is not ruled out."
+    remedies = suggest(rows.votes, total, lacking if rows.lacks_rows else "If a class is missing, add its column.")
+    if not can_be_rescaled(rows.votes, total):
+        remedies.append(Sentence("If they are no probabilities, name the column of answers with {label}."))
+    raise InputError(
+        f"{table.name} holds {plural(len(wrong), 'vote')} whose numbers are no probabilities: they must be at least 0 "
+        f"and sum to 1. The first, at {table.locate(row)}, sums to {total[row]:.4g} ({shown}"
+        f"{', ...' if len(rows.labels) > 5 else ''}).",
+        *remedies,
+    )
+
+
+# ------------------------------------------------------------------------------------------------- columns of numbers
+
+
+def to_numbers(column: Column) -> Floats | None:
+    """A column as numbers, NaN where one is missing; None if it holds anything else."""
+    if isinstance(column, np.ndarray):
+        return None
+    if is_text(column.type):  # as all columns of CSV files with fractions are
+        try:
+            column = pc.cast(pc.if_else(pc.equal(column, ""), None, column), pa.float64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
+        return None
+    return np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+
+def stack(table: Table, columns: Sequence[str]) -> Floats | None:
+    """The numbers in some columns, (n_rows, n); None if one of them holds anything else."""
+    require_memory(
+        2 * NUMBER * table.n_rows * len(columns), f"{table.name} has {table.n_rows:,} x {len(columns):,} cells"
+    )
+    found = []
+    for name in columns:
+        numbers = to_numbers(table.read(name))
+        if numbers is None:
+            return None
+        found.append(numbers)
+    return np.stack(found, axis=1) if found else None
+
+
+def need_numbers(table: Table, columns: Sequence[str]) -> Floats:
+    """The same; anything else in the columns is an error."""
+    votes = stack(table, columns)
+    if votes is None:
+        odd = [name for name in columns if to_numbers(table.read(name)) is None]
+        raise InputError(
+            f"Columns of {table.name} that are to hold probabilities hold something else: {listing(odd)}.",
+            Sentence("Leave them out with {ignore}."),
+            keyword="ignore",
+        )
+    return votes
+
+
+def are_shares(numbers: Floats) -> bool:
+    """Whether numbers are between 0 and 1, and so many different ones that they can hardly be labels."""
+    there = numbers[~np.isnan(numbers)]
+    return bool(len(there) and there.min() >= 0 and there.max() <= 1 and len(np.unique(there)) > MOST_LABELS)
+
+
+def take_head(table: Table) -> Table:
+    """The first rows of a table, which show its layout."""
+    return table if table.n_rows <= HEAD else table.keep(np.arange(HEAD))
+
+
+def list_classes(table: Table, names: Names) -> dict[str, str]:
+    """The columns of classes, each with its class."""
+    called = {name: match.group(1) for name in table.names if (match := _NAMED.fullmatch(str(name))) is not None}
+    if len(called) > 1:
+        return {name: label for name, label in called.items() if name not in table.ignored}
+    other = {table.find(role) for role in _OTHERS} | {name for name in names.values() if isinstance(name, str)}
+    return {name: name for name in table.names if name not in other and name not in table.ignored}
+
+
+def objects_of(labels: Iterable[str]) -> Values:
+    """Labels as an array: numbers where all of them are written as such."""
+    names = list(labels)
+    whole = all(re.fullmatch(r"0|-?[1-9]\d{0,17}", str(name)) for name in names)
+    return np.array([int(name) for name in names]) if whole else to_values(to_column([str(name) for name in names]))
+
+
+def with_votes(table: Table, rows: SoftRows, format: str) -> Table:
+    """A table with one row per soft vote; those that are missing are left out."""
+    if lacks_any(rows.votes):
+        there = np.flatnonzero(~np.isnan(rows.votes).all(axis=1))
+        if not len(there):
+            raise InputError(f"{table.name} has no votes: all probabilities are missing.")
+        table, rows = table.keep(there), rows.pick(there)
+    rows = rows._replace(codes=rows.find_codes())
+    table = table.add({MOST_PROBABLE: to_column(rows.labels).take(rows.find_codes())})
+    return replace(table, preferred={**table.preferred, "label": MOST_PROBABLE}, format=format, soft=rows)
+
+
+# ------------------------------------------------------------------------------------------------------------- layouts
+
+
+def recognise_soft(table: Table, names: Names) -> bool:
+    """Tell whether a table has a worker, and columns of numbers where the label should be."""
+    if any(names.get(role) is not None for role in ("label", "weight")):
+        return False
+    if not plays(table, names, "item", "sequence") or not plays(table, names, "worker"):
+        return False
+    columns = list_classes(table, names)
+    if len(columns) > 1 and any(name != label for name, label in columns.items()):
+        return True
+    if not columns or table.find("label") is not None:
+        return False
+    votes = stack(table, list(columns))
+    if votes is None:
+        return False
+    if len(columns) == 1:  # which is an error, and says what it lacks
+        return are_shares(votes)
+    # Whole numbers may be answers to several questions.
+    return sum_to_one(votes) or bool((np.nan_to_num(votes) % 1 != 0).any(axis=0).all())
+
+
+def translate_soft(table: Table, names: Names) -> Table:
+    """One row per vote, which it has already."""
+    if table.soft is not None:
+        return replace(table, format=names.get("format") or table.format)
+    refuse_roles(table, names, ("label", "weight"), "as a table of probabilities")
+    columns = list_classes(table, names)
+    table.need("worker", names.get("worker"), parameter="worker")
+    if len(columns) < 2:
+        raise InputError(
+            f"{table.name} has {plural(len(columns), 'column')} that may hold the probabilities of a class"
+            f"{f': {listing(columns)}' if columns else ''}. There must be one for each class.",
+            "If there are two classes, add the other one: 1 minus the first.",
+            Sentence("If each label has a row of its own, use {format}.", format="soft-long"),
+            keyword="format",
+        )
+    rows = SoftRows(objects_of(columns.values()), need_numbers(table, list(columns)))
+    return with_votes(table, rows, names.get("format") or "soft")
+
+
+translate_soft_files = translate_soft
+
+
+def recognise_soft_files(table: Table, names: Names) -> bool:  # noqa: ARG001
+    """A folder is recognised when it is opened."""
+    return False
+
+
+def find_probability(table: Table) -> str | None:
+    """The column of probabilities, where each label has a row."""
+    return next((name for name in table.names if str(name).lower() in PROBABILITY), None)
+
+
+def recognise_soft_long(table: Table, names: Names) -> bool:
+    """Tell whether there is a column of probabilities, and several labels with different ones about one item."""
+    column = find_probability(table)
+    if column is None or names.get("weight") is not None or not table.n_rows:
+        return False
+    if not all(plays(table, names, *roles) for roles in (("item", "sequence"), ("worker",), ("label",))):
+        return False
+    head = take_head(table)
+    numbers = to_numbers(head.read(column))
+    if numbers is None:
+        return False
+    label = table.need("label", names.get("label"), parameter="label")
+    if are_shares(numbers) and len(encode_in_order_of_appearance(head.read(label))[1]) == 1:
+        return True  # which is an error, and says what it lacks
+    # Mostly a vote has its rows one after the other.
+    return any(int(_find_pairs(each, names).max()) + 1 < each.n_rows for each in (head, table))
+
+
+def _find_pairs(table: Table, names: Names) -> Indices:
+    """For each row the number of its item and worker, in order of appearance."""
+    in_sequences = names.get("item") is None and (names.get("sequence") is not None or table.has_sequences())
+    pair = np.zeros(table.n_rows, np.int64)
+    for role in (*key_roles(in_sequences), "worker"):
+        column = table.values(table.need(role, names.get(role), parameter=role), "Fill it in or drop the row.")
+        codes, values = encode_in_order_of_appearance(column)
+        pair = encode_in_order_of_appearance(to_column(pair * len(values) + codes))[0].astype(np.int64)
+    return pair
+
+
+def translate_soft_long(table: Table, names: Names) -> Table:
+    """One row per vote from one row per label of each."""
+    refuse_roles(table, names, ("weight",), "as a table of probabilities")
+    column = find_probability(table)
+    if column is None:
+        raise InputError(
+            f"{table.name} has no column of probabilities (looked for {', '.join(PROBABILITY)}).",
+            "Rename the column that holds them.",
+        )
+    label = table.need("label", names.get("label"), parameter="label")
+    codes, labels = encode_sorted(table.values(label, "Each probability is that of a label: fill it in."))
+    if len(labels) < 2:
+        raise InputError(
+            f"{table.name} has probabilities of {labels.tolist()[0]!r} alone.",
+            "Give a row to each class. If there are two, that of the other one is 1 minus the first.",
+        )
+    (numbers,) = need_numbers(table, [column]).T
+    pair = _find_pairs(table, names)
+    n_pairs = int(pair.max()) + 1
+    size = f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels"
+    require_memory(2 * NUMBER * n_pairs * len(labels), size)
+    if n_pairs * len(labels) > max(MOST_CELLS, CELLS_PER_ROW * table.n_rows):
+        raise InputError(
+            f"{size}, and only {table.n_rows:,} probabilities: a table of them would be nearly empty.",
+            "Merge rare or misspelt labels.",
+        )
+    cell = pair * len(labels) + codes
+    count = np.bincount(cell, minlength=n_pairs * len(labels))
+    if count.max() > 1:
+        n, k = divmod(int((count > 1).argmax()), len(labels))
+        rows = np.flatnonzero((pair == n) & (codes == k))
+        raise InputError(
+            f"{table.name} has two probabilities of {labels.tolist()[k]!r} by one worker about one item: see "
+            f"{table.locate(int(rows[0]))} and {table.locate(int(rows[1]))}.",
+            "Leave one of them.",
+        )
+    votes = np.zeros((n_pairs, len(labels)))
+    votes.ravel()[cell] = numbers
+    first = np.empty(n_pairs, np.int64)
+    first[pair[::-1]] = np.arange(len(pair))[::-1]  # the first of several stays
+    return with_votes(table.keep(first), SoftRows(labels, votes, lacks_rows=True), "soft-long")
+
+
+class Grid(NamedTuple):
+    """Columns of workers and classes."""
+
+    workers: list[str]
+    classes: list[str]
+    columns: dict[tuple[str, str], str]
+
+
+def recognise_soft_wide(table: Table, names: Names) -> bool:
+    """Tell whether names of columns are those of workers and classes, and what is in them sums to 1."""
+    if plays(table, names, "worker", "label", "weight"):
+        return False
+    item = names.get("item") or table.find("item")
+    if not is_among(item, table.names) or len(table.names) < 5:
+        return False
+    return any(len(grid.workers) > 1 for grid in _find_grids(take_head(table), names))
+
+
+def _list_cells(table: Table, names: Names) -> list[str]:
+    taken = {
+        *table.ignored,
+        *(table.find(role) if names.get(role) is None else names[role] for role in ("item", "gold")),
+    }
+    return [name for name in table.names if name not in taken]
+
+
+def _find_grids(table: Table, names: Names, checked: bool = True) -> Iterator[Grid]:
+    """Yield the ways in which names of columns are those of workers and classes; `checked`: votes sum to 1, too."""
+    cells = _list_cells(table, names)
+    for sign in SEPARATORS:
+        for split in (str.rpartition, str.partition):
+            parts = [split(str(name), sign) for name in cells]
+            if not all(one and other for one, _, other in parts):
+                continue
+            for pairs in ([(one, other) for one, _, other in parts], [(other, one) for one, _, other in parts]):
+                named = [(who, match.group(1) if (match := _NAMED.fullmatch(what)) else what) for who, what in pairs]
+                workers, classes = (list(dict.fromkeys(each)) for each in zip(*named, strict=True))
+                grid = Grid(workers, classes, dict(zip(named, cells, strict=True)))
+                # Each worker must have each class.
+                whole = len(grid.columns) == len(cells) == len(workers) * len(classes)
+                if len(classes) > 1 and whole and (not checked or _adds_up(table, grid)):
+                    yield grid
+
+
+def find_grid(table: Table, names: Names) -> Grid | None:
+    """The workers and classes that columns are called by, best such that votes sum to 1."""
+    return next(_find_grids(table, names), None) or next(_find_grids(table, names, checked=False), None)
+
+
+def _adds_up(table: Table, grid: Grid) -> bool:
+    votes = (stack(table, [grid.columns[who, what] for what in grid.classes]) for who in grid.workers)
+    return all(each is not None and (np.isnan(each).all() or sum_to_one(each)) for each in votes)
+
+
+def translate_soft_wide(table: Table, names: Names) -> Table:
+    """One row per vote from one row per item."""
+    roles = ("worker", "label", "weight", "sequence", "position", "order")
+    refuse_roles(table, names, roles, "as a table of probabilities")
+    item = table.need("item", names.get("item"), parameter="item")
+    grid = find_grid(take_head(table), names)
+    if grid is None:
+        raise InputError(
+            f"The columns of {table.name} are not those of workers and classes: {listing(_list_cells(table, names))}.",
+            "Call them by worker and class with a sign between the two, such as forest_cat, and give each worker a "
+            "column for each class.",
+            Sentence("Leave columns that hold no probabilities out with {ignore}."),
+        )
+    return with_votes(*melt(table, item, grid, names.get("gold") or table.find("gold")), "soft-wide")
+
+
+def melt(table: Table, item: str, grid: Grid, gold: str | None = None) -> tuple[Table, SoftRows]:
+    """A table with a row for each item and worker, and its soft votes."""
+    keys, size = table.values(item, "Say which item each row is about."), len(grid.workers)
+    parts = [need_numbers(table, [grid.columns[who, what] for what in grid.classes]) for who in grid.workers]
+    votes = np.stack(parts, axis=1).reshape(-1, len(grid.classes))
+    row = np.repeat(np.arange(table.n_rows), size)
+    who = np.tile(np.arange(size, dtype=np.int32), table.n_rows)
+    roles = {"item": (item, keys.take(row)), "worker": ("worker", to_column(objects_of(grid.workers)).take(who))}
+    if gold is not None:
+        roles["gold"] = gold, table.read(gold).take(row)
+
+    def locate(at: int) -> str:
+        return f"{table.locate(int(row[at]))}, worker {grid.workers[at % size]!r}"
+
+    items = to_column(encode_in_order_of_appearance(keys)[1])
+    return table.lay_out(roles, locate, items), SoftRows(objects_of(grid.classes), votes)

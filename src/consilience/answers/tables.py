@@ -6,13 +6,15 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, plural, shorten
 from .columns import Column, Indices, find_missing
 from .composite import join_columns, join_texts, name_parts
-from .soft_votes import SoftRows
+
+if TYPE_CHECKING:
+    from .soft_votes import SoftRows
 
 # What columns of a table of answers can be, and which names tell so.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
@@ -307,6 +309,14 @@ class Table:
             lists=lambda name: None if name in columns else self.lists(name),
         )
 
+    def lay_out(self, roles: Mapping[str, tuple[str, Column]], locate: Callable[[int], str], items: Column) -> Table:
+        """The table of other rows about the same items: for each role the name of its column, and the column."""
+        columns, preferred = dict(roles.values()), {role: name for role, (name, _) in roles.items()}
+        n_rows = len(roles["item"][1])
+        return Table(
+            list(columns), columns.__getitem__, n_rows, self.backend, self.name, locate, preferred, items=items
+        )
+
     def many_columns(self, role: str, found: Sequence[str], parameter: str | None = None) -> InputError:
         """Return the error for several columns that may play a role, one of which the caller has to choose."""
         return InputError(
@@ -401,6 +411,24 @@ def _take(lists: list[Any] | None, rows: Indices) -> list[Any] | None:
 def key_roles(paired: bool) -> tuple[str, ...]:
     """Return the roles of columns that identify an item: its id, or the sequence that it is in and its position."""
     return ("sequence", "position") if paired else ("item",)
+
+
+def plays(table: Table, names: Mapping[str, str | None], *roles: str) -> bool:
+    """Tell whether a column plays one of some roles, by the name that was given or by its own."""
+    return any(names.get(role) is not None or table.find(role) is not None for role in roles)
+
+
+def refuse_roles(table: Table, names: Mapping[str, str | None], roles: Sequence[str], how: str) -> None:
+    """Raise an error for names of columns that a table does not have, because of `how` it is read."""
+    for role in roles:
+        if names.get(role) is not None:
+            raise InputError(
+                f"{table.name} is read {how}, {'which has' if ' of ' in how else 'and has'} no column of its own for "
+                f"the {role}.",
+                Sentence(f"Leave {{{role}}} out.", **{role: names[role]}),
+                Sentence("If it has one row per answer, use {format}.", format="long"),
+                keyword=role,
+            )
 
 
 def squeeze(name: object) -> str:

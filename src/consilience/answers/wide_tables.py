@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -19,11 +20,10 @@ import pyarrow.compute as pc
 from ..arguments import is_among
 from ..errors import InputError, Sentence, listing, shorten, warn_of
 from ..memory import NUMBER, require_memory
-from . import Names, Reader
+from . import Names
 from .columns import (
     Codes,
     Column,
-    Indices,
     Values,
     decode_categories,
     find_missing,
@@ -34,8 +34,8 @@ from .columns import (
     to_column,
     to_values,
 )
-from .soft_tables import are_shares, to_numbers
-from .tables import Table
+from .soft_votes import are_shares, to_numbers
+from .tables import Table, plays, refuse_roles
 from .vocabulary import are_distinct, encode_in_order_of_appearance, join_columns, lookup
 
 # A table is recognised as wide only if its cells hold few different labels.
@@ -51,69 +51,75 @@ _SUMMARIES = re.compile(
 )
 IGNORE = Sentence("Leave columns that hold no answers out with {ignore}.")
 MINUS_ONE = Sentence("Most cells are -1: if that is no answer, give {format}.", format="matrix")
-_OTHER_ROLES = ("worker", "label", "sequence", "position", "weight")
-
-
-def _recognise(table: Table, names: Names) -> bool:
-    """Tell whether a table has one row per item, no worker and no label, and others that hold the same few labels."""
-    if _has_other_roles(table, names):
-        return False
-    item = _find_item(table, names)
-    columns = _list_workers(table, item, table.find("gold"))
-    if any(_SUMMARIES.match(str(name).lower()) for name in columns):
-        return False
-    if (
-        item is None
-        or item not in table.names
-        or len(columns) < 2
-        or not _share_labels([table.read(name) for name in columns])
-    ):
-        return False
-    return are_distinct(table.read(item))
-
-
-def _recognise_matrix(table: Table, names: Names) -> bool:
-    """Tell whether most cells of a table, which has no worker and no label, are -1 beside whole numbers from 0 on."""
-    if _has_other_roles(table, names):
-        return False
-    item = _find_item(table, names)
-    if item is not None and item not in table.names:
-        return False
-    columns = _list_workers(table, item, table.find("gold"))
-    if item is None and _are_ids(table, columns):
-        columns = columns[1:]
-    return len(columns) > 1 and _are_silent([table.read(name) for name in columns])
-
-
-def _has_other_roles(table: Table, names: Names) -> bool:
-    """Tell whether a column was named, or is found, that a table with one column per worker does not have."""
-    if names.get("order") is not None:
-        return True
-    return any(names.get(role) is not None or table.find(role) is not None for role in _OTHER_ROLES)
+# Roles of columns that a table with one column per worker does not have.
+_OTHERS = ("worker", "label", "sequence", "position", "weight", "order")
 
 
 def _find_item(table: Table, names: Names) -> str | None:
-    """Return the column of items, None if there is none or several may be it."""
+    """The column of items, None if there is none or several may be it."""
     found = table.candidates("item")
     return names.get("item") or table.find_usual("item") or (found[0] if len(found) == 1 else None)
 
 
-def _are_silent(columns: Sequence[Column]) -> bool:
-    """Tell whether -1 is most of the cells, and stands for silence.
+def _list_workers(table: Table, item: str | None, gold: str | None) -> list[str]:
+    """The columns of workers: all others."""
+    absent = [name for name in table.ignored if not is_among(name, table.names)]
+    if absent:
+        raise InputError(
+            f"{table.name} has no column {listing(absent)}. It has {listing(map(str, table.names), len(table.names))}."
+        )
+    return [name for name in table.names if name not in (item, gold, *table.ignored)]
 
-    Beside 1 alone it is an ordinary answer. With 0 and 1 it may be a scale, such as that of sentiment. Then it is
+
+def recognise_wide(table: Table, names: Names) -> bool:
+    """Tell whether a table has one row per item, no worker and no label, and others that hold the same few labels."""
+    if names.get("order") is not None or plays(table, names, *_OTHERS[:-1]):
+        return False
+    item = _find_item(table, names)
+    workers = _list_workers(table, item, table.find("gold"))
+    if item not in table.names or len(workers) < 2 or any(_SUMMARIES.match(str(name).lower()) for name in workers):
+        return False
+    sets = []
+    for column in map(table.read, workers):
+        if isinstance(column, np.ndarray) or pa.types.is_floating(column.type):
+            return False
+        sets.append(set(pc.unique(decode_categories(column)).to_pylist()) - {None})
+        if not 1 <= len(sets[-1]) <= MOST_LABELS:
+            return False
+    # All but a few of the labels are in several columns.
+    counts = {label: sum(label in each for each in sets) for label in set().union(*sets)}
+    n_shared = sum(count > 1 for count in counts.values())
+    each_shares = all(any(counts[label] > 1 for label in each) for each in sets)
+    few = 2 <= len(counts) <= MOST_LABELS
+    return few and each_shares and 2 * n_shared >= len(counts) and are_distinct(table.read(str(item)))
+
+
+def recognise_matrix(table: Table, names: Names) -> bool:
+    """Tell whether most cells of a table, which has no worker and no label, are -1 beside whole numbers from 0 on.
+
+    Beside 1 alone -1 is an ordinary answer. With 0 and 1 it may be a scale, such as that of sentiment. Then it is
     silence only if most columns hold one label beside it, as those of functions do.
     """
-    labels, n_one_sided = _find_labels_beside_silence(columns)
+    if names.get("order") is not None or plays(table, names, *_OTHERS[:-1]):
+        return False
+    item = _find_item(table, names)
+    if item is not None and item not in table.names:
+        return False
+    workers = _list_workers(table, item, table.find("gold"))
+    if item is None and _are_ids(table, workers):
+        workers = workers[1:]
+    if len(workers) < 2:
+        return False
+    labels, n_one_sided = _find_labels_beside_silence(table, workers)
     if not labels or min(labels) < 0 or labels == {1}:
         return False
-    return labels != {0, 1} or 2 * n_one_sided > len(columns)
+    return labels != {0, 1} or 2 * n_one_sided > len(workers)
 
 
-def _find_labels_beside_silence(columns: Sequence[Column]) -> tuple[set[int], int]:
-    """Return the labels beside -1 where that is most of the cells, and how many columns hold only one; else none."""
+def _find_labels_beside_silence(table: Table, workers: Sequence[str]) -> tuple[set[int], int]:
+    """The labels beside -1 where that is most of the cells, and how many columns hold only one; else none."""
     n_silent, n_cells, n_one_sided, said = 0, 0, 0, set[int]()
-    for column in columns:
+    for column in map(table.read, workers):
         if isinstance(column, np.ndarray) or not pa.types.is_integer(column.type):
             return set(), 0
         own = set(pc.unique(column.drop_null()).to_pylist()) - {-1}
@@ -124,61 +130,6 @@ def _find_labels_beside_silence(columns: Sequence[Column]) -> tuple[set[int], in
         n_silent += pc.sum(pc.equal(column, -1)).as_py() or 0
         n_cells += len(column)
     return (said, n_one_sided) if n_silent > MOST_SILENT * n_cells else (set(), 0)
-
-
-def _share_labels(columns: Sequence[Column]) -> bool:
-    """Tell whether there are few labels in some columns, and all but a few of them in several columns."""
-    sets = []
-    for column in columns:
-        if isinstance(column, np.ndarray) or pa.types.is_floating(column.type):
-            return False
-        sets.append(set(pc.unique(decode_categories(column)).to_pylist()) - {None})
-        if not 1 <= len(sets[-1]) <= MOST_LABELS:
-            return False
-    counts = {label: sum(label in each for each in sets) for label in set().union(*sets)}
-    n_shared = sum(count > 1 for count in counts.values())
-    each_shares = all(any(counts[label] > 1 for label in each) for each in sets)
-    return 2 <= len(counts) <= MOST_LABELS and each_shares and 2 * n_shared >= len(counts)
-
-
-def _translate(table: Table, names: Names) -> Table:
-    _check_names(table, names)
-    item = table.need("item", names.get("item"), parameter="item")
-    gold = table.find("gold", names.get("gold"))
-    workers = _list_workers(table, item, gold)
-    if names.get("format") is None:
-        warn_of(
-            f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
-            Sentence("To be sure, give {format}.", format="wide"),
-            IGNORE,
-            *([MINUS_ONE] if _find_labels_beside_silence([table.read(name) for name in workers])[0] == {0, 1} else []),
-        )
-    return replace(melt(table, item, workers, gold), format="wide")
-
-
-def _translate_matrix(table: Table, names: Names) -> Table:
-    _check_names(table, names)
-    recognised, gold = names.get("format") is None, names.get("gold")
-    item = _find_item(table, names) if recognised or names.get("item") else None
-    item = None if item is None else table.find("item", item)
-    gold = table.find("gold", gold) if recognised or gold is not None else None
-    columns = _list_workers(table, item, gold)
-    if recognised:
-        warn_of(
-            f"Most cells of {table.name} are -1, as where labelling functions vote. So -1 is taken for no answer, and "
-            "each column for a worker.",
-            Sentence("To be sure, give {format}.", format="matrix"),
-            Sentence("If -1 is an answer, give {format}.", format="wide"),
-        )
-    if item is None and _are_ids(table, columns):
-        item, *columns = columns
-        warn_of(
-            f"The first column of {table.name}, {shorten(item)}, is taken for ids of the items: no two rows have "
-            "the same.",
-            Sentence("To be sure, name it: {item}.", item=item),
-            "If it holds answers of a worker, move it to another place.",
-        )
-    return replace(melt(table, item, columns, gold, missing=-1), format="matrix")
 
 
 def _are_ids(table: Table, columns: Sequence[str]) -> bool:
@@ -197,38 +148,57 @@ def _are_ids(table: Table, columns: Sequence[str]) -> bool:
     if table.n_rows < FEWEST_ROWS:
         return False
     labels: set[Any] = set()
-    for name in columns[1:]:
-        column = table.read(name)
+    for column in map(table.read, columns[1:]):
         labels.update(encode_in_order_of_appearance(column.take(find_present(column)))[1].tolist())
         if len(labels) >= table.n_rows:
             return False
     return 2 * len(labels.intersection(to_values(first).tolist())) < table.n_rows
 
 
-def _list_workers(table: Table, item: str | None, gold: str | None) -> list[str]:
-    """Return the columns of workers: all others."""
-    absent = [name for name in table.ignored if not is_among(name, table.names)]
-    if absent:
-        raise InputError(
-            f"{table.name} has no column {listing(absent)}. It has {listing(map(str, table.names), len(table.names))}."
+def translate_wide(table: Table, names: Names) -> Table:
+    """One row per answer from one row per item."""
+    refuse_roles(table, names, _OTHERS, "with one column per worker")
+    item = table.need("item", names.get("item"), parameter="item")
+    gold = table.find("gold", names.get("gold"))
+    workers = _list_workers(table, item, gold)
+    if names.get("format") is None:
+        warn_of(
+            f"{table.name} has no column of workers. Each of these columns is taken for one: {listing(workers)}.",
+            Sentence("To be sure, give {format}.", format="wide"),
+            IGNORE,
+            *([MINUS_ONE] if _find_labels_beside_silence(table, workers)[0] == {0, 1} else []),
         )
-    return [name for name in table.names if name not in (item, gold, *table.ignored)]
+    return replace(melt(table, item, workers, gold), format="wide")
 
 
-def _check_names(table: Table, names: Names) -> None:
-    """Raise an error for names of columns that such a table does not have."""
-    for role in (*_OTHER_ROLES, "order"):
-        if names.get(role) is not None:
-            raise InputError(
-                f"{table.name} is read with one column per worker, and has no column of its own for the {role}.",
-                Sentence(f"Leave {{{role}}} out.", **{role: names[role]}),
-                Sentence("If it has one row per answer, use {format}.", format="long"),
-                keyword=role,
-            )
+def translate_matrix(table: Table, names: Names) -> Table:
+    """The same of a table in which -1 is no answer, and which may have no column of items."""
+    refuse_roles(table, names, _OTHERS, "with one column per worker")
+    recognised, gold = names.get("format") is None, names.get("gold")
+    item = _find_item(table, names) if recognised or names.get("item") else None
+    item = None if item is None else table.find("item", item)
+    gold = table.find("gold", gold) if recognised or gold is not None else None
+    workers = _list_workers(table, item, gold)
+    if recognised:
+        warn_of(
+            f"Most cells of {table.name} are -1, as where labelling functions vote. So -1 is taken for no answer, and "
+            "each column for a worker.",
+            Sentence("To be sure, give {format}.", format="matrix"),
+            Sentence("If -1 is an answer, give {format}.", format="wide"),
+        )
+    if item is None and _are_ids(table, workers):
+        item, *workers = workers
+        warn_of(
+            f"The first column of {table.name}, {shorten(item)}, is taken for ids of the items: no two rows have "
+            "the same.",
+            Sentence("To be sure, name it: {item}.", item=item),
+            "If it holds answers of a worker, move it to another place.",
+        )
+    return replace(melt(table, item, workers, gold, missing=-1), format="matrix")
 
 
 def melt(table: Table, item: str | None, workers: Sequence[str], gold: str | None, missing: object = None) -> Table:
-    """Return a wide table with one row per answer.
+    """A wide table with one row per answer.
 
     Parameters
     ----------
@@ -255,47 +225,62 @@ def melt(table: Table, item: str | None, workers: Sequence[str], gold: str | Non
     owner, who = np.nonzero(codes >= 0)
     if not len(owner):
         raise InputError(f"{table.name} has no answers: all cells are empty.")
+    numbered = [str(name) for name in workers] == [str(n) for n in range(len(workers))]
+    names = to_column(list(range(len(workers))) if numbered else list(workers))
     roles = {
         "item": ("row" if item is None else item, keys.take(owner)),
-        "worker": ("column name", to_column(_name_workers(workers)).take(who)),
+        "worker": ("column name", names.take(who)),
         "label": ("cell", labels.take(codes[owner, who])),
     }
     if gold is not None:
         roles["gold"] = gold, table.read(gold).take(owner)
-    columns = dict(roles.values())
-    _, distinct = encode_in_order_of_appearance(keys)
-    return Table(
-        list(columns),
-        columns.__getitem__,
-        len(owner),
-        table.backend,
-        table.name,
-        lambda row: f"{table.locate(int(owner[row]))}, column {workers[who[row]]!r}",
-        {role: name for role, (name, _) in roles.items()},
-        items=to_column(distinct),
-    )
+
+    def locate(row: int) -> str:
+        return f"{table.locate(int(owner[row]))}, column {workers[int(who[row])]!r}"
+
+    return table.lay_out(roles, locate, to_column(encode_in_order_of_appearance(keys)[1]))
 
 
 def _encode(table: Table, workers: Sequence[str]) -> tuple[Codes, Column]:
-    """Return for each row and worker the index of the label, -1 for none, and the labels."""
+    """For each row and worker the index of the label, -1 for none, and the labels.
+
+    Columns of many values that no other column holds are no answers, and are left out.
+    """
     codes = np.full((table.n_rows, len(workers)), -1, np.int32)
     vocabularies, scales = [], list[pa.DictionaryArray]()
-    for w, name in enumerate(workers):
-        column = table.read(name)
+    for w, column in enumerate(map(table.read, workers)):
         scales += [column] if is_ordered(column) else []
         present = find_present(column)
         codes[present, w], values = encode_in_order_of_appearance(column.take(present))
-        vocabularies.append(_whole(to_column(values)))
+        said = to_column(values)
+        if not isinstance(said, np.ndarray) and pa.types.is_floating(said.type):
+            with suppress(pa.ArrowInvalid):  # pandas makes floats of whole numbers beside an empty cell
+                said = pc.cast(said, pa.int64())
+        vocabularies.append(said)
     if any(not isinstance(each, np.ndarray) and is_text(each.type) for each in vocabularies):
-        vocabularies = [_as_text(each) for each in vocabularies]
-    said = [each for each in vocabularies if len(each)]
-    if not said:
+        vocabularies = [
+            pc.cast(each, pa.string()) if not isinstance(each, np.ndarray) and pa.types.is_integer(each.type) else each
+            for each in vocabularies
+        ]
+    filled = [each for each in vocabularies if len(each)]
+    if not filled:
         raise InputError(f"{table.name} has no answers: all cells of {listing(workers)} are empty.")
-    _, distinct = encode_in_order_of_appearance(reduce(join_columns, said))
+    _, distinct = encode_in_order_of_appearance(reduce(join_columns, filled))
     places = [lookup(distinct, each) for each in vocabularies]
     for w, place in enumerate(places):
         codes[:, w] = np.append(place, -1)[codes[:, w]]  # -1 is the last
-    codes[:, _doubt_columns(table, workers, places)] = -1
+    times = np.bincount(np.concatenate([np.unique(place) for place in places]).astype(np.int64))
+    alone = [w for w, place in enumerate(places) if len(place) and times[place].max() == 1] if len(workers) > 2 else []
+    many = [w for w in alone if len(places[w]) > MOST_LABELS] if len(alone) < len(workers) else []
+    few = [workers[w] for w in alone if w not in many]
+    if few:
+        problem = f"No other column of {table.name} holds any of the values of {listing(few)}."
+        warn_of(f"{problem} Each column is taken for a worker.", IGNORE)
+    if many:
+        left_out = listing([workers[w] for w in many])
+        problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
+        warn_of(problem, Sentence("Name them with {ignore} to silence this warning."))
+        codes[:, many] = -1
     if len(scales) == len(workers) and share_categories(scales):
         known = scales[0].dictionary
         return codes, pa.DictionaryArray.from_arrays(lookup(to_values(known), to_column(distinct)), known, ordered=True)
@@ -312,46 +297,3 @@ def refuse_shares(table: Table, labels: Values) -> None:
             "forest_yes and forest_no; the other one is 1 minus the first.",
             Sentence("If they are levels, say so with {ordered}.", ordered=True),
         )
-
-
-def _doubt_columns(table: Table, workers: Sequence[str], places: Sequence[Indices]) -> list[int]:
-    """Return columns of many values that no other holds, which are no answers; warn of these, and of those of few."""
-    times = np.bincount(np.concatenate([np.unique(place) for place in places]).astype(np.int64))
-    alone = [w for w, place in enumerate(places) if len(place) and times[place].max() == 1]
-    if not alone or len(workers) < 3:
-        return []
-    many = [w for w in alone if len(places[w]) > MOST_LABELS] if len(alone) < len(workers) else []
-    few = [w for w in alone if w not in many]
-    taken, left_out = (listing([workers[w] for w in found]) for found in (few, many))
-    if few:
-        problem = f"No other column of {table.name} holds any of the values of {taken}."
-        warn_of(f"{problem} Each column is taken for a worker.", IGNORE)
-    if many:
-        problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
-        warn_of(problem, Sentence("Name them with {ignore} to silence this warning."))
-    return many
-
-
-def _whole(values: Column) -> Column:
-    """Return whole numbers as integers: pandas makes floats of them beside an empty cell."""
-    if isinstance(values, np.ndarray) or not pa.types.is_floating(values.type):
-        return values
-    try:
-        return pc.cast(values, pa.int64())
-    except pa.ArrowInvalid:
-        return values
-
-
-def _as_text(values: Column) -> Column:
-    whole = not isinstance(values, np.ndarray) and pa.types.is_integer(values.type)
-    return pc.cast(values, pa.string()) if whole else values
-
-
-def _name_workers(names: Sequence[Any]) -> list[Any]:
-    """Return the names of workers; the numbers of columns as numbers."""
-    numbered = [str(name) for name in names] == [str(n) for n in range(len(names))]
-    return list(range(len(names))) if numbered else list(names)
-
-
-WIDE = Reader(_recognise, _translate)
-MATRIX = Reader(_recognise_matrix, _translate_matrix)

@@ -1,4 +1,4 @@
-"""Commands on files, and the files that all commands write: checked before the work, written after it, all or none.
+"""Commands on files, and the files that all commands write: checked before the work, written after it.
 
 `evaluate` compares labels with known ones, `convert` changes the format, `formats` lists all formats.
 """
@@ -28,7 +28,7 @@ from ..evaluation.tags import TagsEvaluation
 from ..formats import FOLDER, Format, list_suffixes, readable_formats
 from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
-from ..formats.writing import cannot_be_replaced, check_table_path, check_writable, replace_together
+from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
 from ..kinds.tag_tables import ONE_HOT
 from ..models.question_files import holds_questions
 from ..results.archive import HEADER
@@ -383,7 +383,7 @@ Output = tuple[str | None, Callable[[str], object]]
 
 
 def write_together(results: Mapping[str, Output], page: Output | None = None) -> dict[str, str]:
-    """Write results, all or none, then the report on them; return what is where.
+    """Write results, then the report on them; return what is where.
 
     A report takes more time and memory than results do, and draws with foreign code. Whatever happens to it, results
     are there; the error that it ends with says so.
@@ -395,10 +395,9 @@ def write_together(results: Mapping[str, Output], page: Output | None = None) ->
     page : Output, optional
         The report.
     """
-    with replace_together():
-        for path, write in results.values():
-            if path is not None:
-                write(path)
+    for path, write in results.values():
+        if path is not None:
+            write(path)
     files = {kind: path for kind, (path, _) in results.items() if path is not None}
     target, write = page or (None, str)
     if target is None:

@@ -99,23 +99,20 @@ def update(
         changed = shown.changes()
         given = split_arguments("update", gold)
 
-        def save_model(path: str) -> None:
-            fitted.save(path)
-            if save is None:
-                check_version(model, version)
-
         def write_report(path: str) -> None:
             from ..reporting.page import write_page  # which loads templates
 
             write_page(shown, path, content, os.path.basename(model), os.path.dirname(content or ""), given)
 
         display.say("Writing")
+        if save is None:
+            check_version(model, version)
         files = write_together(
             {
                 "labels": (output, lambda path: write_table(to_table(shown, shown.to_frame()), path)),
                 "changes": (changes, partial(write_table, changed)),
                 "workers": (workers_report, lambda path: write_table(tabulate_workers(shown), path)),
-                "model": (save or model, save_model),
+                "model": (save or model, fitted.save),
             },
             (report, write_report),
         )

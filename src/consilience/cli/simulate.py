@@ -18,7 +18,7 @@ import pyarrow as pa
 from .. import simulate as simulators
 from ..errors import InputError, first_line, listing
 from ..formats import writable_formats, writing
-from ..formats.writing import check_writable, replace_together, write_table
+from ..formats.writing import check_writable, write_table
 from ..simulate.crowds import Simulation
 from .command import Record, make_inert, tell, to_json
 from .terminal import Screen
@@ -57,16 +57,15 @@ def check_folder(output: str, files: dict[str, str], force: bool) -> None:
 
 
 def write(crowd: Simulation, output: str, files: dict[str, str], options: Record) -> None:
-    """Write all files, or none, in a folder that is made if need be."""
+    """Write all files in a folder that is made if need be."""
     tables, content = make_tables(crowd), json.dumps(describe(crowd, options))
     made = [folder for folder in (Path(output), *Path(output).parents) if not os.path.exists(folder)]
     try:
         make_folders(made[::-1])
-        with replace_together():
-            for name, table in tables.items():
-                write_table(table, files[name])
-            with writing.replace_file(files["parameters"]) as temporary:
-                temporary.write_text(f"{content}\n", encoding="utf-8")
+        for name, table in tables.items():
+            write_table(table, files[name])
+        with writing.replace_file(files["parameters"]) as temporary:
+            temporary.write_text(f"{content}\n", encoding="utf-8")
     except BaseException:
         for folder in made:
             with suppress(OSError):  # not made yet

@@ -29,7 +29,7 @@ from ..kinds.masks import Masks, check_readers
 from . import Codec, list_suffixes, readable_formats
 from .arrays import NPY, NPZ, PNG, Picture, count_pixels, is_stack, pack, read_arrays, read_picture, write_picture
 from .files import PathLike, make_folder
-from .writing import replace_file, replace_together
+from .writing import replace_file
 
 FOLDERS = ("readers", "images")
 # How much less the masks of an image must differ than those of a reader, and how many pairs and pixels are looked at.
@@ -355,9 +355,8 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
             if path in files:
                 raise InputError(f"Two masks would be written to {path!r}.", "Give images and readers other ids.")
             files[path] = array
-    with replace_together():
-        for path, array in files.items():
-            _write_array(os.path.join(target, path), array, masks.pictures)
+    for path, array in files.items():
+        _write_array(os.path.join(target, path), array, masks.pictures)
 
 
 def _write_array(stem: str, array: Pixels, pictures: Pictures) -> None:

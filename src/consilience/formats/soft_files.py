@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import to_column
 from ..answers.frames import open_frame
-from ..answers.soft_tables import list_classes, stack, sum_to_one, with_votes
-from ..answers.soft_votes import SoftRows
+from ..answers.soft_votes import SoftRows, list_classes, stack, sum_to_one, with_votes
 from ..answers.tables import Table
 from ..errors import InputError, listing, quietly
 from ..kernels import Floats

@@ -32,7 +32,7 @@ from ..engines.base import Engine
 from ..errors import InputError, ParameterError, StoreError, about, first_line, listing
 from ..formats.reading import open_path
 from ..formats.sources import open_table
-from ..formats.writing import replace_at_once, replace_file, write_table
+from ..formats.writing import replace_file, write_table
 from ..inference.sharing import Together
 from ..inference.sources import Source
 from ..kernels import Floats
@@ -305,11 +305,10 @@ class Questions(Mapping[str, FittedModel]):
         shared = None if self.shared_ is None else self.shared_._replace(trace=self.shared_.trace.tolist())._asdict()
         header = {"format": FORMAT, "version": VERSION, "questions": list(self), "shared": shared}
         with tempfile.TemporaryDirectory() as folder:
-            with replace_at_once():
-                saved = [
-                    each.save(Path(folder, str(number)), answers=answers, texts=texts)
-                    for number, each in enumerate(self.values())
-                ]
+            saved = [
+                each.save(Path(folder, str(number)), answers=answers, texts=texts)
+                for number, each in enumerate(self.values())
+            ]
             with replace_file(target) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as archive:
                 with archive.open(HEADER, "w") as member:
                     member.write(json.dumps(header, indent=1).encode())
