@@ -272,7 +272,7 @@ def read_tags(given: object) -> object:
 
 
 def fuse_tags(given: object) -> object:
-    return cs.fuse(given, separator=";", topics=1, max_iter=5, calibration="none")
+    return cs.fuse(given, separator=";", max_iter=5, calibration="none")
 
 
 def fuse_questions(given: object) -> object:

@@ -10,9 +10,9 @@ import pytest
 
 import consilience as cs
 from consilience import kinds
-from consilience.cli.fuse import choose_writer
 from consilience.errors import InputError
 from consilience.formats import find_by_name
+from consilience.formats.targets import ResultWriters
 from consilience.kinds.base import Kind, Posed, Refusal
 from consilience.reporting.page import gather, make_page
 from consilience.specs import ColumnSpec
@@ -93,13 +93,9 @@ def test_a_task_is_read_fused_shown_and_written_by_one_line_in_the_register(poll
     assert "labels of questions" in page
     assert "120 questions" in page
     assert "lucky?" in page
-    labels = fused.to_frame()
-    kind, write = choose_writer(fused, labels, find_by_name("prodigy"), None, None)
-    write(str(tmp_path / "verdicts.json"))
-    assert kind == "verdicts"
+    result = fused.result_
+    result.task.write(result, fused.to_frame(), str(tmp_path / "verdicts.json"), ResultWriters(find_by_name("prodigy")))
     assert json.loads((tmp_path / "verdicts.json").read_text())["Is 5 lucky?"] == fused.labels_[5]
-    choose_writer(fused, labels, None, None, None)[1](str(tmp_path / "labels.csv"))
-    assert (tmp_path / "labels.csv").read_text().startswith("item,label,confidence")
 
 
 def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):

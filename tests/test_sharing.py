@@ -10,23 +10,12 @@ import pytest
 
 import consilience as cs
 from consilience.engines import open_engine
-from consilience.inference.sharing import (
-    N_LEVELS,
-    OWN,
-    SAME,
-    SKILLS,
-    Levels,
-    Sharing,
-    Weighed,
-    expect_types,
-    find_easiness,
-    fit_together,
-    learn_sharing,
-)
+from consilience.inference.sharing import N_LEVELS, SKILLS, find_easiness, fit_together, match_levels
+from consilience.inference.skills import OWN, RARE, SAME, Skills, expect_types, learn_skills, weigh
 from consilience.inference.sources import Source
 from consilience.inference.workers.nominal import ACCURACIES, NominalWorkers
 from consilience.inference.workers.ordinal import OrdinalWorkers
-from consilience.inference.workers.types import RARE, STRENGTHS
+from consilience.inference.workers.types import STRENGTHS
 from consilience.results.fitting import fit_questions
 
 
@@ -35,49 +24,40 @@ def types_of(workers):
     return workers.prior(np.ones((1, k, k)), "variational", np.full(k, 1 / k)).types
 
 
-def some_sharing(seed=0):
-    """Random shares, for a question with two classes, a hard one, and one on a scale of four."""
+def some_skills(seed=0):
+    """Random shares, for a question with two classes, a hard one, one on a scale of four, and one of levels."""
     rng = np.random.default_rng(seed)
     kinds = [NominalWorkers(5, np.arange(2), 2), NominalWorkers(5, np.arange(3), 3), OrdinalWorkers(5, np.arange(4), 4)]
-    levels = tuple(
-        Levels.of(kind.find_skills(types_of(kind)), g) for kind, g in zip(kinds, (1.0, 0.6, 1.4), strict=True)
-    )
-    shares, own_shares, within = rng.dirichlet(np.ones(N_LEVELS)), [], []
-    for each in levels:
-        own = rng.dirichlet(np.ones(N_LEVELS)) * each.present
-        own_shares.append(own / own.sum())
-        weights = rng.random(len(each.of_type)) + 0.1
-        within.append(weights / (each.of_type @ (weights @ each.of_type)))
-    return Sharing(levels, shares, 0.3, tuple(own_shares), tuple(within))
+    types = []
+    for kind, easiness in zip(kinds, (1.0, 0.6, 1.4), strict=True):
+        weights = match_levels(kind.find_skills(types_of(kind)), easiness)
+        weights = weights * (rng.random(weights.shape) + 0.1)
+        types.append(weights / weights.sum(axis=1, keepdims=True))
+    return Skills(rng.dirichlet(np.ones(N_LEVELS)), 0.3, (*types, None))
 
 
-def some_evidence(sharing, seed=1, n_workers=3):
+def some_evidence(skills, seed=1, n_workers=3):
     rng = np.random.default_rng(seed)
-    return [rng.dirichlet(np.full(len(each.of_type), 0.1), n_workers) for each in sharing.levels]
+    sizes = [N_LEVELS if h is None else h.shape[1] for h in skills.types]
+    return [rng.dirichlet(np.full(size, 0.1), n_workers) for size in sizes]
 
 
-def slow_weigh(evidence, sharing):
+def slow_weigh(evidence, skills):
     """J, and the probabilities of types of each question given the others, by sums over whether each has its own."""
     n_questions, n_workers = len(evidence), len(evidence[0])
+    types = [np.eye(N_LEVELS) if h is None else h for h in skills.types]
     total, found = 0.0, [np.zeros_like(e) for e in evidence]
     for m in range(n_workers):
-        joint = 0.0
-        marginal = [np.zeros(len(levels.of_type)) for levels in sharing.levels]
-        for t, has_own in itertools.product(range(N_LEVELS), itertools.product([False, True], repeat=n_questions)):
-            chance = sharing.shares[t]
-            of_types = []
-            for q, own in enumerate(has_own):
-                levels = sharing.levels[q]
-                level = levels.of_type.argmax(axis=1)
-                if own:
-                    types = sharing.own * sharing.own_shares[q][level] * sharing.within[q]
-                else:
-                    types = (1 - sharing.own) * (level == levels.stands_for[t].argmax()) * sharing.within[q]
-                of_types.append(types)
-            weights = [types @ evidence[q][m] for q, types in enumerate(of_types)]
-            joint += chance * np.prod(weights)
+        joint, marginal = 0.0, [np.zeros(e.shape[1]) for e in evidence]
+        for s, has_own in itertools.product(range(N_LEVELS), itertools.product([False, True], repeat=n_questions)):
+            of_types = [
+                skills.own * (skills.shares @ h) if own else (1 - skills.own) * h[s]
+                for h, own in zip(types, has_own, strict=True)
+            ]
+            weights = [each @ e[m] for each, e in zip(of_types, evidence, strict=True)]
+            joint += skills.shares[s] * np.prod(weights)
             for q in range(n_questions):
-                marginal[q] += chance * np.prod(weights[:q] + weights[q + 1 :]) * of_types[q]
+                marginal[q] += skills.shares[s] * np.prod(weights[:q] + weights[q + 1 :]) * of_types[q]
         total += np.log(joint)
         for q in range(n_questions):
             found[q][m] = marginal[q] / marginal[q].sum()
@@ -85,32 +65,31 @@ def slow_weigh(evidence, sharing):
 
 
 def test_evidence_and_types_are_sums_over_everything():
-    sharing = some_sharing()
-    evidence = some_evidence(sharing)
-    total, expected = slow_weigh(evidence, sharing)
-    np.testing.assert_allclose(Weighed.of(evidence, sharing).log_evidence, total, rtol=1e-10)
-    for found, slow in zip(expect_types(evidence, sharing), expected, strict=True):
+    skills = some_skills()
+    evidence = some_evidence(skills)
+    total, expected = slow_weigh(evidence, skills)
+    types, log_evidence = expect_types(evidence, skills)
+    np.testing.assert_allclose(log_evidence, total, rtol=1e-10)
+    for found, slow in zip(types, expected, strict=True):
         np.testing.assert_allclose(found, slow, rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(found.sum(axis=1), 1)
 
 
 def test_each_step_raises_the_evidence():
-    sharing = some_sharing()
-    evidence, last = some_evidence(sharing, n_workers=40), -np.inf
+    skills = some_skills()
+    evidence, last = some_evidence(skills, n_workers=40), -np.inf
     for _ in range(30):
-        value = Weighed.of(evidence, sharing).log_evidence + sharing.log_density
+        value = weigh(evidence, skills).log_evidence + skills.log_density
         assert value >= last - 1e-9
-        last, sharing = value, learn_sharing(evidence, sharing)
-        np.testing.assert_allclose(sharing.shares.sum(), 1)
-        np.testing.assert_allclose([each.sum() for each in sharing.own_shares], 1)
+        last, skills = value, learn_skills(evidence, skills)
+        np.testing.assert_allclose(skills.shares.sum(), 1)
 
 
 def test_the_density_is_that_of_the_powers():
-    sharing = some_sharing()
-    expected = OWN * np.log(0.3) + SAME * np.log(0.7) + RARE * np.log(sharing.shares).sum()
-    for own, within in zip(sharing.own_shares, sharing.within, strict=True):
-        expected += RARE * sum(np.log(s) for s in own if s > 0) + RARE * np.log(within).sum()
-    np.testing.assert_allclose(sharing.log_density, expected)
+    skills = some_skills()
+    expected = OWN * np.log(0.3) + SAME * np.log(0.7) + RARE * np.log(skills.shares).sum()
+    expected += RARE * sum(np.log(h[h > 0]).sum() for h in skills.types if h is not None)
+    np.testing.assert_allclose(skills.log_density, expected)
 
 
 def test_skills_of_nominal_types_are_the_levels():
@@ -118,9 +97,9 @@ def test_skills_of_nominal_types_are_the_levels():
     workers = NominalWorkers(1, np.arange(2), 2)
     skills = workers.find_skills(types_of(workers))
     np.testing.assert_allclose(skills, np.tile(SKILLS, len(STRENGTHS)))
-    levels = Levels.of(skills, 1.0)
-    assert (levels.of_type.sum(axis=0) == 1).all()
-    np.testing.assert_array_equal(levels.stands_for, np.eye(N_LEVELS))
+    types = match_levels(skills, 1.0)
+    assert (np.sort(types, axis=1)[:, -1] == 1).all()
+    assert (types.sum(axis=0) == 1).all()
     assert len(ACCURACIES) == len(SKILLS)
 
 
@@ -170,7 +149,7 @@ def test_the_objective_of_all_questions_never_falls(kinds):
     assert len(together.trace) == 13
     assert (np.diff(together.trace) > -1e-7).all()
     assert together.trace[-1] > together.trace[0]
-    assert [len(skills.workers) for skills in together.skills] == [r.n_workers for r in answers]
+    assert [len(each.workers) for each in together.types] == [r.n_workers for r in answers]
 
 
 def test_clickers_in_all_questions_are_known_better():
@@ -182,7 +161,7 @@ def test_clickers_in_all_questions_are_known_better():
         found = fit_all(answers, recipes)
         alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
         gains.append(share_right(truth, found.found) - share_right(truth, alone))
-        own.append(found.together.sharing.own)
+        own.append(found.together.own)
     assert np.mean(gains) > 0.005
     assert np.mean(own) < 0.3
 
@@ -194,7 +173,7 @@ def test_questions_that_need_other_skills_stay_separate():
     truth, answers = draw_questions(0, accuracy)
     found = fit_all(answers, [cs.DawidSkene(workers="nominal", calibration="none").recipe()] * 3)
     alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
-    assert found.together.sharing.own > 0.3
+    assert found.together.own > 0.3
     assert share_right(truth, found.found) > share_right(truth, alone) - 0.01
 
 
@@ -219,8 +198,8 @@ def test_skills_go_to_the_workers_they_belong_to():
     _, answers = draw_questions(1, np.full((40, 2), 0.8), n_items=60)
     recipe = cs.DawidSkene(workers="nominal").recipe()
     with open_engine(None) as engine:
-        skills = fit_together([recipe] * 2, [Source(r) for r in answers], [None, None], engine).skills[0]
-        problem = replace(recipe, skills=skills).plan(Source(answers[0]), None, engine).problem
+        skills = fit_together([recipe] * 2, [Source(r) for r in answers], [None, None], engine).types[0]
+        problem = replace(recipe, worker_types=skills).plan(Source(answers[0]), None, engine).problem
     given = skills.give_to(problem.prior, np.array([3, 99, 0]))
     np.testing.assert_array_equal(given.types.log_shares[[0, 2]], skills.log_shares[[3, 0]])
     np.testing.assert_allclose(np.exp(given.types.log_shares[1]), np.exp(skills.log_shares).mean(axis=0))

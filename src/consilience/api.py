@@ -82,7 +82,6 @@ def fuse(
     listeners: str | None = None,
     ties: str | None = None,
     shrinkage: float | None = None,
-    topics: str | int | None = None,
     callback: Callable[[Progress], object] | None = None,
     engine: Any = None,
     source_kind: str | None = None,
@@ -136,9 +135,8 @@ def fuse(
         Parameters of the model; see `DawidSkene`. Default: those of the model.
     start, n_init, max_iter, tol, seed : optional
         Parameters of the model; see `DawidSkene`. Default: those of the model.
-    coupling, transitions, decode, inference, degree_normalised, listeners, ties, shrinkage, topics : optional
-        Parameters that some models have; see `HiddenMarkov`, `MarkovField`, `MajorityVote`, `MomentMatching` and
-        `TagSets`.
+    coupling, transitions, decode, inference, degree_normalised, listeners, ties, shrinkage : optional
+        Parameters that some models have; see `HiddenMarkov`, `MarkovField`, `MajorityVote` and `MomentMatching`.
     block : list, table or path, optional
         Workers whose answers are left out, here and in updates: their ids, or a table with a column worker. The column
         chance of `worker_report` tells whom. For answers on disk, give it to `scan_answers`.

@@ -401,7 +401,6 @@ OPTIONS: dict[str, Option] = {
     "listeners": Option(one_of(*LISTENERS), "Which items take their neighbours into account."),
     "ties": Option(one_of("random", "first"), "Which of several classes with equal votes is the label."),
     "shrinkage": Option(number(0), "How many answers per class the crowd's matrix counts for."),
-    "TagSets.topics": Option(named(("learn",), whole(1), "N"), "How many topics tags go together in."),
     # Outputs.
     "output": Option(FILE, "Write the result here: a table ({note}).", flags=OUTPUT, main=True),
     "fuse.output": Option(
@@ -486,12 +485,6 @@ OPTIONS: dict[str, Option] = {
     "cost": Option(number(0, metavar="PRICE"), "What an answer costs. Default: 1.", needs=("questions",)),
     "per_worker": Option(whole(0), "Most questions for one worker.", needs=("questions",)),
     "asked": Option(FILE, "Questions that were asked already, such as an earlier list.", needs=("questions",)),
-    "min_gain": Option(
-        number(0),
-        "Say that it is time to stop if the next hundred answers are expected to correct fewer errors than this. "
-        "Default: 0.1.",
-        needs=("questions",),
-    ),
     "stop": Option(
         SHARE,
         "List the items whose confidence is at least P.",

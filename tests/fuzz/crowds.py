@@ -257,7 +257,6 @@ def draw_model(rng: Rng, crowd: Crowd) -> Any:
 
 def draw_tag_sets(rng: Rng) -> Any:
     return cs.TagSets(
-        topics=["learn", 1, 2, 5][rng.integers(4)],
         max_iter=int(rng.choice([1, 5, 50])),
         tol=float(rng.choice([0, 1e-5, 1])),
     )

@@ -309,8 +309,7 @@ def settle(recipe: Recipe, found: Result, coupling: bool = True) -> Recipe:
         if recipe.calibration != "none" and found.calibrated is not None:
             settled["calibration"] = found.calibrated.found.power
         if coupling and recipe.learns_coupling and found.coupling is not None:
-            # Of sets of tags it is the number of topics.
-            settled |= {"coupling": found.coupling} if "coupling" in known else {"topics": int(found.coupling)}
+            settled["coupling"] = found.coupling
     return replace(recipe, **settled)
 
 

@@ -221,7 +221,7 @@ def explain() -> None:
     "saved:next_items",
     {
         "Options": ["n", "at_random", *OUTPUT],
-        "Questions to workers": ["questions", "workers", "budget", "cost", "per_worker", "asked", "min_gain"],
+        "Questions to workers": ["questions", "workers", "budget", "cost", "per_worker", "asked"],
         "Items that are certain": ["stop"],
     },
     click.Argument(["model"]),
@@ -237,9 +237,8 @@ def next_items() -> None:
     in, and give the file to `fuse --gold`. Of spans it lists single words, and the column text has the word.
 
     With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
-    the labels, for what they cost. It begins with what the next hundred answers would bring, and says when it is time
-    to stop. With --stop it has the items that are certain enough to stop paying for. Of a ranking (`rank --save`) it
-    lists the comparisons to ask for.
+    the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for. Of a
+    ranking (`rank --save`) it lists the comparisons to ask for.
 
     Examples
     --------

@@ -31,7 +31,6 @@ from ..models.fitted import FittedModel, check_answers, read_like
 from ..models.question_files import holds_questions
 from ..models.questions import Questions
 from ..options import N_LISTED
-from ..planning.forecast import MIN_GAIN, forecast_answers
 from ..planning.next_items import add_label, list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
 from ..rankings.bradley_terry import BradleyTerry
@@ -408,7 +407,6 @@ class Listing(NamedTuple):
     empty: tuple[str, str]  # what is said if nothing is listed
     advice: str = "; fill in its column label"  # what to do with the file
     from_end: bool = False  # whether the last rows are shown, and not the first
-    first: str = ""  # what is said before the list
 
 
 def next_items(
@@ -491,20 +489,17 @@ def ask_workers(
     cost: float | None,
     per_worker: int | None,
     asked: str | None,
-    min_gain: float | None,
 ) -> Listing:
-    """List the questions that workers should be asked, and say what further answers would bring."""
+    """List the questions that workers should be asked."""
     n = N_LISTED if n is None and budget is None else n
     who, costs, limits = (None, cost, per_worker) if workers is None else _read_workers(workers, cost, per_worker)
     asking = open_round(fitted.result_, n, who, budget, costs, limits, open_path(asked))
-    forecast = forecast_answers(fitted.result_, asking, MIN_GAIN if min_gain is None else min_gain)
     columns = fitted.result_.task.name_keys(list_questions(asking))
     table, written = build_frame(columns, "pyarrow"), build_frame(add_label(columns), "pyarrow")
     empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
     price = ("Questions", f"{table.num_rows:,}, for {sum(table['cost'].to_pylist()):,.10g} in all")
     title = "Questions of {} to ask next"
-    told = {"forecast": forecast.to_record(), "questions": table.to_pylist()}
-    return Listing(table, written, told, title, "more", price, empty, first=forecast.describe())
+    return Listing(table, written, {"questions": table.to_pylist()}, title, "more", price, empty)
 
 
 def _read_workers(path: str, cost: float | None, per_worker: int | None) -> tuple[Any, Any, Any]:
@@ -549,8 +544,6 @@ def find_certain(fitted: FittedModel, stop: float) -> Listing:
 def print_listing(listed: Listing, model: str, output: str | None) -> None:
     """Print the first or last rows of a list, and what to do with it."""
     screen, table = Screen(), listed.table
-    if listed.first:
-        screen.sentence(listed.first)
     if not table.num_rows:
         screen.facts([listed.empty])
         return

@@ -20,7 +20,6 @@ from ..models.fitted import FittedModel as Model
 from ..models.hidden_markov import HiddenMarkov
 from ..models.latent import LatentModel
 from ..models.markov_field import MarkovField
-from ..models.tag_sets import TagSets
 from ..results.comparison import Comparison, describe_limit
 from ..results.worker_report import FEW, rank_attention
 from .command import Record, describe_findings
@@ -92,8 +91,6 @@ def summarise(model: Model, workers: pa.Table, options: SimpleNamespace) -> Summ
     kind, answers, told = model.result_.task, model.responses_, model.result_.told_confidence
     best, worst, n_few = _choose_workers(workers, options.all_workers)
     results = kind.summarise(answers, model.result_)
-    if isinstance(model, TagSets) and results is not None:
-        results |= {"topics": model.topics_, "explanation": model.explain_topics()}
     n_items, n_answers = kind.size(answers)
     return Summary(
         source=options.source,

@@ -432,9 +432,7 @@ def fit_posed(posed: Sequence[Posed], engine: Engine, source_kind: str | None) -
 
 def describe_sharing(together: Together, names: list[str]) -> Shared:
     """Return what is told of a joint fit of some questions."""
-    sharing = together.sharing
-    easiness = {name: each.easiness for name, each in zip(names, sharing.levels, strict=True)}
-    return Shared(sharing.own, easiness, together.trace)
+    return Shared(together.own, dict(zip(names, together.easiness.tolist(), strict=True)), together.trace)
 
 
 def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:

@@ -31,9 +31,8 @@ from ..kinds.mask_arrays import FusedMasks
 from ..kinds.masks import Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
 from ..kinds.spans import Spans
-from ..planning.forecast import MIN_GAIN, Forecast, forecast_answers
 from ..planning.next_items import list_next_items, list_stop_items
-from ..planning.next_questions import FORESEEN, list_questions, open_round
+from ..planning.next_questions import list_questions, open_round
 from ..results.explanations import Explanation, explain_item
 from ..results.findings import Finding
 from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
@@ -441,35 +440,6 @@ class Planning(Model):
         found = self._seeded()
         asking = open_round(found, n, workers, budget, cost, per_worker, asked)
         return build_report(found.task.name_keys(list_questions(asking)), found.backend)
-
-    def forecast_answers(
-        self, workers: object = None, *, per_worker: object = None, asked: object = None, min_gain: float = MIN_GAIN
-    ) -> Forecast:
-        """Return what the next hundred answers would bring, and whether to stop asking.
-
-        It is expected how many labels these answers would correct, if the questions of `next_questions` are asked. The
-        expectation is as good as the probabilities are: errors that workers share are not seen, and no number of
-        answers corrects them.
-
-        Parameters
-        ----------
-        workers, per_worker, asked
-            As for `next_questions`.
-        min_gain : float, default 0.1
-            The least number of errors fewer for which a hundred answers are worth asking for. With less, it is time to
-            stop. On simulated crowds twice as many answers then raise the accuracy by less than .01 on average.
-
-        Examples
-        --------
-        >>> import consilience as cs
-        >>> crowd = cs.simulate.independent(500, n_workers=30, n_classes=3, answers_per_item=3, seed=1)
-        >>> forecast = cs.DawidSkene().fit(crowd.responses).forecast_answers()
-        >>> forecast.stop
-        False
-        """
-        found = self._seeded()
-        asking = open_round(found, FORESEEN, workers, None, None, per_worker, asked)
-        return forecast_answers(found, asking, min_gain)
 
     def _seeded(self) -> Result:
         """Return the result with the seed that the model has now: another one draws other items."""

@@ -1,4 +1,4 @@
-"""Sets of tags: each tag is a question with two answers, workers are alike over tags, and tags may go together."""
+"""Sets of tags: each tag is a question with two answers, and workers are alike over tags."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ from .base import Found
 from .latent import LatentModel, further_of
 
 
-def sets_of(found: Result) -> SetsParameters:
-    """Return the topics that were learned."""
-    return cast(SetsParameters, found.learned.structure)
-
-
 def task_of(found: Result) -> TagsKind:
     """Return the tags."""
     return cast(TagsKind, found.task)
@@ -41,15 +36,10 @@ class TagSets(LatentModel):
 
     Each tag is a question with two answers: does it fit the item? Worker m gives tag t with probability :math:`s_{mt}`
     where it fits (sensitivity), and with probability :math:`f_{mt}` where it does not (false alarms). Both are learned
-    for each tag, and a worker's tags are expected to be alike as far as the answers bear it out. With topics, tags that
-    often fit the same items speak for each other, and those that exclude each other against each other.
+    for each tag, and a worker's tags are expected to be alike as far as the answers bear it out.
 
     Parameters
     ----------
-    topics : "learn" or int
-        How many topics there are, in each of which tags have shares of their own. With 1, tags are independent of each
-        other. "learn" tries 1, 2, 4 and 8, and takes a larger number only if it predicts answers that were hidden
-        better, by more than two standard errors.
     calibration, max_iter, tol, seed, callback
         As for `DawidSkene`.
 
@@ -63,12 +53,6 @@ class TagSets(LatentModel):
         ``tag_confusion_[w, t, truth, answer]``, where 0 is no and 1 is yes.
     tag_shares_ : ndarray of shape (n_tags,)
         The share of items that each tag fits.
-    topics_ : int
-        The number of topics that was used.
-    topic_shares_ : ndarray of shape (n_topics, n_tags)
-        The share of items of each topic that each tag fits.
-    topic_scores_ : list of CouplingScore
-        How well each number of topics predicted hidden answers; empty if the number was given.
     labels_, posterior_, confusion_
         As for `DawidSkene`, of the question whether a tag fits an item: all tags of the first item, then those of the
         next one. `confusion_` is that of workers over all tags.
@@ -84,24 +68,18 @@ class TagSets(LatentModel):
     True
     """
 
-    topics_ = Found(lambda found: int(cast(float, found.coupling)), "The number of topics.")
-    topic_scores_ = Found(
-        lambda found: found.coupling_scores, "How well each number of topics predicted hidden answers."
+    tag_shares_ = Found(
+        lambda found: cast(SetsParameters, found.learned.structure).shares, "The share of items that each tag fits."
     )
-    topic_shares_ = Found(lambda found: sets_of(found).shares, "The share of items of each topic that each tag fits.")
-    tag_shares_ = Found(lambda found: sets_of(found).tag_shares, "The share of items that each tag fits.")
     tags_ = Found(lambda found: task_of(found).tags, "All tags.")
     tag_posterior_ = Found(
         lambda found: reshape(found, found.labels.posterior[:, 1]), "The probability that each tag fits each item."
     )
     tag_confusion_ = Found(lambda found: further_of(found, "tag_confusion_"), "Confusion of each worker by tag.")
 
-    topics: str | int
-
     def __init__(
         self,
         *,
-        topics: str | int = "learn",
         calibration: str | float = "hidden answers",
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -160,17 +138,3 @@ class TagSets(LatentModel):
         counts = further_of(found, "_tag_counts")
         columns = report_workers_by_tag(task_of(found), found.names.workers, counts, self.tag_confusion_)
         return build_report(columns, found.backend)
-
-    def explain_topics(self) -> str:
-        """Say in words how many topics there are, and why."""
-        scores = self.topic_scores_
-        if not scores:
-            return f"Topics: {self.topics_}, as was asked for." if self.topics != "learn" else "Tags are independent."
-        tried = ", ".join(f"{int(entry.coupling)}: {entry.score:.4f}" for entry in scores)
-        first, own = scores[0].score, next(entry.score for entry in scores if entry.coupling == self.topics_)
-        if self.topics_ == 1:
-            return f"Tags count as independent: topics did not predict hidden answers clearly better ({tried})."
-        return (
-            f"Tags go together by {self.topics_} topics: these raise the mean log probability of hidden answers by "
-            f"{own - first:.4f} (by number of topics: {tried})."
-        )

@@ -71,8 +71,6 @@ LEAST_SHARING = 16
 N_QUESTIONS = 10
 # For a list of n questions, so many times n items are looked at, but n are enough if these are many.
 N_TIMES, ENOUGH = 4, 20_000
-# What so many further answers would bring is foreseen; see `consilience.planning.forecast`.
-FORESEEN = 100
 # A worker has at most so many times the questions that an even share would be, if nothing is said.
 SPREAD = 4
 # Costs that differ by rounding only are the same.

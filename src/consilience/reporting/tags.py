@@ -18,10 +18,7 @@ def describe_tags(subject: Subject) -> Plain | None:
     if not isinstance(subject.model, TagSets):
         return None
     chart = draw_tags(subject)
-    words = [subject.model.explain_topics()]
-    return Plain(
-        words, [] if chart is None else [chart], [tabulate_tags(subject.model), tabulate_misses(subject.model)]
-    )
+    return Plain([], [] if chart is None else [chart], [tabulate_tags(subject.model), tabulate_misses(subject.model)])
 
 
 def draw_tags(subject: Subject) -> Chart | None:

@@ -538,7 +538,7 @@ def name_rest(case: Case) -> tuple[str, str]:
     if isinstance(structure, FieldParameters):
         return "neighbours", describe_neighbours(case)
     if isinstance(structure, SetsParameters):
-        return "tags", "share of the tag, and the other tags"
+        return "tags", "share of the tag"
     if found.given.has_priors and found.given.log_prior is None:  # of a model that was loaded
         return name_content(found)
     return "set aside", "answers that were set aside, since no class allows all of them"

@@ -205,8 +205,8 @@ def fit_questions(
         ]
         typed = [cast(LatentRecipe, recipes[q]) for q in shared]
         together = fit_together(typed, once, [graphs[q] for q in shared], engine)
-        for q, skills in zip(shared, together.skills, strict=True):
-            settled[q] = replace(cast(LatentRecipe, recipes[q]), skills=skills)
+        for q, types in zip(shared, together.types, strict=True):
+            settled[q] = replace(cast(LatentRecipe, recipes[q]), worker_types=types)
     found = [
         fit_source(recipe, source, graph, engine, asked._replace(copies=groups))
         for recipe, source, graph, groups in zip(settled, sources, graphs, copies, strict=True)

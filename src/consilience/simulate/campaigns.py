@@ -25,7 +25,6 @@ from ..arguments import is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
 from ..kernels import Floats
 from ..memory import require_memory
-from ..planning.forecast import forecast_answers
 from ..planning.next_questions import list_questions, open_round, read_costs
 from .crowds import Simulation
 from .drawing import check_whole
@@ -90,8 +89,7 @@ def campaign(
     -------
     table
         A row for each fit: items that have arrived; answers; cost, what was spent; accuracy, the share of right labels
-        among items that have arrived; expected_accuracy, what the model says it is; gain, how many errors the next
-        hundred answers are expected to correct (see `forecast_answers`), missing for policies other than "information".
+        among items that have arrived; expected_accuracy, what the model says it is.
 
     Examples
     --------
@@ -136,18 +134,17 @@ def campaign(
             fitted = fresh.fresh().fit(answers, **({"graph": graph} if fresh.recipe().takes_graph else {}))
         right = (fitted.result_.labels.codes == known[arrived])[known[arrived] >= 0]
         accuracy = float(right.mean()) if len(right) else float("nan")
-        gain = float("nan")
         bought = int(stock.revealed.sum()), stock.spent
         if policy == "random":
             wanted = stock.random_questions(arrived, batch)
         elif policy == "information":
-            wanted, gain = stock.best_questions(fitted.result_, arrived, batch, budget)
+            wanted = stock.best_questions(fitted.result_, arrived, batch, budget)
         else:
             wanted = stock.find(policy(fitted, batch))  # type: ignore[operator]
-        rows.append((n_arrived, *bought, accuracy, float(fitted.expected_accuracy_), gain))
+        rows.append((n_arrived, *bought, accuracy, float(fitted.expected_accuracy_)))
         if not stock.reveal(wanted, budget) and n_arrived == n_items:
             break
-    names = ("items", "answers", "cost", "accuracy", "expected_accuracy", "gain")
+    names = ("items", "answers", "cost", "accuracy", "expected_accuracy")
     columns = {name: to_column(np.array(column)) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
     return build_report(columns, pool.backend)
 
@@ -213,13 +210,8 @@ class Stock:
     def _in_turn(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         return pairs[np.lexsort((self.draw[pairs], self.turn[pairs]))]
 
-    def best_questions(
-        self, found: Result, items: NDArray[np.int64], n: int, budget: float
-    ) -> tuple[NDArray[np.int64], float]:
-        """Return the pairs that `next_questions` lists, of those to which there is an answer.
-
-        With them comes how many errors a hundred further answers are expected to correct.
-        """
+    def best_questions(self, found: Result, items: NDArray[np.int64], n: int, budget: float) -> NDArray[np.int64]:
+        """Return the pairs that `next_questions` lists, of those to which there is an answer."""
         missing = None
         if len(self.item) < self.pool.n_items * self.pool.n_workers:
             require_memory(self.pool.n_items * self.pool.n_workers, "There are too many pairs without an answer")
@@ -229,7 +221,7 @@ class Stock:
             keys = {name: column.take(items[item]) for name, column in self.pool.key_columns().items()}
             missing = keys | {"worker": self.pool.workers[worker]}
         asking = open_round(found, n, None, max(budget - self.spent, 0.0), self.cost, barred=missing)
-        return self.find(list_questions(asking)), forecast_answers(found, asking).fewer_errors
+        return self.find(list_questions(asking))
 
     def find(self, questions: object) -> NDArray[np.int64]:
         """Return the pairs that a table of questions asks for; those without an answer are left out."""

@@ -49,7 +49,7 @@ from ..workers.base import Prior, WorkerModel
 from ..workers.confusion import ConfusionWorkers, smoothing_array
 from ..workers.mean import voters
 from ..workers.ordinal import N_TYPES, OrdinalWorkers
-from ..workers.types import STRENGTHS, Skills
+from ..workers.types import STRENGTHS, WorkerTypes
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
 VOTE_SMOOTHING = (0.1, 1.1)
@@ -204,7 +204,7 @@ class LatentRecipe(Recipe):
     seed: int
     callback: Callable[[Progress], object] | None
     before: Before | None = None  # of a fit that goes on
-    skills: Skills | None = None  # what the workers' answers to other questions say of them
+    worker_types: WorkerTypes | None = None  # what the workers' answers to other questions say of them
 
     @property
     def decodes_jointly(self) -> bool:
@@ -281,8 +281,8 @@ class LatentRecipe(Recipe):
         prior = workers.prior(checked_smoothing(self, r), self.estimation, r.vote_shares())
         if isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational":
             prior = workers.begin_learning(prior, r)
-        if self.skills is not None:
-            prior = self.skills.give_to(prior, r.workers)
+        if self.worker_types is not None:
+            prior = self.worker_types.give_to(prior, r.workers)
         return place(source, workers, prior, structure, graph, engine)
 
     @abstractmethod

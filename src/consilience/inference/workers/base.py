@@ -73,7 +73,7 @@ class Types(NamedTuple):
         How many further types were left out.
     likely : array (M, T), optional
         Which types each worker may be of; all of them by default.
-    apart : float
+    own : float
         Where a worker answers several questions: the probability that one calls for a type of its own.
     """
 
@@ -81,7 +81,7 @@ class Types(NamedTuple):
     log_shares: Floats
     n_gone: int = 0
     likely: NDArray[np.bool_] | None = None
-    apart: float = 1.0
+    own: float = 1.0
 
     @property
     def n_types(self) -> int:

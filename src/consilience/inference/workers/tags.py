@@ -1,29 +1,17 @@
-r"""Workers who give sets of tags: for each tag they miss it now and then where it fits, and give it where it does not.
+"""Workers who give sets of tags: for each tag they miss it now and then where it fits, and give it where it does not.
 
 A worker has a matrix for each tag, with a sensitivity (how often the tag is given where it fits) and a rate of false
-alarms. A type is a pair of these with a strength c, as in `consilience.inference.workers.types`. Whoever misses many
-cases of one tag often misses those of others. So a worker has one type for all tags, with a probability 1 - e for each
-tag: with the probability e, which is learned, a tag calls for a skill of its own, whose type is drawn anew. With
-:math:`e_{mtp}` the evidence of the answers of worker m about tag t for type p, and shares w of types,
-
-.. math:: r_{mp} \propto w_p \prod_t \Big[ (1 - e) e_{mtp} + e \sum_u w_u e_{mtu} \Big]
-
-is the probability that p is the type of worker m. Where skills do not carry over, e goes to 1, and tags are separate.
-Given that, and the probability that tag t follows it, the type by which m answers about t has probabilities
-
-.. math:: R_{mtp} = r_{mp} s_{mtp} + o_{mt} \frac{w_p e_{mtp}}{\sum_u w_u e_{mtu}}, \quad
-          s_{mtp} = \frac{(1 - e) e_{mtp}}{(1 - e) e_{mtp} + e \sum_u w_u e_{mtu}}, \quad
-          o_{mt} = \sum_p r_{mp} (1 - s_{mtp})
-
-and its matrix is distributed as the mixture of :math:`\operatorname{Dir}(C_{mt} + c_p \pi_p)` with weights R. Shares
-and e are the ones that the expected number of draws calls for, e with the density :math:`(e (1 - e))^{1/2}`.
+alarms. A type is a pair of these with a strength, as in `consilience.inference.workers.types`. Whoever misses many
+cases of one tag often misses those of others. So tags are questions to the same workers, with the shared prior of
+`consilience.inference.skills`: a worker has one type for all tags, but a tag calls for a type of its own with a
+probability that is learned. Types are the levels, and their shares are the same for all tags.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,36 +23,16 @@ from ...errors import ParameterError, plural
 from ...kernels import Floats, Integers, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec, Fault
 from .. import Distributions, fit_distributions
+from ..skills import Skills, count_draws, expect_types, log_density_of, share_own
 from .base import Axes, Prior, Types
 from .confusion import count_groups
 from .rows import Counted
-from .types import FEW_WORKERS, NEGLIGIBLE, TypedWorkers, respond_by_parts, share_types
+from .types import FEW_WORKERS, NEGLIGIBLE, TypedWorkers, respond_by_parts, share_types, types_of
 
 SENSITIVITIES = (0.1, 0.3, 0.45, 0.6, 0.7, 0.8, 0.9, 0.97)
 FALSE_ALARMS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4)
-# Where the probability that a tag calls for a skill of its own begins, and pseudo-counts of it and of its opposite.
-APART, APART_COUNTS = 0.3, 0.5
-
-
-class Shared(NamedTuple):
-    """What types answers speak for, where workers have one for all tags but a few.
-
-    Attributes
-    ----------
-    responsibility : array (M T, P)
-        Of each type, for each worker and tag.
-    draws : array (P,)
-        How often each type was drawn: for a worker, or for a tag alone.
-    apart : float
-        The expected share of tags that call for a skill of their own.
-    evidence : float
-        The logarithm of the evidence of all answers.
-    """
-
-    responsibility: Floats
-    draws: Floats
-    apart: float
-    evidence: float
+# Where the probability that a tag calls for a skill of its own begins.
+OWN_AT_FIRST = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +88,12 @@ class TagWorkers(TypedWorkers):
     def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
         """Return types that are equally frequent."""
         begun = super().prior(smoothing, estimation, unvoted)
-        assert begun.types is not None
-        return weigh_apart(begun._replace(types=begun.types._replace(apart=APART)))
+        return self.give_shares(begun, types_of(begun)._replace(own=OWN_AT_FIRST), np.zeros(types_of(begun).n_types))
+
+    def give_shares(self, prior: Prior, types: Types, n_workers: Floats) -> Prior:
+        """Return the prior with the shares of types that so many workers of each call for."""
+        found = share_types(prior, types, n_workers)
+        return found._replace(log_density=found.log_density + log_density_of(types.own))
 
     def learn_prior(
         self,
@@ -130,43 +102,46 @@ class TagWorkers(TypedWorkers):
         prior: Prior,
         before: Distributions | None = None,  # noqa: ARG002
     ) -> Prior:
-        """Return shares of types, and a share of tags with a skill of their own, under which counts are likelier."""
-        assert prior.types is not None
-        types = prior.types
-        found = self.share(counts, types)
-        n_pairs = self.n_workers * self.n_tags
-        types = types._replace(apart=(n_pairs * found.apart + APART_COUNTS) / (n_pairs + 2 * APART_COUNTS))
-        few = found.draws < FEW_WORKERS
+        """Return shares of types, and of tags with a skill of their own, under which the counts are likelier."""
+        evidence, _ = self.weigh(counts, types_of(prior))
+        drawn, n_own, _ = count_draws(evidence, self.skills(types_of(prior)))
+        types = types_of(prior)._replace(own=share_own(n_own, self.n_workers * self.n_tags))
+        few = drawn < FEW_WORKERS
         if few.any() and not few.all():
-            kept = Types(freeze(types.pseudo_counts[~few]), types.log_shares[..., ~few], types.n_gone + int(few.sum()))
-            fewer = weigh_apart(share_types(prior, kept._replace(apart=types.apart), found.draws[~few]))
-            assert fewer.types is not None
-            gain = self.share(counts, fewer.types).evidence + fewer.log_density - found.evidence - prior.log_density
-            if gain >= 0:
+            kept = types._replace(
+                pseudo_counts=freeze(types.pseudo_counts[~few]),
+                log_shares=types.log_shares[:, ~few],
+                n_gone=types.n_gone + int(few.sum()),
+            )
+            fewer = self.give_shares(prior, kept, drawn[~few])
+            if self.judge(counts, fewer) >= self.judge(counts, prior):
                 return fewer
-        return weigh_apart(share_types(prior, types, found.draws))
+        return self.give_shares(prior, types, drawn)
 
-    def share(self, counts: Floats, types: Types) -> Shared:
-        """Return what types the counts (n_rows, K) of answers speak for."""
-        by_tag = self._by_tag(counts)
-        every = types._replace(log_shares=np.zeros_like(types.log_shares), likely=None)
-        parts = list(respond_by_parts(by_tag, every))
+    def judge(self, counts: Floats, prior: Prior) -> float:
+        """Return the logarithm of the evidence of counts for a prior, and of its own density."""
+        evidence, scale = self.weigh(counts, types_of(prior))
+        return expect_types(evidence, self.skills(types_of(prior)))[1] + scale + prior.log_density
+
+    def skills(self, types: Types) -> Skills:
+        """Return what is learned of all tags together."""
+        return Skills(np.exp(types.log_shares[0]), types.own, (None,) * self.n_tags)
+
+    def weigh(self, counts: Floats, types: Types) -> tuple[list[Floats], float]:
+        """Return the evidence of counts (n_rows, K) for types, (M, P) of each tag, and the logarithm of its scale."""
+        even = types._replace(log_shares=np.zeros_like(types.log_shares), likely=None)
+        parts = list(respond_by_parts(self._by_tag(counts), even))
         # Up to a factor for each worker and tag, responsibilities of types that are equally frequent are the evidence.
-        own = np.concatenate([part for _, part, _ in parts])
-        shares = np.exp(types.log_shares).ravel()
-        alone = own @ shares
-        within = (1 - types.apart) * own
-        mixed = within + types.apart * alone[:, None]
-        logs = np.log(mixed).reshape(self.n_workers, self.n_tags, -1).sum(axis=1) + np.log(shares)
-        top = logs.max(axis=1, keepdims=True)
-        likely = np.exp(logs - top)
-        total = likely.sum(axis=1, keepdims=True)
-        worker = np.repeat(likely / total, self.n_tags, axis=0)
-        follows = worker * (within / mixed)
-        apart = 1.0 - follows.sum(axis=1)
-        drawn = (apart / alone)[:, None] * (own * shares)
-        evidence = sum(value for _, _, value in parts) + float((top + np.log(total)).sum())
-        return Shared(follows + drawn, (likely / total).sum(axis=0) + drawn.sum(axis=0), float(apart.mean()), evidence)
+        every = np.concatenate([part for _, part, _ in parts]).reshape(self.n_workers, self.n_tags, -1)
+        return [np.ascontiguousarray(every[:, t]) for t in range(self.n_tags)], sum(value for _, _, value in parts)
+
+    def respond(self, counts: Floats, prior: Prior) -> tuple[Floats, float]:
+        """Return responsibilities of types, (M T, P), and the logarithm of the evidence of all counts."""
+        evidence, scale = self.weigh(counts, types_of(prior))
+        likely, log_evidence = expect_types(evidence, self.skills(types_of(prior)))
+        found = np.stack([e * p for e, p in zip(evidence, likely, strict=True)], axis=1)
+        found = found.reshape(-1, found.shape[2])
+        return found / found.sum(axis=1, keepdims=True), log_evidence + scale
 
     def update(
         self,
@@ -178,22 +153,17 @@ class TagWorkers(TypedWorkers):
         """Return the matrices that expected counts call for."""
         from ...kernels.types import mix
 
-        assert prior.types is not None
-        by_tag, found = self._by_tag(counts), self.share(counts, prior.types)
-        responsibility = np.where(found.responsibility < NEGLIGIBLE, 0.0, found.responsibility)
+        by_tag, (responsibility, evidence) = self._by_tag(counts), self.respond(counts, prior)
+        responsibility = np.where(responsibility < NEGLIGIBLE, 0.0, responsibility)
         responsibility /= responsibility.sum(axis=1, keepdims=True)
         logs, mean = np.empty_like(by_tag), np.empty_like(by_tag)
-        mix(by_tag, prior.types.pseudo_counts, responsibility, logs, mean)
-        bound = found.evidence - float(np.sum(by_tag * logs))
-        return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), bound)
+        mix(by_tag, types_of(prior).pseudo_counts, responsibility, logs, mean)
+        return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), evidence - float(np.sum(by_tag * logs)))
 
     def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
         """Return the counts behind the matrices, with the pseudo-counts of the types of each worker and tag."""
-        assert prior.types is not None
-        found = self.share(counts, prior.types)
-        return count_groups(
-            self._by_tag(counts) + np.tensordot(found.responsibility, prior.types.pseudo_counts, axes=1)
-        )
+        responsibility, _ = self.respond(counts, prior)
+        return count_groups(self._by_tag(counts) + np.tensordot(responsibility, types_of(prior).pseudo_counts, axes=1))
 
     def _by_tag(self, counts: Floats) -> Floats:
         """Return expected counts of answers as (M T, L, K)."""
@@ -266,13 +236,6 @@ class TagWorkers(TypedWorkers):
         with np.errstate(invalid="ignore", divide="ignore"):
             misses, alarms = counts[:, 0, 1] / right[:, 1], counts[:, 1, 0] / right[:, 0]
         return {"misses": to_column(misses), "false_alarms": to_column(alarms)}
-
-
-def weigh_apart(prior: Prior) -> Prior:
-    """Return the prior, whose density is that of the shares of types, with that of the share of tags apart."""
-    assert prior.types is not None
-    apart = APART_COUNTS * float(np.log(prior.types.apart) + np.log1p(-prior.types.apart))
-    return prior._replace(log_density=prior.log_density + apart)
 
 
 def count_tags(responses: Answers) -> int:

@@ -43,14 +43,13 @@ from ...answers.responses import Answers
 from ...answers.vocabulary import lookup
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
+from ..skills import RARE
 from .base import Prior, Types
 from .confusion import ConfusionWorkers, names_class
 from .rows import Counted
 
 # How strongly a worker is of their type.
 STRENGTHS = (2.0, 8.0, 32.0, 128.0)
-# The share of a type counts as if so many workers more were of it.
-RARE = 0.02
 # Pseudo-counts of each answer outside of the types, and of all others together.
 OUTSIDE, WITHIN = 0.3, 2.0
 # Responsibilities below this are passed over. What all of them add is below the rounding of the objective.
@@ -218,7 +217,7 @@ def give_shares(prior: Prior, log_shares: Floats) -> Prior:
 
 
 @dataclass(frozen=True, eq=False)
-class Skills:
+class WorkerTypes:
     """What other questions say of the workers of one: the probability of each type, for a fit to this question.
 
     Attributes

@@ -1,0 +1,147 @@
+r"""One prior of workers who answer several questions: how far a worker answers all of them alike.
+
+Questions may be columns of a table, or the tags of a set. Workers of a question are of types (see
+`consilience.inference.workers.types`), and levels of skill are the same for all questions. A worker has level s with
+probability :math:`v_s`. In each question the worker answers by this level with probability 1 - o; with probability o
+the question calls for a skill of its own, and the level is drawn anew from v. Whoever answers question q by level s is
+of type u with probability :math:`h_{qsu}`. With :math:`e_{mqu}` the evidence that the expected counts of worker m in
+question q are for type u,
+
+.. math:: E_{mqs} = \sum_u h_{qsu} e_{mqu}, \quad
+          X_{mqs} = (1 - o) E_{mqs} + o \sum_r v_r E_{mqr}, \quad
+          J = \sum_m \log \sum_s v_s \prod_q X_{mqs}
+
+v, o and h are learned by EM, o with the density o (1 - o)^(1/2), and v and h with the power 0.02 of each share. Where
+skills do not carry over, o goes to 1, the product no longer depends on s, and questions are separate.
+
+Given all this and the answers to the other questions, worker m is of type u in question q with probability
+
+.. math:: p_{mqu} = (1 - o) \sum_s P(s \mid \text{other questions}) h_{qsu} + o \sum_s v_s h_{qsu}
+
+which takes the place of the shares of types in the M-step of the question. The objective of all questions together is
+the sum of their bounds, in which J takes the place of the evidence of types:
+
+.. math:: \sum_q \Big( \text{bound}_q - \sum_m \log \sum_u p_{mqu} e_{mqu} \Big) + J + \text{log densities}
+
+It never falls: the distribution of matrices that the M-step finds is the best one given the counts of all questions,
+and so is the E-step given those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import Floats
+
+# The share of a type, or of a level, counts as if so many workers more were of it.
+RARE = 0.02
+# The density of o has these powers of o and 1 - o.
+OWN, SAME = 1.0, 0.5
+TINY = np.finfo(np.float64).tiny
+
+
+class Skills(NamedTuple):
+    """What is learned of all questions together.
+
+    Attributes
+    ----------
+    shares : array (S,)
+        Of levels, v.
+    own : float
+        The probability that a question calls for a skill of its own, o.
+    types : tuple of array (S, T)
+        For each question the shares of its types among workers of each level, h; None where types are the levels.
+    """
+
+    shares: Floats
+    own: float
+    types: tuple[Floats | None, ...]
+
+    @property
+    def learns(self) -> bool:
+        """Whether it is learned at all."""
+        return True
+
+    def is_due(self, iteration: int) -> bool:  # noqa: ARG002
+        """Whether it is learned in this iteration: in all of them."""
+        return True
+
+    @property
+    def log_density(self) -> float:
+        """The logarithm of the density of what is learned."""
+        found = log_density_of(self.own) + RARE * np.log(self.shares).sum()
+        return float(found + sum(RARE * np.log(h[h > 0]).sum() for h in self.types if h is not None))
+
+
+class Weighed(NamedTuple):
+    """What the evidence of all questions says of levels."""
+
+    by_level: list[Floats]  # (M, S) of each question, E
+    anew: list[Floats]  # (M, 1) of each question, the sum over r of v E
+    mixed: list[Floats]  # (M, S) of each question, X
+    log_scores: Floats  # (M, S), log v + sum of log X
+    log_evidence: float  # J, but for factors of the evidence
+
+
+def log_density_of(own: float) -> float:
+    """The logarithm of the density of o."""
+    return float(OWN * np.log(own) + SAME * np.log1p(-own))
+
+
+def weigh(evidence: Sequence[Floats], skills: Skills) -> Weighed:
+    """What evidence for types, (M, T) of each question, says of levels."""
+    by_level = [np.maximum(e if h is None else e @ h.T, TINY) for e, h in zip(evidence, skills.types, strict=True)]
+    anew = [(each @ skills.shares)[:, None] for each in by_level]
+    mixed = [(1 - skills.own) * each + skills.own * other for each, other in zip(by_level, anew, strict=True)]
+    log_scores = np.log(skills.shares) + sum(np.log(each) for each in mixed)
+    top = log_scores.max(axis=1, keepdims=True)
+    return Weighed(
+        by_level, anew, mixed, log_scores, float((top[:, 0] + np.log(np.exp(log_scores - top).sum(1))).sum())
+    )
+
+
+def normalise(log_scores: Floats) -> Floats:
+    """Probabilities along the last axis."""
+    scores = np.exp(log_scores - log_scores.max(axis=1, keepdims=True))
+    return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+
+def count_draws(evidence: Sequence[Floats], skills: Skills) -> tuple[Floats, float, list[Floats | None]]:
+    """Expected counts: how often each level was drawn, (S,), and own ones; and types by level, (S, T) by question."""
+    weighed = weigh(evidence, skills)
+    level = normalise(weighed.log_scores)
+    drawn, n_own, types = level.sum(axis=0), 0.0, list[Floats | None]()
+    for e, h, by_level, anew, mixed in zip(evidence, skills.types, *weighed[:3], strict=True):
+        own = level * (skills.own * anew / mixed)
+        n_anew = own.sum(axis=1, keepdims=True) * (skills.shares * by_level / anew)
+        drawn, n_own = drawn + n_anew.sum(axis=0), n_own + float(own.sum())
+        types.append(None if h is None else h * (((n_anew + level - own) / by_level).T @ e))
+    return drawn, n_own, types
+
+
+def learn_skills(evidence: Sequence[Floats], skills: Skills) -> Skills:
+    """Shares under which the evidence is higher: one step of EM."""
+    drawn, n_own, counts = count_draws(evidence, skills)
+    shares = drawn + RARE
+    types = []
+    for n_types, h in zip(counts, skills.types, strict=True):
+        found = None if n_types is None or h is None else n_types + RARE * (h > 0)
+        types.append(None if found is None else found / found.sum(axis=1, keepdims=True))
+    return Skills(shares / shares.sum(), share_own(n_own, len(evidence[0]) * len(evidence)), tuple(types))
+
+
+def share_own(n_own: float, n_pairs: int) -> float:
+    """The probability o that so many skills of their own, among pairs of a worker and a question, call for."""
+    return (n_own + OWN) / (n_pairs + OWN + SAME)
+
+
+def expect_types(evidence: Sequence[Floats], skills: Skills) -> tuple[list[Floats], float]:
+    """The probabilities p of types, (M, T) of each question, given the other questions; and J."""
+    weighed, found = weigh(evidence, skills), []
+    for h, mixed in zip(skills.types, weighed.mixed, strict=True):
+        levels = (1 - skills.own) * normalise(weighed.log_scores - np.log(mixed)) + skills.own * skills.shares
+        found.append(np.maximum(levels if h is None else levels @ h, TINY))
+    return found, weighed.log_evidence
