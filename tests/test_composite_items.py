@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from command_line import run as invoke
-from consilience.answers.composite import join_texts, split_text
+from consilience.answers.columns import join_texts, split_text
 from consilience.answers.item_tables import match_features
 from consilience.errors import InputError
 
