@@ -11,7 +11,8 @@ import pytest
 
 import consilience as cs
 from consilience.formats.writing import write_table
-from consilience.reporting import charts, page
+from consilience.documents import charts
+from consilience.reporting import page
 from test_cli import make_answers, run
 
 vl_convert = pytest.importorskip("vl_convert", reason="charts need vl-convert: pip install 'consilience[report]'")
