@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.formats.writing import write_table
 from consilience.documents import charts
+from consilience.formats.writing import write_table
 from consilience.reporting import page
 from test_cli import make_answers, run
 
