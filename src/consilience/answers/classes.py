@@ -240,16 +240,16 @@ def find_by_value(known: Values, labels: Values) -> Indices:
         return found
     place: dict[float, int] = {}
     for at, each in enumerate(known.tolist()):
-        value = _to_number(each)
+        value = to_number(each)
         if value is not None:
             place.setdefault(value, at)
     for row, each in zip(missing.tolist(), labels[missing].tolist(), strict=True):
-        value = _to_number(each)
+        value = to_number(each)
         found[row] = -1 if value is None else place.get(value, -1)
     return found
 
 
-def _to_number(label: object) -> float | None:
+def to_number(label: object) -> float | None:
     """Return a label as a number; None of truth values, and of what is no number."""
     value = None if isinstance(label, (bool, np.bool_)) else to_numbers(objects([label]))
     return None if value is None else float(value[0])

@@ -49,7 +49,7 @@ from .columns import (
     to_column,
     to_values,
 )
-from .gold import add_gold, find_gold, match_known
+from .gold import add_gold, find_gold
 from .items import NAMED, Sequences, count_items, encode_items, key_of, read_keys, read_order, read_positions
 from .slips import Source, find_sets, find_sign, warn_of_silence, warn_of_slips
 from .soft_votes import VOTE_SLACK, SoftRows, check_votes, slack_of, suggest, sum_votes
@@ -151,7 +151,6 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
     named = None if items is None else read_keys(items, len(keys_of_rows), columns)
     item, keys = encode_items([table.values(name, _FILL) for name in keys_of_rows], named, table.name)
     offsets, worker, label, (weight, order, votes) = sort_rows(item, keys, worker, label, weight, order, votes)
-    known = None if known_labels is None else match_known(table, known_labels, item)
     if given["item"] is None and keys_of_rows[0].lower() == "id" and table.n_rows > 1 and np.diff(offsets).max() == 1:
         warn_of(
             f"No two rows of {table.name} have the same {keys_of_rows[0]!r}: is {keys_of_rows[0]!r} a row number?",
@@ -174,11 +173,11 @@ def arrange_answers(table: Table, names: Names, options: TableOptions) -> Answer
     )
     del label
     answers = settle_duplicates(answers, options.duplicates, item, table)
-    del item
     answers = with_classes(answers, options, spell, options.classes, is_scale)
     answers = replace(answers, weight=keep_weights(answers.weight))
-    if known is not None:
-        answers = add_gold(answers, known, table.name, named=isinstance(gold, str))
+    if known_labels is not None:
+        answers = add_gold(answers, table, known_labels, item, named=isinstance(gold, str))
+    del item
     doubt(answers, Source(named=options.classes is not None))
     return answers
 
