@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Integers, Truths
-from .answers import Answers
 from .classes import normalise_column, to_number, to_numbers
 from .columns import (
     Codes,
@@ -33,6 +32,9 @@ from .columns import (
 )
 from .items import list_keys
 from .tables import Table, is_table, key_roles, open_frame, open_series
+
+if TYPE_CHECKING:
+    from .answers import Answers
 
 KEY_REMEDY = "Say which item each label belongs to."
 # How a column says true or false. In a file 1 may be written 1.0, as where entries are missing, and nothing is false.
