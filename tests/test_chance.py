@@ -15,7 +15,7 @@ import consilience as cs
 import oracles
 from command_line import run
 from consilience.inference.workers import WORKERS
-from consilience.results.worker_report import Mistake
+from consilience.results.worker_report import is_habit
 from real_data import FOLDER, gold_of, needs_data
 
 
@@ -417,11 +417,8 @@ def test_who_calls_one_class_another_gets_a_remark():
         r"1 worker \(.*% of the answers\) mostly calls one class another: 'w7' calls \w+ \w+ \(\d\d%\)\.$",
         finding.problem,
     )
-    assert [mistake.describe_habit() for mistake in MISTAKES] == ["", "", "", "calls a b (80%)"]
-
-
-# Too seldom, too few answers, perhaps by chance, and a habit.
-MISTAKES = [Mistake("a", "b", share, n_met) for share, n_met in ((0.5, 30.0), (0.9, 9.0), (0.6, 10.0), (0.8, 10.0))]
+    # Too seldom, too few answers, perhaps by chance, and a habit.
+    assert [is_habit(*each) for each in ((0.5, 30.0), (0.9, 9.0), (0.6, 10.0), (0.8, 10.0))] == [False] * 3 + [True]
 
 
 @pytest.mark.filterwarnings("ignore")

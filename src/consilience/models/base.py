@@ -152,7 +152,7 @@ class Model(Estimator, Fitted):
     def name_source(self, kind: str | None) -> Self:
         """Let the result be told of as one of people, functions or models; None: as it was recognised."""
         if kind is not None:
-            self._result = replace(self.result_, source_kind=check_kind(kind))
+            self._result = replace(self.result_, source_kind=check_kind(kind), findings=None)
         return self
 
     @abstractmethod

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..answers.columns import Column, to_column, to_values
+from ..answers.columns import to_column, to_values
 from ..answers.frames import build_frame
 from ..answers.previews import (
     build_report,
@@ -24,9 +24,8 @@ from ..answers.previews import (
     to_word,
 )
 from ..arguments import check_truth, is_whole, to_path
-from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
-from ..checks.register import list_findings
-from ..errors import StoreError, count_shown, join_names, parameter_error, plural
+from ..checks.register import conclude
+from ..errors import ParameterError, Sentence, StoreError, count_shown, join_names, parameter_error, plural
 from ..kinds.mask_arrays import FusedMasks
 from ..kinds.masks import Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
@@ -38,20 +37,11 @@ from ..results.findings import Finding
 from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
 from ..results.result import Labels, Result
 from ..results.saving import save_result
-from ..results.worker_report import describe_answers, name_copies
 from ..specs import Fault
 from .base import Model
 
 # Labels that are shown.
 FIRST = 5
-
-
-def list_worker_columns(found: Result) -> dict[str, Column]:
-    """Return the columns of the worker report, after the first."""
-    columns = describe_answers(found)
-    if has_order(found):
-        columns = add_falls(columns, find_drift(found))
-    return name_copies(columns, found.copies)
 
 
 class Reporting(Model):
@@ -216,7 +206,13 @@ class Reporting(Model):
 
         A `Finding` has the attributes kind, level ("care" or "bad"), problem, remedies and place.
         """
-        return list_findings(self.recipe(), self.result_)
+        _ = self.result_.answers  # which checks look at
+        return list(self.conclude().findings or ())
+
+    def conclude(self) -> Result:
+        """The result with its worker table and findings, which are made once: by `fuse`, or when first asked for."""
+        self._result = conclude(self.recipe(), self.result_)
+        return self._result
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
@@ -259,8 +255,8 @@ class Reporting(Model):
         The table is of the library that the answers came in (pandas, polars). For others it is a `ReportTable`: an
         Arrow table that prints as a table.
         """
-        found = self.result_
-        columns = {"worker": to_column(found.names.workers), **round_figures(list_worker_columns(found))}
+        found = self.conclude()
+        columns = {"worker": to_column(found.names.workers), **round_figures(dict(found.worker_table or {}))}
         return build_report(columns, found.backend)
 
     def drift_report(self) -> Any:
@@ -270,9 +266,9 @@ class Reporting(Model):
 
         Columns: worker; answers, by which the worker is judged: those with a time, to items that at least two others
         answered, or whose label is known and one other did; accuracy_first and accuracy_last, the accuracy in the first
-        and in the last fifth of the worker's answers, by a straight line; change, the difference; change_low and
-        change_high, the ends of its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance.
-        All but the first two are missing for workers with fewer than 20 such answers.
+        and in the last third of the worker's answers; change, the difference; change_low and change_high, the ends of
+        its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance. All but the first two
+        are missing for workers with fewer than 20 such answers.
 
         An answer is judged by those of other workers to the same item, and a worker relative to them: if the items at
         the end are harder for all, that is no fall. In a crowd in which nobody changes, anybody gets a
@@ -289,9 +285,14 @@ class Reporting(Model):
         >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
         ['', '', '', '', 'accuracy falls from 93% to 48%']
         """
-        found = self.result_
-        check_order(found)
-        columns = {"worker": to_column(found.names.workers), **round_figures(tabulate_drift(find_drift(found)))}
+        if self.result_.answers.order is None:
+            raise ParameterError(
+                "It is not known in which order the answers were given.",
+                Sentence("Read them with {order}, the column of numbers or times that tells."),
+                keyword="order",
+            )
+        found = self.conclude()
+        columns = {"worker": to_column(found.names.workers), **round_figures(dict(found.drift_table or {}))}
         return build_report(columns, found.backend)
 
     def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:

@@ -11,7 +11,7 @@ from ..errors import join_names, plural
 from ..kernels import Floats
 from ..metrics.probabilities import reliability_curve
 from ..results.result import Result
-from ..results.worker_report import FEW_ANSWERS, describe_answers
+from ..results.worker_report import FEW_ANSWERS, tabulate_workers
 from .charts import Chart, Plain, Table, draw_reliability
 from .subject import Subject
 
@@ -200,4 +200,5 @@ def list_relabelled(subject: Subject, before: NDArray[np.int64], changed: NDArra
 
 def find_accuracy(found: Result) -> Floats:
     """Return the accuracy of each worker, as `worker_report` has it."""
-    return np.asarray(to_values(describe_answers(found)["accuracy"]), np.float64)
+    columns = tabulate_workers(found)[0] if found.worker_table is None else found.worker_table
+    return np.asarray(to_values(columns["accuracy"]), np.float64)

@@ -426,7 +426,10 @@ class Result:
     soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
     scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
     limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
-    # What checks of `fuse` found; None if they were not made, or for a result that was loaded.
+    # What `worker_report` and `drift_report` show after the first column, and what checks found: made together, once,
+    # by `consilience.checks.register.conclude`. None until then; there is no drift where answers have no order.
+    worker_table: Annotated[Mapping[str, Column] | None, NOT_SAVED] = None
+    drift_table: Annotated[Mapping[str, Column] | None, NOT_SAVED] = None
     findings: Annotated[tuple[Finding, ...] | None, NOT_SAVED] = None
     update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
 
