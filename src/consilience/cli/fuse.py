@@ -28,7 +28,7 @@ from ..formats.files import is_folder
 from ..formats.reading import open_file, scan_table
 from ..formats.scanning import FORMS, scan_answers
 from ..formats.sources import find_source, open_table, read_answers
-from ..formats.targets import ResultWriters, choose_target
+from ..formats.targets import choose_target, write_results
 from ..formats.writing import check_table_path, write_table
 from ..kinds.tag_tables import ONE_HOT
 from ..models.questions import Questions
@@ -213,11 +213,11 @@ def write_one(options: SimpleNamespace, model: Any, workers: Any, target: Any) -
     """Write the files asked for: results as a table, or in the format of their source. Return what is where."""
     found = model.result_
 
-    def write_results(path: str) -> None:
+    def write(path: str) -> None:
         if target is not None:
-            found.task.write(found, model.to_frame(), path, ResultWriters(target))
+            write_results(found, model.to_frame(), path, target)
         elif found.task.results == "spans":
-            write_table(found.task.tabulate(found, None), path)
+            write_table(model.to_spans(), path)
         else:
             model.write(path, undecided=options.undecided)
 
@@ -233,7 +233,7 @@ def write_one(options: SimpleNamespace, model: Any, workers: Any, target: Any) -
 
     return write_together(
         {
-            found.task.results: (options.output, write_results),
+            found.task.results: (options.output, write),
             "workers": (options.workers_report, partial(write_table, workers)),
             "disagreements": (options.disagreements, lambda path: write_table(model.disagreements(), path)),
             "model": (options.save, partial(model.save, answers=not options.no_answers)),

@@ -124,7 +124,7 @@ def update(
 def to_table(model: FittedModel, labels: pa.Table) -> object:
     """Return the table of labels as it is written."""
     task = model.result_.task
-    return task.tabulate(model.result_, labels) if task.results == "sets" else labels
+    return task.mark(labels) if task.results == "sets" else labels
 
 
 def check_additions(added: str | None, gold: Sequence[str], report: str | None, content: str | None) -> None:

@@ -27,8 +27,7 @@ from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
 from ..checks.register import list_findings
 from ..errors import StoreError, count_shown, join_names, parameter_error, plural
-from ..kinds.mask_arrays import FusedMasks
-from ..kinds.masks import Masks, draw_masks
+from ..kinds.masks import FusedMasks, Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
 from ..kinds.spans import Spans
 from ..planning.next_items import list_next_items, list_stop_items
