@@ -179,9 +179,3 @@ def test_the_command_line_takes_several_columns(tmp_path):
     judged = invoke("evaluate", tmp_path / "out.parquet", tmp_path / "gold.csv", "--item", "prompt,pair", "--json")
     assert judged.exit_code == 0, judged.output
     assert json.loads(judged.stdout)["accuracy"] == 1
-
-
-def test_answers_on_disk_have_items_of_one_column(tmp_path):
-    make_table().to_csv(tmp_path / "answers.csv", index=False)
-    with pytest.raises(cs.errors.ParameterError, match=r"on disk is one column. Join"):
-        cs.scan_answers(tmp_path / "answers.csv", item="prompt,pair", store=tmp_path)

@@ -13,7 +13,6 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.errors import InputError, NotFittedError
-from test_store import _small_parts, crowd, fit_both  # noqa: F401 (the fixture is for tests on disk)
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 CROWD = cs.simulate.independent(150, n_workers=12, n_classes=4, answers_per_item=4, accuracy=(0.4, 0.9), seed=1)
@@ -272,27 +271,6 @@ def test_positions_that_are_not_there():
         model.explain(owner)
     with pytest.raises(InputError, match="no sequence 'nope'"):
         model.explain(("nope", 1))
-
-
-@pytest.mark.parametrize("make", [cs.DawidSkene, cs.MajorityVote])
-def test_items_on_disk_are_explained_as_in_memory(tmp_path, make):
-    on_disk, in_memory = fit_both(tmp_path, crowd(n_items=600, per_item=4)[0], make)
-    for item in in_memory.responses_.items[[3, 99]].tolist():
-        one, other = on_disk.explain(item), in_memory.explain(item)
-        assert (one.label, one.against) == (other.label, other.against)
-        assert [part.kind for part in one.parts] == [part.kind for part in other.parts]
-        weights = ([part.weight for part in each.parts] for each in (one, other))
-        np.testing.assert_allclose(*weights, atol=1e-5)
-    with pytest.raises(InputError, match="There is no item"):
-        on_disk.explain("not there")
-
-
-def test_sequences_on_disk(tmp_path):
-    on_disk, in_memory = fit_both(tmp_path, crowd(n_items=300, per_item=4, in_sequences=True)[0], cs.HiddenMarkov)
-    assert not on_disk.result_.in_memory
-    key = in_memory.responses_.items[30]
-    one, other = on_disk.explain(key), in_memory.explain(key)
-    np.testing.assert_allclose([part.weight for part in one.parts], [part.weight for part in other.parts], atol=1e-4)
 
 
 def test_the_command(tmp_path):
