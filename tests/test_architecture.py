@@ -31,7 +31,7 @@ from consilience.formats.files import open_input
 from consilience.formats.writing import check_table_path, write_table
 from consilience.inference.powers import raise_to
 from consilience.inference.recipes.independent import IndependentRecipe
-from consilience.inference.structures import BlockwiseParameters, Structure, Summary
+from consilience.inference.structures import Structure, StructureParameters, Summary
 from consilience.inference.workers import WORKERS
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.models import register as models
@@ -187,7 +187,7 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
 
 
 @dataclass(frozen=True, eq=False)
-class FirstParameters(BlockwiseParameters):
+class FirstParameters(StructureParameters):
     """Every item is of the first class, unless an answer rules that out."""
 
     mean: Annotated[np.ndarray, ArraySpec("K", DISTRIBUTIONS)]
