@@ -38,11 +38,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..answers.columns import to_column
+from ..answers.answers import Answers
+from ..answers.columns import lookup, to_column
 from ..answers.graph import Graph
 from ..answers.random_choices import hide_items
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import DataWarning, Sentence, quietly
 from ..inference.care import Care

@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.gold import Gold
 from ..answers.random_choices import count_units, draw_numbers, hash_owners, hide_answers
-from ..answers.responses import Answers
 from ..errors import ParameterError
 from ..kernels import Floats, Integers
 from . import Cells

@@ -20,9 +20,8 @@ from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from ..answers.columns import to_column
+from ..answers.columns import add_values, lookup, to_column
 from ..answers.graph import Graph
-from ..answers.vocabulary import add_values, lookup
 from ..engines.base import Engine
 from ..kernels import Floats, Integers
 from .em import Parameters, Problem, maximise, run_em

@@ -8,10 +8,9 @@ from abc import ABC
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Values, to_column
+from ..answers.answers import Answers
+from ..answers.columns import Values, lookup, to_column
 from ..answers.random_choices import hash_ids
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
 from ..arguments import to_floats
 from ..errors import (
     DataWarning,

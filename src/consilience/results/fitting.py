@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.item_tables import Features, class_shares, match_features, match_item_prior, vote_shares_by_item
 from ..answers.items import Sequences
-from ..answers.responses import Answers
 from ..answers.tagging import are_tags
 from ..engines import open_engine
 from ..engines.base import Engine

@@ -13,14 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers, empty_responses
 from ..answers.classes import find_by_value
-from ..answers.columns import to_column
+from ..answers.columns import lookup, to_column
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.item_tables import ItemPriors, list_items, match_item_prior
 from ..answers.joining import grow
-from ..answers.responses import Answers, empty_responses
-from ..answers.vocabulary import lookup
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..errors import (

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..answers.answers import Answers
 from ..answers.columns import Values
 from ..answers.graph import Graph
 from ..answers.items import Sequences
-from ..answers.responses import Answers
 from ..arguments import is_whole
 from ..errors import Sentence, plural
 from ..inference.workers.ordinal import rate

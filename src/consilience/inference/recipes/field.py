@@ -26,9 +26,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.graph import Graph
 from ...answers.random_choices import hide_items
-from ...answers.responses import Answers
 from ...arguments import check_truth, is_number
 from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
