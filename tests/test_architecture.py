@@ -25,6 +25,7 @@ from consilience.answers.columns import to_column
 from consilience.checks import register as checks
 from consilience.engines import ENGINES
 from consilience.engines.base import Threads
+from consilience.documents import charts
 from consilience.errors import DataWarning, Sentence
 from consilience.formats.annotation_tools import Annotation, Tool
 from consilience.formats.files import open_input
@@ -36,7 +37,7 @@ from consilience.inference.workers import WORKERS
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
-from consilience.reporting import SECTIONS, charts
+from consilience.reporting import SECTIONS
 from consilience.results.findings import Finding
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 
