@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Answers
+from ..answers.answers import Answers
 from ..documents.charts import Chart, Table, bin_counts, bin_shares, draw_bars, draw_shares
 from ..errors import Python, plural, spell_in_python, to_sentence
 from ..inference import sum_by
