@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from consilience.answers.vocabulary import Union
+from consilience.answers.columns import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.results.result import Later
 

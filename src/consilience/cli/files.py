@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .. import formats as register
 from ..answers import DIALECTS, LONG, Dialect
-from ..answers.responses import LAYOUTS
+from ..answers.answers import LAYOUTS
 from ..api import load
 from ..errors import InputError, count_shown, join_names
 from ..evaluation.labels import evaluate as evaluate_files

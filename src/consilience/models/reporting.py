@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ..answers.columns import Column, to_column, to_values
-from ..answers.frames import build_frame
 from ..answers.previews import (
     build_report,
     draw_histogram,
@@ -23,6 +22,7 @@ from ..answers.previews import (
     round_figures,
     to_word,
 )
+from ..answers.tables import build_frame
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
 from ..checks.register import list_findings
