@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from command_line import run as invoke
-from consilience.answers.composite import join_texts, split_text
+from consilience.answers.columns import join_texts, split_text
 from consilience.answers.item_tables import match_features
 from consilience.errors import InputError
 
@@ -179,3 +179,9 @@ def test_the_command_line_takes_several_columns(tmp_path):
     judged = invoke("evaluate", tmp_path / "out.parquet", tmp_path / "gold.csv", "--item", "prompt,pair", "--json")
     assert judged.exit_code == 0, judged.output
     assert json.loads(judged.stdout)["accuracy"] == 1
+
+
+def test_scanned_answers_have_such_items_too(tmp_path):
+    make_table().to_csv(tmp_path / "answers.csv", index=False)
+    scanned = cs.scan_answers(tmp_path / "answers.csv", item="prompt,pair")
+    assert scanned.items.tolist() == cs.read_answers(tmp_path / "answers.csv", item=["prompt", "pair"]).items.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.answers.vocabulary import Union
+from consilience.answers.columns import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.results.result import Later
 
