@@ -34,9 +34,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.blocks import Block
 from ..answers.random_choices import RandomByName, draw_numbers, hash_items, pick_places
-from ..answers.responses import Answers
 from ..engines import open_engine
 from ..kernels import Floats, freeze
 from .em import Fit, Problem, add_earlier, add_up, infer_posterior, maximise, run_em

@@ -28,13 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 
-from ..answers.columns import Indices, Values, objects, to_column
-from ..answers.edges import NEIGHBOURHOODS
-from ..answers.frames import read_names
-from ..answers.graph import Graph
-from ..answers.responses import Answers
-from ..answers.tables import MOST_COLUMNS
-from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
+from ..answers.answers import Answers
+from ..answers.columns import Indices, Values, encode_in_order_of_appearance, encode_sorted, lookup, objects, to_column
+from ..answers.graph import NEIGHBOURHOODS, Graph
+from ..answers.tables import MOST_COLUMNS, read_names
 from ..arguments import is_whole
 from ..errors import (
     InputError,

@@ -18,12 +18,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..answers.columns import Column, Indices, Values, find_missing, objects, spell_surrogates, to_column, to_values
-from ..answers.frames import build_frame, is_table, open_frame
+from ..answers.answers import Answers
+from ..answers.columns import (
+    Column,
+    Indices,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    find_missing,
+    join_columns,
+    lookup,
+    objects,
+    spell_surrogates,
+    split_repeated,
+    to_column,
+    to_values,
+)
 from ..answers.item_tables import read_numbers
-from ..answers.responses import Answers
-from ..answers.tables import SPAN_ROLES, Table
-from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup, split_repeated
+from ..answers.tables import SPAN_ROLES, Table, build_frame, is_table, open_frame
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats
 from .tokens import REASONS, Tokenised, Tokens, choose_layer, find_known, make_responses, tokenise

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..answers.columns import Indices, Values, objects, to_column
-from ..answers.composite import name_composite
-from ..answers.frames import build_frame, open_frame
+from ..answers.answers import Answers, Provenance
+from ..answers.columns import Indices, Values, encode_sorted, lookup, name_composite, narrow_codes, objects, to_column
 from ..answers.gold import find_gold
 from ..answers.items import Sequences, encode_items, read_keys
 from ..answers.previews import frame_html, html_facts, paragraph, to_word
-from ..answers.responses import Answers, Provenance
-from ..answers.vocabulary import encode_sorted, lookup, narrow_codes
+from ..answers.tables import build_frame, open_frame
 from ..arguments import check_truth, is_among
 from ..errors import InputError, Python, Sentence, join_names, listing, parameter_error, plural
 from ..kernels import Truths

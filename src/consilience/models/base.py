@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overloa
 
 import numpy as np
 
+from ..answers.answers import Answers
 from ..answers.columns import Values
-from ..answers.frames import build_frame
-from ..answers.responses import Answers
+from ..answers.tables import build_frame
 from ..arguments import check_truth
 from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing
 from ..formats.reading import open_paths

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..answers.answers import Answers
 from ..answers.graph import Graph
-from ..answers.responses import Answers
 from ..answers.tagging import looks_iob2
 from ..arguments import is_among
 from ..checks.graph_check import GraphVerdict, settle_graph

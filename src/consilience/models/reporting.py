@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ..answers.columns import Column, to_column, to_values
-from ..answers.frames import build_frame
 from ..answers.previews import (
     build_report,
     draw_histogram,
@@ -23,6 +22,7 @@ from ..answers.previews import (
     round_figures,
     to_word,
 )
+from ..answers.tables import build_frame
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
 from ..checks.register import list_findings
@@ -334,9 +334,10 @@ class Planning(Model):
         The items whose probabilities have the largest entropy come first. Two of ten are drawn at random. No item is
         listed whose label was given to the fit as `gold`.
 
-        Columns: item (or sequence and position); random, whether the item was drawn at random; fused_label and
-        confidence, the label of the fit and its probability; entropy, in nats. Add a column label with what the person
-        says, and give the table to `fit` as `gold`: probabilities are calibrated by the random items alone.
+        Columns: item (or sequence and position); text, the word, where texts are known; random, whether the item was
+        drawn at random; fused_label and confidence, the label of the fit and its probability; entropy, in nats. Add a
+        column label with what the person says, and give the table to `fit` as `gold`: probabilities are calibrated by
+        the random items alone.
 
         Independent items that nobody answered come last. In a sequence each position is an item, and one with a less
         certain neighbour comes after those without: the label of the neighbour may settle both.

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from ..answers.columns import to_values
+from ..documents.charts import Chart, Plain, Table, draw_reliability
 from ..errors import join_names, plural
 from ..kernels import Floats
 from ..metrics.probabilities import reliability_curve
 from ..results.result import Result
 from ..results.worker_report import FEW_ANSWERS, describe_answers
-from .charts import Chart, Plain, Table, draw_reliability
 from .subject import Subject
 
 # Fewer known labels than this say little about probabilities.

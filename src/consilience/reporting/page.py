@@ -21,13 +21,13 @@ from typing import Any
 
 from ..arguments import to_path
 from ..checks.register import list_findings
+from ..documents.charts import Chart, Plain, import_converter, not_installed
 from ..errors import ParameterError, parameter_error
 from ..formats.writing import replace_file
 from ..models.base import Model
 from ..models.questions import Questions
 from ..rankings.bradley_terry import BradleyTerry
 from . import CHARTS, RANKING_CHARTS, RANKING_SECTIONS, SECTIONS, Section
-from .charts import Chart, Plain, import_converter, not_installed
 from .overview import Header, describe_all
 from .questions import describe_questions
 from .ranking import describe_ranking

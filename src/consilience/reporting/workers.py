@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from ..answers.classes import to_numbers
 from ..answers.columns import distinct_names, to_values
 from ..checks.drift import find_drift, has_order
+from ..documents.charts import Chart, draw_biases, draw_heat, draw_shares, draw_shares_right
 from ..errors import plural
 from ..inference import Cells, sum_by
 from ..inference.levels import place_levels
 from ..kernels import Floats
 from ..models.reporting import list_worker_columns
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, Suspected, rank_attention
-from .charts import Chart, draw_biases, draw_heat, draw_shares, draw_shares_right
 from .subject import Subject, spell, to_name
 
 # The most workers in the table, and numbers in all heat maps.

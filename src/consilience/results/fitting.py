@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.item_tables import Features, class_shares, match_features, match_item_prior, vote_shares_by_item
 from ..answers.items import Sequences
-from ..answers.responses import Answers
 from ..answers.tagging import are_tags
 from ..engines import open_engine
 from ..engines.base import Engine
@@ -22,7 +22,7 @@ from ..errors import ParameterError
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference.draws import Levels, draw_levels
-from ..inference.em import Fit, Parameters, Problem, expect, expect_from_votes, maximise
+from ..inference.em import Fit, Parameters, Problem, expect_from_votes, maximise
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
 from ..inference.powers import raise_in_place, raise_where
@@ -33,8 +33,8 @@ from ..inference.sharing import Together, can_share, fit_together
 from ..inference.sources import Source
 from ..inference.structures import Statistics, Summary
 from ..inference.structures.independent import Independent
+from ..inference.workers import voters
 from ..inference.workers.base import WorkerModel
-from ..inference.workers.mean import voters
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
@@ -553,7 +553,7 @@ def learn_by_moments(
     found = recipe.match(r, by_vote.workers.mean, by_vote.structure.mean)
     workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
     learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
-    statistics = expect(problem, learned)
+    statistics = problem.expect(learned)
     posterior = recipe.conclude(problem, learned)
     codes = recipe.label_items(posterior)
     confidence = Confidence(np.ones(1), lambda _, run: posterior[run])

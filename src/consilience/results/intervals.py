@@ -68,7 +68,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Answers
+from ..answers.answers import Answers
 from ..inference import ITEMS_AT_ONCE
 from ..inference.draws import Levels, describe_labels
 from ..kernels import Floats

@@ -19,12 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Values, name_probabilities, to_column
-from ..answers.frames import BACKENDS
+from ..answers.answers import Answers
+from ..answers.columns import Column, Values, encode_in_order_of_appearance, name_probabilities, to_column
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.responses import Answers
-from ..answers.vocabulary import encode_in_order_of_appearance
+from ..answers.tables import BACKENDS
 from ..arguments import is_among
 from ..errors import NotFittedError, parameter_error, plural
 from ..inference.classifiers import LinearJudge
