@@ -45,7 +45,7 @@ class Subject:
         sample, differences = Source(found.answers.with_classes(found.names.classes), found.given.gold), None
         if found.comparison is not None and found.comparison.collapsed:
             with open_engine(None) as engine:
-                vote = learn_votes(VoteRecipe(), sample, None, engine, None)
+                vote = learn_votes(VoteRecipe(), sample, engine)
             differences = find_differences(found.labels, vote.labels, sample)
         return cls(recipe, found, sample, found.given.graph, differences)
 
