@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_store import _small_parts, crowd, fit_both  # noqa: F401 (the fixture is for tests on disk)
 
 import consilience as cs
 from command_line import run
 from consilience.errors import InputError, NotFittedError
-from test_store import _small_parts, crowd, fit_both  # noqa: F401 (the fixture is for tests on disk)
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 CROWD = cs.simulate.independent(150, n_workers=12, n_classes=4, answers_per_item=4, accuracy=(0.4, 0.9), seed=1)

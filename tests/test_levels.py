@@ -13,9 +13,9 @@ import pytest
 import consilience as cs
 import dask_kills
 from command_line import run
+from consilience.documents.charts import draw_biases
 from consilience.errors import DataWarning, ParameterError
 from consilience.inference.levels import HIGH, LOW, MEDIAN, find_mean, find_quantile, name_levels, place_levels
-from consilience.reporting.charts import draw_biases
 from consilience.reporting.items import list_uncertain
 from consilience.reporting.page import gather
 from consilience.results import fitting

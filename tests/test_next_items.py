@@ -18,8 +18,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.answers.frames import build_frame
 from consilience.answers.random_choices import draw_numbers, hash_items
+from consilience.answers.tables import build_frame
 from consilience.formats.writing import write_table
 from consilience.planning.next_items import (
     Ranking,

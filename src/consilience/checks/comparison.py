@@ -33,9 +33,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.random_choices import find_owners, hide_answers
-from ..answers.responses import Answers
 from ..answers.slips import doubt_silence, find_sets
 from ..engines.base import Engine
 from ..errors import quietly, shorten

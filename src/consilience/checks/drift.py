@@ -58,8 +58,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.columns import Column, to_column, to_values
-from ..answers.responses import Answers
 from ..errors import ParameterError, Sentence, join_names, plural, shorten
 from ..inference import Distributions, sum_by
 from ..inference.sources import Source, number_groups

@@ -19,11 +19,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..answers.blocked import keep_workers
+from ..answers.answers import Answers
 from ..answers.classes import to_numbers
 from ..answers.columns import Indices, objects
+from ..answers.joining import keep_workers
 from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
-from ..answers.responses import Answers
 from ..engines.base import Engine
 from ..errors import Sentence, listing, plural, quietly
 from ..inference.care import Care

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.columns import to_values
-from ..answers.responses import Answers
 from ..answers.slips import CHANCE, doubt_silence, find_sets, find_sign
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
 from ..errors import ConsilienceWarning, Python, Sentence, join_names, listing, plural, shorten

@@ -28,9 +28,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..answers.answers import Answers
 from ..answers.columns import Indices
 from ..answers.random_choices import hide_answers
-from ..answers.responses import Answers
 from ..engines.base import Engine
 from ..errors import quietly
 from ..inference.powers import POWERS, raise_to

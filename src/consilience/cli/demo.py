@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import metrics, simulate
-from ..answers.responses import Answers
+from ..answers.answers import Answers
 from ..api import fuse
 from ..errors import ConsilienceError, InputError, MissingDependencyError, first_line, to_sentence
 from ..formats.writing import replace_file

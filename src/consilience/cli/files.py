@@ -16,7 +16,7 @@ from zipfile import ZipFile, is_zipfile
 
 from .. import formats as register
 from ..answers import DIALECTS, LONG, Dialect
-from ..answers.responses import LAYOUTS
+from ..answers.answers import LAYOUTS
 from ..api import load
 from ..errors import InputError, count_shown, join_names
 from ..evaluation.labels import Evaluation, SpanEvaluation

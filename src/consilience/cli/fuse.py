@@ -18,8 +18,8 @@ import click
 
 from .. import api, memory
 from ..answers import DIALECTS
+from ..answers.answers import Answers
 from ..answers.graph import Graph
-from ..answers.responses import Answers
 from ..engines.base import Threads
 from ..errors import ConsilienceError
 from ..formats import readable_formats

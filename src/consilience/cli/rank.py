@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import click
 import pyarrow as pa
 
-from ..answers.frames import build_frame
+from ..answers.tables import build_frame
 from ..api import rank as rank_candidates
 from ..errors import InputError, count_shown, plural
 from ..formats.files import name_of

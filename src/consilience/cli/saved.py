@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, cast
 import click
 import pyarrow as pa
 
-from ..answers.frames import build_frame
-from ..answers.responses import Answers
+from ..answers.answers import Answers
+from ..answers.tables import build_frame
 from ..api import load
 from ..errors import DataWarning, InputError, count_shown, plural, to_sentence, warn
 from ..formats.files import name_of

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.columns import to_column
-from ..answers.responses import Answers
-from ..answers.vocabulary import count_codes, lookup
+from ..answers.answers import Answers
+from ..answers.columns import count_codes, lookup, to_column
 from ..formats import find_by_name
 from ..inference.sources import Source
 from ..models.fitted import FittedModel as Model

@@ -10,10 +10,9 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import objects, to_column
-from ..answers.frames import is_table
+from ..answers.columns import lookup, objects, to_column
 from ..answers.previews import frame_html, html_facts, html_table, paragraph, to_word
-from ..answers.vocabulary import lookup
+from ..answers.tables import is_table
 from ..errors import DataWarning, InputError, count_shown, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..formats.sources import open_spans

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers import DIALECTS
-from ..answers.frames import open_frame
-from ..answers.tables import Table, check_width
+from ..answers.tables import Table, check_width, open_frame
 from ..errors import InputError, MissingDependencyError, first_line, listing
 from ..memory import format_bytes, require_memory
 from .files import PathLike

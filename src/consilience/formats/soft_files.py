@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import to_column
-from ..answers.frames import open_frame
 from ..answers.soft_votes import SoftRows, list_classes, stack, sum_to_one, with_votes
-from ..answers.tables import Table
+from ..answers.tables import Table, open_frame
 from ..errors import InputError, listing, quietly
 from ..kernels import Floats
 from ..memory import NUMBER, require_memory

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import formats as register
+from ..answers.answers import Answers
 from ..answers.columns import is_missing, to_values
-from ..answers.frames import open_frame
-from ..answers.responses import Answers
-from ..answers.tables import Table
+from ..answers.tables import Table, open_frame
 from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error
 from ..kinds import need_kind

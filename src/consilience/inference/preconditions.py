@@ -15,12 +15,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..answers.answers import Answers
 from ..answers.classes import normalise_column, spell_as
-from ..answers.columns import Column, Values, to_column, to_values
-from ..answers.frames import read_column
+from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..answers.graph import Graph
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
+from ..answers.tables import read_column
 from ..arguments import is_number, to_floats
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural
 from ..kernels import Floats, freeze

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..answers.answers import LAYOUTS, Answers
 from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
-from ..answers.responses import LAYOUTS, Answers
 from ..answers.tagging import Runs
 from ..errors import DataWarning, Sentence, listing, plural, shorten, warn
 from ..kernels import Floats

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..answers.columns import Indices, Values, objects, to_column
-from ..answers.edges import NEIGHBOURHOODS
-from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted
+from ..answers.columns import Indices, Values, encode_in_order_of_appearance, encode_sorted, objects, to_column
+from ..answers.graph import NEIGHBOURHOODS
 from ..arguments import is_whole
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural
 from ..kernels import Floats, Truths

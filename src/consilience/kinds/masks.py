@@ -29,13 +29,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 
-from ..answers.columns import Indices, Values, objects, to_column
-from ..answers.edges import NEIGHBOURHOODS
-from ..answers.frames import read_names
-from ..answers.graph import Graph
-from ..answers.responses import Answers
-from ..answers.tables import MOST_COLUMNS
-from ..answers.vocabulary import lookup
+from ..answers.answers import Answers
+from ..answers.columns import Indices, Values, lookup, objects, to_column
+from ..answers.graph import NEIGHBOURHOODS, Graph
+from ..answers.tables import MOST_COLUMNS, read_names
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
 from ..specs import NOT_SAVED

@@ -8,11 +8,23 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..answers.columns import Column, Indices, Values, find_missing, objects, spell_surrogates, to_column, to_values
-from ..answers.frames import is_table, open_frame
+from ..answers.columns import (
+    Column,
+    Indices,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    find_missing,
+    join_columns,
+    lookup,
+    objects,
+    spell_surrogates,
+    split_repeated,
+    to_column,
+    to_values,
+)
 from ..answers.item_tables import read_numbers
-from ..answers.tables import SPAN_ROLES, Table
-from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup, split_repeated
+from ..answers.tables import SPAN_ROLES, Table, is_table, open_frame
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from .texts import FUSED, MarkedTexts, Marks, check_offsets, cut_texts, pick_marks, sort_marks
 

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.columns import Codes, Column, Indices, objects, to_column
 from ..answers.items import Sequences
-from ..answers.responses import Answers
 from ..errors import InputError, plural, shorten, warn_of
 from ..kernels import Integers
 from .texts import MarkedTexts, Marks, Placed, Tokenised, Tokens, tokenise

@@ -10,11 +10,18 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..answers.columns import Column, Indices, Values, objects, spell_surrogates, to_column
-from ..answers.frames import build_frame
-from ..answers.responses import Answers
+from ..answers.answers import Answers
+from ..answers.columns import (
+    Column,
+    Indices,
+    Values,
+    encode_in_order_of_appearance,
+    objects,
+    spell_surrogates,
+    to_column,
+)
+from ..answers.tables import build_frame
 from ..answers.tagging import LETTERS, Runs, are_tags, find_runs, follow_alone, judge_runs, split_tag
-from ..answers.vocabulary import encode_in_order_of_appearance
 from ..errors import DataWarning, InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn
 from ..kernels import Floats, freeze
 from ..specs import WHOLE_COUNTS, ArraySpec, ColumnSpec, Fault

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..answers.columns import Column, Indices, Values, objects, to_column
-from ..answers.frames import build_frame
-from ..answers.responses import Answers
-from ..answers.vocabulary import encode_sorted, split_repeated
+from ..answers.answers import Answers
+from ..answers.columns import Column, Indices, Values, encode_sorted, objects, split_repeated, to_column
+from ..answers.tables import build_frame
 from ..errors import InputError, listing, parameter_error, plural, shorten
 from .span_tables import add_known, encode_types, read_span_table
 from .span_tags import REASONS, Layers, choose_layers, find_known, make_responses

@@ -17,20 +17,21 @@ from ..answers.columns import (
     Column,
     Indices,
     Values,
+    encode_sorted,
     find_missing,
     holds_sign,
     is_missing,
+    lookup,
+    name_composite,
     objects,
     to_column,
     to_values,
+    tuples_to_ids,
 )
-from ..answers.composite import name_composite, tuples_to_ids
-from ..answers.frames import read_distinct
 from ..answers.gold import find_gold, open_gold
 from ..answers.items import encode_items, read_keys
 from ..answers.long_tables import find_columns
-from ..answers.tables import ALIASES, Table
-from ..answers.vocabulary import encode_sorted, lookup
+from ..answers.tables import ALIASES, Table, read_distinct
 from ..arguments import check_truth, is_among, split_by_question
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.columns import Column, Values, find_present, name_probabilities, objects, to_column, to_values
-from ..answers.frames import is_table, open_frame
+from ..answers.answers import Answers
+from ..answers.columns import Column, Values, find_present, lookup, name_probabilities, objects, to_column, to_values
 from ..answers.gold import LEAVE_OUT
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
+from ..answers.tables import is_table, open_frame
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..kernels import Floats, Truths
 from ..specs import NOT_SAVED, ColumnSpec, Fault

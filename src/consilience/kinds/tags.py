@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..answers.columns import Indices, Values, objects, to_column
-from ..answers.composite import name_composite
-from ..answers.frames import build_frame, open_frame
+from ..answers.answers import Answers, Provenance
+from ..answers.columns import Indices, Values, lookup, name_composite, narrow_codes, objects, to_column
 from ..answers.items import Sequences
 from ..answers.previews import frame_html, html_facts, paragraph, to_word
-from ..answers.responses import Answers, Provenance
-from ..answers.vocabulary import lookup, narrow_codes
+from ..answers.tables import build_frame, open_frame
 from ..errors import InputError, Python, Sentence, join_names, listing, plural
 from ..kernels import Truths
 from .tag_tables import TagOptions, TagRows, read_known_sets, read_sets, to_lists

@@ -9,8 +9,7 @@ from typing import Any, TypeGuard, cast
 
 from ..answers import recognise
 from ..answers.columns import find_present
-from ..answers.frames import open_frame
-from ..answers.tables import ROLES, Table
+from ..answers.tables import ROLES, Table, open_frame
 from ..arguments import check_questions, split_by_question
 from ..engines import open_engine
 from ..engines.base import Engine

@@ -20,23 +20,22 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from ..answers.blocked import drop_workers
-from ..answers.columns import Column, to_column
-from ..answers.frames import open_frame
+from ..answers.answers import Answers
+from ..answers.columns import Column, lookup, to_column
 from ..answers.gold import Gold, match_gold
 from ..answers.joining import (
     NOTHING,
     Joined,
     Retracted,
     check_join_policy,
+    drop_workers,
     join_responses,
     no_answers,
     read_further,
     tell_duplicates,
 )
 from ..answers.previews import build_report
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
+from ..answers.tables import open_frame
 from ..checks.register import judge
 from ..engines import open_engine
 from ..errors import InputError, NotFittedError, ParameterError, listing, plural

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ..answers.answers import Answers
 from ..answers.graph import Graph
-from ..answers.responses import Answers
 from ..answers.tagging import looks_iob2
 from ..arguments import is_among
 from ..checks.graph_check import GraphVerdict, settle_graph

@@ -17,14 +17,12 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
-from ..answers.blocked import drop_workers
-from ..answers.columns import Values, find_present, is_missing, to_column, to_values
-from ..answers.frames import build_frame, is_table, open_frame
+from ..answers.answers import Answers
+from ..answers.columns import Values, find_present, is_missing, lookup, to_column, to_values
 from ..answers.graph import Graph
-from ..answers.joining import check_join_policy, join_responses
+from ..answers.joining import check_join_policy, drop_workers, join_responses
 from ..answers.previews import build_report, round_figures
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
+from ..answers.tables import build_frame, is_table, open_frame
 from ..arguments import check_truth, to_path
 from ..checks.register import judge
 from ..engines import open_engine

@@ -26,9 +26,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from ..answers.columns import Column, decode_categories, to_column, to_values
+from ..answers.columns import Column, decode_categories, encode_in_order_of_appearance, to_column, to_values
 from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
-from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels import Floats, Truths
 from ..results.label_files import find_open
 from ..results.result import Labels, Result

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..answers.answers import Answers
 from ..answers.graph import Graph
-from ..answers.responses import Answers
 from ..errors import quietly
 from ..inference.sources import Source
 from ..models.base import Model

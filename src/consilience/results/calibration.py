@@ -46,10 +46,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Values
+from ..answers.columns import Column, Values, encode_in_order_of_appearance
 from ..answers.random_choices import draw_units
 from ..answers.tagging import are_tags, find_continuations, find_runs, judge_runs, split_tags
-from ..answers.vocabulary import encode_in_order_of_appearance
 from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
 from ..inference.em import Fit, Problem, infer_left_out

@@ -37,13 +37,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..answers.columns import to_column
-from ..answers.composite import name_composite, tuples_to_ids
-from ..answers.frames import build_frame
+from ..answers.answers import Answers
+from ..answers.columns import lookup, name_composite, to_column, tuples_to_ids
 from ..answers.items import Sequences, key_of
 from ..answers.previews import frame_html, html_table, paragraph, to_word
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
+from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten
 from ..inference.learned import as_used
 from ..inference.recipes import LatentRecipe, Recipe

@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.item_tables import Features, class_shares, match_features, match_item_prior, vote_shares_by_item
 from ..answers.items import Sequences
-from ..answers.responses import Answers
 from ..answers.tagging import are_tags
 from ..engines import open_engine
 from ..engines.base import Engine
@@ -21,7 +21,7 @@ from ..errors import ParameterError
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference import ITEMS_AT_ONCE
-from ..inference.em import Fit, Parameters, Problem, expect, expect_from_votes, maximise
+from ..inference.em import Fit, Parameters, Problem, expect_from_votes, maximise
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
 from ..inference.powers import raise_in_place
@@ -393,7 +393,7 @@ def learn_by_moments(recipe: MomentRecipe, source: Source, links: Graph | None, 
     found = recipe.match(r, by_vote.workers.mean, by_vote.structure.mean)
     workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
     learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
-    statistics = expect(problem, learned)
+    statistics = problem.expect(learned)
     posterior = recipe.conclude(problem, learned)
     codes = recipe.label_items(posterior)
     confidence = Confidence(np.ones(1), lambda _, run: posterior[run])

@@ -34,8 +34,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Answers
-from ..answers.vocabulary import MANY, count_codes
+from ..answers.answers import Answers
+from ..answers.columns import MANY, count_codes
 from ..inference import sum_by
 from ..inference.structures import Summary
 from ..kernels import Floats, freeze, read_only

@@ -46,8 +46,9 @@ variance :math:`v_i`, and a probability is not linear in them. The second is hal
 predicted hidden answers or known labels; see `consilience.inference.powers`. The ends are Beta quantiles, rounded
 outwards to whole items.
 
-**Ordered classes.** For how many labels are at most one level off, and by how many levels they are off, c is the mean of
-that figure by the probabilities of the item, and :math:`c_i (1 - c_i)` is its variance.
+**Ordered classes.** How many labels are at most one level off, and by how many levels they are off, is judged in the
+same way: c is the mean of that figure by the probabilities of the item, and its variance stands for
+:math:`c_i (1 - c_i)`.
 
 **Streams.** If answers come in batches (see `consilience.results.new_answers`), intervals are about all batches. Only
 the expected accuracy is about the last batch alone, whose labels it is about.
@@ -66,7 +67,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Answers
+from ..answers.answers import Answers
 from ..inference import ITEMS_AT_ONCE
 from ..kernels import Floats
 from ..specs import COUNTS, ENDS, ArraySpec, Fault, Sizes
@@ -204,7 +205,8 @@ def judge_labels(
 ) -> Floats:
     """Return figures of the labels, each with both ends of its interval, (F, 3).
 
-    The first is the share that is right; of levels further ones are the share at most one level off, and the levels off.
+    The first is the share that is right. For levels, further ones are the share at most one level off, and the levels
+    off.
     """
     powers, times = np.unique(confidence.powers, return_counts=True)
     n_items, n_figures = len(codes), 3 if ordered else 1

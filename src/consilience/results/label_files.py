@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.columns import Column
-from ..answers.frames import build_frame
+from ..answers.tables import build_frame
 from ..arguments import is_number
 from ..engines import open_engine
 from ..errors import InputError, first_line, parameter_error, plural

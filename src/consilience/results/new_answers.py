@@ -13,14 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers, empty_responses
 from ..answers.classes import find_by_value
-from ..answers.columns import to_column
+from ..answers.columns import lookup, to_column
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.item_tables import ItemPriors, list_items, match_item_prior
 from ..answers.joining import grow
-from ..answers.responses import Answers, empty_responses
-from ..answers.vocabulary import lookup
 from ..engines import open_engine
 from ..engines.base import Engine, Placed
 from ..errors import (
@@ -144,7 +143,7 @@ class Applied(NamedTuple):
         """Return the most probable joint labelling."""
         learned = self.fusion.learned
         with quietly(), self.bring(as_used(learned.log_weights)) as new:  # what is to be said was said just now
-            return decode_labels(new.engine, new.placed, new.factors, learned.structure, new.graph)
+            return decode_labels(new.engine, new.placed, new.factors, learned.structure)
 
     def score(self) -> float:
         """Return the mean log likelihood of an item's answers, at the reported estimates."""

@@ -18,12 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Values, name_probabilities, to_column
-from ..answers.frames import BACKENDS
+from ..answers.answers import Answers
+from ..answers.columns import Column, Values, encode_in_order_of_appearance, name_probabilities, to_column
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.responses import Answers
-from ..answers.vocabulary import encode_in_order_of_appearance
+from ..answers.tables import BACKENDS
 from ..arguments import is_among
 from ..engines import open_engine
 from ..engines.base import Engine
@@ -50,6 +49,7 @@ from ..inference.preconditions import START_TABLES, check_matrices
 from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
+from ..inference.structures.field import FieldParameters
 from ..inference.structures.independent import Independent
 from ..inference.workers.mean import voters
 from ..kernels import Floats
@@ -396,7 +396,7 @@ class Result:
     soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
     scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
     limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
-    # What checks of `fuse` found; None if they were not made, or for a result that was loaded.
+    # What checks found, the most serious first; None where the answers were not kept.
     findings: Annotated[tuple[Finding, ...] | None, NOT_SAVED] = None
     update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
 
@@ -410,6 +410,11 @@ class Result:
         if by == "median":
             check_order(self.names.classes, self.names.positions)
         return labels.chosen_by(by)
+
+    @property
+    def is_network(self) -> bool:
+        """Whether items are linked by a graph."""
+        return self.estimates is not None and isinstance(self.estimates.structure, FieldParameters)
 
     @cached_property
     def learned(self) -> Learned:

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Values, to_column, to_values
-from ..answers.vocabulary import lookup
+from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference import Cells, sum_by
 from ..inference.guidance import ComparedOpinions
 from ..inference.recipes import VOTE_SMOOTHING

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.graph import Graph
-from ...answers.responses import Answers
 from ...engines.base import Engine
 from ...errors import ConvergenceWarning, InputError, ParameterError, Python, Sentence, plural, warn
 from ...kernels import Floats

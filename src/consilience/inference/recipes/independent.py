@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.blocks import cut_blocks
 from ...answers.columns import Values
 from ...answers.graph import Graph
 from ...answers.items import Sequences
 from ...answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
-from ...answers.responses import Answers
 from ...engines.base import Engine
 from ...errors import ConvergenceWarning, DataWarning, InputError, ParameterError, Python, Sentence, plural, warn
 from ...kernels import Floats

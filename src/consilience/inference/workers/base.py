@@ -32,9 +32,9 @@ from typing import ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.blocks import NO_VOTES
 from ...answers.columns import Column, Values
-from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities
 from ...errors import InputError, ParameterError, Python, Sentence
 from ...kernels import Floats, Integers, freeze

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.responses import Answers
+from ...answers.answers import Answers
 from ...arguments import to_floats
 from ...errors import plural
 from ...kernels import Floats, Integers, freeze

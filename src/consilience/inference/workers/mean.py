@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.blocks import Block
-from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats
 from .. import Distributions

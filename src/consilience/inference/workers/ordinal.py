@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ...answers.responses import Answers
+from ...answers.answers import Answers
 from ...kernels import Floats
 from .types import STRENGTHS, TypedWorkers
 

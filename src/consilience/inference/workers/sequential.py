@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.columns import Column, Values, to_column
-from ...answers.responses import Answers
 from ...kernels import Floats, Integers
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
 from .. import Distributions, fit_distributions

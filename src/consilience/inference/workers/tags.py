@@ -16,9 +16,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.columns import Column, Values, to_column
 from ...answers.items import Sequences
-from ...answers.responses import Answers
 from ...errors import ParameterError, plural
 from ...kernels import Floats, Integers, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec, Fault

@@ -35,8 +35,8 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.blocks import Block
-from ...answers.responses import Answers
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, Integers, freeze, read_only
 from ...specs import FINITE, POSITIVE, ArraySpec

@@ -37,10 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ...answers.columns import Values, to_column
+from ...answers.answers import Answers
+from ...answers.columns import Values, lookup, to_column
 from ...answers.random_choices import RandomByName, pick_places
-from ...answers.responses import Answers
-from ...answers.vocabulary import lookup
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from ..skills import RARE
