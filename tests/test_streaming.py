@@ -78,9 +78,7 @@ def test_class_shares_begin_with_one_item_of_each_class():
     batches = cut(crowd_of(120).responses, 3)
     model = cs.DawidSkene()
     posteriors, _ = stream(model, batches)
-    np.testing.assert_allclose(
-        model.result_.past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9
-    )
+    np.testing.assert_allclose(model.result_.past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9)
 
 
 def test_objective_counts_what_was_learned_before():

@@ -51,7 +51,7 @@ from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
 from ..inference.structures.independent import Independent
-from ..inference.workers.mean import voters
+from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds import name_saved
 from ..kinds.base import TABLE, AnyKind
