@@ -24,7 +24,7 @@ from ..inference.em import Progress
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kinds.base import AnyKind
 from ..results.comparison import ScaleCheck, SoftCheck
-from ..results.fitting import Asked, fit_source, open_source
+from ..results.fitting import fit_source, open_source
 from ..results.source_kinds import check_kind
 from .base import Model
 from .dawid_skene import DawidSkene
@@ -55,8 +55,7 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
     """Fuse what was opened; see `fuse`."""
     source, _, graph, gold, task, blocked, _, n_blocked = prepared
     model, engine, callback, features, item_prior, parameters, source_kind = fitting
-    asked = Asked(count_copies_once=True, source_kind=None if source_kind is None else check_kind(source_kind))
-    verdict = None
+    source_kind, verdict = None if source_kind is None else check_kind(source_kind), None
     if task.linked and graph is None and is_among(model, ("auto", "markov-field")):
         model, parameters, graph, verdict = settle_links(task, source, prepared.answers, parameters, engine)
     with open_engine(engine) as working:
@@ -70,7 +69,7 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
         recipe = chosen.recipe()
         opened = open_source(recipe, answers, gold, features, item_prior, task)
         aligned = recipe.align(opened.responses, graph)
-        found = fit_source(recipe, opened, aligned, working, asked)
+        found = fit_source(recipe, opened, aligned, working, count_copies_once=True, source_kind=source_kind)
         found = replace(found, scale_check=scale, soft_check=soft)
         checked = judge(recipe, found, opened, aligned, working, verdict)
     left_out = replace(checked.found, blocked=blocked if len(blocked) else None, n_blocked=n_blocked)
@@ -140,7 +139,7 @@ def settle_links(kind: AnyKind, brought: Any, answers: Answers, given: dict[str,
     source = open_source(recipe, few, task=task)
     graph = recipe.align(source.responses, kind.make_graph(sample))
     with open_engine(engine) as opened, quietly():
-        found = fit_source(recipe, source, graph, opened, Asked(count_copies_once=True))
+        found = fit_source(recipe, source, graph, opened, count_copies_once=True)
         found, verdict = settle_graph(recipe, found, source, graph, opened)
     if "coupling" in given:
         return Settled("markov-field", given, kind.make_graph(brought), verdict)
