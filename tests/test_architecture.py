@@ -47,7 +47,7 @@ PACKAGE = ROOT / "src" / "consilience"
 
 def modules_of(package: str) -> set[str]:
     """Return the modules of a package that hold a part: all but the contract, the register and what parts share."""
-    shared = {"__init__", "base", "register", "rows", "types"}
+    shared = {"__init__", "base", "priors", "register", "rows", "types"}
     return {path.stem for path in (PACKAGE / package).glob("*.py")} - shared
 
 
