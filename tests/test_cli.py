@@ -1127,7 +1127,6 @@ def test_help_is_instant_and_imports_nothing_heavy():
     code = """if True:
         import sys
         from consilience.cli.main import program
-from consilience.cli.simulate import SCENES, make_crowd
         program(["fuse", "--help"], standalone_mode=False)
         heavy = {"numpy", "pyarrow", "numba", "scipy", "narwhals", "rich"} & set(sys.modules)
         sys.exit(f"imported {heavy}" if heavy else 0)
