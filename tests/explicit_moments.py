@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from consilience.answers.responses import Answers
+from consilience.answers.answers import Answers
 from consilience.inference.em import Progress
 from consilience.inference.moments import MomentFit, order_of_sweeps, repeat_sweeps
 from consilience.kernels import Floats

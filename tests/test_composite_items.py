@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from command_line import run as invoke
-from consilience.answers.composite import join_texts, split_text
+from consilience.answers.columns import join_texts, split_text
 from consilience.answers.item_tables import match_features
 from consilience.errors import InputError
 
@@ -181,7 +181,7 @@ def test_the_command_line_takes_several_columns(tmp_path):
     assert json.loads(judged.stdout)["accuracy"] == 1
 
 
-def test_answers_on_disk_have_items_of_one_column(tmp_path):
+def test_scanned_answers_have_such_items_too(tmp_path):
     make_table().to_csv(tmp_path / "answers.csv", index=False)
-    with pytest.raises(cs.errors.ParameterError, match=r"on disk is one column. Join"):
-        cs.scan_answers(tmp_path / "answers.csv", item="prompt,pair", store=tmp_path)
+    scanned = cs.scan_answers(tmp_path / "answers.csv", item="prompt,pair")
+    assert scanned.items.tolist() == cs.read_answers(tmp_path / "answers.csv", item=["prompt", "pair"]).items.tolist()

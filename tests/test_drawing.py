@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
+from consilience.documents import charts
 from consilience.formats.writing import write_table
-from consilience.reporting import charts, page
+from consilience.reporting import page
 from test_cli import make_answers, run
 
 vl_convert = pytest.importorskip("vl_convert", reason="charts need vl-convert: pip install 'consilience[report]'")

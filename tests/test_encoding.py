@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from consilience.answers import vocabulary
-from consilience.answers.responses import Answers
-from consilience.answers.vocabulary import count_codes, encode_in_order_of_appearance, encode_sorted
+from consilience.answers.answers import Answers
+from consilience.answers.columns import count_codes, encode_in_order_of_appearance, encode_sorted
 from consilience.errors import InputError
 from consilience.kernels import columns as column_kernels
 from consilience.kernels.columns import encode_integers, encode_texts, group_answers, order_by

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience import Answers, DawidSkene
-from consilience.answers.frames import open_frame
 from consilience.answers.gold import match_gold
+from consilience.answers.tables import open_frame
 from consilience.errors import DataWarning, InputError
 from effort import examples
 from strategies import LABELS, Size, crowds

@@ -17,8 +17,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import consilience as cs
-from consilience.answers import edges as edges_module
-from consilience.answers.edges import METRICS, NEIGHBOURHOODS
+from consilience.answers import graph as edges_module
+from consilience.answers.graph import METRICS, NEIGHBOURHOODS
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats.sources import as_graph
 

@@ -237,7 +237,7 @@ def test_hashes_are_these_numbers():
 
 def test_hashes_are_the_same_in_another_process():
     code = (
-        "from consilience.answers.random_choices import hash_ids; from consilience.answers.vocabulary import objects;"
+        "from consilience.answers.random_choices import hash_ids; from consilience.answers.columns import objects;"
         "print(hash_ids(objects(['a', 1, 2.5, frozenset('xyz'), (1, 'b'), None.__class__])).tolist())"
     )
     here = hash_ids(objects(["a", 1, 2.5, frozenset("xyz"), (1, "b"), type(None)])).tolist()

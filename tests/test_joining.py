@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import consilience as cs
-from consilience.answers.frames import open_frame
+from consilience.answers.answers import Answers
 from consilience.answers.joining import NOTHING, join_responses, read_further
-from consilience.answers.responses import Answers
+from consilience.answers.tables import open_frame
 from consilience.errors import DataWarning, InputError, ParameterError
 from effort import examples
 

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import consilience as cs
-from consilience.answers.frames import open_frame
 from consilience.answers.joining import join_responses, read_further
+from consilience.answers.tables import open_frame
 
 ROWS = {"item": ["b", "a", "a", "b"], "worker": ["x", "y", "x", "y"], "label": ["1", "0", "0", "0"]}
 # The answers in the order of items: b by x, b by y, a by y, a by x.

@@ -16,7 +16,7 @@ import consilience as cs
 from benchmarks import record as making
 from benchmarks.real_crowds import is_present
 from command_line import run
-from consilience.answers.responses import to_long
+from consilience.answers.answers import to_long
 from consilience.answers.slips import find_sets
 from consilience.results.comparison import Comparison
 from consilience.results.record import (
@@ -354,7 +354,7 @@ def test_the_demo_knows_some_labels(tmp_path, monkeypatch):
     assert figures["accuracy_high"] - figures["accuracy_low"] < 0.12
     run("fuse", "demo-answers.csv", "--ignore-gold", "--save", "m", "-q")
     run("next", "m", "--at-random", "-n", "30", "-o", "items.csv", "-q")
-    assert "Leave out --questions and --stop." in run("next", "m", "--at-random", "--questions").stderr
+    assert "Leave out --questions." in run("next", "m", "--at-random", "--questions").stderr
 
 
 @pytest.mark.parametrize(("n_items", "offered"), [(12, []), (60, [30]), (160, [30, 100])])

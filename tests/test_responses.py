@@ -19,10 +19,16 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience import Answers
-from consilience.answers.columns import find_missing, to_column, to_values
-from consilience.answers.frames import build_frame
-from consilience.answers.responses import LAYOUTS
-from consilience.answers.vocabulary import encode_in_order_of_appearance, encode_sorted, lookup
+from consilience.answers.answers import LAYOUTS
+from consilience.answers.columns import (
+    encode_in_order_of_appearance,
+    encode_sorted,
+    find_missing,
+    lookup,
+    to_column,
+    to_values,
+)
+from consilience.answers.tables import build_frame
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.models.base import as_responses
 from effort import examples

@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 import consilience as cs
 from benchmarks.real_crowds import is_present, load
 from command_line import run
-from consilience.answers.responses import to_long
+from consilience.answers.answers import to_long
 from consilience.checks.ways import check_scale, order_levels
 from consilience.engines import open_engine
 from consilience.results.comparison import LEAST_LEAD, ScaleCheck

@@ -12,8 +12,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.answers.blocked import drop_workers
-from consilience.answers.responses import to_long
+from consilience.answers.answers import to_long
+from consilience.answers.joining import drop_workers
 from consilience.answers.soft_votes import sum_to_one
 from consilience.errors import InputError, ParameterError
 from consilience.formats.soft_files import open_votes

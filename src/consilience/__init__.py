@@ -17,7 +17,7 @@ from .version import __version__
 
 # Where each public name lives. Modules are imported when a name is first used: `import consilience` is instant.
 _HOMES = {
-    "Answers": "answers.responses",
+    "Answers": "answers.answers",
     "Graph": "answers.graph",
     "BradleyTerry": "rankings.bradley_terry",
     "Comparisons": "rankings.comparisons",
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import metrics as metrics
     from . import simulate as simulate
+    from .answers.answers import Answers as Answers
     from .answers.graph import Graph as Graph
-    from .answers.responses import Answers as Answers
     from .api import fuse as fuse
     from .api import held_out_score as held_out_score
     from .api import load as load

@@ -74,9 +74,9 @@ class Dialect:
 
 
 DIALECTS = (
-    Dialect("mturk", "MTurk batch results", "platforms", needed=("HITId", "WorkerId")),
-    Dialect("toloka", "Toloka assignments", "platforms", needed=("ASSIGNMENT:worker_id",)),
-    Dialect("appen", "Appen full reports", "platforms", needed=("_unit_id", "_worker_id")),
+    Dialect("mturk", "MTurk batch results", "wide_tables", needed=("HITId", "WorkerId")),
+    Dialect("toloka", "Toloka assignments", "wide_tables", needed=("ASSIGNMENT:worker_id",)),
+    Dialect("appen", "Appen full reports", "wide_tables", needed=("_unit_id", "_worker_id")),
     Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables", suffix=".npy"),
     Dialect("soft-files", "probabilities, one array or table per worker", "soft_votes", is_folder=True),
     Dialect("soft", "probabilities, one column per class", "soft_votes"),

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Floats, Integers, Truths, Width, freeze
-from .columns import Codes, Indices
+from .columns import MANY, Codes, Indices
 from .soft_votes import Probabilities
-from .vocabulary import MANY
 
 if TYPE_CHECKING:
-    from .responses import Answers
+    from .answers import Answers
 
 # Answers plus items in a block: large enough that a block's overhead vanishes, small enough that its posteriors stay
 # in the processor's cache and that two threads have something to share at a hundred thousand answers.

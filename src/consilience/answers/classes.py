@@ -23,10 +23,23 @@ from numpy.typing import ArrayLike
 from ..arguments import check_truth, is_among, to_floats
 from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, shorten, warn_of
 from ..kernels import Floats
-from .columns import Codes, Column, Indices, Values, find_present, is_text, objects, to_column, to_values
-from .frames import read_distinct
+from .columns import (
+    Codes,
+    Column,
+    Indices,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    find_present,
+    is_text,
+    lookup,
+    objects,
+    sorted_order,
+    to_column,
+    to_values,
+)
+from .tables import read_distinct
 from .tagging import SCHEMES, looks_tagged, split_tag
-from .vocabulary import encode_in_order_of_appearance, encode_sorted, lookup, sorted_order
 
 ABSTAIN = ("ignore", "answer")
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
+from .answers import Answers
 from .classes import normalise_column, to_numbers
 from .columns import (
     Codes,
@@ -18,19 +19,21 @@ from .columns import (
     Indices,
     Values,
     decode_categories,
+    encode_in_order_of_appearance,
     find_present,
     is_missing,
     is_present,
+    lookup,
+    name_composite,
     objects,
+    plain_labels,
     to_column,
     to_values,
+    tuples_to_ids,
+    whole_numbers,
 )
-from .composite import name_composite, tuples_to_ids
-from .frames import is_table, open_frame, open_series
 from .items import list_keys
-from .responses import Answers
-from .tables import Table, key_roles
-from .vocabulary import encode_in_order_of_appearance, lookup, plain_labels, whole_numbers
+from .tables import Table, is_table, key_roles, open_frame, open_series
 
 KEY_REMEDY = "Say which item each label belongs to."
 EMPTY_REMEDY = (

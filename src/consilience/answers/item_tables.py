@@ -34,14 +34,12 @@ from ..arguments import to_floats
 from ..errors import InputError, first_line, listing, plural, warn_of
 from ..kernels import Floats, Truths, freeze
 from ..memory import NUMBER, require_memory
+from .answers import Answers
 from .classes import normalise_label
-from .columns import Indices, Values, is_present, spell_surrogates, to_values
-from .composite import name_composite
-from .edges import check_sparse
-from .frames import is_table, open_frame, read_lists
+from .columns import Indices, Values, is_present, name_composite, spell_surrogates, to_values
+from .graph import check_sparse
 from .items import Sequences, encode_items, list_keys
-from .responses import Answers
-from .tables import WHOLE, Table
+from .tables import WHOLE, Table, is_table, open_frame, read_lists
 
 KEY_REMEDY = "Say which item each row belongs to."
 # Squares of features up to this size are numbers, also of single precision.

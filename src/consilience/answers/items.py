@@ -24,16 +24,18 @@ from .columns import (
     Column,
     Indices,
     Values,
+    add_values,
     decode_categories,
+    encode_in_order_of_appearance,
     find_missing,
     is_missing,
     is_text,
+    join_columns,
+    lookup,
     to_column,
     to_values,
 )
-from .frames import is_table, open_frame, read_column
-from .tables import Table
-from .vocabulary import add_values, encode_in_order_of_appearance, join_columns, lookup
+from .tables import Table, is_table, open_frame, read_column
 
 NAMED = "the named items"
 

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from ..kernels import Floats
 from .columns import Column, spell_surrogates
-from .frames import build_frame
+from .tables import build_frame
 
 # So many rows of a table are shown, and so many characters of a cell: two remarks about a worker have up to 60.
 MOST_ROWS, WIDEST = 20, 60

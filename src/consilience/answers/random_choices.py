@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..kernels import Floats, Integers, Truths
+from .answers import Answers
 from .columns import Indices, Values, to_column, to_values
 from .items import Sequences
-from .responses import Answers
 
 Hashes = NDArray[np.uint64]
 

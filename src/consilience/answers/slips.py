@@ -15,11 +15,10 @@ import numpy as np
 
 from ..errors import DataWarning, Python, Sentence, join_names, listing, plural, shorten, warn
 from ..kernels import Floats
+from .answers import Answers
 from .classes import group_spellings
-from .columns import Indices, Values, to_column
-from .responses import Answers
+from .columns import Indices, Values, count_codes, lookup, to_column
 from .tagging import looks_tagged
-from .vocabulary import count_codes, lookup
 
 # How other programs write that there is no value. "none" is a common class.
 NO_VALUE = frozenset(["NA", "N/A", "#N/A", "<NA>", "n/a", "nan", "NaN", "NAN", "NaT", "null", "NULL", "Null", "None"])

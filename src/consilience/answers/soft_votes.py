@@ -37,9 +37,18 @@ from ..errors import InputError, Sentence, listing, plural, shorten
 from ..kernels import Floats, Integers, Truths
 from ..memory import NUMBER, require_memory
 from . import Names
-from .columns import Codes, Column, Indices, Values, is_text, to_column, to_values
+from .columns import (
+    Codes,
+    Column,
+    Indices,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    is_text,
+    to_column,
+    to_values,
+)
 from .tables import Table, key_roles, plays, refuse_roles
-from .vocabulary import encode_in_order_of_appearance, encode_sorted
 
 Probabilities: TypeAlias = NDArray[np.float32]
 

@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.random_choices import find_owners, hide_answers
-from ..answers.responses import Answers
 from ..answers.slips import doubt_silence, find_sets
 from ..engines.base import Engine
 from ..errors import quietly, shorten
@@ -49,10 +49,10 @@ from ..kinds.base import TableKind
 from ..metrics.agreement import krippendorff_interval
 from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
-from ..results.fitting import Asked, fit_source, learn_from_votes, learn_votes
+from ..results.fitting import fit_source, learn_votes
 from ..results.intervals import choose
 from ..results.new_answers import weigh_copies
-from ..results.result import Labels, Result
+from ..results.result import Labels, Result, learn_from_votes
 from ..results.result import count_known as count_gold
 
 # With more classes, a table is not like those of which there are records.
@@ -71,14 +71,12 @@ def compare_with_vote(recipe: Recipe, found: Result, source: Source, graph: Grap
         used = weigh_copies(found, r, np.arange(r.n_workers))
         level = "ordinal" if used.is_ordered else "nominal"
         alpha = krippendorff_interval(used, level)  # before the vote, since both take much memory
-        vote = learn_votes(VoteRecipe(), Source(r, source.gold), None, engine, None)
+        vote = learn_votes(VoteRecipe(), Source(r, source.gold), engine)
         fair, counted = vote, Source(used, source.gold)
         if used is not r:
-            fair = learn_votes(VoteRecipe(), counted, None, engine, None)
+            fair = learn_votes(VoteRecipe(), counted, engine)
         hidden = find_hidden(recipe, found, replace(source, responses=used, features=None), graph, engine)
-        gains = judge_hidden(
-            used, fair.labels, lambda: learn_from_votes(VoteRecipe(), counted, fair.prior, engine).counts, hidden
-        )
+        gains = judge_hidden(used, fair.labels, lambda: learn_from_votes(counted, fair.prior, engine).counts, hidden)
 
     n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
     n_differ, n_right, n_top = 0.0, 0.0, 0.0
@@ -211,7 +209,7 @@ def find_hidden(recipe: Recipe, found: Result, source: Source, graph: Graph | No
         return None
     hidden, unit = next(hide_answers(r, HIDDEN, 0))
     shown = source.keep(~hidden)
-    again = fit_source(settle(recipe, found), shown, graph, engine, Asked(copies=[]))
+    again = fit_source(settle(recipe, found), shown, graph, engine, copies=[])
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None

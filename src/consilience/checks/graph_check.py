@@ -38,15 +38,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..answers.columns import to_column
+from ..answers.answers import Answers
+from ..answers.columns import lookup, to_column
 from ..answers.graph import Graph
 from ..answers.random_choices import hide_items
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
 from ..engines.base import Engine
 from ..errors import DataWarning, Sentence, quietly
 from ..inference.care import Care
-from ..inference.em import CountedEvidence, Fit, Problem, expect_from_votes
+from ..inference.em import Fit, Problem, expect_from_votes
 from ..inference.powers import score_powers
 from ..inference.recipes import Recipe
 from ..inference.recipes.field import ENOUGH_ITEMS, N_PARTS, FieldRecipe, list_couplings, pick_coupling, settle
@@ -56,7 +55,7 @@ from ..inference.structures.field import Field, FieldSummary, find_linked, weigh
 from ..kernels import Floats
 from ..results.comparison import CHECK_IDS, GraphCheck, describe_limit
 from ..results.findings import Finding, Words
-from ..results.fitting import Asked, fit_source
+from ..results.fitting import fit_source
 from ..results.new_answers import weigh_copies
 from ..results.result import Result
 
@@ -232,19 +231,19 @@ def learn_coupling(
     the graph. So evidence is weighed once, and each coupling takes a few sweeps over the graph.
     """
     r, learned, graph = source.responses, alone.parameters, cast(Graph, problem.graph)
-    evidence, _ = CountedEvidence(problem.engine, problem.placed, problem.factors(learned.workers)).gather()
+    evidence, _ = problem.weigh(problem.factors(learned.workers))
     mass = learned.structure.mean * len(evidence)
 
     def infer(coupling: float, hidden: NDArray[np.int64]) -> Floats:
         posterior = evidence.copy()
         posterior[hidden] = 1.0  # nothing but their neighbours speaks for them
         field = replace(cast(Field, problem.structure), coupling=coupling).update(FieldSummary(0.0, mass, coupling))
-        field.infer_nodes(graph, None, problem.engine.n_threads, posterior)
+        field.infer(posterior, graph, None, problem.engine.n_threads)
         return posterior
 
     field, trail = cast(Field, problem.structure).update(FieldSummary(0.0, mass, 0.0)), Trail()
     for _ in range(MOST_ROUNDS):  # Newton steps on the pseudo-likelihood
-        summary = field.infer_nodes(graph, trail, problem.engine.n_threads, evidence.copy())
+        summary = field.infer(evidence.copy(), graph, trail, problem.engine.n_threads)
         moved, field = abs(summary.coupling - field.coupling), cast(Field, problem.structure).update(summary)
         if moved <= SETTLED * field.coupling:
             break
@@ -277,8 +276,8 @@ def settle_graph(
     if not (check.sound and check.repeats_errors and recipe.learns_coupling):
         return found, check, {}
     changed: dict[str, Any] = {"coupling": found.coupling, "listeners": "unanswered"}
-    asked = Asked(found.copies, count_copies_once=True, source_kind=found.source_kind)
-    again = fit_source(replace(recipe, **changed), source, graph, engine, asked)
+    asked: dict[str, Any] = {"copies": found.copies, "source_kind": found.source_kind}
+    again = fit_source(replace(recipe, **changed), source, graph, engine, count_copies_once=True, **asked)
     # The scores tell where the coupling comes from.
     return replace(again, coupling_scores=found.coupling_scores), check, changed
 

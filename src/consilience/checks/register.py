@@ -2,7 +2,7 @@
 
 A check is a function of a `Result`, with its worker table, and of the recipe of the fit, that yields a `Finding` for
 each thing it found. Its docstring says in one line what that is. `judge` compares a fit with majority vote and with a
-shuffled graph; `conclude` makes the worker table and runs all checks, once for each result.
+shuffled graph; `complete` makes the worker table and runs all checks, once for each result.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from ..answers.columns import to_column
 from ..answers.graph import Graph
 from ..answers.random_choices import count_units
 from ..engines.base import Engine
@@ -76,11 +77,11 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def conclude(recipe: Recipe, found: Result) -> Result:
+def complete(recipe: Recipe, found: Result) -> Result:
     """The result with its worker table, and with its findings if its answers are there; it may have them already."""
-    if found.worker_table is None:
+    if not found.workers:
         workers, drift = tabulate_workers(found)
-        found = replace(found, worker_table=workers, drift_table=drift)
+        found = replace(found, workers={"worker": to_column(found.names.workers), **workers}, drift=drift)
     if found.findings is None and found.given.answers is not None:
         found = replace(found, findings=find_findings(recipe, found))
     return found
@@ -130,7 +131,7 @@ def judge(
     )
     if comparison is not None and comparison.untested and comparison.share_known < 1:
         found = replace(found, labels=replace(found.labels, shown=False))
-    found = conclude(recipe, found)
+    found = complete(recipe, found)
     for finding in found.findings or ():
         if finding.category is not None and not CHECKS[finding.kind].silent:
             warn(finding.warning())

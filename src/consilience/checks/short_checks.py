@@ -327,8 +327,7 @@ def find_poor_workers(found: Result, _: Recipe) -> Iterator[Finding]:
     """Workers tell little, say nearly always the same, or are often wrong."""
     if not makes_sense(found):
         return
-    columns, is_vote, kind = found.worker_table, found.model == "MajorityVote", KINDS[found.source_kind]
-    assert columns is not None
+    columns, is_vote, kind = found.workers, found.model == "MajorityVote", KINDS[found.source_kind]
     answers, high = np.asarray(to_values(columns["answers"])), np.asarray(to_values(columns["accuracy_high"]), float)
     every = [each.split("; ") for each in to_values(columns["remarks"]).tolist()]
     by_others = "near-copy", "accuracy falls"  # of which other checks know
@@ -396,7 +395,7 @@ def find_chance(found: Result, _: Recipe) -> Iterator[Finding]:
 
 def find_falls(found: Result, _: Recipe) -> Iterator[Finding]:
     """The accuracy of workers falls over time."""
-    drift = found.drift_table
+    drift = found.drift
     if drift is None or not makes_sense(found):
         return
     change = np.asarray(to_values(drift["change"]), float)

@@ -43,11 +43,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..answers.blocked import keep_workers
+from ..answers.answers import Answers
 from ..answers.classes import to_numbers
 from ..answers.columns import Indices
+from ..answers.joining import keep_workers
 from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
-from ..answers.responses import Answers
 from ..engines.base import Engine
 from ..errors import quietly
 from ..inference.care import Care
@@ -55,8 +55,7 @@ from ..inference.hidden_fits import log_chance, mean_and_error
 from ..inference.powers import POWERS, raise_to
 from ..inference.recipes.independent import IndependentRecipe
 from ..inference.sources import HIDDEN, Source
-from ..inference.workers.mean import MeanWorkers
-from ..inference.workers.temperatures import LEAST, MOST, TemperatureWorkers
+from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, TemperatureWorkers
 from ..kernels import Floats, Integers
 from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, SURE, TELLING, ScaleCheck, SoftCheck, WayScore
 

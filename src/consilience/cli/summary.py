@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.columns import to_column
-from ..answers.responses import Answers
-from ..answers.vocabulary import count_codes, lookup
+from ..answers.answers import Answers
+from ..answers.columns import count_codes, lookup, to_column
 from ..formats import find_by_name
 from ..inference.sources import Source
 from ..models.fitted import FittedModel as Model
@@ -169,7 +168,7 @@ def tabulate_workers(model: Model) -> pa.Table:
     Where answers have an order, it tells how accuracy changes over time.
     """
     table = model.worker_report()
-    if model.result_.drift_table is not None:
+    if model.result_.drift is not None:
         changes = model.drift_report()
         for name in _CHANGES:
             table = table.append_column(name, changes[name])

@@ -13,21 +13,29 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers.classes import choose_spelling, find_by_value, normalise_column, normalise_label, to_numbers
-from ..answers.columns import Column, Values, find_missing, is_text, objects, spell_surrogates, to_values
-from ..answers.composite import name_composite, tuples_to_ids
-from ..answers.frames import is_table, open_frame
+from ..answers.columns import (
+    Column,
+    Values,
+    encode_in_order_of_appearance,
+    find_missing,
+    is_text,
+    lookup,
+    name_composite,
+    objects,
+    plain_labels,
+    spell_surrogates,
+    to_values,
+    tuples_to_ids,
+)
 from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, open_gold, tell_between
 from ..answers.items import read_positions
-from ..answers.tables import Table
+from ..answers.tables import Table, is_table, open_frame
 from ..answers.tagging import looks_iob2
-from ..answers.vocabulary import encode_in_order_of_appearance, lookup, plain_labels
 from ..arguments import check_truth, is_among
 from ..errors import DataWarning, InputError, Sentence, about, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..kernels import Floats
-from ..kinds.span_tables import find_span_columns
-from ..kinds.spans import Spans
-from ..kinds.texts import FUSED
+from ..kinds.spans import FUSED, Spans, find_span_columns
 from ..metrics import log_loss
 from ..metrics.labels import (
     ClassScore,

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..answers.columns import Column, holds_sign, to_values
-from ..answers.frames import is_table, open_frame
-from ..answers.tables import Table
-from ..answers.vocabulary import are_distinct
+from ..answers.columns import Column, are_distinct, holds_sign, to_values
+from ..answers.tables import Table, is_table, open_frame
 from ..arguments import split_by_question
 from ..errors import shorten
 from ..kinds.tag_tables import USUAL, split_cell

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..answers.columns import Column, Values, to_column, to_values
-from ..answers.frames import is_table, open_frame
+from ..answers.columns import Column, Values, lookup, split_repeated, to_column, to_values
 from ..answers.previews import frame_html, html_facts, paragraph
-from ..answers.tables import Table
-from ..answers.vocabulary import lookup, split_repeated
+from ..answers.tables import Table, is_table, open_frame
 from ..errors import InputError, listing, plural
 from ..formats.reading import open_path
 from ..kernels import Floats, Integers

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..answers.columns import to_column, to_values
-from ..answers.frames import is_table, open_frame
-from ..answers.tables import Table
-from ..answers.vocabulary import lookup
+from ..answers.columns import lookup, to_column, to_values
+from ..answers.tables import Table, is_table, open_frame
 from ..errors import InputError, Sentence, listing, plural
 from ..kernels import Floats, Truths
 from ..kinds.tag_tables import MOST_TAGS, choose_tags, encode_sets, open_known_sets, read_set_cells, to_lists

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..answers.columns import is_text, to_column
-from ..answers.frames import open_arrow
-from ..answers.tables import Table
+from ..answers.tables import Table, open_arrow
 from ..errors import InputError, plural
 from ..memory import require_memory
 from .files import STANDARD_INPUT, PathLike, name_of, read_integers

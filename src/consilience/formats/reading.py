@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..answers.columns import is_text, share_categories
-from ..answers.frames import open_arrow
-from ..answers.tables import Table
+from ..answers.tables import Table, open_arrow
 from ..arguments import to_path
 from ..errors import InputError, Sentence, first_line, listing
 from . import Format, LineFinder, list_suffixes, readable_formats

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from numpy.typing import ArrayLike
 
-from ..answers.blocked import leave_out, read_blocked
-from ..answers.responses import Answers
+from ..answers.answers import Answers
+from ..answers.joining import leave_out, read_blocked
 from ..arguments import check_questions, check_truth, split_by_question
 from ..errors import about, parameter_error
 from ..kinds.tag_tables import check_separator, find_separators, find_tagged

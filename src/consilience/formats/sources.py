@@ -18,11 +18,10 @@ from scipy.sparse import issparse
 
 from .. import formats as register
 from ..answers import list_names
+from ..answers.answers import Answers
 from ..answers.columns import Values
-from ..answers.frames import open_frame
 from ..answers.graph import Graph
-from ..answers.responses import Answers
-from ..answers.tables import Table
+from ..answers.tables import Table, open_frame
 from ..arguments import is_among, to_path
 from ..errors import (
     DataWarning,

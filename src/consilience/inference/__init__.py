@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ..answers.responses import Answers
+from ..answers.answers import Answers
 from ..kernels import Floats, Integers, freeze
 
 ESTIMATIONS = ("variational", "em")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Answers
+from ..answers.answers import Answers
 from ..kernels import Floats
 
 # Probabilities below this are as good as 0.

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import softmax
 
-from ..answers.columns import Values, to_column
-from ..answers.vocabulary import lookup
+from ..answers.columns import Values, lookup, to_column
 from ..errors import InputError, MissingDependencyError, first_line, parameter_error
 from ..kernels import Floats
 from ..specs import CLASS_CODES, FINITE, POSITIVE, ArraySpec, Fault, Sizes

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from ..answers.responses import Answers
+from ..answers.answers import Answers
 from ..kernels import Floats
 from .copy_suspects import (
     FEWEST_ITEMS,

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 from scipy.special import betainc
 
+from ..answers.answers import Answers
 from ..answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
-from ..answers.responses import Answers
 from ..kernels import Floats
 
 Integers: TypeAlias = NDArray[np.int64]

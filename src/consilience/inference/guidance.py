@@ -45,9 +45,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.item_tables import Features, ItemPriors, class_shares
 from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_items
-from ..answers.responses import Answers
 from ..errors import DataWarning, listing, plural, warn
 from ..kernels import Floats
 from ..specs import (

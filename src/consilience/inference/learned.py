@@ -8,9 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..answers.columns import Values, to_column
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
+from ..answers.answers import Answers
+from ..answers.columns import Values, lookup, to_column
 from ..kernels import Floats
 from ..specs import COUNTS, DISTRIBUTIONS, LABEL_DISTRIBUTIONS, ArraySpec, ColumnSpec, Fault, Figure, Sizes, among
 from . import Distributions

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
-from ..answers.responses import Answers
 from ..errors import listing
 from ..kernels import Floats, Integers
 from .em import Progress

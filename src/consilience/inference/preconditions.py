@@ -15,19 +15,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..answers.answers import Answers
 from ..answers.classes import normalise_column, spell_as
-from ..answers.columns import Column, Values, to_column, to_values
-from ..answers.frames import read_column
+from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..answers.graph import Graph
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
+from ..answers.tables import read_column
 from ..arguments import is_number, to_floats
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural
 from ..kernels import Floats, freeze
 from ..memory import NUMBER, available_memory, require_memory
 from .moments import lay_out
 from .workers.base import WorkerModel
-from .workers.confusion import smoothing_array
+from .workers.priors import smoothing_array
 
 # How many tables of all matrices there are at a time: in a fit (measured: 11 to 12), in one that is repeated with part
 # of the answers (19 to 23), in a start from votes without further iterations (6 to 7), and where known matrices are

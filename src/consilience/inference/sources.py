@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.blocks import Block, cut_blocks
-from ..answers.columns import Values, to_column
+from ..answers.columns import Values, lookup, to_column
 from ..answers.gold import Gold
 from ..answers.item_tables import Features, ItemPriors, add_priors
 from ..answers.random_choices import hash_ids
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
 from ..kernels import Floats, Integers
 from ..kinds.base import TABLE, AnyKind
 from ..specs import is_whole

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.vocabulary import MANY
+from ..answers.columns import MANY
 from ..arguments import is_among
 from ..errors import InputError, listing, parameter_error
 from ..kernels import freeze, read_only
 
 if TYPE_CHECKING:
-    from ..answers.responses import Answers
+    from ..answers.answers import Answers
     from ..kinds.spans import Spans
 
 # Items whose sums are worked on together.
@@ -76,7 +76,7 @@ def krippendorff_alpha(r: Answers, level: str = "nominal") -> float:
 
     Examples
     --------
-    >>> from consilience.answers.responses import Answers
+    >>> from consilience.answers.answers import Answers
     >>> r = Answers.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> round(krippendorff_alpha(r), 4)
     0.5625
@@ -174,7 +174,7 @@ def pairwise_agreement(r: Answers) -> float:
 
     Examples
     --------
-    >>> from consilience.answers.responses import Answers
+    >>> from consilience.answers.answers import Answers
     >>> r = Answers.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> round(pairwise_agreement(r), 4)
     0.7143
@@ -205,7 +205,7 @@ def agreement_matrix(r: Answers) -> tuple[NDArray[np.float64], NDArray[np.int64]
 
     Examples
     --------
-    >>> from consilience.answers.responses import Answers
+    >>> from consilience.answers.answers import Answers
     >>> r = Answers.from_matrix([[0, 0, 0], [1, 1, 0], [1, 1, -1], [0, -1, -1]])
     >>> share, n_common = agreement_matrix(r)
     >>> share.tolist()
@@ -363,7 +363,7 @@ def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
 
 
 def _check_answers(r: object) -> None:
-    from ..answers.responses import Answers
+    from ..answers.answers import Answers
 
     if not isinstance(r, Answers):
         raise parameter_error("r", "agreement", "Answers, such as Answers.from_frame returns", r)

@@ -9,8 +9,7 @@ from typing import Any, TypeGuard, cast
 
 from ..answers import recognise
 from ..answers.columns import find_present
-from ..answers.frames import open_frame
-from ..answers.tables import ROLES, Table
+from ..answers.tables import ROLES, Table, open_frame
 from ..arguments import check_questions, split_by_question
 from ..engines import open_engine
 from ..engines.base import Engine
@@ -26,8 +25,7 @@ from ..errors import (
     warn,
 )
 from ..formats.sources import find_source, open_table
-from ..inference.workers.nominal import NominalWorkers
-from ..inference.workers.ordinal import OrdinalWorkers
+from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kinds import find_kind
 from ..kinds.tag_tables import find_separators, find_tagged
 from ..results.fitting import open_source

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..answers.answers import Answers
 from ..answers.graph import Graph
-from ..answers.responses import Answers
 from ..answers.tagging import looks_iob2
 from ..arguments import is_among
 from ..checks.graph_check import settle_graph
@@ -19,9 +21,9 @@ from ..engines.base import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, parameter_error, plural, quietly, warn
 from ..inference.em import Progress
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..kinds.base import Links
+from ..kinds.base import AnyKind
 from ..results.comparison import GraphCheck, ScaleCheck
-from ..results.fitting import Asked, fit_source, open_source
+from ..results.fitting import fit_source, open_source
 from ..results.source_kinds import check_kind
 from .base import Model
 from .dawid_skene import DawidSkene
@@ -31,6 +33,9 @@ from .preparing import Prepared
 from .register import MODELS, model_class
 
 log = logging.getLogger("consilience")
+
+# So many linked items are fused as they are; of more, the graph is tried on a part.
+FEW_ITEMS = 30_000
 
 
 class Fitting(NamedTuple):
@@ -49,11 +54,10 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
     """Fuse what was opened; see `fuse`."""
     source, _, graph, gold, task, blocked, _, n_blocked = prepared
     model, engine, callback, features, item_prior, parameters, source_kind = fitting
-    asked = Asked(count_copies_once=True, source_kind=None if source_kind is None else check_kind(source_kind))
+    source_kind = None if source_kind is None else check_kind(source_kind)
     check, changed = None, dict[str, Any]()
-    links = task.find_links(source) if graph is None and is_among(model, ("auto", "markov-field")) else None
-    if links is not None:
-        model, parameters, graph, check, changed = settle_links(links, parameters, engine)
+    if task.linked and graph is None and is_among(model, ("auto", "markov-field")):
+        model, parameters, graph, check, changed = settle_links(task, source, prepared.answers, parameters, engine)
     with open_engine(engine) as working:
         chosen, answers, scale = settle_model(prepared, model, graph, parameters, working)
         if callback is not None and "callback" in chosen.get_params():
@@ -70,7 +74,8 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
         recipe = chosen.recipe()
         opened = open_source(recipe, answers, gold, features, item_prior, task)
         aligned = recipe.align(opened.responses, graph)
-        found = replace(fit_source(recipe, opened, aligned, working, asked), scale_check=scale, soft_check=soft)
+        found = fit_source(recipe, opened, aligned, working, count_copies_once=True, source_kind=source_kind)
+        found = replace(found, scale_check=scale, soft_check=soft)
         found, changed = judge(recipe, found, opened, aligned, working, check, changed)
     left_out = replace(found, blocked=blocked if len(blocked) else None, n_blocked=n_blocked)
     return chosen.set_params(**changed).adopt(left_out)
@@ -98,35 +103,35 @@ def settle_model(
 
 
 def settle_links(
-    links: Links, given: dict[str, Any], engine: Any
+    kind: AnyKind, brought: Any, answers: Answers, given: dict[str, Any], engine: Any
 ) -> tuple[str, dict[str, Any], Graph | None, GraphCheck | None, dict[str, Any]]:
     """How to fuse items that are linked by what they are; many of them as a part shows.
 
     Returned are model, parameters and graph, what was found about the graph, and the parameters that were changed
     because of it.
     """
-    if links.are_few:
-        return "markov-field", given, links.make_graph(), None, {}
+    if answers.n_items <= FEW_ITEMS:
+        return "markov-field", given, kind.make_graph(brought), None, {}
     check_parameters(MarkovField, given)
     alone = {name: value for name, value in given.items() if name in DawidSkene.defaults()}
-    sample = links.take_part()
+    sample = kind.take_part(brought)
     if sample is None:
         return "dawid-skene", alone, None, None, {}
     recipe = MarkovField(**given).recipe()
-    (task, answers), part = sample
+    task, few = kind.pose(sample)
     log.info("Trying the graph on a part of the %ss", task.item)
-    source = open_source(recipe, answers, task=task)
-    graph = recipe.align(source.responses, part)
+    source = open_source(recipe, few, task=task)
+    graph = recipe.align(source.responses, kind.make_graph(sample))
     with open_engine(engine) as opened, quietly():
-        found = fit_source(recipe, source, graph, opened, Asked(count_copies_once=True))
+        found = fit_source(recipe, source, graph, opened, count_copies_once=True)
         found, check, changed = settle_graph(recipe, found, source, graph, opened)
     if "coupling" in given:
-        return "markov-field", given, links.make_graph(), check, changed
+        return "markov-field", given, kind.make_graph(brought), check, changed
     listeners = {"listeners": recipe.listeners, **changed}["listeners"]
-    if check.silent or (listeners == "unanswered" and links.are_answered()):
+    if check.silent or (listeners == "unanswered" and bool(np.diff(answers.offsets).all())):
         return "dawid-skene", alone, None, check, changed
     settled = {"coupling": found.coupling, "listeners": listeners}
-    return "markov-field", {**given, **settled}, links.make_graph(), check, changed
+    return "markov-field", {**given, **settled}, kind.make_graph(brought), check, changed
 
 
 def choose_model(

@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..answers.blocked import NOBODY, leave_out, read_blocked
-from ..answers.columns import Values, to_column
+from ..answers.answers import Answers
+from ..answers.columns import Values, lookup, to_column
 from ..answers.graph import Graph
-from ..answers.responses import Answers
+from ..answers.joining import NOBODY, leave_out, read_blocked
 from ..answers.tables import Table
-from ..answers.vocabulary import lookup
 from ..errors import DataWarning, warn
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, open_known
 from ..kinds import find_kind, need_kind
 from ..kinds.base import TABLE, AnyKind, TableKind
-from ..kinds.texts import FUSED
+from ..kinds.spans import FUSED
 from .base import open_answers
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.columns import Column, to_column
-from ..answers.vocabulary import add_values, lookup
+from ..answers.columns import Column, add_values, lookup, to_column
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..kinds.tag_task import TagsKind

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ..answers.columns import to_column, to_values
-from ..answers.frames import build_frame
 from ..answers.previews import (
     build_report,
     draw_histogram,
@@ -23,17 +22,15 @@ from ..answers.previews import (
     round_figures,
     to_word,
 )
+from ..answers.tables import build_frame
 from ..arguments import check_truth, is_whole, to_path
-from ..checks.register import conclude
 from ..errors import ParameterError, Sentence, StoreError, count_shown, join_names, parameter_error, plural
-from ..kinds.mask_arrays import FusedMasks
-from ..kinds.masks import Masks, draw_masks
+from ..kinds.masks import FusedMasks, Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
 from ..kinds.spans import Spans
 from ..planning.next_items import list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
 from ..results.explanations import Explanation, explain_item
-from ..results.findings import Finding
 from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
 from ..results.result import Labels, Result
 from ..results.saving import save_result
@@ -200,20 +197,6 @@ class Reporting(Model):
         """
         return explain_item(self.recipe(), self.result_, self.result_.task.find_key(item))
 
-    @property
-    def findings_(self) -> list[Finding]:
-        """What checks found, the most serious first: what `fuse` warns of, and what a report says of workers and items.
-
-        A `Finding` has the attributes kind, level ("care" or "bad"), problem, remedies and place.
-        """
-        _ = self.result_.answers  # which checks look at
-        return list(self.conclude().findings or ())
-
-    def conclude(self) -> Result:
-        """The result with its worker table and findings, which are made once: by `fuse`, or when first asked for."""
-        self._result = conclude(self.recipe(), self.result_)
-        return self._result
-
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
 
@@ -255,9 +238,9 @@ class Reporting(Model):
         The table is of the library that the answers came in (pandas, polars). For others it is a `ReportTable`: an
         Arrow table that prints as a table.
         """
-        found = self.conclude()
-        columns = {"worker": to_column(found.names.workers), **round_figures(dict(found.worker_table or {}))}
-        return build_report(columns, found.backend)
+        found = self.result_
+        ids, figures = found.workers["worker"], {name: each for name, each in found.workers.items() if name != "worker"}
+        return build_report({"worker": ids, **round_figures(figures)}, found.backend)
 
     def drift_report(self) -> Any:
         """Return a table with one row per worker: how accuracy changes over the order of the answers.
@@ -285,14 +268,14 @@ class Reporting(Model):
         >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
         ['', '', '', '', 'accuracy falls from 93% to 48%']
         """
-        if self.result_.answers.order is None:
+        found = self.result_
+        if found.answers.order is None:
             raise ParameterError(
                 "It is not known in which order the answers were given.",
                 Sentence("Read them with {order}, the column of numbers or times that tells."),
                 keyword="order",
             )
-        found = self.conclude()
-        columns = {"worker": to_column(found.names.workers), **round_figures(dict(found.drift_table or {}))}
+        columns = {"worker": to_column(found.names.workers), **round_figures(dict(found.drift or {}))}
         return build_report(columns, found.backend)
 
     def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:
@@ -336,9 +319,10 @@ class Planning(Model):
         The items whose probabilities have the largest entropy come first. Two of ten are drawn at random. No item is
         listed whose label was given to the fit as `gold`.
 
-        Columns: item (or sequence and position); random, whether the item was drawn at random; fused_label and
-        confidence, the label of the fit and its probability; entropy, in nats. Add a column label with what the person
-        says, and give the table to `fit` as `gold`: probabilities are calibrated by the random items alone.
+        Columns: item (or sequence and position); text, the word, where texts are known; random, whether the item was
+        drawn at random; fused_label and confidence, the label of the fit and its probability; entropy, in nats. Add a
+        column label with what the person says, and give the table to `fit` as `gold`: probabilities are calibrated by
+        the random items alone.
 
         Independent items that nobody answered come last. In a sequence each position is an item, and one with a less
         certain neighbour comes after those without: the label of the neighbour may settle both.

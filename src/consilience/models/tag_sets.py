@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from ..answers.columns import to_column
-from ..answers.composite import name_composite, tuples_to_ids
+from ..answers.columns import lookup, name_composite, to_column, tuples_to_ids
 from ..answers.previews import build_report
-from ..answers.vocabulary import lookup
 from ..inference.em import Progress
 from ..inference.recipes.sets import SetsRecipe
 from ..inference.structures.sets import SetsParameters

@@ -44,11 +44,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from ..answers.columns import Column, Values, to_column, to_values
-from ..answers.frames import open_frame
+from ..answers.columns import Column, Values, join_values, lookup, to_column, to_values
 from ..answers.random_choices import Hashes, draw_numbers, hash_ids
-from ..answers.tables import Table
-from ..answers.vocabulary import join_values, lookup
+from ..answers.tables import Table, open_frame
 from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..inference.sources import number_groups

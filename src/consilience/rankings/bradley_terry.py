@@ -11,10 +11,9 @@ from typing import Any, Self, get_type_hints
 
 import numpy as np
 
-from ..answers.columns import Values, decode_categories, to_column
-from ..answers.frames import BACKENDS, build_frame
+from ..answers.columns import Values, decode_categories, lookup, split_repeated, to_column
 from ..answers.previews import build_report, frame_html, paragraph, round_figures, to_html
-from ..answers.vocabulary import lookup, split_repeated
+from ..answers.tables import BACKENDS, build_frame
 from ..arguments import check_seed, is_among, is_number, is_whole, to_path
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..inference.em import Progress

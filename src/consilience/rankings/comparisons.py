@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Codes, Indices, Values, to_column
-from ..answers.frames import open_frame
-from ..answers.vocabulary import lookup
+from ..answers.columns import Codes, Indices, Values, lookup, to_column
+from ..answers.tables import open_frame
 from ..errors import InputError, ParameterError, listing, parameter_error, plural
 from ..formats.large import open_codes
 from ..kernels import Floats

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..answers.columns import Column, to_column
-from ..answers.vocabulary import lookup
+from ..answers.columns import Column, lookup, to_column
 from ..errors import listing, parameter_error
 from ..inference.one_thread import one_thread
 from ..kernels import Floats, Integers

@@ -10,9 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Codes, Values, to_column
+from ..answers.columns import (
+    Codes,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    join_columns,
+    lookup,
+    to_column,
+)
 from ..answers.tables import Table, squeeze
-from ..answers.vocabulary import encode_in_order_of_appearance, encode_sorted, join_columns, lookup
 from ..errors import InputError, ParameterError, Sentence, join_names, listing, plural, shorten
 from ..kernels import Floats, Integers
 

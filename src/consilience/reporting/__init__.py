@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..documents.charts import Chart
 from . import changes, items, overview, ranking, sequences, soft_votes, tags, workers
-from .charts import Chart
 
 
 class Section(NamedTuple):

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from ..answers.columns import to_values
+from ..documents.charts import Chart, Plain, Table, draw_reliability
 from ..errors import join_names, plural
 from ..kernels import Floats
 from ..metrics.probabilities import reliability_curve
 from ..results.result import Result
-from ..results.worker_report import FEW_ANSWERS, tabulate_workers
-from .charts import Chart, Plain, Table, draw_reliability
+from ..results.worker_report import FEW_ANSWERS
 from .subject import Subject
 
 # Fewer known labels than this say little about probabilities.
@@ -200,5 +200,4 @@ def list_relabelled(subject: Subject, before: NDArray[np.int64], changed: NDArra
 
 def find_accuracy(found: Result) -> Floats:
     """Return the accuracy of each worker, as `worker_report` has it."""
-    columns = tabulate_workers(found)[0] if found.worker_table is None else found.worker_table
-    return np.asarray(to_values(columns["accuracy"]), np.float64)
+    return np.asarray(to_values(found.workers["accuracy"]), np.float64)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Values
 from ..answers.gold import find_alike, find_empty
+from ..documents.charts import Table
 from ..errors import plural, to_sentence
 from ..kernels import Floats
 from ..models.majority_vote import MajorityVote
 from ..planning.next_items import choose_next_items
 from ..results.explanations import explain_row
-from .charts import Table
 from .subject import Command, Content, Subject, find_address, spell
 
 # How many items each list shows, and workers for each label.

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.responses import Answers
+from ..answers.answers import Answers
+from ..documents.charts import Chart, Table, bin_counts, bin_shares, draw_bars, draw_shares
 from ..errors import Python, plural, spell_in_python, to_sentence
 from ..inference import sum_by
 from ..kernels import Floats
@@ -22,7 +23,6 @@ from ..results.findings import Finding
 from ..results.record import SHARED_ERRORS
 from ..results.result import describe_left_out
 from .changes import draw_by_gold
-from .charts import Chart, Table, bin_counts, bin_shares, draw_bars, draw_shares
 from .subject import Subject
 from .workers import choose_classes
 

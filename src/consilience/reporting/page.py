@@ -20,14 +20,13 @@ from types import ModuleType
 from typing import Any
 
 from ..arguments import to_path
+from ..documents.charts import Chart, Plain, import_converter, not_installed
 from ..errors import ParameterError, parameter_error
 from ..formats.writing import replace_file
 from ..models.base import Model
 from ..models.questions import Questions
-from ..models.reporting import Reporting
 from ..rankings.bradley_terry import BradleyTerry
 from . import CHARTS, RANKING_CHARTS, RANKING_SECTIONS, SECTIONS, Section
-from .charts import Chart, Plain, import_converter, not_installed
 from .overview import Header, describe_all
 from .questions import describe_questions
 from .ranking import describe_ranking
@@ -194,11 +193,10 @@ def gather(model: object, content: object = None, folder: str = "", command: Com
     command : Command, optional
         The command that fused the answers.
     """
-    if not isinstance(model, Reporting):
+    if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
-    findings = model.findings_
     found = model.result_
-    n_labels = found.labels.n_items
+    findings, n_labels = model.findings_, found.labels.n_items
     r = found.answers.with_classes(found.names.classes)
     shown = show_by_task(found.task) if content is None else find_content(content, r, folder)
     return Subject(model, r, findings, n_labels, shown, command)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..answers.columns import to_values
+from ..documents.charts import Chart, Dot, Plain, Table, draw_dots, draw_heat, draw_scores
 from ..errors import plural
 from ..rankings.bradley_terry import BradleyTerry
 from ..rankings.fitting import WIDTH
 from ..rankings.next_comparisons import list_next_comparisons
 from ..rankings.ranking import Ranking
 from ..results.findings import Finding
-from .charts import Chart, Dot, Plain, Table, draw_dots, draw_heat, draw_scores
 from .overview import Figure, Header, Verdict, spell_notes
 from .subject import name_all, to_name
 

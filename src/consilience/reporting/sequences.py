@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from ..answers.columns import Values
 from ..answers.tagging import are_tags, find_runs, split_tag
+from ..documents.charts import Chart, Plain, Table, draw_heat
 from ..inference.sources import Source
 from ..models.hidden_markov import HiddenMarkov
 from ..models.markov_field import MarkovField
 from ..results.comparison import describe_limit, describe_usual
-from .charts import Chart, Plain, Table, draw_heat
 from .subject import Subject, spell, to_name
 from .workers import MOST_CLASSES, choose_classes, fold_table
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..answers.columns import distinct_names, to_values
+from ..documents.charts import Chart, Plain, Table, draw_curves
 from ..errors import plural
-from ..inference.workers.mean import MeanWorkers
+from ..inference.workers.temperatures import MeanWorkers
 from ..results.sureness import find_reliability, list_sureness
-from .charts import Chart, Plain, Table, draw_curves
 from .subject import Subject, to_name
 
 # Classifiers that are shown: those with the most votes.

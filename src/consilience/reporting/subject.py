@@ -19,13 +19,12 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.columns import Column, Values, distinct_names, find_missing, spell_surrogates, to_column, to_values
-from ..answers.frames import open_series
 from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.item_tables import key_names, open_item_table
-from ..answers.responses import Answers
-from ..answers.tables import Table
+from ..answers.tables import Table, open_series
 from ..errors import InputError, Sentence, listing, quietly
 from ..formats.arrays import shrink_picture
 from ..formats.reading import open_path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..answers.columns import distinct_names
+from ..documents.charts import Chart, Plain, Table, draw_shares
 from ..models.tag_sets import TagSets
-from .charts import Chart, Plain, Table, draw_shares
 from .subject import Subject, to_name
 
 # Tags that are drawn, and workers in a table.

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from ..answers.classes import to_numbers
 from ..answers.columns import distinct_names, to_values
+from ..documents.charts import Chart, draw_biases, draw_heat, draw_shares, draw_shares_right
 from ..errors import plural
 from ..inference import Cells, sum_by
 from ..inference.levels import place_levels
 from ..kernels import Floats
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
-from .charts import Chart, draw_biases, draw_heat, draw_shares, draw_shares_right
 from .subject import Subject, spell, to_name
 
 # The most workers in the table, and numbers in all heat maps.
@@ -136,7 +136,7 @@ def describe_workers(subject: Subject) -> Workers | None:
 
 def tabulate(subject: Subject) -> list[Worker]:
     """Return the rows of `worker_report` with the bias of each worker, in the order of the workers."""
-    report = subject.fusion.worker_table or {}
+    report = subject.fusion.workers
     columns = {name: to_values(column).tolist() for name, column in report.items()}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     kind, accuracy = (each.tolist() for each in rank_attention(report))
@@ -173,7 +173,7 @@ def find_rating(row: Mapping[str, Any]) -> Rating | None:
 
 def list_changes(subject: Subject) -> list[tuple[float | None, str]]:
     """Return the change of accuracy of each worker over time, and its interval in words."""
-    drift = subject.fusion.drift_table
+    drift = subject.fusion.drift
     if drift is None:
         return [(None, "")] * len(subject.workers)
     ends = zip(*(to_values(drift[name]).tolist() for name in ("change", "change_low", "change_high")), strict=True)

@@ -37,11 +37,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.blocks import Block
+from ..answers.columns import MANY
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.responses import Answers
-from ..answers.vocabulary import MANY
 from ..inference import ITEMS_AT_ONCE, sum_by
 from ..inference.learned import as_used
 from ..inference.sources import Source

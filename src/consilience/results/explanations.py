@@ -37,13 +37,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..answers.columns import to_column
-from ..answers.composite import name_composite, tuples_to_ids
-from ..answers.frames import build_frame
+from ..answers.answers import Answers
+from ..answers.columns import lookup, name_composite, to_column, tuples_to_ids
 from ..answers.items import Sequences, key_of
 from ..answers.previews import frame_html, html_table, paragraph, to_word
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
+from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten
 from ..inference.learned import as_used
 from ..inference.recipes import LatentRecipe, Recipe
@@ -472,7 +470,7 @@ def describe_workers(case: Case) -> WorkerModel:
     """Return the worker model of the fit, for the answers near the item."""
     r, found = case.near, case.found
     layout = r.class_of_label, len(found.names.classes), found.takes_silence, found.learned.said
-    return found.learned.worker_model.of_others(r, *layout)
+    return found.learned.worker_model.of(r, *layout)
 
 
 def find_replaced(case: Case) -> Floats:

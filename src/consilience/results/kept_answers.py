@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers import DIALECTS
-from ..answers.columns import Column, Values, decode_categories, to_values
-from ..answers.edges import Edges
+from ..answers.answers import Answers, Provenance
+from ..answers.columns import Column, Values, decode_categories, encode_in_order_of_appearance, to_values
 from ..answers.gold import Gold
-from ..answers.graph import Graph
+from ..answers.graph import Edges, Graph
 from ..answers.items import Sequences
-from ..answers.responses import Answers, Provenance
 from ..answers.soft_votes import Probabilities
-from ..answers.vocabulary import encode_in_order_of_appearance
 from ..kernels import Floats
 from ..specs import (
     ANSWER_WEIGHTS,

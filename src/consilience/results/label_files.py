@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.columns import Column
-from ..answers.frames import build_frame
+from ..answers.tables import build_frame
 from ..arguments import is_number
 from ..engines import open_engine
 from ..errors import InputError, first_line, parameter_error, plural
@@ -58,7 +58,12 @@ def write_labels(found: Result, path: str, undecided: float | None = None) -> No
                 parquet.write_table(marked, new / PART.format(number), compression="zstd")
             if folder.exists():
                 folder.rename(old)
-            new.rename(folder)
+            try:
+                new.rename(folder)
+            except OSError:
+                if old.exists():
+                    old.rename(folder)
+                raise
     except (OSError, pa.ArrowException) as error:
         raise InputError(
             f"{str(folder)!r} cannot be written: {first_line(error)}.", "Free some space or write elsewhere."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..answers.responses import Answers
+from ..answers.answers import Answers
 from ..answers.slips import doubt_silence
 from ..arguments import is_among
 from ..errors import parameter_error

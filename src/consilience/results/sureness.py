@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..answers.answers import Answers
 from ..answers.columns import Column, to_column
-from ..answers.responses import Answers
 from ..inference.workers.temperatures import LEAST, MOST, describe_temperature
 from ..kernels import Floats
 

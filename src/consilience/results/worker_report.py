@@ -8,12 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, Values, to_column, to_values
-from ..answers.vocabulary import lookup
+from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference import Cells, sum_by
 from ..inference.guidance import ComparedOpinions
 from ..inference.recipes import VOTE_SMOOTHING
-from ..inference.workers.mean import MeanWorkers
+from ..inference.workers.temperatures import MeanWorkers
 from ..kernels import Floats, Truths
 from . import raters
 from .chance import BY_CHANCE
@@ -61,7 +60,7 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
     counts = count_answers(found)
     nothing = np.full(len(found.n_answers), np.nan)
     if learned_matrices:
-        learned, chance, intervals = found.learned, found.chance.value, found.intervals.workers
+        learned, chance, intervals = found.learned, found.chance, found.intervals.workers
         information = speech = informativeness(learned.confusion, prior)
         if found.takes_silence:
             speech = informativeness_of_speech(learned.confusion, prior)
@@ -97,7 +96,7 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
         columns |= {"worst_confusion": to_column(worst.tolist()), "remarks": to_column(remarks.tolist())}
 
     r, drift = found.given.answers, None
-    has_matrices = learned_matrices or found.learning.is_known or counts.shape[0] * counts.shape[1] ** 2 <= MOST_MADE
+    has_matrices = learned_matrices or counts.shape[0] * counts.shape[1] ** 2 <= MOST_MADE
     if has_matrices and r is not None and r.order is not None:
         drift = tabulate_drift(found, np.asarray(to_values(columns["accuracy"]), np.float64))
     every = [[each] if each else [] for each in to_values(columns["remarks"]).tolist()]
@@ -116,7 +115,7 @@ def count_answers(found: Result) -> Floats | Cells:
     """The expected counts of answers, (M, L, K); of a vote only those that are not zero."""
     if found.model != "MajorityVote":
         return found.learned.counts
-    if found.voting is not None and not found.learning.is_known:
+    if found.voting is not None:
         return Cells.of_answers(found.voting.responses, found.labels.posterior)
     return Cells.of_table(found.learned.counts)
 
@@ -127,7 +126,7 @@ def find_accused(found: Result) -> Truths:
     Nobody is accused by few answers, nor where all agree no more than by chance, or most workers seem to: then there is
     no truth to judge them by.
     """
-    chance, nobody = found.chance.value, np.zeros(len(found.n_answers), bool)
+    chance, nobody = found.chance, np.zeros(len(found.n_answers), bool)
     if chance is None:
         return nobody
     many = found.n_answers >= FEW_ANSWERS
@@ -141,7 +140,7 @@ def find_unjudged(found: Result) -> Truths:
     answered = found.n_answers > 0
     if not found.checked:
         return np.ones(len(answered), bool)
-    chance, knows_more = found.chance.value, found.guidance is not None or found.given.has_priors
+    chance, knows_more = found.chance, found.guidance is not None or found.given.has_priors
     if chance is None or knows_more or found.takes_silence or min(len(found.names.labels), len(found.prior)) < 2:
         return np.zeros(len(answered), bool)
     return np.asarray(answered & np.isnan(chance))
@@ -295,7 +294,7 @@ def describe_raters(found: Result, columns: Mapping[str, Column]) -> dict[str, C
     still say which items are better, and to call a class by the next one is no habit to remark on.
     """
     said = lookup(found.names.classes, to_column(found.names.labels))
-    figures = found.raters.value
+    figures = found.raters
     if figures is None:
         figures = np.full((len(found.n_answers), len(raters.FIGURES)), np.nan)
     contrary, on_bias = raters.are_contrary(found.learned.counts, said).tolist(), raters.remark_on_bias(figures)

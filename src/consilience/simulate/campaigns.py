@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import to_column
-from ..answers.frames import open_frame
+from ..answers.answers import Answers
+from ..answers.columns import lookup, to_column
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
 from ..answers.previews import build_report
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
-from ..answers.responses import Answers
-from ..answers.vocabulary import lookup
+from ..answers.tables import open_frame
 from ..arguments import is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
 from ..kernels import Floats

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..answers.columns import to_column
-from ..answers.frames import build_frame
+from ..answers.tables import build_frame
 from ..kernels import Floats
 from ..rankings.comparisons import Comparisons
 from ..rankings.likelihood import find_odds

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..answers.answers import Answers
 from ..answers.columns import Values
 from ..answers.items import Sequences
-from ..answers.responses import Answers
 from ..arguments import is_among, is_number, is_whole, to_floats
 from ..errors import ParameterError, Sentence, parameter_error, plural
 from ..kernels import Floats

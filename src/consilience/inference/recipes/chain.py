@@ -24,10 +24,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...answers.random_choices import count_units, hide_answers
-from ...answers.responses import Answers
 from ...answers.tagging import SCHEMES, complete_tags, find_transitions
 from ...arguments import is_number
 from ...engines.base import Engine
@@ -134,7 +134,7 @@ class ChainRecipe(LatentRecipe):
             starts += self.start_by_climbing(problem, expect_from_votes(problem))
         return Plan(problem, starts, scores)
 
-    def find_coupling(self, problem: Problem, parameters: Parameters) -> float:  # noqa: ARG002
+    def find_coupling(self, problem: Problem, parameters: Parameters) -> float:
         """Return the strength of the chain."""
         return cast(Chain, problem.structure).coupling
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.blocks import cut_blocks
 from ...answers.columns import Values
 from ...answers.graph import Graph
 from ...answers.items import Sequences
 from ...answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
-from ...answers.responses import Answers
 from ...engines.base import Engine
 from ...errors import ConvergenceWarning, DataWarning, InputError, ParameterError, Python, Sentence, plural, warn
 from ...kernels import Floats
@@ -38,7 +38,7 @@ from ..preconditions import (
 from ..sources import Source
 from ..starts import find_starts
 from ..structures.independent import Independent, IndependentParameters
-from ..workers.mean import voters
+from ..workers import voters
 from ..workers.rows import vote
 from . import LatentRecipe, Plan, Recipe
 
@@ -75,7 +75,6 @@ class VoteRecipe(Recipe):
     model = "MajorityVote"
     structure_type = IndependentParameters
     needs_same_silence = False
-    finds_copies_later = True
 
     ties: str = "random"
     seed: int = 0
@@ -182,7 +181,7 @@ class MomentRecipe(Recipe):
         if effort.seconds > SLOW:
             warn(DataWarning(f"{long}.", *remedies, keyword="classes"))
 
-    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
+    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:
         """Return the warning that the sweeps ended before they settled; None if they were not asked to."""
         if self.tol <= 0:
             return None

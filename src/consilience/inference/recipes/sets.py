@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...answers.answers import Answers
 from ...answers.graph import Graph
-from ...answers.responses import Answers
 from ...engines.base import Engine
 from ...errors import InputError, plural
 from ...kernels import freeze

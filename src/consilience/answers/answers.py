@@ -20,15 +20,23 @@ from ..kernels import Floats, Integers, Truths, freeze
 from ..memory import NUMBER, require_memory
 from ..options import check_effect
 from .classes import are_ranks, merge_spellings, spell_as
-from .columns import Codes, Column, Indices, Values, name_probabilities, objects, to_column
-from .composite import join_names as join_columns
-from .composite import split_ids
-from .frames import build_frame, open_frame
+from .columns import (
+    Codes,
+    Column,
+    Indices,
+    Values,
+    count_codes,
+    lookup,
+    name_probabilities,
+    name_whole,
+    objects,
+    split_ids,
+    to_column,
+)
 from .items import Sequences, count_items
 from .previews import frame_html, html_facts, paragraph, to_word
 from .soft_votes import Probabilities, relabel
-from .tables import ROLES, check_spread
-from .vocabulary import count_codes, lookup
+from .tables import ROLES, build_frame, check_spread, open_frame
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -244,7 +252,7 @@ class Answers:
         """
         from .long_tables import TableOptions, arrange_answers
 
-        whole = join_columns(item), worker, label, join_columns(sequence), position, weight, order
+        whole = name_whole(item), worker, label, name_whole(sequence), position, weight, order
         names = dict(zip(ROLES, whole, strict=True))
         options = TableOptions(
             classes,
@@ -317,8 +325,7 @@ class Answers:
         >>> cs.Answers.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
         Answers(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
-        from .long_tables import TableOptions
-        from .matrices import read_matrix
+        from .long_tables import TableOptions, read_matrix
 
         options = TableOptions(
             classes=classes,
@@ -380,8 +387,7 @@ class Answers:
         >>> cs.Answers.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
         Answers(2 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
-        from .long_tables import TableOptions
-        from .matrices import read_probabilities
+        from .long_tables import TableOptions, read_probabilities
 
         options = TableOptions(
             classes=classes,
