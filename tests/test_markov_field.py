@@ -16,7 +16,8 @@ import oracles
 from consilience.answers import blocks
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.inference.recipes.field import MULTIPLES, paper_couplings
-from consilience.inference.structures.field import INFERENCES, MOST_COUPLING
+from consilience.inference.structures.field import MOST_COUPLING
+from consilience.options import INFERENCES
 from effort import all_pairs, examples, rest_robust
 from strategies import matrices
 from test_field import sweep_slowly

@@ -22,7 +22,7 @@ from ..errors import ParameterError
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference.draws import Levels, draw_levels
-from ..inference.em import Fit, Parameters, Problem, expect_from_votes, maximise
+from ..inference.em import Fit, Parameters, Problem, decode_labels, expect_from_votes, maximise
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
 from ..inference.powers import raise_in_place, raise_where
@@ -281,8 +281,10 @@ def conclude(
     estimates = gather_estimates(recipe, source, problem, best.parameters, best.statistics, posterior)
     kept = None if going_on is None else going_on.calibrated
     found = calibrate(Fitting(recipe, source, problem, best), posterior, opinion, before, kept)
-    codes = recipe.decode_jointly(problem, best.parameters)
-    if codes is None:
+    if recipe.rule == "sequence":
+        factors = problem.factors(best.parameters.workers)
+        codes = decode_labels(problem.engine, problem.placed, factors, best.parameters.structure)
+    else:
         codes = found.confidence.find_labels(source.responses.n_items, recipe.label_items)
     concluded = Concluded(plan, best, posterior, codes, estimates, found)
     learned = Learned.of(problem, best.parameters, best.statistics)

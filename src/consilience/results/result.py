@@ -32,7 +32,6 @@ from ..inference.hidden_fits import Predicted
 from ..inference.learned import CouplingScore, Learned, Names
 from ..inference.levels import (
     HIGH,
-    LABEL_BY,
     LOW,
     MEDIAN,
     check_order,
@@ -49,6 +48,7 @@ from ..inference.structures.field import FieldParameters
 from ..kernels import Floats
 from ..kinds import name_saved
 from ..kinds.base import TABLE, AnyKind
+from ..options import LABEL_BY
 from ..specs import (
     BOOLEANS,
     CLASS_CODES,
