@@ -343,7 +343,7 @@ def test_a_new_format_is_one_line(tmp_path, monkeypatch):
     register_format(monkeypatch, "pipes", codec, "columns separated by pipes")
     for name in ("answers.pipes", "answers.txt"):
         (tmp_path / name).write_text("item|worker|label\n1|a|x\n1|b|x\n2|a|y\n2|b|y\n", encoding="utf-8")
-        stored = cs.scan_answers(tmp_path / name, store=tmp_path / "stores").load()
+        stored = cs.scan_answers(tmp_path / name, store=tmp_path / "stores")
         for r in (cs.read_answers(tmp_path / name), stored):
             assert (r.n_items, r.n_workers, r.labels.tolist()) == (2, 2, ["x", "y"])
     found = list_format("pipes")

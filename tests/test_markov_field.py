@@ -496,7 +496,10 @@ def test_predicting_other_networks():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"coupling": -1}, "The 'coupling' parameter of MarkovField must be one of 'learn', 'paper', or a number >= 0. Got -1"),
+        (
+            {"coupling": -1},
+            "'coupling' parameter of MarkovField must be one of 'learn', 'paper', or a number >= 0. Got -1",
+        ),
         ({"coupling": "strong"}, "must be one of 'learn', 'paper', or a number >= 0. Got 'strong'"),
         ({"coupling": np.nan}, "a number >= 0. Got nan"),
         ({"coupling": np.inf}, "a number >= 0. Got inf"),

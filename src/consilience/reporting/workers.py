@@ -23,7 +23,6 @@ from ..errors import plural
 from ..inference import Cells, sum_by
 from ..inference.levels import place_levels
 from ..kernels import Floats
-from ..models.reporting import list_worker_columns
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, Suspected, rank_attention
 from .subject import Subject, spell, to_name
 
@@ -138,7 +137,7 @@ def describe_workers(subject: Subject) -> Workers | None:
 
 def tabulate(subject: Subject) -> list[Worker]:
     """Return the rows of `worker_report` with the bias of each worker, in the order of the workers."""
-    report = list_worker_columns(subject.fusion)
+    report = subject.fusion.workers
     columns = {name: to_values(column).tolist() for name, column in report.items()}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     kind, accuracy = (each.tolist() for each in rank_attention(report))
