@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.tagging import looks_iob2
@@ -20,7 +22,7 @@ from ..engines.base import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, parameter_error, plural, quietly, warn
 from ..inference.em import Progress
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..kinds.base import Links
+from ..kinds.base import AnyKind
 from ..results.comparison import ScaleCheck, SoftCheck
 from ..results.fitting import fit_source, open_source
 from ..results.source_kinds import check_kind
@@ -32,6 +34,9 @@ from .preparing import Prepared
 from .register import MODELS, model_class
 
 log = logging.getLogger("consilience")
+
+# So many linked items are fused as they are; of more, the graph is tried on a part.
+FEW_ITEMS = 30_000
 
 
 class Fitting(NamedTuple):
@@ -51,9 +56,8 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
     source, _, graph, gold, task, blocked, _, n_blocked = prepared
     model, engine, callback, features, item_prior, parameters, source_kind = fitting
     source_kind, verdict = None if source_kind is None else check_kind(source_kind), None
-    links = task.find_links(source) if graph is None and is_among(model, ("auto", "markov-field")) else None
-    if links is not None:
-        model, parameters, graph, verdict = settle_links(links, parameters, engine)
+    if task.linked and graph is None and is_among(model, ("auto", "markov-field")):
+        model, parameters, graph, verdict = settle_links(task, source, prepared.answers, parameters, engine)
     with open_engine(engine) as working:
         chosen, answers, scale = settle_model(prepared, model, graph, parameters, working)
         if callback is not None and "callback" in chosen.get_params():
@@ -120,30 +124,30 @@ class Settled(NamedTuple):
     verdict: GraphVerdict | None = None
 
 
-def settle_links(links: Links, given: dict[str, Any], engine: Any) -> Settled:
+def settle_links(kind: AnyKind, brought: Any, answers: Answers, given: dict[str, Any], engine: Any) -> Settled:
     """Return how to fuse items that are linked by what they are; many of them as a part shows."""
-    if links.are_few:
-        return Settled("markov-field", given, links.make_graph())
+    if answers.n_items <= FEW_ITEMS:
+        return Settled("markov-field", given, kind.make_graph(brought))
     check_parameters(MarkovField, given)
     alone = {name: value for name, value in given.items() if name in DawidSkene.defaults()}
-    sample = links.take_part()
+    sample = kind.take_part(brought)
     if sample is None:
         return Settled("dawid-skene", alone, None)
     recipe = MarkovField(**given).recipe()
-    (task, answers), part = sample
+    task, few = kind.pose(sample)
     log.info("Trying the graph on a part of the %ss", task.item)
-    source = open_source(recipe, answers, task=task)
-    graph = recipe.align(source.responses, part)
+    source = open_source(recipe, few, task=task)
+    graph = recipe.align(source.responses, kind.make_graph(sample))
     with open_engine(engine) as opened, quietly():
         found = fit_source(recipe, source, graph, opened, count_copies_once=True)
         found, verdict = settle_graph(recipe, found, source, graph, opened)
     if "coupling" in given:
-        return Settled("markov-field", given, links.make_graph(), verdict)
+        return Settled("markov-field", given, kind.make_graph(brought), verdict)
     listeners = {"listeners": recipe.listeners, **verdict.changed}["listeners"]
-    if verdict.check.silent or (listeners == "unanswered" and links.are_answered()):
+    if verdict.check.silent or (listeners == "unanswered" and bool(np.diff(answers.offsets).all())):
         return Settled("dawid-skene", alone, None, verdict)
     settled = {"coupling": found.coupling, "listeners": listeners}
-    return Settled("markov-field", {**given, **settled}, links.make_graph(), verdict)
+    return Settled("markov-field", {**given, **settled}, kind.make_graph(brought), verdict)
 
 
 def warn_of_levels(responses: Answers) -> None:

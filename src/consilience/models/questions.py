@@ -486,7 +486,7 @@ def read_question(model: FittedModel, name: str, source: object) -> Answers | No
         return None
     if old is None:
         rows = open_answers(rows, **model.result_.task.reading(), label=label)
-        return model.read(rows).answers
+        return model.read(rows)[1]
     return read_like(model, rows)
 
 

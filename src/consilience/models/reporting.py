@@ -26,8 +26,7 @@ from ..answers.tables import build_frame
 from ..arguments import check_truth, is_whole, to_path
 from ..checks.drift import check_order, find_drift, tabulate_drift
 from ..errors import StoreError, count_shown, join_names, parameter_error, plural
-from ..kinds.mask_arrays import FusedMasks
-from ..kinds.masks import Masks, draw_masks
+from ..kinds.masks import FusedMasks, Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
 from ..kinds.spans import Spans
 from ..planning.next_items import list_next_items, list_stop_items
