@@ -15,12 +15,12 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.answers.tagging import Transitions, free_transitions
-from consilience.inference.em import Parameters, Problem, expect, infer_posterior
+from consilience.inference.em import Parameters, Problem, infer_posterior
 from consilience.inference.recipes.chain import lagged_moments, match_transitions, minimise_on_simplex
 from consilience.inference.structures.chain import Chain
 from consilience.inference.structures.independent import Independent
-from consilience.inference.workers.base import Prior
 from consilience.inference.workers.confusion import ConfusionWorkers
+from consilience.inference.workers.priors import Prior
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, width_of
 from effort import examples, rest_robust
@@ -377,7 +377,7 @@ def test_chain_is_enumeration_at_any_coupling(coupling, known):
     workers = plain_workers(r)
     problem = pose(r, workers, structure, gold if known else None)
     parameters = Parameters(workers.given(confusion), structure.given(prior, start, transition), problem.prior)
-    statistics = expect(problem, parameters)
+    statistics = problem.expect(parameters)
     posterior, value = infer_posterior(
         problem.engine, problem.placed, workers.factors(parameters.workers, False), parameters.structure
     )

@@ -19,7 +19,7 @@ from ..answers.columns import spell_surrogates
 from ..results.findings import Finding
 from .charts import Chart
 
-Format = Literal["text", "count", "number", "signed", "share", "percent", "confidence", "interval"]
+Format = Literal["text", "count", "number", "signed", "share", "percent", "confidence", "interval", "change", "spelled"]
 Level = Literal["good", "care", "bad"]
 
 # The most characters of a label or an id that are shown.
@@ -64,10 +64,10 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of equal rank. Those of `kind` "figures" are few, and large: what a reader looks for first."""
+    """Facts of equal rank. "figures" are few, and large: what a reader looks for first; "terms" explain words."""
 
     facts: Sequence[Fact]
-    kind: Literal["facts", "figures"] = "facts"
+    kind: Literal["facts", "figures", "terms"] = "facts"
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class Text:
 
     sentences: Sequence[str]
     quiet: bool = False  # whether it is only a note
+    link: str = ""  # the id of a section where there is more
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ class Table:
         As many values as there are columns; None or NaN is what is not known.
     n_more : int
         How many rows there are that the table does not have.
+    links : sequence of str
+        For each row, the id of a section about it; none if there are no such sections.
     """
 
     key: str
@@ -116,6 +119,7 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
     n_more: int = 0
+    links: Sequence[str] = ()
 
     def spelled(self) -> list[list[str]]:
         """The entries in words."""
@@ -160,6 +164,8 @@ class Item:
         The fused label.
     confidence : float or None
         The probability of the label; None if nothing checks the answers.
+    address : str
+        Where the id leads to, if it is an address in the web.
     probable : sequence of (str, float)
         The most probable classes, and the label; none where `confidence` is None.
     said : sequence of (str, int, sequence of str)
@@ -180,6 +186,7 @@ class Item:
     name: str
     label: str
     confidence: float | None
+    address: str = ""
     probable: Sequence[tuple[str, float]] = ()
     said: Sequence[tuple[str, int, Sequence[str]]] = ()
     content: Content | None = None
@@ -195,6 +202,18 @@ class Items:
 
     items: Sequence[Item]
     rival: str = ""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of parts, side by side where there is room."""
+
+    columns: Sequence[Sequence[Part]]
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts, column after column."""
+        return [part for column in self.columns for part in column]
 
 
 @dataclass(frozen=True)
@@ -247,7 +266,7 @@ class Section:
     link: str = ""
 
 
-Part: TypeAlias = Facts | Text | Table | Chart | Findings | Items | Fold | Widget | Section
+Part: TypeAlias = Facts | Text | Table | Chart | Findings | Items | Columns | Fold | Widget | Section
 Kind = TypeVar("Kind")
 
 
@@ -276,7 +295,7 @@ class Document:
     level: Level = "care"
 
     def find(self, kind: type[Kind]) -> list[Kind]:
-        """The parts of one kind, in order: those outside of sections, then those of sections and folds.
+        """The parts of one kind, in order: those outside of sections, then those within others.
 
         >>> document = Document("", "", [Section("a", "A", "A", [Text(["Inside."])]), Text(["Outside."])])
         >>> [text.sentences for text in document.find(Text)]
@@ -285,7 +304,7 @@ class Document:
         found, parts = list[Kind](), list(self.parts)
         for part in parts:  # which grows
             found += [part] if isinstance(part, kind) else []
-            parts += part.parts if isinstance(part, Section | Fold) else []
+            parts += part.parts if isinstance(part, Section | Fold | Columns) else []
         return found
 
 
@@ -299,7 +318,8 @@ def spell(value: Any, format: Format = "text") -> str:
     format : str
         "count": a whole number; "number": two decimals; "signed": the same with a sign; "share": a whole percentage;
         "percent": one with a decimal; "confidence": a whole percentage that is not rounded to certainty; "interval": a
-        pair of shares; "text": as it is, without lone surrogates.
+        pair of shares; "change": a difference of shares, and the ends of its interval; "text": as it is, without lone
+        surrogates; "spelled": the same of a number that was spelled already.
 
     Examples
     --------
@@ -310,11 +330,14 @@ def spell(value: Any, format: Format = "text") -> str:
     >>> spell("a\ud800")
     'a\\ud800'
     """
-    if format == "text":
+    if format in ("text", "spelled"):
         return "" if value is None else spell_surrogates(str(value))
     if format == "interval":
         ends = [] if value is None else [spell(end, "share") for end in value]
         return " to ".join(ends) if all(ends) else ""
+    if format == "change":
+        ends = [] if value is None or math.isnan(value[0]) else [f"{each:+.0%}" for each in value]
+        return f"{ends[0]} ({ends[1]} to {ends[2]})" if ends else ""
     if value is None or math.isnan(value):
         return ""
     if format == "confidence":

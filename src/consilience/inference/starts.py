@@ -25,14 +25,14 @@ from ..errors import (
 )
 from ..kernels import Floats, freeze
 from . import Distributions
-from .em import Parameters, Problem, expect, expect_from_votes, maximise
+from .em import Parameters, Problem, expect_from_votes, maximise
 from .learned import Before, Learned
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
-from .preconditions import SLOW, check_choice, check_moments, fixed_prior, is_hopeless
+from .preconditions import SLOW, check_moments, estimate_moments, fixed_prior, is_hopeless
 from .recipes import LatentRecipe
-from .structures import StructureParameters
-from .workers.base import make_pair
-from .workers.mean import voters
+from .structures import StructureParameters, Trail
+from .workers import voters
+from .workers.priors import make_pair
 
 
 class Fitted(ABC):
@@ -62,7 +62,7 @@ def find_starts(owner: LatentRecipe, problem: Problem, r: Answers) -> list[tuple
             return given  # it is not a start then, but the result
         # Given matrices have no prior term, so that their objective cannot be compared with that of other starts. One
         # E- and M-step gives parameters that can.
-        return maximise(problem, expect(problem, given))
+        return maximise(problem, problem.expect(given, Trail()))
 
     starts: list[tuple[str, Parameters]] = []
     if isinstance(owner.start, Fitted):
@@ -70,7 +70,9 @@ def find_starts(owner: LatentRecipe, problem: Problem, r: Answers) -> list[tuple
     elif not isinstance(owner.start, str):
         starts.append(("given", settle(given_confusion(owner, r))))
     else:
-        check_choice(owner, "start", owner.start_choices)
+        if owner.start not in owner.start_choices:
+            choices = f"one of {', '.join(map(repr, owner.start_choices))}"
+            raise parameter_error("start", owner.model, choices, owner.start)
         if owner.start == "dawid-skene":
             starts.append(("dawid-skene", owner.start_apart(problem, votes)))
         if owner.start in ("majority", "best"):
@@ -121,7 +123,7 @@ def go_on(owner: LatentRecipe, before: Before, problem: Problem, r: Answers) -> 
     else:
         structure = maximise(problem, expect_from_votes(problem)).structure
     given = Parameters(found, structure, prior)
-    return given if owner.max_iter == 0 else maximise(problem, expect(problem, given), prior)
+    return given if owner.max_iter == 0 else maximise(problem, problem.expect(given, Trail()), prior)
 
 
 def complete_matrices(
@@ -164,7 +166,7 @@ def moments_of(owner: LatentRecipe, r: Answers, plain: Floats, prior: Floats, wa
     """
     given = fixed_prior(owner, r)
     answers = answers_to_match(r)
-    effort = owner.estimate_moments(answers)
+    effort = estimate_moments(answers, in_sequences=owner.follows_tags)
     long = f"may take about {effort.describe_time()} for {voters(r).describe_size()}"
     use = Sentence("Use {start}.", start="majority")
     if is_hopeless(answers, effort):

@@ -9,9 +9,8 @@ import numpy as np
 from ..answers.columns import to_column
 from ..answers.tables import build_frame
 from ..kernels import Floats
-from ..rankings.comparisons import Comparisons
+from ..rankings.comparisons import LEFT, RIGHT, TIE, VERDICTS, Comparisons
 from ..rankings.likelihood import find_odds
-from ..rankings.tables import LEFT, RIGHT, TIE, VERDICTS
 from .drawing import check_between, check_whole
 
 

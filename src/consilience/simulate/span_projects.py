@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ..answers.columns import objects
 from ..kernels import Floats
-from ..kinds.spans import Spans
-from ..kinds.texts import Marks, sort_marks
+from ..kinds.spans import Marks, Spans, sort_marks
 from .drawing import bad_parameter, check_between, check_whole, length_range
 
 # How many words an entity has, by probability.

@@ -17,11 +17,11 @@ from ...answers.blocks import Block
 from ...kernels import Floats, freeze
 from ...specs import DISTRIBUTIONS, OBJECTIVES, WEIGHTS, ArraySpec
 from .. import log_of, weigh_logs
-from . import BlockwiseParameters, Structure, Summary
+from . import Structure, StructureParameters, Summary
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentParameters(BlockwiseParameters):
+class IndependentParameters(StructureParameters):
     """The class prior, as the E-step uses it and as it is reported."""
 
     weights: Annotated[Floats, ArraySpec("K", WEIGHTS)]
@@ -41,7 +41,7 @@ class IndependentParameters(BlockwiseParameters):
         """Return the expected log probability of the labels that a summary has counted."""
         return weigh_logs(summary.mass, log_of(self.weights))
 
-    def log_prior(self, linked: bool) -> Floats:  # noqa: ARG002 (of networks)
+    def log_prior(self, linked: bool) -> Floats:
         """Return what the class prior says of an item, in logarithms (K,)."""
         return log_of(self.weights)
 

@@ -20,7 +20,7 @@ from scipy.special import xlogy
 from ...answers.blocks import Block
 from ...kernels import Floats, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, ArraySpec
-from . import BlockwiseParameters, Structure, Summary
+from . import Structure, StructureParameters, Summary
 
 # Pseudo-counts of the share of a tag.
 STRENGTH = 2.0
@@ -34,7 +34,7 @@ class SetsSummary(Summary):
 
 
 @dataclass(frozen=True, eq=False)
-class SetsParameters(BlockwiseParameters):
+class SetsParameters(StructureParameters):
     """The share of things that each tag fits."""
 
     shares: Annotated[Floats, ArraySpec("T", PROBABILITIES)]
@@ -86,7 +86,7 @@ class Sets(Structure[SetsSummary, SetsParameters]):
         fitting = float(shares.mean())
         return SetsParameters(freeze(np.array(shares)), freeze(np.array([1 - fitting, fitting])), density)
 
-    def given(self, prior: Floats) -> SetsParameters:  # noqa: ARG002 (each tag has a prior of its own)
+    def given(self, prior: Floats) -> SetsParameters:
         """Return the shares around which those of tags are expected."""
         return self.make(self.base)
 

@@ -32,19 +32,18 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ...answers.answers import Answers
 from ...answers.columns import Values, lookup, to_column
-from ...answers.random_choices import RandomByName, pick_places
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from ..skills import RARE
-from .base import Prior, Types
-from .confusion import ConfusionWorkers, names_class
+from .base import WorkerModel
+from .priors import Prior, Types, names_class
 from .rows import Counted
 
 # How strongly a worker is of their type.
@@ -61,8 +60,10 @@ MOST_HELD = 1 << 22
 MOST_TURNS, SETTLED = 100, 1e-9
 
 
-class TypedWorkers(ConfusionWorkers):
+class TypedWorkers(WorkerModel):
     """Workers of types. Rows, and what is reported, are those of confusion workers."""
+
+    hears_silence: ClassVar[bool] = True
 
     @abstractmethod
     def draw_types(self) -> Floats:
@@ -73,7 +74,7 @@ class TypedWorkers(ConfusionWorkers):
         """Tell which answers, (A,), types speak of."""
         return np.append(self.class_of_label >= 0, [False] * self.silent).astype(bool)
 
-    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:  # noqa: ARG002
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
         """Return types that are equally frequent. Pseudo-counts are those of the types."""
         shapes = self.draw_types()
         pseudo_counts = np.concatenate([strength * shapes for strength in STRENGTHS])
@@ -81,10 +82,6 @@ class TypedWorkers(ConfusionWorkers):
         mean[0, self.within] = pseudo_counts.mean(axis=0)
         types = Types(freeze(pseudo_counts), freeze(np.zeros((1, len(pseudo_counts)))))
         return share_types(Prior(freeze(mean), estimation, learns=True), types, np.zeros(len(pseudo_counts)))
-
-    def begin_learning(self, prior: Prior, crowd: Answers) -> Prior:  # noqa: ARG002
-        """Return the prior as it is: the shares of types are learned in any case."""
-        return prior
 
     def learn_prior(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
         """Return a prior with shares of types under which the counts are likelier.
@@ -128,30 +125,6 @@ class TypedWorkers(ConfusionWorkers):
         logs[:, self.within] = shares.log_weights[:, :1] + found.log_weights
         mean[:, self.within] = shares.mean[:, :1] * found.mean
         return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), found.bound + shares.bound)
-
-    def draw(self, counts: Floats, mass: Floats, prior: Prior, random: RandomByName) -> tuple[Distributions, Prior]:
-        r"""Return matrices that are drawn given all counts, and a prior with shares of types that are drawn too.
-
-        A type is drawn by its responsibility, the matrix from :math:`\operatorname{Dir}(C_k + c_t \pi_{tk})`, and then
-        shares from :math:`\operatorname{Dir}(0.02 + n_t)`, with :math:`n_t` the number of workers of type t.
-        """
-        assert prior.types is not None
-        inner, outer = self._split(counts, mass)
-        types, units = prior.types, random.draw_by_worker()
-        parts = [pick_places(each, units[part]) for part, each, _ in respond_by_parts(inner, types)]
-        chosen = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        logs = random.draw_matrices(inner + types.pseudo_counts[chosen])
-        if not self.within.all():
-            pseudo_counts = np.array([WITHIN] + [OUTSIDE] * (outer.shape[1] - 1))
-            shares = random.draw_matrices(outer + pseudo_counts[:, None])
-            every = np.empty((len(inner), *prior.smoothing.shape[1:]))
-            every[:, ~self.within], every[:, self.within] = shares[:, 1:], shares[:, :1] + logs
-            logs = every
-        n_workers = np.bincount(chosen, minlength=types.n_types).astype(np.float64)
-        if len(types.log_shares) == 1:  # probabilities of each worker, which come from elsewhere, stay
-            types = types._replace(log_shares=freeze(random.draw_shares(n_workers + RARE)[None]))
-        matrices = freeze(np.exp(logs))
-        return Distributions(matrices, freeze(logs), matrices, 0.0), prior._replace(types=types)
 
     def compare_types(self, counts: Floats, mass: Floats, types: Types) -> Floats:
         """Return how well each type explains the counts of each worker, (M, T): the evidence e over its sum."""
