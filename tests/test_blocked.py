@@ -117,16 +117,14 @@ def test_matrices_spans_and_masks():
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-def test_on_disk(frame, tmp_path):
+def test_scanned_answers(frame, tmp_path):
     path = tmp_path / "answers.csv"
     frame.to_csv(path, index=False)
     stored = cs.scan_answers(path, store=tmp_path / "stores", block=["w1", "w5"])
     assert stored.workers.tolist() == ["w0", "w2", "w3", "w4", "w6", "w7"]
     assert stored.n_responses == len(without(frame, "w1", "w5"))
     assert cs.scan_answers(path, store=tmp_path / "stores").n_workers == 8
-    with pytest.raises(ParameterError, match="Give block to scan_answers"):
-        cs.fuse(stored, block=["w2"])
-    assert cs.fuse(stored).result_.blocked.tolist() == ["w1", "w5"]
+    assert cs.fuse(stored, block=["w2"]).result_.blocked.tolist() == ["w2"]
 
 
 def test_ids_that_are_no_workers_on_disk_are_told_as_in_memory(frame, tmp_path):

@@ -154,7 +154,7 @@ def test_questions_without_an_answer_are_left_out(label):
         DataWarning, match=f"{label.count(None)} rows .* left out: not answered yet. .* are an error, since"
     ):
         new, taken_back = further({"item": [2, 2, 3], "worker": ["b", "c", "a"], "label": label}, old, "error")
-    assert not len(taken_back.item)
+    assert not len(taken_back)
     assert new.n_responses == 3 - label.count(None)
     joined = join_responses(old, new)
     assert joined.responses.items.tolist() == [1, 2]
@@ -179,7 +179,7 @@ def test_taking_back_what_is_not_there_is_told():
     old = read([(1, "a", "x"), (2, "b", "x")])
     with pytest.warns(DataWarning, match="take back nothing"):
         _, taken_back = further({"item": [1, 9], "worker": ["b", "a"], "label": [None, None]}, old)
-    assert len(taken_back.item) == 0
+    assert len(taken_back) == 0
 
 
 def test_an_item_stays_when_all_answers_to_it_are_gone():

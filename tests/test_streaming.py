@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.answers.columns import Union
+from consilience.answers.columns import unite
 from consilience.errors import InputError, NotFittedError, ParameterError
 
 
@@ -236,7 +236,7 @@ def test_a_class_that_is_named_late_finds_a_place():
 )
 def test_values_are_merged_in_order(known, new, merged):
     known, new = (np.array(values, object if isinstance(values[0], str) else None) for values in (known, new))
-    assert Union.of(known, new).values.tolist() == merged
+    assert unite(known, new)[0].tolist() == merged
 
 
 @pytest.mark.parametrize("workers", ["confusion", "sequential"])

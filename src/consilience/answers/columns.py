@@ -11,7 +11,7 @@ import decimal
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, Flag
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -551,29 +551,21 @@ def _encode_objects(entries: NDArray[np.object_]) -> tuple[Codes, Values]:
     return codes, objects(list(index))
 
 
-class Union(NamedTuple):
-    """Two vocabularies as one, and where the entries of each are."""
+def unite(old: Values, new: Values) -> tuple[Values, Codes, Codes]:
+    """Two vocabularies as one, sorted if the old one is, else with what is new at its end; where those of each are.
 
-    values: Values
-    old: Codes
-    new: Codes
-
-    @classmethod
-    def of(cls, old: Values, new: Values) -> Union:
-        """Return the union: sorted if the old one is, else with what is new at its end.
-
-        >>> Union.of(np.array(["a", "c"], object), np.array(["b", "c"], object)).values.tolist()
-        ['a', 'b', 'c']
-        >>> Union.of(np.array(["low", "high"], object), np.array(["high", "even"], object)).values.tolist()
-        ['low', 'high', 'even']
-        """
-        values, index = add_values(old, new)
-        rank = np.arange(len(values), dtype=np.int32)
-        if len(values) > len(old) and (sorted_order(old) == np.arange(len(old))).all():
-            order = sorted_order(values)
-            rank[order] = np.arange(len(values), dtype=np.int32)
-            values = values[order]
-        return cls(values, rank[: len(old)], rank[index])
+    >>> unite(np.array(["a", "c"], object), np.array(["b", "c"], object))[0].tolist()
+    ['a', 'b', 'c']
+    >>> unite(np.array(["low", "high"], object), np.array(["high", "even"], object))[0].tolist()
+    ['low', 'high', 'even']
+    """
+    values, index = add_values(old, new)
+    rank = np.arange(len(values), dtype=np.int32)
+    if len(values) > len(old) and (sorted_order(old) == np.arange(len(old))).all():
+        order = sorted_order(values)
+        rank[order] = np.arange(len(values), dtype=np.int32)
+        values = values[order]
+    return values, rank[: len(old)], rank[index]
 
 
 def join_values(old: Values, added: Values) -> Values:

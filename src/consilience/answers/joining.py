@@ -16,13 +16,12 @@ not answered, and is left out. It is an error if there is an answer to it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arguments import is_among
 from ..errors import (
@@ -38,15 +37,12 @@ from ..errors import (
     warn,
     warn_of,
 )
-from ..kernels import Floats, Truths
+from ..kernels import Truths
 from . import LONG, MATRIX, recognise, translate
 from .answers import Answers, empty_responses, keep_weights
 from .classes import extend_scale
 from .columns import (
-    Codes,
-    Column,
     Indices,
-    Union,
     Values,
     count_codes,
     encode_in_order_of_appearance,
@@ -56,25 +52,18 @@ from .columns import (
     objects,
     to_column,
     to_values,
+    unite,
 )
-from .items import Sequences, join_keys, key_of
+from .items import Sequences, count_items, join_keys, key_of
 from .long_tables import find_columns, sort_rows
 from .slips import warn_of_slips
-from .soft_votes import Probabilities, relabel
-from .tables import ROLES, Table, open_frame
+from .soft_votes import relabel
+from .tables import ROLES, Table, is_table, open_frame
 from .tagging import SCHEMES, complete_tags, looks_tagged
 
 POLICIES = ("error", "last")
-
-
-class Retracted(NamedTuple):
-    """Answers to take back: the item and the worker of each, by their index among the old ones."""
-
-    item: Indices
-    worker: Indices
-
-
-NOTHING = Retracted(np.empty(0, np.int64), np.empty(0, np.int64))
+NOTHING: Indices = np.empty(0, np.int64)
+NOBODY: Values = np.empty(0, object)
 
 
 def check_join_policy(duplicates: object) -> None:
@@ -83,8 +72,8 @@ def check_join_policy(duplicates: object) -> None:
         raise parameter_error("duplicates", "update", "'error' or 'last'", duplicates)
 
 
-def read_further(table: Table, old: Answers, duplicates: str, format: str | None = None) -> tuple[Answers, Retracted]:
-    """Read the answers of a table, and find those of the old ones that it takes back.
+def read_further(table: Table, old: Answers, duplicates: str, format: str | None = None) -> tuple[Answers, Indices]:
+    """Read the answers of a table, and find those of the old ones that it takes back, by their indices.
 
     Columns that have the names of the old answers' play the same roles, and labels are normalised if the old ones are.
     With ``duplicates="last"``, the last row of a worker about an item counts, unless answers have weights: then several
@@ -102,7 +91,7 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
         The form of the table, as in `Answers.from_frame`.
     """
     table, unnamed = table.prefer(old.columns), dict.fromkeys(ROLES)
-    if format is None and old.provenance.format == MATRIX and recognise(table, unnamed) is not None:
+    if format is None and old.format == MATRIX and recognise(table, unnamed) is not None:
         format = MATRIX  # few rows may hold few -1
     try:
         table = translate(table, format, unnamed)
@@ -118,20 +107,34 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
     for role in ("weight", "order"):
         names[role] = old.columns.get(role) if old.columns.get(role) in table.names else None
     columns = find_columns(table, names)
-    table, rows = _split_missing(table, columns, duplicates)
+    keys, weighted = [role for role in ("item", "sequence", "position") if role in columns], "weight" in columns
+    is_missing = np.zeros(table.n_rows, bool)
+    is_missing[find_missing(table.read(columns["label"]))] = True
     taken_back = NOTHING
-    if len(rows):
-        taken_back = _read_retracted(table.keep(rows), columns, old, duplicates)
-        if len(rows) == table.n_rows:
+    if is_missing.any() and duplicates == "last":
+        pair = np.zeros(table.n_rows, np.int64)
+        for role in (*keys, "worker"):
+            codes, values = encode_in_order_of_appearance(table.values(columns[role], "Fill it in or drop the row."))
+            pair = np.unique(pair * len(values) + codes, return_inverse=True)[1]
+        if weighted:  # a row without a label counts where there is none with one
+            counts = ~(is_missing & (np.bincount(pair, ~is_missing) > 0)[pair])
+        else:  # of several rows the last one
+            counts = np.zeros(table.n_rows, bool)
+            counts[table.n_rows - 1 - np.unique(pair[::-1], return_index=True)[1]] = True
+        table, is_missing = table.keep(np.flatnonzero(counts)), is_missing[counts]
+    if is_missing.any():
+        silent = table.keep(np.flatnonzero(is_missing))
+        taken_back = _find_retracted(silent, [columns[role] for role in keys], columns["worker"], old, duplicates)
+        if is_missing.all():
             return no_answers(old).read_from(columns=columns), taken_back
-        table = table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
+        table = table.keep(np.flatnonzero(~is_missing))
     known = old.columns.get("gold")
     # What is to be said of the labels is said of all together.
-    with quietly(), tell_duplicates("weight" in columns):
+    with quietly(), tell_duplicates(weighted):
         new = Answers.from_frame(
             table,
             **names,
-            duplicates="error" if "weight" in columns else duplicates,
+            duplicates="error" if weighted else duplicates,
             normalise=old.normalised,
             gold=known if known is not None and known in table.names else False,
             format=LONG,
@@ -157,45 +160,23 @@ def tell_duplicates(weighted: bool = False) -> Iterator[None]:
         raise InputError(error.problem, *remedies, keyword="duplicates") from None
 
 
-def _split_missing(table: Table, columns: dict[str, str], duplicates: str) -> tuple[Table, Indices]:
-    """The rows that count, and which of these have no label."""
-    missing = find_missing(table.read(columns["label"]))
-    if not len(missing) or duplicates != "last":
-        return table, missing
-    pair = np.zeros(table.n_rows, np.int64)
-    for role in ("item", "sequence", "position", "worker"):
-        if role in columns:
-            codes, values = encode_in_order_of_appearance(table.values(columns[role], "Fill it in or drop the row."))
-            pair = np.unique(pair * len(values) + codes, return_inverse=True)[1]
-    is_missing = np.zeros(table.n_rows, bool)
-    is_missing[missing] = True
-    if "weight" in columns:
-        counts = ~(is_missing & (np.bincount(pair, ~is_missing) > 0)[pair])
-    else:
-        counts = np.zeros(table.n_rows, bool)
-        counts[table.n_rows - 1 - np.unique(pair[::-1], return_index=True)[1]] = True
-    rows = np.flatnonzero(counts)
-    return table.keep(rows), np.flatnonzero(is_missing[rows])
-
-
-def _read_retracted(table: Table, columns: dict[str, str], old: Answers, duplicates: str) -> Retracted:
+def _find_retracted(table: Table, names: list[str], worker: str, old: Answers, duplicates: str) -> Indices:
     """The answers that rows without a label take back, with ``duplicates="last"``; else these are no answers yet.
 
     A warning tells of rows that are left out, and of those that take nothing back.
     """
-    keys = [table.read(columns[role]) for role in ("item", "sequence", "position") if role in columns]
-    item, worker = old.find_items(keys), lookup(old.workers, table.read(columns["worker"]))
-    known = np.flatnonzero((item >= 0) & (worker >= 0))
-    item, worker = item[known], worker[known]
-    items, place = np.unique(item, return_inverse=True)
+    item, who = old.find_items([table.read(name) for name in names]), lookup(old.workers, table.read(worker))
+    items = np.unique(item[item >= 0])
     answers, owner = old.answers_about(items)
-    given = np.isin(place * old.n_workers + worker, owner * old.n_workers + old.worker[answers])
-    rows, n_lost = known[given], table.n_rows - int(given.sum())
+    pairs = np.where((item < 0) | (who < 0), -1, item * old.n_workers + who)
+    given = items[owner] * old.n_workers + old.worker[answers]
+    rows = np.flatnonzero(np.isin(pairs, given))
+    n_lost = table.n_rows - len(rows)
     if duplicates == "last":
         if n_lost:
             rows_of = f"{plural(n_lost, 'row')} of {table.name} without a label"
             warn_of(f"{rows_of} {'takes' if n_lost == 1 else 'take'} back nothing: there is no such answer.")
-        return Retracted(item[given], worker[given])
+        return np.asarray(answers[np.isin(given, pairs)])
     if len(rows):
         raise InputError(
             f"{plural(len(rows), 'row')} of {table.name} without a label would take back an answer that was given "
@@ -215,7 +196,7 @@ def _read_retracted(table: Table, columns: dict[str, str], old: Answers, duplica
 
 def no_answers(old: Answers) -> Answers:
     """No answers about no items, of the same kind as the old ones."""
-    keys: Values | Sequences = old.keys[:0] if not isinstance(old.keys, Sequences) else old.keys
+    keys: Values | Sequences = old.keys if isinstance(old.keys, Sequences) else old.keys[:0]
     if isinstance(keys, Sequences):
         keys = Sequences(keys.ids[:0], np.zeros(1, np.int64), keys.position[:0])
     return empty_responses(keys, old.workers[:0], old.labels[:0], old.classes[:0], old.normalised)
@@ -262,35 +243,7 @@ class Joined(NamedTuple):
         return int(self.n_new.sum()) + self.n_retracted
 
 
-class AnswerRows(NamedTuple):
-    """Some answers, by the codes that all answers have together."""
-
-    item: Indices
-    worker: Codes
-    label: Codes
-    weight: Floats
-    order: Floats
-    votes: Probabilities  # (n, L) of soft votes; of others (n, 0)
-    pair: Indices  # one number for the item and the worker
-
-    @classmethod
-    def of(cls, r: Answers, item: Indices, worker: Codes, label: Codes, sizes: tuple[int, int, int]) -> AnswerRows:
-        """All answers; `item`, `worker` and `label` are the codes of each item, worker and label of theirs.
-
-        `sizes` count all workers and labels, and the columns of soft votes.
-        """
-        n_workers, n_labels, width = sizes
-        about, who = item[r.item_of_answer()], worker[r.worker]
-        votes = np.empty((r.n_responses, width), np.float32) if r.soft is None else relabel(r.soft, label, n_labels)
-        pair = np.asarray(about * n_workers + who)
-        return cls(about, who, label[r.label], r.weights(), r.orders(), votes, pair)
-
-    def keep(self, which: Truths | Indices) -> AnswerRows:
-        """Some of the answers."""
-        return AnswerRows(*(array[which] for array in self))  # type: ignore[arg-type]
-
-
-def join_responses(old: Answers, new: Answers, duplicates: str = "error", retracted: Retracted = NOTHING) -> Joined:
+def join_responses(old: Answers, new: Answers, duplicates: str = "error", retracted: Indices = NOTHING) -> Joined:
     """Join the answers of both, as reading both tables together would give them.
 
     Parameters
@@ -299,7 +252,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         Answers that are there, and further ones.
     duplicates : {"error", "last"}
         What to do if a worker's answer to an item is there already, and was another one.
-    retracted : Retracted
+    retracted : int64 array
         Answers to take away from the old ones. A new answer of the same worker to the same item comes in its place.
     """
     check_join_policy(duplicates)
@@ -307,44 +260,69 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
     if old.normalised:
         new = new.spelled_as(objects([*old.labels.tolist(), *old.classes.tolist()]))
     keys, item, item_of_new = join_keys(old.keys, new.keys)
-    workers, labels = Union.of(old.workers, new.workers), Union.of(old.labels, new.labels)
-    n_workers, n_labels = len(workers.values), len(labels.values)
-    sizes = n_workers, n_labels, 0 if old.soft is None and new.soft is None else n_labels
-    coming = AnswerRows.of(new, item_of_new, workers.new, labels.new, sizes)
-    # Old answers to items that new answers, or retractions, are about.
-    spoken = np.zeros(max(int(item.max(initial=-1)), int(item_of_new.max(initial=-1))) + 1, bool)
-    spoken[item_of_new] = True
-    spoken[item[retracted.item]] = True
-    touched = spoken[item][old.item_of_answer()]
-    there = AnswerRows.of(old.keep(touched), item, workers.old, labels.old, sizes)
-    repeated, corrected = _compare(there, coming)
+    workers, old_worker, new_worker = unite(old.workers, new.workers)
+    labels, old_label, new_label = unite(old.labels, new.labels)
+    n_workers, n_labels = len(workers), len(labels)
+    # Items, workers and labels of the new answers, and of the old ones about the same items, by the codes of all.
+    about, who, said = item_of_new[new.item_of_answer()], new_worker[new.worker], new_label[new.label]
+    votes = None if new.soft is None else relabel(new.soft, new_label, n_labels)
+    spoken = np.zeros(count_items(keys), bool)
+    spoken[about] = True
+    touched = np.flatnonzero(spoken[item][old.item_of_answer()])
+
+    def pair_of(answers: Indices) -> Indices:
+        return np.asarray(item[old.items_of(answers)] * n_workers + old_worker[old.worker[answers]])
+
+    pair, pair_before = about * n_workers + who, pair_of(touched)
+    if old.soft is not None and votes is not None:  # of two equal probabilities either may have given the label
+        both, before, after = np.intersect1d(pair_before, pair, return_indices=True)
+        differs = (relabel(old.soft[touched[before]], old_label, n_labels) != votes[after]).any(axis=1)
+        repeated, corrected = both[~differs], both[differs]
+    else:  # an answer is the same if each label with its weight is as often in both
+        both = np.intersect1d(pair_before, pair)
+        there, here = np.isin(pair_before, both), np.isin(pair, both)
+        labels_before, weights_before = old_label[old.label[touched[there]]], old.weights(touched[there])
+        rows = np.stack(
+            [
+                np.concatenate([pair_before[there], pair[here]]),
+                np.concatenate([labels_before, said[here]]),
+                np.concatenate([weights_before, new.weights()[here]]).view(np.int64),
+            ]
+        )
+        found, place = np.unique(rows, axis=1, return_inverse=True)
+        balance = np.bincount(place.ravel(), np.repeat([-1, 1], [there.sum(), here.sum()]), found.shape[1])
+        corrected = np.unique(found[0][balance != 0])
+        repeated = np.setdiff1d(both, corrected, assume_unique=True)
     if duplicates == "error" and len(corrected):
-        who, key = workers.values[[corrected[0] % n_workers]].tolist()[0], key_of(keys, int(corrected[0]) // n_workers)
-        said = [listing(labels.values[each.label[each.pair == corrected[0]]].tolist()) for each in (there, coming)]
+        whom = workers[[corrected[0] % n_workers]].tolist()[0]
+        codes = old_label[old.label[touched[pair_before == corrected[0]]]], said[pair == corrected[0]]
+        told = [listing(labels[each].tolist()) for each in codes]
         raise InputError(
-            f"Worker {shorten(who)} answered item {shorten(key)} before, with {said[0]}, and now with {said[1]}. "
-            f"{plural(len(corrected), 'such pair')} in all.",
+            f"Worker {shorten(whom)} answered item {shorten(key_of(keys, int(corrected[0]) // n_workers))} before, "
+            f"with {told[0]}, and now with {told[1]}. {plural(len(corrected), 'such pair')} in all.",
             Sentence("To let new answers take the place of old ones, use {duplicates}.", duplicates="last"),
             keyword="duplicates",
         )
-    taken_back = item[retracted.item] * n_workers + workers.old[retracted.worker]
-    gone = np.flatnonzero(touched)[np.isin(there.pair, np.append(taken_back, corrected))]
-    coming = coming.keep(~np.isin(coming.pair, repeated))
-    # Of each item first the old answers that are left, then the new ones.
+    gone = np.union1d(touched[np.isin(pair_before, corrected)], retracted).astype(np.int64)
     stays = np.ones(old.n_responses, bool)
     stays[gone] = False
-    kept = old if not len(gone) else old.keep(stays)
-    weighted = kept.weight is not None or not (coming.weight == 1.0).all()
-    ordered = kept.order is not None or not np.isnan(coming.order).all()
-    votes = None if kept.soft is None else np.concatenate([relabel(kept.soft, labels.old, n_labels), coming.votes])
+    kept = old.keep(stays) if len(gone) else old
+    # Of each item first the old answers that are left, then the new ones.
+    fresh = ~np.isin(pair, repeated)
+    weights, orders = new.weights()[fresh], new.orders()[fresh]
+    weighted = kept.weight is not None or not (weights == 1.0).all()
+    timed = kept.order is not None or not np.isnan(orders).all()
+    soft = None if kept.soft is None else relabel(kept.soft, old_label, n_labels)
+    if soft is not None and votes is not None:
+        soft = np.concatenate([soft, votes[fresh]])
     offsets, worker, label, (weight, order, soft) = sort_rows(
-        np.concatenate([item[kept.item_of_answer()], coming.item]),
+        np.concatenate([item[kept.item_of_answer()], about[fresh]]),
         keys,
-        np.concatenate([workers.old[kept.worker], coming.worker]),
-        np.concatenate([labels.old[kept.label], coming.label]),
-        np.concatenate([kept.weights(), coming.weight]) if weighted else None,
-        np.concatenate([kept.orders(), coming.order]) if ordered else None,
-        votes,
+        np.concatenate([old_worker[kept.worker], who[fresh]]),
+        np.concatenate([old_label[kept.label], said[fresh]]),
+        np.concatenate([kept.weights(), weights]) if weighted else None,
+        np.concatenate([kept.orders(), orders]) if timed else None,
+        soft,
     )
     joined = replace(
         old,
@@ -354,21 +332,31 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         weight=keep_weights(weight),
         order=order,
         soft=soft,
-        workers=workers.values,
-        labels=labels.values,
+        workers=workers,
+        labels=labels,
         keys=keys,
         provenance=old.provenance._replace(gold=None, origin=None),
     )
-    if len(gone):
-        joined = _drop_unused(joined, workers.old[np.unique(old.worker[gone])], labels.old[np.unique(old.label[gone])])
+    # Workers and labels of which no answer is left; a soft vote speaks of all labels.
+    heard, spoke = np.ones(n_workers, bool), np.ones(n_labels, bool)
+    lost = old_worker[np.unique(old.worker[gone])]
+    heard[lost] = count_codes(worker, n_workers)[lost] > 0
+    if soft is None:
+        lost = old_label[np.unique(old.label[gone])]
+        spoke[lost] = count_codes(label, n_labels)[lost] > 0
+    if len(gone) and not spoke.any():
+        raise InputError("No answer would be left.", "Fit a new model.")
+    if not (heard.all() and spoke.all()):
+        codes_left, left = keep_values(joined.label, joined.labels, spoke)
+        joined = replace(keep_workers(joined, heard), label=codes_left, labels=left)
     classes = _join_classes(old, joined.labels)
     joined = replace(joined, classes=classes, positions=old.place(classes))
-    added = labels.values[np.setdiff1d(labels.new, labels.old)]
+    added = labels[np.setdiff1d(new_label, old_label)]
     if len(added):
         _doubt_labels(joined, added)
-    n_retracted = len(np.setdiff1d(taken_back, corrected))
-    n_new = np.bincount(np.unique(coming.pair) // n_workers, minlength=joined.n_items)
-    n_new_workers = len(np.setdiff1d(workers.new, workers.old))
+    n_retracted = len(np.setdiff1d(pair_of(retracted), corrected))
+    n_new = np.bincount(np.unique(pair[fresh]) // n_workers, minlength=joined.n_items)
+    n_new_workers = len(np.setdiff1d(new_worker, old_worker))
     return Joined(joined, item, n_new, len(corrected), n_retracted, len(repeated), n_new_workers)
 
 
@@ -389,53 +377,19 @@ def _check_kinds(old: Answers, new: Answers) -> None:
     raise InputError(problem, remedy)
 
 
-def _compare(there: AnswerRows, coming: AnswerRows) -> tuple[Indices, Indices]:
-    """The pairs of item and worker whose answer is the same in both, and those whose answer is another one."""
-    if there.votes.size:  # of two equal probabilities either may have given the label
-        pairs, before, after = np.intersect1d(there.pair, coming.pair, return_indices=True)
-        differs = (there.votes[before] != coming.votes[after]).any(axis=1)
-        return np.asarray(pairs[~differs]), np.asarray(pairs[differs])
-    pairs = np.intersect1d(there.pair, coming.pair)
-    both = there.keep(np.isin(there.pair, pairs)), coming.keep(np.isin(coming.pair, pairs))
-    # The answers are the same if each label with its weight is as often in both.
-    rows = np.concatenate([np.stack([each.pair, each.label, each.weight.view(np.int64)]) for each in both], axis=1)
-    found, place = np.unique(rows, axis=1, return_inverse=True)
-    balance = np.bincount(place.ravel(), np.repeat([-1, 1], [len(each.pair) for each in both]), found.shape[1])
-    other = np.unique(found[0][balance != 0])
-    return np.setdiff1d(pairs, other, assume_unique=True), other
-
-
-def _drop_unused(r: Answers, worker: Codes, label: Codes) -> Answers:
-    """The answers without those of some workers and labels of which there is no answer left."""
-    heard, said = np.ones(r.n_workers, bool), np.ones(r.n_labels, bool)
-    heard[worker] = count_codes(r.worker, r.n_workers)[worker] > 0
-    if r.soft is None:  # a soft vote speaks of all labels
-        said[label] = count_codes(r.label, r.n_labels)[label] > 0
-    if heard.all() and said.all():
-        return r
-    if not said.any():
-        raise InputError("No answer would be left.", "Fit a new model.")
-    spoken, labels = keep_values(r.label, r.labels, said)
-    return replace(keep_workers(r, heard), label=spoken, labels=labels)
-
-
 def _join_classes(old: Answers, labels: Values) -> Values:
     """The classes: all labels if they were so before, with those that a tag scheme or the background adds.
 
     Classes that were named stay as they are. On a scale only numbers have their place.
     """
-
-    def with_background(said: Values) -> Values:
-        has = lookup(said, to_column([old.background]))[0] >= 0
-        return said if has else to_values(to_column([old.background, *said.tolist()]))
-
-    classes = old.classes.tolist()
+    classes, said = old.classes.tolist(), old.labels.tolist()
     if old.positions is not None:
         return extend_scale(old.classes, old.positions, old.labels, labels)
-    if classes == old.labels.tolist():
+    if classes == said:
         return labels
-    if old.silence_counts and classes == with_background(old.labels).tolist():
-        return with_background(labels)
+    if old.silence_counts and classes == [old.background, *said]:
+        has = lookup(labels, to_column([old.background]))[0] >= 0
+        return labels if has else to_values(to_column([old.background, *labels.tolist()]))
     if looks_tagged(old.labels) and any(classes == complete_tags(old.labels, each).tolist() for each in SCHEMES):
         return labels  # the model adds the others again
     return old.classes
@@ -469,42 +423,37 @@ def grow(r: Answers, workers: Values, labels: Values, classes: Values, positions
     If the classes of these are their labels, as they are if none are named, a label that was no class before
     ("unsure") is none now.
     """
-    who, said = Union.of(workers, r.workers), Union.of(labels, r.labels)
+    all_workers, _, who = unite(workers, r.workers)
+    all_labels, _, said = unite(labels, r.labels)
     scaled = r.scaled_as(classes, positions)
     if positions is not None:
-        scaled = scaled.with_classes(extend_scale(classes, positions, labels, said.values))
+        scaled = scaled.with_classes(extend_scale(classes, positions, labels, all_labels))
     else:
         new = r.classes
         if np.array_equal(new, r.labels):
             new = new[(lookup(labels, to_column(new)) < 0) | (lookup(classes, to_column(new)) >= 0)]
-        scaled = replace(scaled, classes=Union.of(classes, new).values)
+        scaled = replace(scaled, classes=unite(classes, new)[0])
     return replace(
         scaled,
-        worker=who.new[r.worker],
-        label=said.new[r.label],
-        soft=None if r.soft is None else relabel(r.soft, said.new, len(said.values)),
-        workers=who.values,
-        labels=said.values,
+        worker=who[r.worker],
+        label=said[r.label],
+        soft=None if r.soft is None else relabel(r.soft, said, len(all_labels)),
+        workers=all_workers,
+        labels=all_labels,
     )
 
 
-NOBODY: Values = np.empty(0, object)
-
-
 def read_blocked(block: Any) -> Values:
-    """Return the ids of workers to leave out: a list of them, or a table with a column worker."""
+    """The ids of workers to leave out: a list of them, or a table with a column worker."""
     if block is None:
         return NOBODY
     if isinstance(block, str):
         raise InputError(f"One worker to block is a list, too: [{block!r}].")
-    is_table = isinstance(block, Table) or hasattr(block, "columns") or isinstance(block, dict)
-    if not is_table:
-        return _unique(to_column(block if hasattr(block, "__array__") else list(block), "The list of blocked workers"))
-    table = open_frame(block, "the blocked workers")
-    return _unique(table.values(table.need("worker")))
-
-
-def _unique(column: Column) -> Values:
+    if is_table(block):
+        table = open_frame(block, "the blocked workers")
+        column = table.values(table.need("worker"))
+    else:
+        column = to_column(block if hasattr(block, "__array__") else list(block), "The list of blocked workers")
     values = to_values(column)
     if isinstance(column, np.ndarray) and {type(name) for name in column} == {int, str}:
         values = values.astype(str)  # in which numbers and their text are the same
@@ -512,15 +461,26 @@ def _unique(column: Column) -> Values:
 
 
 def leave_out(r: Answers, blocked: Values) -> Answers:
-    """Return the answers without those of blocked workers; items, labels and classes stay.
+    """The answers without those of blocked workers; items, labels and classes stay.
 
-    A warning tells which ids are no workers, and how many items have no answer left.
+    A warning tells which ids are no workers, with those that are spelled alike, and how many items have no answer left.
     """
     found = lookup(r.workers, to_column(blocked))
-    check_blocked(blocked, blocked[found >= 0].tolist(), r.workers)
-    if len(np.unique(found[found >= 0])) == r.n_workers:
-        raise nobody_left()
-    left = drop_workers(r, found[found >= 0])
+    unknown, is_worker = [str(name) for name in blocked[found < 0].tolist()], found >= 0
+    if unknown:
+        texts = {str(name).strip().lower(): name for name in r.workers.tolist()}
+        close = {name: difflib.get_close_matches(name.strip().lower(), texts, n=1) for name in unknown[:3]}
+        remedies = [f"Did you mean {texts[near[0]]!r} by {name!r}?" for name, near in close.items() if near]
+        verb = "has" if len(unknown) == 1 else "have"
+        problem = f"{plural(len(unknown), 'worker')} to block {verb} no answers here: {listing(unknown)}."
+        if not is_worker.any():
+            raise InputError(problem, *remedies, f"The workers are {listing(r.workers.tolist())}.", keyword="block")
+        warn(DataWarning(problem, *remedies, keyword="block"))
+    if len(np.unique(found[is_worker])) == r.n_workers:
+        # A worker report, which has them all, is no list of some.
+        remedy = "Of a worker report, keep only those to leave out, such as those who answer as if by chance."
+        raise InputError("All workers are blocked: nobody is left.", remedy, keyword="block")
+    left = drop_workers(r, found[is_worker])
     lost = int(np.sum((np.diff(left.offsets) == 0) & (np.diff(r.offsets) > 0)))
     if lost:
         verb = "has" if lost == 1 else "have"
@@ -529,40 +489,15 @@ def leave_out(r: Answers, blocked: Values) -> Answers:
     return left
 
 
-def check_blocked(blocked: Values, found: Sequence[object], workers: Values) -> None:
-    """Warn of blocked ids that are no workers, with those that are spelled alike; none at all is an error.
-
-    `found` are the ids, or their texts, of those that are.
-    """
-    known = set(map(str, found))
-    unknown = [str(name) for name in blocked.tolist() if str(name) not in known]
-    if not unknown:
-        return
-    texts = {str(name).strip().lower(): name for name in workers.tolist()}
-    close = {name: difflib.get_close_matches(name.strip().lower(), texts, n=1) for name in unknown[:3]}
-    remedies = [f"Did you mean {texts[near[0]]!r} by {name!r}?" for name, near in close.items() if near]
-    verb = "has" if len(unknown) == 1 else "have"
-    problem = f"{plural(len(unknown), 'worker')} to block {verb} no answers here: {listing(unknown)}."
-    if len(unknown) == len(blocked):
-        raise InputError(problem, *remedies, f"The workers are {listing(workers.tolist())}.", keyword="block")
-    warn(DataWarning(problem, *remedies, keyword="block"))
-
-
-def nobody_left() -> InputError:
-    """Return the error that all workers are blocked; a worker report, which has them all, is no list of some."""
-    remedy = "Of a worker report, keep only those to leave out, such as those who answer as if by chance."
-    return InputError("All workers are blocked: nobody is left.", remedy, keyword="block")
-
-
-def drop_workers(r: Answers, workers: NDArray[np.int64]) -> Answers:
-    """Return the answers without some of the workers, which are given by index."""
+def drop_workers(r: Answers, workers: Indices) -> Answers:
+    """The answers without some of the workers, which are given by index."""
     kept = np.ones(r.n_workers, bool)
     kept[workers] = False
     return keep_workers(r.keep(kept[r.worker]), kept)
 
 
 def keep_workers(r: Answers, kept: Truths) -> Answers:
-    """Return the same answers with only the workers that are marked True, who gave all of them."""
+    """The same answers with only the workers that are marked True, who gave all of them."""
     worker, workers = keep_values(r.worker, r.workers, kept)
     weight = None if r.silence_weight is None else r.silence_weight[kept]
     return replace(r, worker=worker, workers=workers, silence_weight=weight)

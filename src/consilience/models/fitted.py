@@ -21,12 +21,11 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, lookup, to_column
+from ..answers.columns import Column, Indices, lookup, to_column
 from ..answers.gold import Gold, match_gold
 from ..answers.joining import (
     NOTHING,
     Joined,
-    Retracted,
     check_join_policy,
     drop_workers,
     join_responses,
@@ -261,7 +260,7 @@ class Batch(NamedTuple):
     """New answers, those that they retract, and the task of the new ones."""
 
     answers: Answers
-    retracted: Retracted = NOTHING
+    retracted: Indices = NOTHING
     task: AnyKind = TABLE
 
 
