@@ -8,7 +8,7 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.errors import DataWarning, InputError, ParameterError
+from consilience.errors import DataWarning, InputError
 
 
 @pytest.fixture

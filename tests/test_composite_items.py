@@ -16,7 +16,6 @@ import consilience as cs
 from command_line import run as invoke
 from consilience.answers.columns import join_texts, split_text
 from consilience.answers.item_tables import match_features
-from consilience.errors import InputError
 
 PROMPTS, PAIRS, WORKERS = 6, ("a-b", "a|c"), ("ann", "bob", "eve")
 
@@ -129,25 +128,6 @@ def test_errors_name_the_column_that_is_not_there():
     table.loc[4, "pair"] = None
     with pytest.raises(cs.errors.InputError, match=r"'prompt\|pair' of .* has 1 missing value"):
         cs.Answers.from_frame(table, item=["prompt", "pair"])
-
-
-class Unshowable:
-    """An object that cannot be written as text."""
-
-    def __repr__(self) -> str:
-        raise RuntimeError("no")
-
-
-@pytest.mark.parametrize("role", ["item", "sequence"])
-def test_names_that_are_no_text_are_refused(role):
-    with pytest.raises(InputError, match="<Unshowable> cannot be written as text"):
-        cs.fuse({"a": [1, 2], "worker": [1, 1], "label": [0, 1]}, **{role: ["a", Unshowable()]})
-
-
-def test_parts_that_are_no_text_are_refused():
-    table = {"a": np.array([1, Unshowable()], object), "b": [1, 2], "worker": [1, 1], "label": [0, 1]}
-    with pytest.raises(InputError):
-        cs.fuse(table, item=["a", "b"])
 
 
 def test_sequences_may_be_named_by_several_columns():

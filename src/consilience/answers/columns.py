@@ -1,7 +1,11 @@
-"""Columns: values of one kind that stand one below the other, in Arrow where it knows the type.
+r"""Columns: values of one kind that stand one below the other, in Arrow where it knows the type.
 
 A *column* is a `pyarrow.Array` without nulls where Arrow knows the type, else a NumPy array of Python objects. A
-*vocabulary* is a NumPy array of distinct values; see `vocabulary`.
+*vocabulary* is a NumPy array of distinct values. Entries are coded by hash tables in C, never row by row in Python.
+
+Items that several columns identify together, such as prompt and pair, have one id: their parts as text, joined by `|`,
+in which a `|` or `\` of a part has a `\` in front. Their column is called by the names of the columns, joined in the
+same way. Tables of results have the parts beside the id, as whole numbers where all of a column are.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import datetime
 import decimal
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum, Flag
 from typing import Any, TypeAlias, cast
 
@@ -27,18 +32,8 @@ Codes = NDArray[np.int32]
 Values = NDArray[Any]
 Indices = NDArray[np.int64]
 # Types that Arrow takes and gives back as they were. A subclass (an enum that is also a str) would come back changed.
-_PLAIN = {
-    str,
-    bytes,
-    int,
-    float,
-    bool,
-    datetime.date,
-    datetime.datetime,
-    datetime.time,
-    datetime.timedelta,
-    decimal.Decimal,
-}
+_TIMES = {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
+_PLAIN = {str, bytes, int, float, bool, decimal.Decimal, *_TIMES}
 _SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64, np.datetime64)
 _ZONED = {datetime.datetime, datetime.time}
 _NOTHING = type(None)
@@ -80,7 +75,11 @@ def to_column(values: Any, what: str = "The data") -> Column:
         plain, kinds = [None if type(entry) is float else entry for entry in entries], kinds - {float}
     else:
         plain = entries
-    if kinds <= _PLAIN and len(kinds) <= 1 and not (kinds & _ZONED and any(map(_has_zone, plain))):
+    if (
+        kinds <= _PLAIN
+        and len(kinds) <= 1
+        and not (kinds & _ZONED and any(getattr(entry, "tzinfo", None) for entry in plain))
+    ):
         try:
             return _plain_array(pa.array(plain, from_pandas=True), what)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
@@ -90,106 +89,74 @@ def to_column(values: Any, what: str = "The data") -> Column:
 
 
 def _plain_array(array: pa.Array | pa.ChunkedArray, what: str) -> Column:
-    """Return an Arrow array in one piece and of a type in which equal values are equal, one that can be encoded."""
+    """An Arrow array in one piece and of a type in which equal values are equal, one that can be encoded."""
     if isinstance(array, pa.ChunkedArray):
         if pa.types.is_string(array.type) and array.nbytes > np.iinfo(np.int32).max:
             array = array.cast(pa.large_string())
         array = _join_chunks(array)
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return _plain_dictionary(array, what)
-    if pa.types.is_run_end_encoded(kind):
-        return _plain_array(pc.run_end_decode(array), what)
+        categories = _plain_array(array.dictionary, what)
+        if isinstance(categories, np.ndarray):
+            return objects([None if i is None else categories[i] for i in array.indices.to_pylist()])
+        if pa.types.is_floating(categories.type):
+            categories = pc.if_else(pc.is_nan(categories), None, categories)
+        # Distinct values, none of them missing.
+        distinct, indices = pc.dictionary_encode(categories), array.indices
+        if len(distinct.dictionary) < len(categories):
+            indices = distinct.indices.take(indices)
+        return pa.DictionaryArray.from_arrays(indices, distinct.dictionary, ordered=kind.ordered)
     if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind):
         entries = array.to_pylist()
         _check_hashable(entries, what)
         return objects(entries)
-    if pa.types.is_float16(kind):
-        array = array.cast(pa.float32())
     if pa.types.is_floating(kind):
+        array = array.cast(pa.float32()) if pa.types.is_float16(kind) else array
         return pc.add(array, pa.scalar(0.0, array.type))  # -0.0 is 0.0
     if pa.types.is_string_view(kind):
         return array.cast(pa.large_string())
-    if pa.types.is_binary_view(kind):
-        return array.cast(pa.large_binary())
     if pa.types.is_decimal(kind) and kind.bit_width < 128:
         return array.cast(pa.decimal128(kind.precision, kind.scale))
     return _plain_times(array, what) if pa.types.is_temporal(kind) else array
 
 
 def _plain_times(array: pa.Array, what: str) -> pa.Array:
-    """Return times in microseconds, as Python's own are. An error says why Python could not hold them."""
-    kind = array.type
-    if getattr(kind, "unit", None) == "ns":
-        # NumPy gives nanoseconds back as bare integers.
-        zone = getattr(kind, "tz", None)
-        names = {"timestamp": pa.timestamp("us", zone), "duration": pa.duration("us"), "time64": pa.time64("us")}
-        try:
+    """Times in microseconds, as Python's own are. An error says why Python could not hold them."""
+    kind, zone = array.type, getattr(array.type, "tz", None)
+    problem = "with nanoseconds: Python's own end at microseconds"
+    try:
+        if getattr(kind, "unit", None) == "ns":  # NumPy gives nanoseconds back as bare integers
+            names = {"timestamp": pa.timestamp("us", zone), "duration": pa.duration("us"), "time64": pa.time64("us")}
             array = array.cast(names[str(kind).partition("[")[0]])
-        except pa.ArrowInvalid as error:
-            if zone is None and not pa.types.is_time(kind):
-                return array  # NumPy knows them
-            raise _time_error(what, "with nanoseconds: Python's own end at microseconds") from error
-    numbers = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
-    for number in pc.min_max(numbers).as_py().values() if array.null_count < len(array) else ():
-        try:
+        problem = f"in the time zone {shorten(zone)}, which is not known"
+        numbers = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+        for number in pc.min_max(numbers).as_py().values() if array.null_count < len(array) else ():
             pa.scalar(number, numbers.type).cast(array.type).as_py()
-        except (pa.ArrowInvalid, KeyError) as error:
-            raise _time_error(what, f"in the time zone {shorten(array.type.tz)}, which is not known") from error
-        except (OverflowError, ValueError) as error:
-            raise _time_error(what, "that Python cannot hold, such as years beyond 9999") from error
+    except (pa.ArrowInvalid, KeyError, OverflowError, ValueError) as error:
+        if array.type.equals(pa.timestamp("ns")):
+            return array  # NumPy knows them
+        if not isinstance(error, (pa.ArrowInvalid, KeyError)):
+            problem = "that Python cannot hold, such as years beyond 9999"
+        raise InputError(f"{what} must not hold times {problem}.", "Write them as text.") from error
     return array.cast(pa.date32(), safe=False) if pa.types.is_date64(kind) else array
 
 
-def _time_error(what: str, problem: str) -> InputError:
-    return InputError(f"{what} must not hold times {problem}.", "Write them as text.")
-
-
 def _join_chunks(array: pa.ChunkedArray) -> pa.Array:
-    """Return the chunks of an array in one piece, categoricals with the categories of all."""
+    """The chunks of an array in one piece, categoricals with the categories of all."""
     if array.num_chunks == 1:
         return array.chunk(0)
-    if pa.types.is_dictionary(array.type) and array.type.ordered and not share_categories(array.chunks):
-        array = array.cast(pa.dictionary(array.type.index_type, array.type.value_type))
+    kind = array.type
+    if pa.types.is_dictionary(kind) and kind.ordered and not share_categories(array.chunks):
+        array = array.cast(pa.dictionary(kind.index_type, kind.value_type))
     try:
         return array.unify_dictionaries().combine_chunks()
-    except pa.ArrowNotImplementedError:  # categories that are lists
-        return pa.array(array.to_pylist(), array.type.value_type)
-    except pa.ArrowInvalid:  # categories that are missing values, or more of them than the indices can count
-        chunks = [_without_missing_categories(chunk) for chunk in array.chunks]
-        return pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
-
-
-def _without_missing_categories(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    known = pc.is_valid(array.dictionary)
-    place = pc.if_else(known, pc.subtract(pc.cumulative_sum(known.cast(pa.int32())), 1), None)
-    kept = array.dictionary.filter(known)
-    return pa.DictionaryArray.from_arrays(place.take(array.indices), kept, ordered=array.type.ordered)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # categories that are lists, missing, or too many
+        return pa.array(array.to_pylist(), kind.value_type)
 
 
 def share_categories(arrays: Sequence[pa.DictionaryArray]) -> bool:
     """Tell whether categoricals have the same categories in the same order: only then they have one order."""
     return all(array.dictionary.equals(arrays[0].dictionary) for array in arrays[1:])
-
-
-def _plain_dictionary(array: pa.DictionaryArray, what: str) -> Column:
-    """Return a categorical whose categories are distinct values, none of them missing."""
-    categories = _plain_array(array.dictionary, what)
-    if isinstance(categories, np.ndarray):
-        return objects([None if i is None else categories[i] for i in array.indices.to_pylist()])
-    indices = array.indices
-    missing = find_missing(categories)
-    if len(missing):
-        known = pc.invert(pc.is_in(indices, value_set=pa.array(missing, indices.type)))
-        indices = pc.if_else(known, indices, pa.scalar(None, indices.type))
-    distinct = pc.dictionary_encode(categories, null_encoding="encode")
-    if len(distinct.dictionary) < len(categories):
-        indices = distinct.indices.take(indices)
-    return pa.DictionaryArray.from_arrays(indices, distinct.dictionary, ordered=array.type.ordered)
-
-
-def _has_zone(entry: object) -> bool:
-    return getattr(entry, "tzinfo", None) is not None
 
 
 def _check_hashable(entries: list[Any], what: str) -> None:
@@ -271,14 +238,14 @@ def is_present(column: Column) -> Truths:
 
 
 def find_missing(column: Column) -> Indices:
-    """Return the indices of nulls, NaNs and Nones."""
+    """The indices of nulls, NaNs and Nones."""
     if not isinstance(column, np.ndarray) and column.null_count == 0 and not pa.types.is_floating(column.type):
         return np.empty(0, np.int64)
     return np.flatnonzero(~is_present(column))
 
 
 def find_present(column: Column) -> Indices:
-    """Return the indices of all other entries."""
+    """The indices of all other entries."""
     return np.flatnonzero(is_present(column))
 
 
@@ -412,37 +379,29 @@ def count_codes(codes: Integers, n_values: int) -> Indices:
 
 
 def sorted_order(values: Values) -> Indices:
-    """Return the order that sorts distinct values.
+    """The order that sorts distinct values.
 
     Members of an enum are in the order of their definition. Values that cannot be compared are sorted by type and text.
     """
     if values.dtype != object:
         return np.argsort(values, kind="stable")
-    entries = values.tolist()
-    kinds = set(map(type, entries))
+    keys: list[Any] = values.tolist()
+    kinds, places = set(map(type, keys)), range(len(keys))
     if len(kinds) == 1 and issubclass(kind := next(iter(kinds)), Enum):
-        if issubclass(kind, Flag):
-            return _argsort([entry.value for entry in entries])  # a union of flags is no member
-        place = {member: i for i, member in enumerate(kind)}
-        return _argsort([place[entry] for entry in entries])
-    if frozenset not in kinds:  # whose < is not an order
-        try:
-            return _argsort(entries)
-        except TypeError:
-            pass
-    return _argsort([(type(entry).__name__, _texts(entry)) for entry in entries])
-
-
-def _argsort(keys: list[Any]) -> Indices:
-    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
-
-
-def _texts(entry: object) -> list[str]:
-    return sorted(map(str, entry)) if isinstance(entry, frozenset) else [str(entry)]
+        members = {member: i for i, member in enumerate(kind)}
+        # A union of flags is no member.
+        keys = [entry.value for entry in keys] if issubclass(kind, Flag) else [members[entry] for entry in keys]
+    try:
+        if frozenset in kinds:  # whose < is not an order
+            raise TypeError
+        return np.array(sorted(places, key=keys.__getitem__), np.int64)
+    except TypeError:
+        texts = [sorted(map(str, entry)) if isinstance(entry, frozenset) else [str(entry)] for entry in keys]
+        return np.array(sorted(places, key=lambda i: (type(keys[i]).__name__, texts[i])), np.int64)
 
 
 def lookup(values: Values, column: Column) -> Indices:
-    """Return the index of each entry of `column` in the distinct `values`, or -1.
+    """The index of each entry of `column` in the distinct `values`, or -1.
 
     Numbers and their text are the same, and so are truth values, dates and times and theirs: a CSV file of gold labels
     may read "7" where the answers have 7, and "true" where they have True.
@@ -452,13 +411,18 @@ def lookup(values: Values, column: Column) -> Indices:
     """
     known = to_column(values)
     if not isinstance(known, np.ndarray) and not isinstance(column, np.ndarray):
-        known, column = _same_type(known, decode_categories(column))
-        if known.type == column.type:
-            try:
-                found = pc.index_in(column, value_set=known, skip_nulls=True)
+        column = decode_categories(column)
+        kinds = known.type, column.type
+        if kinds[0] != kinds[1] and any(map(is_text, kinds)) and any(map(pa.types.is_boolean, kinds)):
+            known, column = (_read_truth(each) if is_text(each.type) else each for each in (known, column))
+        common = known.type if known.type == column.type else _common_type(kinds)
+        if common is None and any(map(is_text, kinds)):  # text that reads as a number or a time
+            common = next((kind for kind in kinds if pa.types.is_floating(kind) or pa.types.is_temporal(kind)), None)
+        if common is not None:
+            # Beyond the common type, or no number, or a type whose values have no hash in Arrow.
+            with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                found = pc.index_in(pc.cast(column, common), value_set=pc.cast(known, common), skip_nulls=True)
                 return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int64)
-            except pa.ArrowNotImplementedError:
-                pass
     names, entries = to_values(known).tolist(), to_values(column).tolist()
     index = {value: i for i, value in enumerate(names)}
     texts = {str(value): i for value, i in index.items() if type(value) in (str, int)}
@@ -466,32 +430,43 @@ def lookup(values: Values, column: Column) -> Indices:
     return np.fromiter(found, np.int64, len(entries))
 
 
-def join_columns(first: Column, second: Column) -> Column:
-    """Return the entries of both columns in one; whole numbers become floats beside floats if that loses nothing.
+def _common_type(kinds: tuple[pa.DataType, pa.DataType]) -> pa.DataType | None:
+    """The type for numbers of two types, or for text and whole numbers; None for others."""
+    if all(map(pa.types.is_integer, kinds)):
+        return pa.int64()
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+        return pa.float64()
+    return pa.large_string() if all(is_text(kind) or pa.types.is_integer(kind) for kind in kinds) else None
 
-    >>> join_columns(to_column([1, 2]), to_column([2.5]))
-    <pyarrow.lib.DoubleArray object at ...>
-    [
-      1,
-      2,
-      2.5
-    ]
+
+def join_columns(first: Column, second: Column, *, as_text: bool = False) -> Column:
+    """The entries of both columns in one; whole numbers become floats beside floats if that loses nothing.
+
+    With `as_text` whole numbers become text beside text, as in a file that holds both.
+
+    >>> join_columns(to_column([1, 2]), to_column([2.5])).to_pylist()
+    [1.0, 2.0, 2.5]
     """
     if not len(second):
         return first
     if not isinstance(first, np.ndarray) and not isinstance(second, np.ndarray):
         parts = [decode_categories(first), decode_categories(second)]
-        common = parts[0].type if parts[0].type == parts[1].type else _number_type(*(part.type for part in parts))
-        if common is not None:
-            try:
+        kinds = parts[0].type, parts[1].type
+        common = kinds[0] if kinds[0] == kinds[1] else _common_type(kinds)
+        mixed = kinds[0] != kinds[1] and any(map(is_text, kinds)) and not all(map(is_text, kinds))
+        if common is not None and (as_text or not mixed):
+            with suppress(pa.ArrowInvalid):  # a number that a float does not hold exactly
                 return to_column(pa.chunked_array([pc.cast(part, common) for part in parts]))
-            except pa.ArrowInvalid:  # a number that a float does not hold exactly
-                pass
     return to_column(to_values(first).tolist() + to_values(second).tolist())
 
 
+def join_values(old: Values, added: Values) -> Values:
+    """The entries of both; whole numbers become text beside text."""
+    return to_values(join_columns(to_column(old), to_column(added), as_text=True)) if len(added) else old
+
+
 def plain_labels(labels: Column) -> Column:
-    """Return labels without categories, and text that says nothing but true and false as truth values.
+    """Labels without categories, and text that says nothing but true and false as truth values.
 
     >>> plain_labels(to_column(["True", "false"])).to_pylist(), plain_labels(to_column(["True", "yes"])).to_pylist()
     ([True, False], ['True', 'yes'])
@@ -504,45 +479,18 @@ def plain_labels(labels: Column) -> Column:
 
 
 def whole_numbers(labels: Column) -> Column:
-    """Return text such as "1.0" as numbers, if all of it is: whole numbers beside empty cells are often written so."""
-    try:
-        is_words = not isinstance(labels, np.ndarray) and is_text(decode_categories(labels).type)
-        return pc.cast(decode_categories(labels), pa.float64()) if is_words else labels
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return labels
+    """Text such as "1.0" as numbers, if all of it is: whole numbers beside empty cells are often written so."""
+    if not isinstance(labels, np.ndarray) and is_text(decode_categories(labels).type):
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return pc.cast(decode_categories(labels), pa.float64())
+    return labels
 
 
 def _read_truth(texts: pa.Array) -> pa.Array:
-    """Return text as truth values, whatever its case; null where it is neither "true" nor "false"."""
+    """Text as truth values, whatever its case; null where it is neither "true" nor "false"."""
     lower = pc.utf8_lower(texts)
     is_true = pc.equal(lower, "true")
     return pc.if_else(pc.or_(is_true, pc.equal(lower, "false")), is_true, None)
-
-
-def _same_type(known: pa.Array, column: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Bring two arrays to one type where their values can be equal at all."""
-    kinds = (known.type, column.type)
-    if kinds[0] == kinds[1]:
-        return known, column
-    if any(map(is_text, kinds)) and any(map(pa.types.is_boolean, kinds)):
-        known, column = (_read_truth(each) if is_text(each.type) else each for each in (known, column))
-        return known, column
-    common = _number_type(*kinds)
-    if any(map(is_text, kinds)) and all(is_text(kind) or pa.types.is_integer(kind) for kind in kinds):
-        common = pa.large_string()
-    elif any(map(is_text, kinds)):
-        common = next((kind for kind in kinds if pa.types.is_floating(kind) or pa.types.is_temporal(kind)), None)
-    try:
-        return (known, column) if common is None else (pc.cast(known, common), pc.cast(column, common))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a number too large for the common type, or no number
-        return known, column
-
-
-def _number_type(*kinds: pa.DataType) -> pa.DataType | None:
-    """Return the type for numbers of several types, None unless all are numbers."""
-    if all(map(pa.types.is_integer, kinds)):
-        return pa.int64()
-    return pa.float64() if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds) else None
 
 
 def _encode_objects(entries: NDArray[np.object_]) -> tuple[Codes, Values]:
@@ -566,18 +514,6 @@ def unite(old: Values, new: Values) -> tuple[Values, Codes, Codes]:
         rank[order] = np.arange(len(values), dtype=np.int32)
         values = values[order]
     return values, rank[: len(old)], rank[index]
-
-
-def join_values(old: Values, added: Values) -> Values:
-    """Return the entries of both. Whole numbers become text beside text, as in a file that holds both."""
-    if not len(added):
-        return old
-    first, second = to_column(old), to_column(added)
-    if not isinstance(first, np.ndarray) and not isinstance(second, np.ndarray):
-        kinds = (first.type, second.type)
-        if any(map(is_text, kinds)) and all(is_text(kind) or pa.types.is_integer(kind) for kind in kinds):
-            first, second = pc.cast(first, pa.large_string()), pc.cast(second, pa.large_string())
-    return to_values(join_columns(first, second))
 
 
 def add_values(
@@ -618,18 +554,7 @@ def join_texts(parts: Iterable[object]) -> str:
     >>> join_texts(["a|b", 7]), split_text(join_texts(["a|b", 7]))
     ('a\\|b|7', ['a|b', '7'])
     """
-    return SIGN.join(to_part(part).replace(ESCAPE, ESCAPE * 2).replace(SIGN, ESCAPE + SIGN) for part in parts)
-
-
-def to_part(part: object) -> str:
-    """Return a part of an item, or the name of a column, as text."""
-    try:
-        return str(part)
-    except Exception as error:  # an object whose own code fails
-        raise InputError(
-            f"Items that several columns identify are named by text, and {shorten(part)} cannot be written as text.",
-            "Give text or numbers.",
-        ) from error
+    return SIGN.join(str(part).replace(ESCAPE, ESCAPE * 2).replace(SIGN, ESCAPE + SIGN) for part in parts)
 
 
 def split_text(text: str) -> list[str]:
@@ -652,7 +577,7 @@ def join_parts(columns: Sequence[Column]) -> Column:
     texts = []
     for column in columns:
         if isinstance(column, np.ndarray):
-            column = pa.array([None if is_missing(entry) else to_part(entry) for entry in column], pa.large_string())
+            column = pa.array([None if is_missing(entry) else str(entry) for entry in column], pa.large_string())
         text = pc.cast(decode_categories(column), pa.large_string())
         text = pc.replace_substring(text, ESCAPE, ESCAPE * 2)
         texts.append(pc.replace_substring(text, SIGN, ESCAPE + SIGN))
@@ -701,7 +626,7 @@ def name_parts(given: object, known: Sequence[str]) -> list[str] | None:
     (['a', 'b'], ['a', 'b'], None)
     """
     if isinstance(given, (list, tuple)):
-        return [to_part(each) for each in given]
+        return [str(each) for each in given]
     if not isinstance(given, str) or given in known:
         return None
     commas = [each.strip() for each in given.split(",")]

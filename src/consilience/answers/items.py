@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from .columns import (
     decode_categories,
     encode_in_order_of_appearance,
     find_missing,
+    find_present,
     is_missing,
     is_text,
     join_columns,
@@ -76,7 +78,9 @@ def list_keys(keys: Sequence[Column], rows: Indices) -> str:
 
 
 def encode_items(columns: list[Column], named: list[Column] | None, source: str) -> tuple[Integers, Values | Sequences]:
-    """Return the index of each row's item, and the keys of all items.
+    """The index of each row's item, and the keys of all items.
+
+    Sequences stand as they appear, and positions in order within.
 
     Parameters
     ----------
@@ -87,36 +91,34 @@ def encode_items(columns: list[Column], named: list[Column] | None, source: str)
     source : str
         What messages call the table of rows.
     """
-    if len(columns) == 2:
-        return _encode_positions(columns, named, source)
-    codes, ids = encode_in_order_of_appearance(columns[0])
-    if named is None:
-        return codes, ids
-    ids, moved, _ = _put_first(ids, named[0])
-    return moved[codes], ids
-
-
-def _encode_positions(columns: list[Column], named: list[Column] | None, source: str) -> tuple[Indices, Sequences]:
-    """Number the distinct (sequence, position) pairs: sequences as they appear, positions in order within."""
     from ..kernels.columns import number_runs, order_by
 
     owner, ids = encode_in_order_of_appearance(columns[0])
-    place = read_positions(columns[1], source)
-    n_rows = len(owner)
-    if named is not None and len(named[0]):
+    more: Codes = np.empty(0, np.int32)
+    if named is not None and (len(columns) == 1 or len(named[0])):
         ids, moved, more = _put_first(ids, named[0])
-        owner = np.concatenate([moved[owner], more])
+        owner = moved[owner]
+    if len(columns) == 1:
+        return owner, ids
+    n_rows, place = len(owner), read_positions(columns[1], source)
+    if named is not None and len(more):
+        owner = np.concatenate([owner, more])
         place = to_values(join_columns(to_column(place), to_column(read_positions(named[1], NAMED))))
-    try:
-        places, rank = np.unique(place, return_inverse=True)
-    except TypeError as error:
-        raise InputError(f"Positions must have an order, and these cannot be compared: {error}.") from error
+    places, rank = _rank_positions(place, "Positions must have an order, and these cannot be compared")
     # Two counting sorts, the lesser key first: linear in the answers.
     by_place, _ = order_by(rank, len(places))
     by_owner, _ = order_by(owner[by_place], len(ids))
     item, first = number_runs(owner, rank, by_place[by_owner])
     offsets = np.searchsorted(owner[first], np.arange(len(ids) + 1))
     return item[:n_rows], Sequences(ids, offsets.astype(np.int64), place[first])
+
+
+def _rank_positions(positions: Values, problem: str) -> tuple[Values, Indices]:
+    """The distinct positions, sorted, and the rank of each."""
+    try:
+        return np.unique(positions, return_inverse=True)
+    except TypeError as error:
+        raise InputError(f"{problem}: {error}.", "Write them in the same way.") from error
 
 
 def _put_first(ids: Values, named: Column) -> tuple[Values, Codes, Codes]:
@@ -136,30 +138,25 @@ def _put_first(ids: Values, named: Column) -> tuple[Values, Codes, Codes]:
 
 
 def read_positions(column: Column, source: str) -> Values:
-    """Return positions as values with an order: numbers and times as they are, text only if it reads as numbers."""
+    """Positions as values with an order: numbers and times as they are, text only if it reads as numbers."""
     if not isinstance(column, np.ndarray):
         column = decode_categories(column)
     values = to_values(column)
-    if not isinstance(column, np.ndarray) and (
-        pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type) or values.dtype.kind in "biuf"
-    ):
-        return values
+    has_order = not isinstance(column, np.ndarray) and not is_text(column.type) and values.dtype.kind != "S"
     entries = values.tolist()
-    if all(isinstance(entry, (datetime.datetime, datetime.time)) for entry in entries):
-        return values  # with time zones, which only Python's own times have
+    # Times with time zones are Python's own.
+    if has_order or all(isinstance(entry, (datetime.datetime, datetime.time)) for entry in entries):
+        return values
     try:
         numbers = to_floats(entries)
         if numbers.ndim > 1 or np.isnan(numbers).any():
             raise ValueError(f"got {listing(entries)}")
-        return np.array(entries, dtype=np.int64) if all(map(_is_whole, entries)) else numbers
+        is_whole = all(isinstance(entry, str) and entry.strip().lstrip("+-").isdecimal() for entry in entries)
+        return np.array(entries, dtype=np.int64) if is_whole else numbers
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"Positions of {source} must be numbers or times, so that they have an order: {error}."
         ) from error
-
-
-def _is_whole(entry: object) -> bool:
-    return isinstance(entry, str) and entry.strip().lstrip("+-").isdecimal()
 
 
 def read_keys(items: Any, n_columns: int, preferred: Mapping[str, str] | None = None) -> list[Column]:
@@ -203,37 +200,14 @@ def read_keys(items: Any, n_columns: int, preferred: Mapping[str, str] | None = 
 
 
 def join_keys(old: Values | Sequences, new: Values | Sequences) -> tuple[Values | Sequences, Indices, Indices]:
-    """Return what identifies all items, and where the old and the new ones are among them."""
-    if isinstance(old, Sequences) and isinstance(new, Sequences):
-        return _join_sequences(old, new)
-    assert not isinstance(old, Sequences)
-    assert not isinstance(new, Sequences)
-    keys, index = add_values(old, new, _find_few)
-    return keys, np.arange(len(old)), index
-
-
-def _find_few(known: Values, wanted: Values) -> Indices:
-    """Return the index of each of some values among the known ones, or -1, as `lookup` does.
-
-    The known ones, of which there may be many more, are looked up among these: the smaller table is faster.
-    """
-    place = lookup(wanted, to_column(known))
-    index = np.full(len(wanted), -1, np.int64)
-    there = np.flatnonzero(place >= 0)
-    index[place[there]] = there
-    return index
-
-
-def _join_sequences(old: Sequences, new: Sequences) -> tuple[Sequences, Indices, Indices]:
-    """Return the sequences of both. Those that are there already may grow, at any place."""
+    """What identifies all items, and where the old and the new ones are among them; sequences may grow at any place."""
+    if not (isinstance(old, Sequences) and isinstance(new, Sequences)):
+        known: Any = old
+        keys, index = add_values(known, new, _find_few)  # type: ignore[arg-type]
+        return keys, np.arange(len(known)), index
     ids, owner = add_values(old.ids, new.ids)
     position = to_values(join_columns(to_column(old.position), to_column(new.position)))
-    try:
-        places, rank = np.unique(position, return_inverse=True)
-    except TypeError as error:
-        raise InputError(
-            f"Old and new positions cannot be compared: {error}.", "Write them in the same way."
-        ) from error
+    places, rank = _rank_positions(position, "Old and new positions cannot be compared")
     code = np.concatenate([old.of_items(), owner[new.of_items()]]) * len(places) + rank
     items, first, place = np.unique(code, return_index=True, return_inverse=True)
     offsets = np.searchsorted(items, np.arange(len(ids) + 1) * len(places)).astype(np.int64)
@@ -241,64 +215,53 @@ def _join_sequences(old: Sequences, new: Sequences) -> tuple[Sequences, Indices,
     return Sequences(ids, offsets, position[first]), place[:n_old], place[n_old:]
 
 
-_NUMBERS_OR_ISO = (
-    "Give numbers, a column of dates or times, or text as ISO 8601 writes it, such as 2024-05-17 or "
-    "2024-05-17T09:30:00."
-)
-# How text may be written: as numbers, and as times without and with a zone.
-_WAYS = (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+def _find_few(known: Values, wanted: Values) -> Indices:
+    """What `lookup` finds, where the known ones are many more: these are looked up, since a smaller table is faster."""
+    place = lookup(wanted, to_column(known))
+    index = np.full(len(wanted), -1, np.int64)
+    there = np.flatnonzero(place >= 0)
+    index[place[there]] = there
+    return index
 
 
 def read_order(table: Table, name: str) -> Floats:
     """Read the column that says when answers were given, as numbers: times in seconds, NaN where it is not known."""
     column = table.read(name)
-    if isinstance(column, np.ndarray):  # mixed types, or times with a zone
-        column = to_column([None if is_missing(entry) else str(entry) for entry in column.tolist()])
-    plain = None if isinstance(column, np.ndarray) else decode_categories(column)
-    numbers = None
-    if plain is not None and is_text(plain.type):
-        texts = pc.utf8_trim_whitespace(plain)
+    if isinstance(column, np.ndarray):  # times with a zone, or mixed types
+        column = pa.array([None if is_missing(entry) else str(entry) for entry in column.tolist()], pa.string())
+    column = decode_categories(column)
+    if is_text(column.type):
+        texts = pc.utf8_trim_whitespace(column)
         texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
-        way = next((each for each in _WAYS if _can_be(texts, each)), None)
-        numbers = None if way is None else _to_seconds(pc.cast(texts, way))
-    elif plain is not None:
-        numbers = _to_seconds(plain)
-    if numbers is None:
-        found = [(row, each) for row, each in enumerate(to_values(column).tolist()) if not is_missing(each)]
-        first = _way_of(found[0][1])
-        odd_ones = (each for each in found if _way_of(each[1]) is None or _way_of(each[1]) != first)
-        row, odd = next(odd_ones, found[0])
+        read = _read_times(texts)
+        column = texts if read is None else read
+    kind = column.type
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        unit = pa.time64("us") if pa.types.is_time(kind) else pa.timestamp("us")
+        unit = pa.duration("us") if pa.types.is_duration(kind) else unit
+        numbers = pc.cast(pc.cast(column, unit, safe=False), pa.int64())
+        column = pc.divide(pc.cast(numbers, pa.float64(), safe=False), 1e6)
+    try:
+        if is_text(kind) or pa.types.is_boolean(kind):
+            raise pa.ArrowInvalid
+        order = np.array(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        rows = find_present(column).tolist()
+        row = next((row for row in rows if is_text(kind) and _read_times(column.slice(row, 1)) is None), rows[0])
         raise InputError(
-            f"Column {name!r} of {table.name} must say when answers were given, all in one way. Got {shorten(odd)} at "
-            f"{table.locate(row)}.",
-            _NUMBERS_OR_ISO,
+            f"Column {name!r} of {table.name} must say when answers were given, all in one way. Got "
+            f"{shorten(column[row].as_py())} at {table.locate(row)}.",
+            "Give numbers, a column of dates or times, or text as ISO 8601 writes it, such as 2024-05-17 or "
+            "2024-05-17T09:30:00.",
             keyword="order",
-        )
-    order = np.array(numbers.to_numpy(zero_copy_only=False), np.float64)
+        ) from error
     order[np.isinf(order)] = np.nan
     return order
 
 
-def _can_be(texts: pa.Array, kind: pa.DataType) -> bool:
-    try:
-        pc.cast(texts, kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _way_of(text: object) -> pa.DataType | None:
-    return next((each for each in _WAYS if isinstance(text, str) and _can_be(pa.array([text]), each)), None)
-
-
-def _to_seconds(column: pa.Array) -> pa.Array | None:
-    """Numbers as they are, and times in seconds since 1970; None for a column of anything else."""
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
-        return pc.cast(column, pa.float64(), safe=False)
-    if not pa.types.is_temporal(kind) or pa.types.is_interval(kind):
-        return None
-    unit = pa.time64("us") if pa.types.is_time(kind) else pa.timestamp("us")
-    unit = pa.duration("us") if pa.types.is_duration(kind) else unit
-    numbers = pc.cast(pc.cast(column, unit, safe=False), pa.int64())
-    return pc.divide(pc.cast(numbers, pa.float64(), safe=False), 1e6)
+def _read_times(texts: pa.Array) -> pa.Array | None:
+    """Text as numbers, or as times without or with a zone; None if it is neither."""
+    for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        with suppress(pa.ArrowInvalid):
+            return pc.cast(texts, kind)
+    return None
