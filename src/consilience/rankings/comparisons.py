@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ..answers.columns import Codes, Indices, Values, lookup, to_column
 from ..answers.tables import open_frame
 from ..errors import InputError, ParameterError, listing, parameter_error, plural
-from ..formats.large import open_codes
+from ..formats.reading import open_file
 from ..kernels import Floats
-from .tables import list_columns, read_comparisons
+from .tables import read_comparisons
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,7 +186,7 @@ class Comparisons:
 def open_comparisons(source: object, **columns: Any) -> Comparisons:
     """Comparisons in any form: as they are, or read from a table or the files at a path."""
     if isinstance(source, (str, os.PathLike)):
-        return Comparisons.from_frame(open_codes(source, lambda table: list_columns(table, columns)), **columns)
+        return Comparisons.from_frame(open_file(source), **columns)
     if not isinstance(source, Comparisons):
         return Comparisons.from_frame(source, **columns)
     if columns:

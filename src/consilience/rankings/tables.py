@@ -79,13 +79,6 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
     return {**fields, "weight": weight, **read_judges(table, columns)}
 
 
-def list_columns(table: Table, names: Mapping[str, str | None]) -> set[str]:
-    """The columns that may play a role in comparisons, by those that are given."""
-    given = {name for name in names.values() if name is not None and name in table.names}
-    roles = ("left", "right", "winner", "worker", "item", "candidate", "score", "rank")
-    return given | {name for role in roles if (name := table.find(role)) is not None}
-
-
 def find_others(table: Table, names: Mapping[str, str | None], taken: Sequence[str]) -> dict[str, str]:
     """The columns of judges and items, which may be missing, and others that are named."""
     found = {}
