@@ -356,7 +356,7 @@ def test_the_table_of_workers_has_the_change(tmp_path):
 
 def test_what_does_not_go_with_an_order(tmp_path):
     file = write_csv(tmp_path / "answers.csv")
-    assert "do not go with --order" in run("fuse", file, "--order", "when", "--memory", "1GB").stderr
+    assert "which does not go with --order" in run("fuse", file, "--order", "when", "--memory", "1GB").stderr
     assert "--order" in run("fuse", file, "--order", "label2").stderr
 
 

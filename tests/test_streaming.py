@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
@@ -438,15 +436,6 @@ def test_what_does_not_fit_is_explained():
         cs.DawidSkene().fit(r).partial_fit({"item": [], "worker": [], "label": []})
     with pytest.raises(TypeError, match="unexpected keyword argument 'features'"):
         cs.DawidSkene().partial_fit(r, features=np.ones((60, 2)))
-
-
-def test_answers_on_disk_are_no_batch(tmp_path):
-    pytest.importorskip("duckdb")
-    frame = pa.table(table(crowd_of(20).responses))
-    pq.write_table(frame, tmp_path / "answers.parquet")
-    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores")
-    with pytest.raises(ParameterError, match="one batch of answers in memory"):
-        cs.DawidSkene().partial_fit(stored)
 
 
 def test_a_model_that_fails_stays_as_it_was():

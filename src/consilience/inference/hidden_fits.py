@@ -117,7 +117,10 @@ def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
 
     if rows is not None:
         others = subtract_statistics(fit.statistics, pose(part, None).expect(fit.parameters))
-    n_folds = N_FOLDS if problem.graph is None or r.n_responses <= MOST_ANSWERS else 1
+    n_folds = N_FOLDS
+    if problem.graph is not None and getattr(fit.parameters.structure, "coupling", 0.0):
+        # A network is inferred as a whole, and posteriors near 0 and 1 need more answers to be judged by.
+        n_folds = 2 * N_FOLDS if r.n_responses <= MOST_ANSWERS else 1
     places, predictions = list[NDArray[np.int64]](), list[Floats]()
     for number, (hidden, unit) in enumerate(hide_answers(r, HIDDEN, recipe.seed, n_folds)):
         shown, answer, trail = part.keep(~hidden), np.flatnonzero(hidden), Trail()
