@@ -17,6 +17,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
+from consilience.reporting import SECTIONS
 
 import consilience as cs
 from command_line import run
@@ -37,7 +38,6 @@ from consilience.inference.workers import WORKERS
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
-from consilience.reporting import SECTIONS
 from consilience.results.findings import Finding
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 

@@ -6,13 +6,13 @@ import re
 
 import numpy as np
 import pytest
-
-import consilience as cs
-from command_line import run
 from consilience.reporting import alone
 from consilience.reporting.alone import fit_alone
 from consilience.reporting.changes import find_changes, find_interval
 from consilience.reporting.page import gather
+
+import consilience as cs
+from command_line import run
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from consilience.reporting import page
 
 import consilience as cs
 from consilience.documents import charts
 from consilience.formats.writing import write_table
-from consilience.reporting import page
 from test_cli import make_answers, run
 
 vl_convert = pytest.importorskip("vl_convert", reason="charts need vl-convert: pip install 'consilience[report]'")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 import pytest
+from consilience.reporting.page import gather, make_page
 
 import consilience as cs
 from consilience import kinds
@@ -14,7 +15,6 @@ from consilience.errors import InputError
 from consilience.formats import find_by_name
 from consilience.formats.targets import ResultWriters
 from consilience.kinds.base import Kind, Posed, Refusal
-from consilience.reporting.page import gather, make_page
 from consilience.specs import ColumnSpec
 
 

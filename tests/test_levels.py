@@ -11,6 +11,8 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from consilience.reporting.items import list_uncertain
+from consilience.reporting.page import gather
 
 import consilience as cs
 import dask_kills
@@ -18,8 +20,6 @@ from command_line import run
 from consilience.documents.charts import draw_biases
 from consilience.errors import DataWarning, ParameterError
 from consilience.inference.levels import HIGH, LOW, MEDIAN, find_mean, find_quantile, name_levels, place_levels
-from consilience.reporting.items import list_uncertain
-from consilience.reporting.page import gather
 from consilience.results import fitting
 from real_data import FOLDER, gold_of, needs_data
 

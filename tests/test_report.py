@@ -20,14 +20,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from consilience.reporting import changes, charts, items, overview, sequences, workers
+from consilience.reporting.page import gather, make_page, render, to_json, write_page
+from consilience.reporting.subject import Subject
 
 import consilience as cs
 from benchmarks import real_crowds
 from command_line import run
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError, Sentence
-from consilience.reporting import changes, charts, items, overview, sequences, workers
-from consilience.reporting.page import gather, make_page, render, to_json, write_page
-from consilience.reporting.subject import Subject
 from consilience.results.findings import Finding
 from consilience.results.worker_report import ATTENTION
 from real_data import needs_data

@@ -38,7 +38,7 @@ class Check(NamedTuple):
         Takes a `Subject`, and yields a `Finding` for each thing it found. `fuse` warns of it, unless its `category` is
         None.
     place : str
-        The section of the report that shows more: the id of one with a `link` in `consilience.reporting.SECTIONS`. The
+        The section of the report that shows more: the id of one with a `link` in `documents.sections.SECTIONS`. The
         link comes after the remedies, so a finding without remedies has none.
     later : bool
         Whether it is done only for those who ask what was found. `fuse` then never warns of it, whatever the category.

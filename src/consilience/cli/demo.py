@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import metrics, simulate
+from .. import api, metrics, simulate
 from ..answers.answers import Answers
-from ..api import fuse
+from ..documents.html import check_installed
+from ..documents.view import Command
 from ..errors import ConsilienceError, InputError, MissingDependencyError, first_line, to_sentence
 from ..formats.writing import replace_file
 from ..metrics.probabilities import rank_correlation
 from ..models.majority_vote import MajorityVote
-from ..reporting.page import check_installed, write_page
-from ..reporting.subject import Command
 from .summary import rank_workers
 from .terminal import Column, Display, Screen, format_difference, format_number
 
@@ -119,7 +118,7 @@ def demo() -> None:
         crowd = make_crowd()
         responses = Answers.from_frame(crowd.answers)
         display.say("Fitting")
-        fused = fuse(responses, gold=crowd.known, callback=display.show_iteration)
+        fused = api.fuse(responses, gold=crowd.known, callback=display.show_iteration)
         vote = MajorityVote().fit(responses)
         display.say("Writing the report")
         files = [write_answers(crowd), write_report(crowd, fused)]
@@ -212,7 +211,7 @@ def write_report(crowd: Crowd, fused: Any) -> str:
         return f"{REPORT} was not written: there is a file of that name, and it is not a report."
     try:
         given = Command(("fuse", ANSWERS, "--content", "caption"), ("--report", REPORT), (), ANSWERS)
-        write_page(fused, REPORT, crowd.captions, f"Demo: {ANSWERS}", command=given)
+        api.write_report(fused, REPORT, crowd.captions, f"Demo: {ANSWERS}", "", given)
     except ConsilienceError as error:
         return f"{REPORT} was not written. {error}"
     return f"{REPORT} says whether to trust the labels. Open it in a browser."

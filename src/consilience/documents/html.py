@@ -93,7 +93,9 @@ def load_templates() -> Any:
         lstrip_blocks=True,
         finalize=hide_controls,
     )
-    environment.filters.update(kind=lambda part: type(part).__name__, spell=spell, sort_key=to_sort_key, notes=spell_notes)
+    environment.filters.update(
+        kind=lambda part: type(part).__name__, spell=spell, sort_key=to_sort_key, notes=spell_notes
+    )
     environment.globals["render"] = render
     return environment
 

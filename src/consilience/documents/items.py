@@ -76,7 +76,7 @@ def describe_item(view: View, item: int, drawn: bool = False, explained: bool = 
         around=around,
         vote=", ".join(view.classes[k] for k in voted[:3].tolist()),
         drawn=drawn,
-        why=explain_row(view.model.recipe(), view.result, item).list_rows() if explained else [],
+        why=list(explain_row(view.model.recipe(), view.result, item).list_rows()) if explained else [],
     )
 
 
@@ -173,7 +173,8 @@ def draw_by_gold(view: View) -> Chart | None:
         return None
     blind, truth = view.blind.part(rows), gold.codes[rows]
     right, mean = np.mean(blind.codes == truth), blind.mean_confidence
-    alt = f"Without known labels, {right:.1%} of {plural(len(rows), 'label')} are right, with a mean confidence of {mean:.1%}."
+    judged = f"{right:.1%} of {plural(len(rows), 'label')} are right"
+    alt = f"Without known labels, {judged}, with a mean confidence of {mean:.1%}."
     curve = reliability_curve(truth, blind.posterior, np.arange(blind.posterior.shape[1]), bins=10, adaptive=True)
     title = "Confidence without known labels, and how often it is right"
     return draw_reliability(title, alt, curve.confidence, curve.accuracy, curve.n_items)

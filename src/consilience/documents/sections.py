@@ -10,19 +10,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..answers.responses import Answers
-from ..errors import parameter_error, ParameterError, plural, to_sentence
+from ..answers.answers import Answers
+from ..errors import plural, to_sentence
 from ..inference import sum_by
 from ..kernels import Floats
 from ..results.record import SHARED_ERRORS
 from .charts import Chart, bin_counts, bin_shares, draw_bars, draw_shares
 from .document import Column, Columns, Document, Findings, Fold, Part, Section, Table, Text
-from .items import LEAST_KNOWN, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
 from .header import counts_probabilities, describe_overview
+from .items import LEAST_KNOWN, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
 from .sequences import describe_network, describe_sequences, draw_transitions
 from .special import describe_tags, describe_votes, draw_tags, draw_votes
 from .view import View
-from .workers import choose_classes, describe_workers, draw_confusion, draw_raters, draw_workers, tabulate
+from .workers import choose_classes, draw_confusion, draw_raters, draw_workers, show_workers, tabulate
 
 # The most classes that a chart shows; the others are one.
 MOST_BARS = 15
@@ -31,7 +31,7 @@ MOST_SINGLE = 12
 UNDECIDED = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
-def describe_findings(view: View) -> list[Part]:
+def list_notes(view: View) -> list[Part]:
     """What needs attention, the most serious first."""
     return [Findings(view.findings)] if view.findings else [Text(["Nothing stands out."])]
 
@@ -79,7 +79,7 @@ def list_kept(view: View) -> Table:
     return Table("kept", "Labels that are left if you keep the surest", columns, rows)
 
 
-def describe_answers(view: View) -> list[Part]:
+def count_answers_given(view: View) -> list[Part]:
     """How many answers there are, what they say, and how far they agree."""
     per_item, per_worker, words = draw_per_item(view), draw_per_worker(view), list[str]()
     if per_item is None:
@@ -170,14 +170,14 @@ def find_majorities(r: Answers) -> Floats:
 
 # By their ids, in the order of the page: title, menu, what a link from a finding says, and the function.
 SECTIONS: dict[str, tuple[str, str, str, Callable[[View], list[Part]]]] = {
-    "attention": ("What needs attention", "Attention", "", describe_findings),
+    "attention": ("What needs attention", "Attention", "", list_notes),
     "changes": ("What the known labels say", "Known labels", "", describe_known),
     "tags": ("Tags", "Tags", "", describe_tags),
-    "workers": ("Workers", "Workers", "See the workers", describe_workers),
+    "workers": ("Workers", "Workers", "See the workers", show_workers),
     "votes": ("Probabilities of the classifiers", "Classifiers", "", describe_votes),
     "confidence": ("Confidence", "Confidence", "", describe_confidence),
     "vote": ("Compared with the plain vote", "Plain vote", "", describe_differences),
-    "answers": ("Answers", "Answers", "See the answers", describe_answers),
+    "answers": ("Answers", "Answers", "See the answers", count_answers_given),
     "sequences": ("Sequences", "Sequences", "", describe_sequences),
     "network": ("Network", "Network", "See the network", describe_network),
     "uncertain": ("Least certain items", "Least certain", "", list_uncertain),

@@ -12,7 +12,7 @@ from ..answers.columns import Column as Values
 from ..answers.columns import distinct_names, spell_surrogates, to_values
 from ..errors import plural
 from ..inference.structures.sets import SetsParameters
-from ..inference.workers.mean import MeanWorkers
+from ..inference.workers.temperatures import MeanWorkers
 from ..kinds.tag_task import TagsKind, report_tags
 from ..results.sureness import find_reliability, list_sureness
 from .charts import Chart, draw_curves, draw_shares
@@ -116,7 +116,7 @@ def draw_tags(view: View) -> Chart | None:
     return draw_shares("Tags in the sets of workers, and in fused ones", alt, names, shares, "Tag")
 
 
-def describe_questions(
+def show_questions(
     title: str,
     documents: Mapping[str, Document],
     counts: Mapping[str, Mapping[str, Any]],
@@ -163,7 +163,8 @@ def describe_questions(
     shown |= {"remarks": Column("remarks", "Remarks")} if any(found["remarks"]) else {}
     shown |= {"accuracy": Column("accuracy", "Accuracy", "share")}
     shown |= {
-        f"accuracy({name})": Column(f"accuracy({name})", f"Accuracy: {spell_surrogates(name)}", "share") for name in names
+        f"accuracy({name})": Column(f"accuracy({name})", f"Accuracy: {spell_surrogates(name)}", "share")
+        for name in names
     }
     listed = [[found[key][m] for key in shown] for m in order[:N_WORKERS]]
     head = "Those come first who most probably answer without looking. Talk to workers above 90%."
@@ -185,7 +186,7 @@ def describe_questions(
     ]
     return Document(
         title,
-        write_headline([documents[name].badge for name in names]),
+        summarise_badges([documents[name].badge for name in names]),
         [
             Facts(facts),
             Text([sharing]),
@@ -196,12 +197,12 @@ def describe_questions(
     )
 
 
-def write_headline(badges: Sequence[str]) -> str:
+def summarise_badges(badges: Sequence[str]) -> str:
     """How many questions compare how with majority vote, in a sentence.
 
-    >>> write_headline(["Better than majority vote", ""])
+    >>> summarise_badges(["Better than majority vote", ""])
     '2 questions: in predicting hidden answers, 1 better than majority vote, 1 not compared.'
-    >>> write_headline(["Better than majority vote"] * 3)
+    >>> summarise_badges(["Better than majority vote"] * 3)
     '3 questions, all better than majority vote in predicting hidden answers.'
     """
     counts = Counter(f"{badge[0].lower()}{badge[1:]}" if badge else NOT_COMPARED for badge in badges)

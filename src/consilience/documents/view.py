@@ -19,10 +19,10 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.columns import Column, Values, distinct_names, find_missing, spell_surrogates, to_column, to_values
-from ..answers.frames import open_series
 from ..answers.item_tables import key_names, open_item_table
-from ..answers.responses import Answers
+from ..answers.tables import open_series
 from ..checks.register import list_findings
 from ..engines import open_engine
 from ..errors import InputError, Sentence, listing, quietly
@@ -182,7 +182,7 @@ class View:
         """Return what identifies an item as text: its id, or its sequence and position."""
         r = self.answers
         if r.sequences is None:
-            return (spell_surrogates(str(r.keys[[item]].tolist()[0])),)  # type: ignore[index]
+            return (spell_surrogates(str(r.items[[item]].tolist()[0])),)
         sequence = r.sequences.ids[[self.sequence_of(item)]].tolist()[0]
         position = self.result.task.name_position(r.sequences.position[[item]].tolist()[0])
         return spell_surrogates(str(sequence)), spell_surrogates(str(position))

@@ -67,7 +67,7 @@ MEANINGS = {
 Row = dict[str, Any]
 
 
-def describe_workers(view: View) -> list[Part]:
+def show_workers(view: View) -> list[Part]:
     """What is known of the workers; nothing if nothing is known of any of them."""
     rows = tabulate(view)
     if all(row["accuracy"] is None for row in rows):
@@ -94,7 +94,7 @@ def describe_workers(view: View) -> list[Part]:
         else "a label that is given more often than it is true"
     )
     words = [
-        "Accuracy is the share of a worker’s answers that agree with the truth, as the fit estimates it.",
+        "Accuracy is the share of a worker's answers that agree with the truth, as the fit estimates it.",
         "Informativeness is what an answer tells about the truth: 0 tells nothing, 1 tells all.",
         f"A bias is {bias}.",
     ]
@@ -144,7 +144,7 @@ def make_table(rows: Sequence[Row], rates: bool, n_more: int) -> Table:
     """The table of workers; columns that would be empty are left out."""
     about = "By how many levels ratings are too high" if rates else "A label that is given more often than it is true"
     lower = "Of the accuracy; sorted by its lower end, so that nobody is first by a few lucky answers"
-    change = "From the first fifth of the worker’s answers to the last, with a 95% interval, compared with others"
+    change = "From the first fifth of the worker's answers to the last, with a 95% interval, compared with others"
     worst = "The wrong answer that this worker gave most often, and to which share of the items of that class"
     share = "The share of answers that agree with the truth, as the fit estimates it"
     columns = [

@@ -9,7 +9,20 @@ import numpy as np
 
 from ..answers.columns import to_values
 from ..documents.charts import Chart, draw_dots, draw_heat, draw_scores
-from ..documents.document import Column, Columns, Document, Fact, Facts, Findings, Fold, Part, Section, Table, Text, to_name
+from ..documents.document import (
+    Column,
+    Columns,
+    Document,
+    Fact,
+    Facts,
+    Findings,
+    Fold,
+    Part,
+    Section,
+    Table,
+    Text,
+    to_name,
+)
 from ..documents.view import name_all
 from ..errors import plural
 from .fitting import WIDTH
@@ -54,7 +67,7 @@ def describe_page(model: Any, title: str = "Ranking") -> Document:
         Section("judges", "Judges", "Judges", list_judges(found), "See the judges"),
         Section("next", "What to compare next", "Next", list_next(found), "See what to compare next"),
     ]
-    parts = [Facts(facts), *([Text(lead)] if lead else []), Facts(figures, "figures")]
+    parts: list[Part] = [Facts(facts), *([Text(lead)] if lead else []), Facts(figures, "figures")]
     return Document(title, headline, [*parts, *(each for each in sections if each.parts)])
 
 
@@ -188,7 +201,11 @@ def list_judges(found: Ranking) -> list[Part]:
         rows.append((names[place], f"{judges.comparisons[place]:,.4g}", *ends, *shares, found.remarks[place]))
     columns = [Column("worker", "Judge"), Column("comparisons", "Verdicts", "spelled")]
     columns += [Column("discrimination", "Discrimination", "spelled"), Column("bias", "Position bias", "spelled")]
-    columns += [Column("agreement", "Agreement", "share"), Column("ties", "Ties", "share"), Column("remarks", "Remarks")]
+    columns += [
+        Column("agreement", "Agreement", "share"),
+        Column("ties", "Ties", "share"),
+        Column("remarks", "Remarks"),
+    ]
     return [
         Text(words),
         Columns([[chart]]),
