@@ -28,7 +28,6 @@ from consilience.inference.hidden_fits import HiddenAnswers, Predicted, shrink_r
 from consilience.inference.sources import Source
 from consilience.results.answer_worth import are_checked
 from consilience.results.comparison import VERDICTS, Comparison
-from consilience.results.result import Later
 
 PLAIN = Comparison(
     n_items=100,
@@ -62,7 +61,7 @@ def compare(model, r):
 
 def vote_on(r):
     found = cs.MajorityVote().fit(r).result_
-    return Vote(found.labels, Later(lambda: found.learned.counts))
+    return Vote(found.labels, lambda: found.learned.counts)
 
 
 # ------------------------------------------------------------------------------------------------------------ the rule

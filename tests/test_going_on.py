@@ -64,7 +64,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(where, parts, monkeypatch
     for name, act in actions.items():
         with monkeypatch.context() as patch:
             if where == "conclude":  # after the loop, in the middle of all that is made of it
-                patch.setattr(fitting, "find_intervals" if name != "update" else "calibrate", interrupt)
+                patch.setattr(fitting, "find_intervals", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 act()
         assert model.result_ is before, name

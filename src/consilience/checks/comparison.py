@@ -25,7 +25,9 @@ the other votes, v that of their mean, and l the most probable label of the hidd
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,10 +51,10 @@ from ..kinds.base import TableKind
 from ..metrics.agreement import krippendorff_interval
 from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
-from ..results.fitting import Asked, fit_source, learn_from_votes, learn_votes
+from ..results.fitting import fit_source, learn_votes
 from ..results.intervals import choose
 from ..results.new_answers import weigh_copies
-from ..results.result import Calibrated, Labels, Later, Result
+from ..results.result import Calibrated, Labels, Result, learn_from_votes
 from ..results.result import count_known as count_gold
 
 # With more classes, a table is not like those of which there are records.
@@ -63,7 +65,7 @@ class Vote(NamedTuple):
     """A majority vote: its labels, and the expected counts of answers that they make."""
 
     labels: Labels
-    counts: Later[Floats]
+    counts: Callable[[], Floats]
 
 
 class Differences(NamedTuple):
@@ -135,18 +137,18 @@ def compare(recipe: Recipe, found: Result, source: Source, graph: Graph | None, 
     # A copy would give away what is hidden from another: they count once together, in the vote as well.
     used = weigh_copies(found, r, np.arange(r.n_workers))
     agreement = krippendorff_interval(used, find_level(used))  # before the vote, since both take much memory
-    plain = learn_votes(VoteRecipe(), Source(r, source.gold), None, engine, None)
+    plain = learn_votes(VoteRecipe(), Source(r, source.gold), engine)
     counted = replace(source, responses=used, features=None)
-    fair = plain if used is r else learn_votes(VoteRecipe(), Source(used, source.gold), None, engine, None)
+    fair = plain if used is r else learn_votes(VoteRecipe(), Source(used, source.gold), engine)
     hidden = find_hidden(recipe, found, counted, graph, engine)
-    counts = Later(count_votes, Source(used, source.gold), fair.prior, engine)
+    counts = cache(partial(count_votes, Source(used, source.gold), fair.prior, engine))
     gains = judge(used, Vote(fair.labels, counts), hidden)
     return agreement, gains, find_differences(found.labels, plain.labels, source)
 
 
 def count_votes(source: Source, prior: Floats, engine: Engine) -> Floats:
     """Return the expected counts of answers that the labels of a vote make."""
-    return learn_from_votes(VoteRecipe(), source, prior, engine).counts
+    return learn_from_votes(source, prior, engine).counts
 
 
 def find_differences(labels: Labels, vote: Labels, source: Source) -> Differences:
@@ -288,7 +290,7 @@ def find_hidden(recipe: Recipe, found: Result, source: Source, graph: Graph | No
         return None
     hidden, unit = next(hide_answers(r, HIDDEN, 0))
     shown = source.keep(~hidden)
-    again = fit_source(settle(recipe, found), shown, graph, engine, Asked(copies=[]))
+    again = fit_source(settle(recipe, found), shown, graph, engine, copies=[])
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
@@ -352,7 +354,7 @@ def vote_without(r: Answers, vote: Vote, answer: NDArray[np.int64]) -> tuple[Flo
         np.add.at(shares, (owner[klass >= 0], klass[klass >= 0]), left[klass >= 0])
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), r.vote_shares())
-    counts = vote.counts.value.copy()
+    counts = vote.counts().copy()
     change = left[:, None] * shares[owner] - weight[:, None] * vote.labels.posterior[items][owner]
     np.add.at(counts, (r.worker[about], r.label[about]), change)
     return shares[item], shrink_rows(np.maximum(counts, 0.0), r.worker[answer], r.label[answer])

@@ -162,7 +162,7 @@ def has_order(found: Result) -> bool:
     r = found.given.answers
     if r is None or r.order is None:
         return False
-    return found.learning.is_known or r.n_workers * r.n_labels * r.n_classes <= MOST_ENTRIES
+    return found.estimates is not None or r.n_workers * r.n_labels * r.n_classes <= MOST_ENTRIES
 
 
 def judge_drift(found: Result) -> Drift:

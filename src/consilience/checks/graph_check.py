@@ -54,7 +54,7 @@ from ..inference.structures.field import Field, FieldSummary, find_linked, weigh
 from ..kernels import Floats
 from ..results.comparison import CHECK_IDS, GraphCheck, describe_limit
 from ..results.findings import Finding, Words
-from ..results.fitting import Asked, fit_source
+from ..results.fitting import fit_source
 from ..results.new_answers import weigh_copies
 from ..results.result import Result
 from .subject import Subject
@@ -283,8 +283,8 @@ def settle_graph(
     if not (check.sound and check.repeats_errors and recipe.learns_coupling):
         return found, GraphVerdict(check, {})
     changed: dict[str, Any] = {"coupling": found.coupling, "listeners": "unanswered"}
-    asked = Asked(found.copies, count_copies_once=True, source_kind=found.source_kind)
-    again = fit_source(replace(recipe, **changed), source, graph, engine, asked)
+    asked: dict[str, Any] = {"copies": found.copies, "source_kind": found.source_kind}
+    again = fit_source(replace(recipe, **changed), source, graph, engine, count_copies_once=True, **asked)
     # The scores tell where the coupling comes from.
     return replace(again, coupling_scores=found.coupling_scores), GraphVerdict(check, changed)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from ..answers.columns import to_column
 from ..answers.graph import Graph
 from ..answers.random_choices import count_units
 from ..engines.base import Engine
@@ -21,8 +22,10 @@ from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import Source
 from ..results.findings import Finding
 from ..results.result import Result
+from ..results.worker_report import describe_answers, name_copies
 from . import accused, drift, graph_check, scale_check, short_checks
-from .comparison import compare_with_vote
+from .comparison import Differences, compare_with_vote
+from .drift import add_falls, find_drift, has_order
 from .graph_check import GraphVerdict, settle_graph
 from .subject import Subject
 
@@ -74,16 +77,6 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def run_checks(subject: Subject, later: bool) -> tuple[Finding, ...]:
-    """Return what is found at once, or `later`."""
-    return tuple(
-        replace(finding, kind=kind, place=check.place)
-        for kind, check in CHECKS.items()
-        if check.later == later
-        for finding in check.find(subject)
-    )
-
-
 class Checked(NamedTuple):
     """A result with its checks, and the parameters that were changed because of them."""
 
@@ -119,19 +112,30 @@ def judge(
     found = replace(found, by_fuse=True, comparison=comparison, graph_check=check, limits_graph=limits_graph)
     if comparison is not None and comparison.untested and comparison.share_known < 1:
         found = replace(found, labels=replace(found.labels, shown=False))
-    findings = run_checks(Subject(recipe, found, source, graph, differences), later=False)
-    for finding in findings:
-        if finding.category is not None:
+    found = complete(recipe, found, differences)
+    for finding in found.findings or ():
+        if finding.category is not None and not CHECKS[finding.kind].later:
             warn(finding.warning())
-    return Checked(replace(found, findings=findings), changed)
+    return Checked(found, changed)
 
 
-def list_findings(recipe: Recipe, found: Result) -> list[Finding]:
-    """Return all that checks find of a result, the most serious first.
+def complete(recipe: Recipe, found: Result, differences: Differences | None = None) -> Result:
+    """A result with its worker table and with what all checks find, which are made once, at the end of a fit.
 
-    Those that were done at the fit are not done again, unless the result was loaded, or is not one of `fuse`.
+    Checks look at answers, and find nothing where these were not kept. `differences` are those from majority vote.
     """
-    subject = Subject.of(recipe, found)
-    at_once = run_checks(subject, later=False) if found.findings is None else found.findings
-    kinds = list(CHECKS)
-    return sorted((*at_once, *run_checks(subject, later=True)), key=lambda each: kinds.index(each.kind))
+    if not found.workers:
+        columns = describe_answers(found)
+        if has_order(found):
+            columns = add_falls(columns, find_drift(found))
+        table = {"worker": to_column(found.names.workers), **name_copies(columns, found.copies)}
+        found = replace(found, workers=table)
+    if found.findings is None and found.given.answers is not None:
+        subject = Subject.of(recipe, found, differences)
+        findings = [
+            replace(finding, kind=kind, place=check.place)
+            for kind, check in CHECKS.items()
+            for finding in check.find(subject)
+        ]
+        found = replace(found, findings=tuple(findings))
+    return found

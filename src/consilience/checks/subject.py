@@ -40,12 +40,12 @@ class Subject:
     differences: Differences | None = None
 
     @classmethod
-    def of(cls, recipe: Recipe, found: Result) -> Subject:
-        """Return what checks look at, of a result that was fitted before."""
-        sample, differences = Source(found.answers.with_classes(found.names.classes), found.given.gold), None
-        if found.comparison is not None and found.comparison.collapsed:
+    def of(cls, recipe: Recipe, found: Result, differences: Differences | None = None) -> Subject:
+        """Return what checks look at."""
+        sample = Source(found.answers.with_classes(found.names.classes), found.given.gold)
+        if differences is None and found.comparison is not None and found.comparison.collapsed:
             with open_engine(None) as engine:
-                vote = learn_votes(VoteRecipe(), sample, None, engine, None)
+                vote = learn_votes(VoteRecipe(), sample, engine)
             differences = find_differences(found.labels, vote.labels, sample)
         return cls(recipe, found, sample, found.given.graph, differences)
 

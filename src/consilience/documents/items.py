@@ -86,64 +86,54 @@ def first(rows: NDArray[np.int64], size: Floats, n: int) -> list[int]:
 
 
 def describe_known(view: View) -> list[Part]:
-    """What known labels say of the others: what the answers alone say of the same items, and how that is judged.
-
-    What the answers alone say is inferred from the estimates of the fit, without the labels that are known.
-    """
-    gold = view.result.given.gold
+    """What known labels say of the others: what the answers alone say of the same items, and how that is judged."""
+    gold, blind, found = view.result.given.gold, view.blind, view.result.calibrated
     if gold is None or not view.is_known.any():
         return []
-    known, blind, found = np.flatnonzero(view.is_known), view.blind, view.result.calibrated
-    truth, codes, confidence = gold.codes, blind.codes, blind.confidence
-    differ, one = known[codes[known] != truth[known]], len(known) == 1
-    words = [f"{plural(len(known), 'label')} {'is' if one else 'are'} known."]
-    if not len(differ):
-        words.append(f"{'It agrees' if one else 'All of them agree'} with what the answers alone say.")
-    else:
-        which = "It differs" if one else f"{len(differ):,} of them {'differs' if len(differ) == 1 else 'differ'}"
-        words.append(f"{which} from what the answers alone say.")
-
-    is_told = view.confidence is not None
-    sure = differ[confidence[differ] >= SURE]
-    if is_told and len(sure):
+    rows, is_told = np.flatnonzero(view.is_known), view.confidence is not None
+    one, words, more = len(rows) == 1, list[str](), list[str]()
+    words.append(f"{plural(len(rows), 'label')} {'is' if one else 'are'} known.")
+    if blind is not None:
+        truth, codes, confidence = gold.codes[rows], blind.argmax(axis=1), blind.max(axis=1)
+        differ = np.flatnonzero(codes != truth)
+        agree = "It agrees with" if one else "All of them agree with"
+        verb = "differs from" if len(differ) == 1 else "differ from"
+        differs = f"{'It' if one else f'{len(differ):,} of them'} {verb}"
+        words.append(f"{differs if len(differ) else agree} what the answers alone say.")
+        sure = differ[confidence[differ] >= SURE]
         sure = sure[np.argsort(-confidence[sure], kind="stable")]
-        named = join_names(
-            f"{view.name_of(i)} (known {view.classes[truth[i]]}, crowd {view.classes[codes[i]]} {confidence[i]:.1%})"
-            for i in sure.tolist()
-        )
-        if len(sure) == 1:
-            words.append(
-                f"The known label of 1 item contradicts a label of which the crowd was at least {SURE:.0%} sure: "
-                f"{named}. Check it."
+        if is_told and len(sure):
+            named = join_names(
+                f"{view.name_of(int(rows[i]))} (known {view.classes[truth[i]]}, crowd {view.classes[codes[i]]} "
+                f"{confidence[i]:.1%})"
+                for i in sure.tolist()
             )
-        else:
-            words.append(
-                f"Known labels of {len(sure):,} items contradict labels of which the crowd was at least {SURE:.0%} "
-                f"sure: {named}. Check these."
-            )
-
-    more, drawn = list[str](), np.flatnonzero(gold.judging & view.is_answered)
-    if found is not None and found.found.n_gold and found.found.power_before is not None:
-        before, after = f"{found.found.power_before:.2g}", f"{found.found.power:.2g}"
-        without = "as without known labels" if before == after else f"without known labels it would be {before}"
-        more.append(f"Probabilities are raised to the power {after}{', ' if before == after else '; '}{without}.")
-        more += [] if before == after else ["A lower power makes them less extreme."]
-    if len(drawn) >= LEAST_KNOWN:
-        n_right = int((codes[drawn] == truth[drawn]).sum())
-        low, high = find_interval(n_right, len(drawn))
-        right, all_drawn = f"{n_right:,} of {plural(len(drawn), 'known item')}", len(known) == int(gold.judging.sum())
-        more.append(f"The answers alone are right about {right} {'' if all_drawn else 'that were drawn at random '}")
-        more[-1] += f"({n_right / len(drawn):.1%})."
-        whole = f"right about {low:.1%} to {high:.1%} of all items (95% interval)."
-        more.append(f"If these were drawn at random, they are {whole}" if all_drawn else f"So they are {whole}")
-    if is_told and found is not None and found.found.n_gold and not view.is_known.all():
-        before, after = f"{found.blind_accuracy:.1%}", f"{view.result.labels.confidence[~view.is_known].mean():.1%}"
-        expected = f"The expected accuracy of the labels that are not known is {after}"
-        more.append(f"{expected}{', as' if before == after else f'; it would be {before}'} without known labels.")
-        lowered = found.found.power_before is not None and found.found.power < found.found.power_before
-        if found.found.n_gold < LEAST_KNOWN and lowered:
-            n = found.found.n_gold
-            count = "1 known label counts" if n == 1 else f"{n} known labels count"
+            those, check = f"Known labels of {len(sure):,} items contradict labels", "Check these."
+            if len(sure) == 1:
+                those, check = "The known label of 1 item contradicts a label", "Check it."
+            words.append(f"{those} of which the crowd was at least {SURE:.0%} sure: {named}. {check}")
+        drawn = (gold.judging & view.is_answered)[rows]
+        if drawn.sum() >= LEAST_KNOWN:
+            n_drawn, n_right = int(drawn.sum()), int((codes == truth)[drawn].sum())
+            low, high = find_interval(n_right, n_drawn)
+            at_random = "" if len(rows) == int(gold.judging.sum()) else " that were drawn at random"
+            right = f"right about {n_right:,} of {plural(n_drawn, 'known item')}{at_random} ({n_right / n_drawn:.1%})"
+            so = "So" if at_random else "If these were drawn at random,"
+            more.append(f"The answers alone are {right}.")
+            more.append(f"{so} they are right about {low:.1%} to {high:.1%} of all items (95% interval).")
+    if found is not None and found.found.n_gold:
+        before, after, n_gold = found.found.power_before, found.found.power, found.found.n_gold
+        same = f"{before:.2g}" == f"{after:.2g}"
+        without = ", as without known labels." if same else f"; without known labels it would be {before:.2g}."
+        more.append(f"Probabilities are raised to the power {after:.2g}{without}")
+        more += [] if same else ["A lower power makes them less extreme."]
+        if is_told and not view.is_known.all():
+            expected = f"{view.result.labels.confidence[~view.is_known].mean():.1%}", f"{found.blind_accuracy:.1%}"
+            as_before = ", as" if expected[0] == expected[1] else f"; it would be {expected[1]}"
+            what = f"The expected accuracy of the labels that are not known is {expected[0]}"
+            more.append(f"{what}{as_before} without known labels.")
+        if is_told and n_gold < LEAST_KNOWN and after < before:
+            count = "1 known label counts" if n_gold == 1 else f"{n_gold} known labels count"
             words.append(
                 f"Only {count} as drawn at random. So few say little about the other items, and probabilities are "
                 "lowered as a precaution, whatever the few labels say."
@@ -167,15 +157,17 @@ def draw_by_gold(view: View) -> Chart | None:
 
     Only labels of items that were drawn at random count.
     """
-    gold = view.result.given.gold
-    rows = np.empty(0, np.int64) if gold is None else np.flatnonzero(gold.judging & view.is_answered)
-    if gold is None or len(rows) < LEAST_KNOWN:
+    gold, blind = view.result.given.gold, view.blind
+    if gold is None or blind is None or view.result.model == "MajorityVote":
         return None
-    blind, truth = view.blind.part(rows), gold.codes[rows]
-    right, mean = np.mean(blind.codes == truth), blind.mean_confidence
-    judged = f"{right:.1%} of {plural(len(rows), 'label')} are right"
+    drawn = (gold.judging & view.is_answered)[view.is_known]
+    truth, posterior = gold.codes[view.is_known][drawn], blind[drawn]
+    if len(truth) < LEAST_KNOWN:
+        return None
+    right, mean = np.mean(posterior.argmax(axis=1) == truth), posterior.max(axis=1).mean()
+    judged = f"{right:.1%} of {plural(len(truth), 'label')} are right"
     alt = f"Without known labels, {judged}, with a mean confidence of {mean:.1%}."
-    curve = reliability_curve(truth, blind.posterior, np.arange(blind.posterior.shape[1]), bins=10, adaptive=True)
+    curve = reliability_curve(truth, posterior, np.arange(posterior.shape[1]), bins=10, adaptive=True)
     title = "Confidence without known labels, and how often it is right"
     return draw_reliability(title, alt, curve.confidence, curve.accuracy, curve.n_items)
 

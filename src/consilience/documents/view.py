@@ -23,18 +23,17 @@ from ..answers.answers import Answers
 from ..answers.columns import Column, Values, distinct_names, find_missing, spell_surrogates, to_column, to_values
 from ..answers.item_tables import key_names, open_item_table
 from ..answers.tables import open_series
-from ..checks.register import list_findings
 from ..engines import open_engine
-from ..errors import InputError, Sentence, listing, quietly
+from ..errors import InputError, Sentence, listing
 from ..formats.arrays import shrink_picture
 from ..formats.reading import open_path
 from ..inference import Cells
+from ..inference.powers import raise_to
 from ..inference.recipes.independent import collect_votes, find_tied
 from ..inference.sources import Source
 from ..kernels import Floats
 from ..results.findings import Finding
-from ..results.new_answers import Applied
-from ..results.result import Labels, Result
+from ..results.result import Result
 from ..results.worker_report import count_answers
 from .document import Content, to_name
 
@@ -161,11 +160,17 @@ class View:
         return np.asarray(~tied & self.is_voted & ~self.is_known)
 
     @cached_property
-    def blind(self) -> Labels:
-        """The labels that the answers alone call for, at the estimates of the fit: without those that are known."""
-        with quietly():
-            source = Source(self.answers)
-            return Applied(self.model.recipe(), self.result, source, self.result.given.graph, None).find_labels()
+    def blind(self) -> Floats | None:
+        """The probabilities that the answers alone give to items of known label, as if it were not known.
+
+        Each item is left out of what judges it. None where that was not worked out at the fit.
+        """
+        found = self.result.calibrated
+        if self.result.model == "MajorityVote":
+            return self.vote[self.is_known]
+        if found is None or found.blind is None or len(found.blind) != self.is_known.sum():
+            return None
+        return raise_to(found.blind, found.found.power_before)
 
     def bounds_of(self, sequence: int) -> tuple[int, int]:
         """Return the first item of a sequence, and the one after its last."""
@@ -215,7 +220,6 @@ def look_at(model: Any, content: object = None, folder: str = "", command: Comma
         The command that fused the answers.
     """
     result: Result = model.result_
-    findings = list_findings(model.recipe(), result)
     r = result.answers.with_classes(result.names.classes)
     gold, n_answers = result.given.gold, np.bincount(r.votes()[0], minlength=r.n_items)
     if content is None:
@@ -226,7 +230,7 @@ def look_at(model: Any, content: object = None, folder: str = "", command: Comma
         model,
         result,
         r,
-        findings,
+        model.findings_,
         classes=name_all(result.names.classes),
         labels=name_all(r.labels),
         workers=[to_name(worker) for worker in r.workers.tolist()],

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..answers.classes import to_numbers
 from ..answers.columns import distinct_names, to_values
-from ..checks.drift import add_falls, find_drift, has_order
+from ..checks.drift import find_drift, has_order
 from ..errors import plural
 from ..inference import Cells, sum_by
 from ..inference.levels import place_levels
@@ -25,8 +25,6 @@ from ..results.worker_report import (
     ATTENTION,
     FEW_ANSWERS,
     Suspected,
-    describe_answers,
-    name_copies,
     rank_attention,
 )
 from .charts import Chart, draw_biases, draw_heat, draw_shares, draw_shares_right
@@ -113,8 +111,7 @@ def show_workers(view: View) -> list[Part]:
 def tabulate(view: View) -> list[Row]:
     """The rows of `worker_report`, with what only the page shows, in the order of the workers."""
     found, drift = view.result, find_drift(view.result) if has_order(view.result) else None
-    report = describe_answers(found)
-    report = name_copies(report if drift is None else add_falls(report, drift), found.copies)
+    report = found.workers
     columns = {name: to_values(column).tolist() for name, column in report.items()}
     n, kind_and_accuracy = len(view.workers), [each.tolist() for each in rank_attention(report)]
     columns |= dict.fromkeys({"bias", "bias_low", "bias_high", "spread"} - set(columns), [None] * n)

@@ -118,7 +118,7 @@ def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
     if rows is not None:
         others = subtract_statistics(fit.statistics, pose(part, None).expect(fit.parameters))
     n_folds = N_FOLDS
-    if problem.graph is not None and getattr(fit.parameters.structure, "coupling", 0.0):
+    if problem.graph is not None and problem.graph.n_edges and getattr(fit.parameters.structure, "coupling", 0.0):
         # A network is inferred as a whole, and posteriors near 0 and 1 need more answers to be judged by.
         n_folds = 2 * N_FOLDS if r.n_responses <= MOST_ANSWERS else 1
     places, predictions = list[NDArray[np.int64]](), list[Floats]()

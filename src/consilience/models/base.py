@@ -14,6 +14,7 @@ from ..answers.answers import Answers
 from ..answers.columns import Values
 from ..answers.tables import build_frame
 from ..arguments import check_truth
+from ..checks.register import complete
 from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing
 from ..formats.reading import open_paths
 from ..formats.sources import COLUMNS, open_source, take_answers
@@ -23,6 +24,7 @@ from ..kernels import Floats
 from ..kinds import find_kind, need_kind
 from ..kinds.base import TABLE, AnyKind, Posed
 from ..results.comparison import GraphCheck
+from ..results.findings import Finding
 from ..results.fitting import fit
 from ..results.new_answers import Applied, add_content
 from ..results.result import Result
@@ -144,15 +146,24 @@ class Model(Estimator, Fitted):
         """Whether there is a result."""
         return self._result is not None
 
+    @property
+    def findings_(self) -> list[Finding]:
+        """What checks found, the most serious first: what `fuse` warns of, and what a report says of workers and items.
+
+        A `Finding` has the attributes kind, level ("care" or "bad"), problem, remedies and place.
+        """
+        found = self.result_
+        return list(found.findings) if found.findings is not None or found.answers is None else []
+
     def adopt(self, fusion: Result) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self._result = fusion
+        self._result = complete(self.recipe(), fusion)
         return self
 
     def name_source(self, kind: str | None) -> Self:
         """Let the result be told of as one of people, functions or models; None: as it was recognised."""
         if kind is not None:
-            self._result = replace(self.result_, source_kind=check_kind(kind))
+            self.adopt(replace(self.result_, source_kind=check_kind(kind), findings=None))
         return self
 
     @abstractmethod

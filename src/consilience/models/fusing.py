@@ -22,7 +22,7 @@ from ..inference.em import Progress
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kinds.base import Links
 from ..results.comparison import ScaleCheck, SoftCheck
-from ..results.fitting import Asked, fit_source, open_source
+from ..results.fitting import fit_source, open_source
 from ..results.source_kinds import check_kind
 from .base import Model
 from .dawid_skene import DawidSkene
@@ -50,8 +50,7 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
     """Fuse what was opened; see `fuse`."""
     source, _, graph, gold, task, blocked, _, n_blocked = prepared
     model, engine, callback, features, item_prior, parameters, source_kind = fitting
-    asked = Asked(count_copies_once=True, source_kind=None if source_kind is None else check_kind(source_kind))
-    verdict = None
+    source_kind, verdict = None if source_kind is None else check_kind(source_kind), None
     links = task.find_links(source) if graph is None and is_among(model, ("auto", "markov-field")) else None
     if links is not None:
         model, parameters, graph, verdict = settle_links(links, parameters, engine)
@@ -66,7 +65,7 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
         recipe = chosen.recipe()
         opened = open_source(recipe, answers, gold, features, item_prior, task)
         aligned = recipe.align(opened.responses, graph)
-        found = fit_source(recipe, opened, aligned, working, asked)
+        found = fit_source(recipe, opened, aligned, working, count_copies_once=True, source_kind=source_kind)
         found = replace(found, scale_check=scale, soft_check=soft)
         checked = judge(recipe, found, opened, aligned, working, verdict)
     left_out = replace(checked.found, blocked=blocked if len(blocked) else None, n_blocked=n_blocked)
@@ -136,7 +135,7 @@ def settle_links(links: Links, given: dict[str, Any], engine: Any) -> Settled:
     source = open_source(recipe, answers, task=task)
     graph = recipe.align(source.responses, part)
     with open_engine(engine) as opened, quietly():
-        found = fit_source(recipe, source, graph, opened, Asked(count_copies_once=True))
+        found = fit_source(recipe, source, graph, opened, count_copies_once=True)
         found, verdict = settle_graph(recipe, found, source, graph, opened)
     if "coupling" in given:
         return Settled("markov-field", given, links.make_graph(), verdict)

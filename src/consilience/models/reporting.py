@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..answers.columns import Column, to_column, to_values
+from ..answers.columns import to_column, to_values
 from ..answers.previews import (
     build_report,
     draw_histogram,
@@ -24,8 +24,7 @@ from ..answers.previews import (
 )
 from ..answers.tables import build_frame
 from ..arguments import check_truth, is_whole, to_path
-from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
-from ..checks.register import list_findings
+from ..checks.drift import check_order, find_drift, tabulate_drift
 from ..errors import StoreError, count_shown, join_names, parameter_error, plural
 from ..kinds.mask_arrays import FusedMasks
 from ..kinds.masks import Masks, draw_masks
@@ -34,24 +33,14 @@ from ..kinds.spans import Spans
 from ..planning.next_items import list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
 from ..results.explanations import Explanation, explain_item
-from ..results.findings import Finding
 from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
 from ..results.result import Labels, Result
 from ..results.saving import save_result
-from ..results.worker_report import describe_answers, name_copies
 from ..specs import Fault
 from .base import Model
 
 # Labels that are shown.
 FIRST = 5
-
-
-def list_worker_columns(found: Result) -> dict[str, Column]:
-    """Return the columns of the worker report, after the first."""
-    columns = describe_answers(found)
-    if has_order(found):
-        columns = add_falls(columns, find_drift(found))
-    return name_copies(columns, found.copies)
 
 
 class Reporting(Model):
@@ -210,14 +199,6 @@ class Reporting(Model):
         """
         return explain_item(self.recipe(), self.result_, self.result_.task.find_key(item))
 
-    @property
-    def findings_(self) -> list[Finding]:
-        """What checks found, the most serious first: what `fuse` warns of, and what a report says of workers and items.
-
-        A `Finding` has the attributes kind, level ("care" or "bad"), problem, remedies and place.
-        """
-        return list_findings(self.recipe(), self.result_)
-
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
 
@@ -260,8 +241,8 @@ class Reporting(Model):
         Arrow table that prints as a table.
         """
         found = self.result_
-        columns = {"worker": to_column(found.names.workers), **round_figures(list_worker_columns(found))}
-        return build_report(columns, found.backend)
+        ids, figures = found.workers["worker"], {name: each for name, each in found.workers.items() if name != "worker"}
+        return build_report({"worker": ids, **round_figures(figures)}, found.backend)
 
     def drift_report(self) -> Any:
         """Return a table with one row per worker: how accuracy changes over the order of the answers.

@@ -259,7 +259,7 @@ class Suspected(NamedTuple):
         Nobody is accused by few answers, nor where all agree no more than by chance, or most workers seem to: then
         there is no truth to judge them by.
         """
-        chance = found.chance.value
+        chance = found.chance
         if chance is None:
             return None
         accused = (chance >= BY_CHANCE) & (found.n_answers >= FEW_ANSWERS)
@@ -394,7 +394,7 @@ def count_answers(found: Result) -> Floats | Cells:
     """Return the expected counts of answers, (M, L, K); of a vote only those that are not zero."""
     if found.model != "MajorityVote":
         return found.learned.counts
-    if found.voting is not None and not found.learning.is_known:
+    if found.voting is not None:
         return Cells.of_answers(found.voting.responses, found.labels.posterior)
     return Cells.of_table(found.learned.counts)
 
@@ -419,7 +419,7 @@ def find_unjudged(found: Result) -> NDArray[np.bool_]:
     answered = found.n_answers > 0
     if not found.checked:
         return np.ones(len(answered), bool)
-    chance, knows_more = found.chance.value, found.guidance is not None or found.given.has_priors
+    chance, knows_more = found.chance, found.guidance is not None or found.given.has_priors
     if chance is None or knows_more or found.takes_silence or min(len(found.names.labels), len(found.prior)) < 2:
         return np.zeros(len(answered), bool)
     return np.asarray(answered & np.isnan(chance))
@@ -462,7 +462,7 @@ def describe_raters(found: Result, columns: Mapping[str, Column]) -> dict[str, C
     still say which items are better, and to call a class by the next one is no habit to remark on.
     """
     said = lookup(found.names.classes, to_column(found.names.labels))
-    figures = found.raters.value
+    figures = found.raters
     if figures is None:
         figures = np.full((len(found.n_answers), len(raters.FIGURES)), np.nan)
     contrary, on_bias = raters.are_contrary(found.learned.counts, said).tolist(), raters.remark_on_bias(figures)

@@ -85,8 +85,6 @@ class Recipe(ABC):
     takes_content: ClassVar[bool] = False
     #: Whether answers to predict from must take silence as those of the fit did.
     needs_same_silence: ClassVar[bool] = True
-    #: Whether workers who copy each other are looked for when somebody asks for them, and not at each fit.
-    finds_copies_later: ClassVar[bool] = False
 
     label_by: str = "mode"
 

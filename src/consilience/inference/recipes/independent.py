@@ -75,7 +75,6 @@ class VoteRecipe(Recipe):
     model = "MajorityVote"
     structure_type = IndependentParameters
     needs_same_silence = False
-    finds_copies_later = True
 
     ties: str = "random"
     seed: int = 0
