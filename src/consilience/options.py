@@ -82,7 +82,9 @@ def number(least: float, most: float = math.inf, *, above: bool = False, metavar
     sign = ">" if above else ">="
     return Kind(
         f"a number {sign} {least:g}" if most == math.inf else f"a number between {least:g} and {most:g}",
-        lambda value: is_number(value) and (least < value if above else least <= value) and value <= min(most, 1.7e308),
+        lambda value: (
+            is_number(value) and (least < value if above else least <= value) and float(value) <= min(most, 1.7e308)
+        ),
         metavar,
         float,
     )

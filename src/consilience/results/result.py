@@ -34,7 +34,6 @@ from ..inference.hidden_fits import Predicted
 from ..inference.learned import CouplingScore, Learned, Names
 from ..inference.levels import (
     HIGH,
-    LABEL_BY,
     LOW,
     MEDIAN,
     check_order,
@@ -55,6 +54,7 @@ from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds import name_saved
 from ..kinds.base import TABLE, AnyKind
+from ..options import LABEL_BY
 from ..specs import (
     BOOLEANS,
     CLASS_CODES,
