@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from ..answers.columns import spell_surrogates
-from ..answers.gold import find_alike, find_empty
+from ..answers.columns import Values, spell_surrogates
 from ..errors import join_names, plural, to_sentence
 from ..kernels import Floats
 from ..metrics.probabilities import reliability_curve
@@ -245,11 +245,9 @@ def prepare_review(view: View) -> list[Part]:
     result, sequences = view.result, view.answers.sequences
     classes, gold = result.names.classes, result.given.gold
 
-    # What gold.csv cannot hold: empty text, and text that another id has too, such as 1 and "1".
-    ids = view.answers.items if sequences is None else sequences.ids
-    nameless = np.asarray(find_alike(ids) | find_empty(ids))
+    nameless = find_nameless(view.answers.items if sequences is None else sequences.ids)
     nameless = nameless if sequences is None else nameless[sequences.of_items()]
-    if not result.task.reviewed or len(classes) < 2 or (find_alike(classes) | find_empty(classes)).any():
+    if not result.task.reviewed or len(classes) < 2 or find_nameless(classes).any():
         return []
     found = choose_next_items(result, N_REVIEW)
     listed = zip(found.items.tolist(), found.drawn.tolist(), strict=True)
@@ -292,3 +290,10 @@ def prepare_review(view: View) -> list[Part]:
         "asks": result.source_kind != "functions",
     }
     return [Widget("review", values, {"review": data})]
+
+
+def find_nameless(ids: Values) -> NDArray[np.bool_]:
+    """Which ids gold.csv cannot hold: empty text, and text that another id has too, such as 1 and "1"."""
+    texts = [str(each) for each in ids.tolist()]
+    counts = Counter(texts)
+    return np.array([text == "" or counts[text] > 1 for text in texts])

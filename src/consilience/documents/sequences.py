@@ -181,6 +181,7 @@ def show_text(view: View, sequence: int, colours: list[int | None]) -> dict[str,
     """A text with the fused spans, and with those of each worker, in pieces: text, label and colour."""
     r, passage = view.answers, view.result.task.read(sequence)
     assert passage is not None
+    whole, first, last = passage
     start, stop = view.bounds_of(sequence)
 
     def mark(
@@ -190,13 +191,13 @@ def show_text(view: View, sequence: int, colours: list[int | None]) -> dict[str,
         runs, place = find_runs(known, labels, np.zeros(stop - start, np.int64)), 0
         pieces = list[tuple[str, str, int | None]]()
         for begin, end in zip(runs.first.tolist(), runs.stop.tolist(), strict=True):
-            a, b, code = int(passage.start[begin]), int(passage.end[end - 1]), int(codes[begin])
+            a, b, code = int(first[begin]), int(last[end - 1]), int(codes[begin])
             tag = split_tag(names[code], "OBIELSU")
-            pieces += [(passage.text[place:a], "", None)]
-            pieces += [(passage.text[a:b], str(tag[1]) if tag else names[code], kinds[code])]
+            pieces += [(whole[place:a], "", None)]
+            pieces += [(whole[a:b], str(tag[1]) if tag else names[code], kinds[code])]
             place = b
         room, kept = LONGEST_TEXT, list[tuple[str, str, int | None]]()
-        for words, label, colour in [*pieces, (passage.text[place:], "", None)]:
+        for words, label, colour in [*pieces, (whole[place:], "", None)]:
             text = spell_surrogates(words)
             if room > 0 and text:
                 kept.append((text if len(text) <= room else text[:room] + "…", label, colour))

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ..answers.classes import to_numbers
 from ..answers.columns import distinct_names, to_values
-from ..checks.drift import find_drift, has_order
 from ..errors import plural
 from ..inference import Cells, sum_by
 from ..inference.levels import place_levels
@@ -24,7 +23,7 @@ from ..kernels import Floats
 from ..results.worker_report import (
     ATTENTION,
     FEW_ANSWERS,
-    Suspected,
+    find_accused,
     rank_attention,
 )
 from .charts import Chart, draw_biases, draw_heat, draw_shares, draw_shares_right
@@ -110,13 +109,14 @@ def show_workers(view: View) -> list[Part]:
 
 def tabulate(view: View) -> list[Row]:
     """The rows of `worker_report`, with what only the page shows, in the order of the workers."""
-    found, drift = view.result, find_drift(view.result) if has_order(view.result) else None
-    report = found.workers
+    found, report = view.result, view.result.workers
     columns = {name: to_values(column).tolist() for name, column in report.items()}
     n, kind_and_accuracy = len(view.workers), [each.tolist() for each in rank_attention(report)]
     columns |= dict.fromkeys({"bias", "bias_low", "bias_high", "spread"} - set(columns), [None] * n)
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     biases, fair = find_biases(view), ATTENTION.index("")
+    moved = [] if found.drift is None else [found.drift[name] for name in ("change", "change_low", "change_high")]
+    drift = list(zip(*(to_values(column).tolist() for column in moved), strict=True))
     for m, (row, *rank) in enumerate(zip(rows, *kind_and_accuracy, strict=True)):
         row |= {name: None for name, value in row.items() if value != value}  # NaN: what is not known
         worst = row["worst_confusion"]
@@ -132,8 +132,8 @@ def tabulate(view: View) -> list[Row]:
         }
         if row["spread"] is not None:
             row["words"] = f"{row['bias']:+.1f} levels ({row['bias_low']:+.1f} to {row['bias_high']:+.1f})"
-        if drift is not None:
-            row["change"] = float(drift.change[m]), float(drift.low[m]), float(drift.high[m])
+        if drift:
+            row["change"] = drift[m]
     return rows
 
 
@@ -178,12 +178,12 @@ def explain_remarks(remarks: Sequence[tuple[str, str]]) -> list[Part]:
 
 def list_blocked(view: View) -> list[Part]:
     """How to leave out those who answer as if by chance: a file, and the command that does so, if it is known."""
-    suspected = Suspected.of(view.result)
-    if suspected is None or not suspected.accused.any():
+    accused = find_accused(view.result)
+    if not accused.any():
         return []
     lines, before = io.StringIO(), view.result.blocked  # who stay left out
     names = [] if before is None else before.tolist()
-    names += view.result.names.workers[suspected.accused].tolist()
+    names += view.result.names.workers[accused].tolist()
     csv.writer(lines).writerows([["worker"], *([name] for name in names)])
     address = "data:text/csv;charset=utf-8," + quote(lines.getvalue(), errors="replace")
     given = view.command
