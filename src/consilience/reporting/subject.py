@@ -229,7 +229,9 @@ class Subject:
 
     @cached_property
     def vote(self) -> Floats:
-        """The vote shares of each item, without known labels."""
+        """The vote shares of each item."""
+        if self.fusion.vote is not None:
+            return self.fusion.vote
         with quietly():
             return np.asarray(MajorityVote().fit(self.responses).posterior_)
 
