@@ -26,10 +26,10 @@ from ..answers.joining import keep_workers
 from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
 from ..engines.base import Engine
 from ..errors import Sentence, listing, plural, quietly
-from ..inference.care import Care
 from ..inference.hidden_fits import log_chance, mean_and_error
 from ..inference.recipes.independent import IndependentRecipe
 from ..inference.sources import HIDDEN, Source
+from ..inference.workers.rows import Care
 from ..kernels import Floats
 from ..results.comparison import LEAST_HIDDEN, ScaleCheck
 from ..results.findings import Finding
