@@ -39,11 +39,11 @@ from ..answers.slips import doubt_silence, find_sets
 from ..engines.base import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
-from ..inference.care import Care
 from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, log_chance, mean_and_error, shrink_rows
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_tied
 from ..inference.sources import HIDDEN, Source
+from ..inference.workers.rows import Care
 from ..kernels import Floats
 from ..kinds.base import TableKind
 from ..metrics.agreement import krippendorff_interval
