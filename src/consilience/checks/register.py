@@ -117,14 +117,15 @@ def judge(
         log.info("Comparing with a shuffled graph")
         found, check, changed = settle_graph(recipe, found, source, cast(Graph, graph), engine)
         recipe = replace(recipe, **changed)
-    comparison = None
+    comparison, vote = None, None
     if not isinstance(recipe, VoteRecipe) and count_units(source.responses) > 1:
         log.info("Comparing with majority vote")
-        comparison = compare_with_vote(recipe, found, source, graph, engine)
+        comparison, vote = compare_with_vote(recipe, found, source, graph, engine)
     found = replace(
         found,
         by_fuse=True,
         comparison=comparison,
+        vote=vote,
         graph_check=check,
         limits_graph=check is not None and bool(changed),
         findings=None,

@@ -140,7 +140,9 @@ class View:
 
     @cached_property
     def vote(self) -> Floats:
-        """The vote shares of each item, without known labels."""
+        """The vote shares of each item."""
+        if self.result.vote is not None:
+            return self.result.vote
         r = self.answers
         with open_engine(None) as engine:
             unvoted = r.vote_shares() if r.silence_counts else np.full(r.n_classes, 1 / r.n_classes)

@@ -396,6 +396,7 @@ class Result:
     checked: bool = True
     by_fuse: bool = False  # whether `fuse` made it, and compared it with majority vote
     comparison: Comparison | None = None
+    vote: Annotated[Floats | None, NOT_SAVED] = None  # shares of the votes of each item, known labels among them
     graph_check: GraphCheck | None = None
     soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
     scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
