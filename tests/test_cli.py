@@ -31,8 +31,6 @@ from consilience.errors import InputError, Python, Sentence
 from consilience.evaluation.labels import evaluate
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
-from consilience.inference import ESTIMATIONS
-from consilience.inference.preconditions import CALIBRATIONS
 from fuzz.kills import MAIN, children_hear_signals
 
 
@@ -327,9 +325,7 @@ def test_tagged_sequences(folder):
 
 def test_choices_are_those_of_the_library():
     assert DUPLICATES == options.DUPLICATES
-    assert ESTIMATIONS == options.ESTIMATIONS
     assert ABSTAIN == options.ABSTAIN
-    assert CALIBRATIONS == options.CALIBRATIONS
 
 
 def test_columns_classes_weights_duplicates(folder):

@@ -13,8 +13,7 @@ import consilience as cs
 from consilience.errors import InputError, ParameterError
 from consilience.formats import files
 from consilience.formats.writing import write_table
-from consilience.rankings.comparisons import open_comparisons
-from consilience.rankings.tables import pair_rows
+from consilience.rankings.comparisons import open_comparisons, pair_rows
 
 LEFT, RIGHT, TIE = 0, 1, 2
 

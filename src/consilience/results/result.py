@@ -34,7 +34,6 @@ from ..inference.hidden_fits import Predicted
 from ..inference.learned import CouplingScore, Learned, Names
 from ..inference.levels import (
     HIGH,
-    LABEL_BY,
     LOW,
     MEDIAN,
     check_order,
@@ -55,6 +54,7 @@ from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds import name_saved
 from ..kinds.base import TABLE, AnyKind
+from ..options import LABEL_BY
 from ..specs import (
     BOOLEANS,
     CLASS_CODES,
@@ -304,6 +304,8 @@ class Calibrated(NamedTuple):
     predicted: Annotated[Predicted | None, NOT_SAVED] = None  # the hidden answers of the fit
     # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
     blind_accuracy: Share = 1.0
+    # Uncalibrated posteriors of the items of known label as if it were not known, each left out of what judges it.
+    blind: Annotated[Floats, ArraySpec("* K", DISTRIBUTIONS)] | None = None
 
 
 class Guidance(NamedTuple):
@@ -372,6 +374,8 @@ class Result:
     raters: Annotated[Floats, ArraySpec("M 5", FIGURES)] | None = None
     # The worker table; see `Model.worker_report`.
     workers: Annotated[Mapping[str, Column], NOT_SAVED] = field(default_factory=dict)
+    # The table of `Model.drift_report` after the first column; None where answers have no order.
+    drift: Annotated[Mapping[str, Column] | None, NOT_SAVED] = None
     given: Annotated[Given, NOT_SAVED] = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
     blocked: Annotated[Values, ColumnSpec("*", "values")] | None = None  # workers who were left out
     # How many of them there were, and how many answers; None if nobody counted.
@@ -392,6 +396,7 @@ class Result:
     checked: bool = True
     by_fuse: bool = False  # whether `fuse` made it, and compared it with majority vote
     comparison: Comparison | None = None
+    vote: Annotated[Floats | None, NOT_SAVED] = None  # shares of the votes of each item, known labels among them
     graph_check: GraphCheck | None = None
     soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
     scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
