@@ -146,7 +146,7 @@ def test_it_is_a_model():
         model.fit(answers, graph=object())
     with pytest.raises(ParameterError, match="The 'ties' parameter of MajorityVote must be one of 'random', 'first'"):
         cs.MajorityVote(ties="last").fit(answers)
-    with pytest.raises(ParameterError, match=r"The 'seed' parameter of MajorityVote must be a whole number >= 0\."):
+    with pytest.raises(ParameterError, match=r"The 'seed' parameter of MajorityVote must be a whole number >= 0 and"):
         cs.MajorityVote(seed=-1).fit(answers)
 
 

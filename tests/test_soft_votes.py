@@ -6,7 +6,7 @@ from scipy import special
 
 import consilience as cs
 from consilience.answers.random_choices import hide_answers
-from consilience.checks.soft_check import TELLING, choose_way, measure_told, predict_labels
+from consilience.checks.ways import TELLING, choose_way, measure_told, predict_labels
 from consilience.errors import InputError, ParameterError
 from consilience.inference.learned import as_used
 from consilience.inference.sources import Source

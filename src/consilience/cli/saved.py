@@ -29,7 +29,7 @@ from ..models.questions import Questions
 from ..options import N_LISTED
 from ..planning.next_items import add_label
 from ..rankings.bradley_terry import BradleyTerry
-from ..rankings.tables import to_number
+from ..rankings.comparisons import to_number
 from ..results.explanations import Explanation
 from . import questions as several_questions
 from .command import describe_findings, is_asked, refuse, tell, typed_command

@@ -167,10 +167,8 @@ def tabulate_workers(model: Model) -> pa.Table:
 
     Where answers have an order, it tells how accuracy changes over time.
     """
-    from ..checks.drift import has_order  # which loads a compiler
-
     table = model.worker_report()
-    if has_order(model.result_):
+    if model.result_.drift is not None:
         changes = model.drift_report()
         for name in _CHANGES:
             table = table.append_column(name, changes[name])

@@ -31,7 +31,6 @@ from ..answers.random_choices import count_units, draw_numbers, hash_owners, hid
 from ..errors import ParameterError
 from ..kernels import Floats, Integers
 from . import Cells
-from .care import WITH_CARE, Care
 from .em import Problem, infer_left_out, maximise
 from .powers import (
     LEAST_UNITS,
@@ -46,6 +45,8 @@ from .powers import (
 from .recipes import Fitting
 from .sources import HIDDEN, MOST_ANSWERS, Source
 from .structures import Statistics, Trail, subtract_statistics
+from .structures.field import FieldParameters
+from .workers.rows import WITH_CARE, Care
 
 # Folds, and steps of EM that follow answers that are hidden.
 N_FOLDS, STEPS = 5, 2
@@ -118,7 +119,8 @@ def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
     if rows is not None:
         others = subtract_statistics(fit.statistics, pose(part, None).expect(fit.parameters))
     n_folds = N_FOLDS
-    if problem.graph is not None and problem.graph.n_edges and getattr(fit.parameters.structure, "coupling", 0.0):
+    field = fit.parameters.structure
+    if isinstance(field, FieldParameters) and field.coupling and problem.graph is not None and problem.graph.n_edges:
         # A network is inferred as a whole, and posteriors near 0 and 1 need more answers to be judged by.
         n_folds = 2 * N_FOLDS if r.n_responses <= MOST_ANSWERS else 1
     places, predictions = list[NDArray[np.int64]](), list[Floats]()

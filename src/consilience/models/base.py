@@ -22,7 +22,7 @@ from ..inference.recipes import Recipe
 from ..inference.starts import Fitted
 from ..kernels import Floats
 from ..kinds import find_kind, need_kind
-from ..kinds.base import TABLE, AnyKind, Posed
+from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import GraphCheck
 from ..results.findings import Finding
 from ..results.fitting import fit
@@ -235,18 +235,18 @@ class Model(Estimator, Fitted):
         """Return what was learned, ready to be applied to other answers."""
         fusion, recipe = self.result_, self.recipe()
         recipe.check()
-        r = None if responses is None and features is not None else self.read(responses).answers
+        r = None if responses is None and features is not None else self.read(responses)[1]
         gold = fusion.task.spread_known(open_paths(gold), {} if r is None else r.columns)
         return Applied(recipe, fusion, add_content(recipe, fusion, r, features, item_prior), graph, gold, engine)
 
-    def read(self, responses: object) -> Posed:
+    def read(self, responses: object) -> tuple[AnyKind, Answers]:
         """Return other answers on the scale of the fit; their labels in its spelling, if its own are normalised."""
         names = self.result_.names
         read_it = names.normalised and not isinstance(responses, Answers)
         columns = {"normalise": True} if read_it else {}
-        posed = open_posed(responses, self.result_.task, **columns)
-        answers = posed.answers.spelled_as(names.labels) if names.normalised else posed.answers
-        return posed._replace(answers=answers.scaled_as(names.classes, names.positions))
+        task, answers = open_posed(responses, self.result_.task, **columns)
+        answers = answers.spelled_as(names.labels) if names.normalised else answers
+        return task, answers.scaled_as(names.classes, names.positions)
 
     def predict_proba(
         self,
@@ -405,10 +405,10 @@ def adapt(brought: object, like: AnyKind) -> Any:
 
 def as_responses(source: object, **columns: Any) -> Answers:
     """Return answers in any form as `Answers`; see `open_posed`."""
-    return open_posed(source, **columns).answers
+    return open_posed(source, **columns)[1]
 
 
-def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> Posed:
+def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[AnyKind, Answers]:
     """Return answers in any form, with the task that they belong to; see `open_answers`.
 
     They are read as those of a fit with the task `like` were. Whoever calls it cannot name columns. So errors name the

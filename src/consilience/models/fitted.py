@@ -45,7 +45,7 @@ from ..inference.learned import Before as Earlier
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.sources import Source
 from ..kinds import find_kind, need_kind
-from ..kinds.base import TABLE, AnyKind, Refusal
+from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import explain_move
 from ..results.fitting import fit_source
 from ..results.result import Result
@@ -251,10 +251,10 @@ def check_answers(found: Result) -> Answers:
     return found.answers
 
 
-def refuse(refusal: Refusal | None) -> None:
+def refuse(refusal: tuple[str, str] | None) -> None:
     """Raise an error if a task cannot do something."""
     if refusal is not None:
-        raise InputError(refusal.problem, refusal.remedy)
+        raise InputError(*refusal)
 
 
 class Batch(NamedTuple):
@@ -275,16 +275,16 @@ def read_batch(source: object, old: Answers, duplicates: str, like: AnyKind = TA
         source = open_answers(source, **reading, **roles)
     kind = find_kind(source)
     if kind is not None:
-        posed = kind.pose(adapt(source, like))
-        return Batch(posed.answers, task=posed.task)
+        task, answers = kind.pose(adapt(source, like))
+        return Batch(answers, task=task)
     if not isinstance(source, (str, os.PathLike)):
         return Batch(*read_further(open_frame(source), old, duplicates))
     path = os.fspath(source)
     if find_source(path) is not None:  # of an annotation tool
         with tell_duplicates():
             opened = open_source(path, gold=False, duplicates=duplicates)
-            posed = need_kind(opened).pose(opened)
-            return Batch(posed.answers, task=posed.task)
+            task, answers = need_kind(opened).pose(opened)
+            return Batch(answers, task=task)
     table, form = open_table(path)
     return Batch(*read_further(table, old, duplicates, form))
 
@@ -293,11 +293,11 @@ def read_like(model: Model, source: object) -> Answers:
     """Return other answers, read as those of the fit were, as far as the model has them."""
     old = model.result_.given.answers
     if old is None:
-        return model.read(source).answers
+        return model.read(source)[1]
     new = read_batch(source, old, "error", model.result_.task).answers
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
-    return model.read(new).answers
+    return model.read(new)[1]
 
 
 def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple[Gold | None, int]:

@@ -424,9 +424,10 @@ def fit_posed(posed: Sequence[Posed], engine: Engine, source_kind: str | None) -
     models = {}
     for each, recipe, found in zip(posed, recipes, results, strict=True):
         with about(each.name):
-            checked = judge(recipe, replace(found, scale_check=each.scale), each.source, each.graph, engine)
-        left_out = replace(checked.found, blocked=each.blocked, n_blocked=each.n_blocked)
-        models[each.name] = each.model.set_params(**checked.changed).adopt(left_out)
+            scaled = replace(found, scale_check=each.scale)
+            checked, changed = judge(recipe, scaled, each.source, each.graph, engine)
+        left_out = replace(checked, blocked=each.blocked, n_blocked=each.n_blocked)
+        models[each.name] = each.model.set_params(**changed).adopt(left_out)
     shared = None if together is None else describe_sharing(together, [posed[q].name for q in questions])
     return Questions(models, shared)
 
@@ -486,7 +487,7 @@ def read_question(model: FittedModel, name: str, source: object) -> Answers | No
         return None
     if old is None:
         rows = open_answers(rows, **model.result_.task.reading(), label=label)
-        return model.read(rows).answers
+        return model.read(rows)[1]
     return read_like(model, rows)
 
 

@@ -24,10 +24,8 @@ from ..answers.previews import (
 )
 from ..answers.tables import build_frame
 from ..arguments import check_truth, is_whole, to_path
-from ..checks.drift import check_order, find_drift, tabulate_drift
-from ..errors import StoreError, count_shown, join_names, parameter_error, plural
-from ..kinds.mask_arrays import FusedMasks
-from ..kinds.masks import Masks, draw_masks
+from ..errors import ParameterError, Sentence, StoreError, count_shown, join_names, parameter_error, plural
+from ..kinds.masks import FusedMasks, Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
 from ..kinds.spans import Spans
 from ..planning.next_items import list_next_items, list_stop_items
@@ -251,9 +249,9 @@ class Reporting(Model):
 
         Columns: worker; answers, by which the worker is judged: those with a time, to items that at least two others
         answered, or whose label is known and one other did; accuracy_first and accuracy_last, the accuracy in the first
-        and in the last fifth of the worker's answers, by a straight line; change, the difference; change_low and
-        change_high, the ends of its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance.
-        All but the first two are missing for workers with fewer than 20 such answers.
+        and in the last third of the worker's answers; change, the difference; change_low and change_high, the ends of
+        its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance. All but the first two
+        are missing for workers with fewer than 20 such answers.
 
         An answer is judged by those of other workers to the same item, and a worker relative to them: if the items at
         the end are harder for all, that is no fall. In a crowd in which nobody changes, anybody gets a
@@ -271,8 +269,13 @@ class Reporting(Model):
         ['', '', '', '', 'accuracy falls from 93% to 48%']
         """
         found = self.result_
-        check_order(found)
-        columns = {"worker": to_column(found.names.workers), **round_figures(tabulate_drift(find_drift(found)))}
+        if found.answers.order is None:
+            raise ParameterError(
+                "It is not known in which order the answers were given.",
+                Sentence("Read them with {order}, the column of numbers or times that tells."),
+                keyword="order",
+            )
+        columns = {"worker": to_column(found.names.workers), **round_figures(dict(found.drift or {}))}
         return build_report(columns, found.backend)
 
     def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:

@@ -21,7 +21,7 @@ from ..errors import ParameterError
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference import ITEMS_AT_ONCE
-from ..inference.em import Fit, Parameters, Problem, expect_from_votes, maximise
+from ..inference.em import Fit, Parameters, Problem, decode_labels, expect_from_votes, maximise
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
 from ..inference.powers import raise_in_place
@@ -247,8 +247,10 @@ def conclude(
         Fitting(recipe, source, problem, best), posterior, opinion, before, kept
     )
     power = calibrated.found.power
-    codes = recipe.decode_jointly(problem, best.parameters)
-    if codes is None:
+    if recipe.rule == "sequence":
+        factors = problem.factors(best.parameters.workers)
+        codes = decode_labels(problem.engine, problem.placed, factors, best.parameters.structure)
+    else:
         runs = (slice(first, first + ITEMS_AT_ONCE) for first in range(0, r.n_items, ITEMS_AT_ONCE))
         codes = np.concatenate([recipe.label_items(confidence.raised(power, run)) for run in runs])
 

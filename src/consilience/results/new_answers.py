@@ -129,7 +129,7 @@ class Applied(NamedTuple):
         recipe, r, names = self.recipe, self.source.responses, self.fusion.names
         classes = names.classes
         gold = match_gold(open_paths(self.gold), recipe.check_answers(r), classes)
-        told, jointly = self._replace(gold=gold), isinstance(recipe, LatentRecipe) and recipe.decodes_jointly
+        told, jointly = self._replace(gold=gold), recipe.rule == "sequence"
         probabilities = told.find_probabilities()
         if isinstance(recipe, VoteRecipe):
             codes = recipe.label_votes(probabilities, r.keys, classes)
@@ -281,7 +281,7 @@ def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, eng
     smoothing, scores = before.course.smoothing, before.coupling_scores
     recipe = replace(recipe, before=Before(False, names, before.learned, smoothing, before.coupling, scores))
     with open_engine(engine) as opened:
-        problem = recipe.pose(used, recipe.structure_of_batch(used.responses), None, opened)
+        problem = recipe.pose(used, recipe.make_structure(used.responses), None, opened)
         past, earlier = carry_over(before, past, r, problem)
         said = add_shares(before, used.responses, float(earlier.counts.sum()))
         problem = replace(problem, earlier=earlier, workers=replace(problem.workers, said=said))

@@ -34,7 +34,6 @@ from ..inference.hidden_fits import Predicted
 from ..inference.learned import CouplingScore, Learned, Names
 from ..inference.levels import (
     HIGH,
-    LABEL_BY,
     LOW,
     MEDIAN,
     check_order,
@@ -55,6 +54,7 @@ from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds import name_saved
 from ..kinds.base import TABLE, AnyKind
+from ..options import LABEL_BY
 from ..specs import (
     BOOLEANS,
     CLASS_CODES,
@@ -372,6 +372,8 @@ class Result:
     raters: Annotated[Floats, ArraySpec("M 5", FIGURES)] | None = None
     # The worker table; see `Model.worker_report`.
     workers: Annotated[Mapping[str, Column], NOT_SAVED] = field(default_factory=dict)
+    # The table of `Model.drift_report` after the first column; None where answers have no order.
+    drift: Annotated[Mapping[str, Column] | None, NOT_SAVED] = None
     given: Annotated[Given, NOT_SAVED] = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
     blocked: Annotated[Values, ColumnSpec("*", "values")] | None = None  # workers who were left out
     # How many of them there were, and how many answers; None if nobody counted.

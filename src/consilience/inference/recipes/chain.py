@@ -29,15 +29,14 @@ from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...answers.random_choices import count_units, hide_answers
 from ...answers.tagging import SCHEMES, complete_tags, find_transitions
-from ...arguments import is_number
 from ...engines.base import Engine
-from ...errors import InputError, ParameterError, Python, Sentence, parameter_error
+from ...errors import InputError, ParameterError, Python, Sentence
 from ...kernels import Floats
-from ..em import Fit, Parameters, Problem, Weighing, decode_labels, expect_from_votes, maximise
+from ..em import Fit, Parameters, Problem, Weighing, expect_from_votes, maximise
 from ..hidden_fits import HeldOutScore, score_hidden
 from ..learned import CouplingScore
 from ..moments import MomentFit, answers_to_match, lay_out
-from ..preconditions import Effort, check_choice, check_transitions, estimate_moments, in_order_of_classes
+from ..preconditions import check_transitions, in_order_of_classes
 from ..sources import Source
 from ..starts import find_starts
 from ..structures import AnyStructure, Statistics, StructureParameters
@@ -62,14 +61,8 @@ class ChainRecipe(LatentRecipe):
     summary_type = ChainSummary
     follows_tags = True
 
-    coupling: Any
     transitions: Any
     decode: str
-
-    @property
-    def learns_coupling(self) -> bool:
-        """Whether the coupling is to be learned."""
-        return isinstance(self.coupling, str) and self.coupling == "learn"
 
     @property
     def rule(self) -> str:
@@ -79,9 +72,6 @@ class ChainRecipe(LatentRecipe):
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
         super().check()
-        check_choice(self, "decode", ("viterbi", "marginal"))
-        if not self.learns_coupling and not (is_number(self.coupling) and 0 <= self.coupling <= 1):
-            raise parameter_error("coupling", self.model, "'learn' or a number between 0 and 1", self.coupling)
         if self.learns_coupling and self.max_iter == 0:
             raise ParameterError(
                 "With max_iter=0 nothing is fitted, and no coupling can be learned.",
@@ -114,8 +104,9 @@ class ChainRecipe(LatentRecipe):
         super().check_size(r, graph)
 
     def make_structure(self, r: Answers) -> Chain:
-        """Return the chain; a coupling that is to be learned stands at 1."""
-        coupling = 1.0 if self.learns_coupling else float(self.coupling)
+        """Return the chain; a coupling that is to be learned is that of the fit before, or stands at 1."""
+        known = None if self.before is None else self.before.coupling
+        coupling = (1.0 if known is None else known) if self.learns_coupling else float(self.coupling)
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
         return Chain(*self.structure_parts(r), coupling, allowed)
 
@@ -124,41 +115,28 @@ class ChainRecipe(LatentRecipe):
         chain = self.make_structure(source.responses)
         scores: list[CouplingScore] = []
         if self.learns_coupling and self.before is not None and self.before.coupling_scores:
-            chain, scores = replace(chain, coupling=cast(float, self.before.coupling)), self.before.coupling_scores
+            scores = self.before.coupling_scores
         elif self.learns_coupling and count_units(source.responses) > 1:
             coupling, scores = self.learn_coupling(source, chain, engine)
             chain = replace(chain, coupling=coupling)
         problem = self.pose(source, chain, graph, engine)
         starts = find_starts(self, problem, source.responses)
-        if scores and any(name == "majority" for name, _ in starts):
-            starts += self.start_by_climbing(problem, expect_from_votes(problem))
+        below = [coupling for coupling in COUPLINGS if coupling < chain.coupling]
+        if scores and below and any(name == "majority" for name, _ in starts):
+            # As a learned coupling was judged: from weaker ones.
+            *_, (_, fit) = self.climb(problem, below)
+            starts.append(("climbing", maximise(problem, fit.statistics, fit.parameters.prior)))
         return Plan(problem, starts, scores)
 
     def find_coupling(self, problem: Problem, parameters: Parameters) -> float:
         """Return the strength of the chain."""
         return cast(Chain, problem.structure).coupling
 
-    def structure_of_batch(self, r: Answers) -> Chain:
-        """Return the chain with the coupling that the first batch called for."""
-        chain = self.make_structure(r)
-        found = None if self.before is None else self.before.coupling
-        return replace(chain, coupling=found) if self.learns_coupling and found is not None else chain
-
-    def estimate_moments(self, answers: Answers) -> Effort:
-        """Return what a start from moments will take."""
-        return estimate_moments(answers, in_sequences=True)
-
     def structure_from_moments(self, r: Answers, structure: AnyStructure, found: MomentFit) -> StructureParameters:
         """Return the chain that lagged moments call for: Algorithm 2 of the paper."""
         chain = cast(Chain, structure)
         transition = match_transitions(answers_to_match(r), found.confusion, chain.allowed.steps)
         return chain.given(found.prior, found.prior, transition)
-
-    def decode_jointly(self, problem: Problem, learned: Parameters) -> NDArray[np.int64] | None:
-        """Return the most probable path, unless each item is to have its own most probable label."""
-        if not self.decodes_jointly:
-            return None
-        return decode_labels(problem.engine, problem.placed, problem.factors(learned.workers), learned.structure)
 
     def learn_coupling(self, source: Source, chain: Chain, engine: Engine) -> tuple[float, list[CouplingScore]]:
         """Return the coupling that hidden answers call for, and how well each was judged.
@@ -170,8 +148,10 @@ class ChainRecipe(LatentRecipe):
         n_folds = min(n_folds, max(1, MOST_PRODUCTS // (r.n_items * r.n_classes**2)))
         scores: list[HeldOutScore] = []
         for hidden, unit in hide_answers(r, HIDDEN, self.seed, n_folds):
-            problem = self.pose(source.keep(~hidden), chain, None, engine)
-            fold = [score_hidden(r, hidden, unit, *found) for found in self.judge_couplings(problem)]
+            problem, fold = self.pose(source.keep(~hidden), chain, None, engine), []
+            for climbed, fit in self.climb(problem, COUPLINGS):
+                counts = climbed.workers.plain_counts(fit.statistics.counts)
+                fold.append(score_hidden(r, hidden, unit, climbed.infer(fit.parameters)[0], counts))
             scores = [old.plus(new) for old, new in zip(scores, fold, strict=True)] if scores else fold
         best = max(scores, key=lambda score: score.score)
         within = [gap <= error for gap, error in (best.minus(score) for score in scores)]
@@ -179,29 +159,14 @@ class ChainRecipe(LatentRecipe):
         chosen = next(c for (c, score), near in zip(judged, within, strict=True) if near or score is best)
         return chosen, [CouplingScore(coupling, score.score, score.error) for coupling, score in judged]
 
-    def judge_couplings(self, problem: Problem) -> Iterator[tuple[Floats, Floats]]:
-        """Yield posteriors and expected counts (M, L, K) of the fit with each coupling."""
-        for climbed, fit in self.climb(problem, expect_from_votes(problem), COUPLINGS):
-            yield climbed.infer(fit.parameters)[0], climbed.workers.plain_counts(fit.statistics.counts)
-
-    def climb(
-        self, problem: Problem, statistics: Statistics, couplings: Sequence[float]
-    ) -> Iterator[tuple[Problem, Fit]]:
-        """Yield the fit at each coupling, from weak to strong; the first starts from `statistics`, the others go on."""
-        chain, prior = cast(Chain, problem.structure), problem.prior
+    def climb(self, problem: Problem, couplings: Sequence[float]) -> Iterator[tuple[Problem, Fit]]:
+        """Yield the fit at each coupling, from weak to strong: the first from the votes, others from the one before."""
+        chain, statistics, prior = cast(Chain, problem.structure), expect_from_votes(problem), problem.prior
         for coupling in couplings:
             problem = replace(problem, structure=replace(chain, coupling=coupling))
             fit = self.run_from(problem, maximise(problem, statistics, prior))
             yield problem, fit
             statistics, prior = fit.statistics, fit.parameters.prior
-
-    def start_by_climbing(self, problem: Problem, votes: Statistics) -> list[tuple[str, Parameters]]:
-        """Return the start by which a learned coupling was judged: climbing to it from weaker ones."""
-        below = [coupling for coupling in COUPLINGS if coupling < cast(Chain, problem.structure).coupling]
-        if not below:
-            return []
-        *_, (_, fit) = self.climb(problem, votes, below)
-        return [("climbing", maximise(problem, fit.statistics, fit.parameters.prior))]
 
 
 def match_transitions(
