@@ -146,7 +146,7 @@ class WorkerModel:
         sizes = (self.n_workers, "worker"), (self.n_labels, "label")
         return " x ".join(plural(*size) for size in sizes) + f" x {self.n_classes:,} classes"
 
-    def limit_power(self, counts: Floats) -> Floats:  # noqa: ARG002 (of raters, answers are counted)
+    def limit_power(self, counts: Floats) -> Floats:
         """The largest power by expected counts of rows: equally likely limits, of which the one in the middle holds."""
         return np.ones(1)
 
