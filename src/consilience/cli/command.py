@@ -34,7 +34,18 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Message, Python, Sentence, Spelling, cut, first_line
+from ..errors import (
+    LONGEST,
+    ConsilienceError,
+    ConsilienceWarning,
+    Message,
+    Python,
+    Sentence,
+    Spelling,
+    cut,
+    first_line,
+    make_inert,
+)
 from ..memory import available_memory, format_bytes
 from ..options import FLAG, Option, find_option
 
@@ -49,8 +60,6 @@ Record = dict[str, Any]
 # Under which names the context of a command keeps its arguments as they were typed, the warnings that were given, and
 # what is printed and how.
 TYPED, WARNINGS, PRINTING = "consilience.typed", "consilience.warnings", ("quiet", "as_json", "debug")
-# Joiners hold emoji and many scripts together, and do nothing else.
-_JOINERS = "\u200c\u200d"
 ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
 # What a context holds if the process has nothing to do but to run a command.
 ALONE = "alone"
@@ -367,19 +376,6 @@ def _add_notes(problem: str, error: Exception) -> str:
 
 def _to_line(text: str) -> str:
     return cut(make_inert(cut(text)))
-
-
-def make_inert(text: str) -> str:
-    r"""Text in which control and direction characters are shown by their codes.
-
-    >>> print(make_inert("a\x1b[31mb"))
-    a\x1b[31mb
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char in _JOINERS else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 def describe_signal(stop: BaseException | None) -> tuple[int, str]:
