@@ -25,18 +25,19 @@ from consilience.answers.columns import to_column
 from consilience.checks import register as checks
 from consilience.engines import ENGINES
 from consilience.engines.base import Threads
+from consilience.documents import charts
 from consilience.errors import DataWarning, Sentence
 from consilience.formats.annotation_tools import Annotation, Tool
 from consilience.formats.files import open_input
 from consilience.formats.writing import check_table_path, write_table
 from consilience.inference.powers import raise_to
 from consilience.inference.recipes.independent import IndependentRecipe
-from consilience.inference.structures import BlockwiseParameters, Structure, Summary
+from consilience.inference.structures import Structure, StructureParameters, Summary
 from consilience.inference.workers import WORKERS
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
-from consilience.reporting import SECTIONS, charts
+from consilience.reporting import SECTIONS
 from consilience.results.findings import Finding
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 
@@ -187,7 +188,7 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
 
 
 @dataclass(frozen=True, eq=False)
-class FirstParameters(BlockwiseParameters):
+class FirstParameters(StructureParameters):
     """Every item is of the first class, unless an answer rules that out."""
 
     mean: Annotated[np.ndarray, ArraySpec("K", DISTRIBUTIONS)]

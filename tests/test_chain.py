@@ -15,7 +15,7 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.answers.tagging import Transitions, free_transitions
-from consilience.inference.em import Parameters, Problem, expect, infer_posterior
+from consilience.inference.em import Parameters, Problem, infer_posterior
 from consilience.inference.recipes.chain import lagged_moments, match_transitions, minimise_on_simplex
 from consilience.inference.structures.chain import Chain
 from consilience.inference.structures.independent import Independent
@@ -377,7 +377,7 @@ def test_chain_is_enumeration_at_any_coupling(coupling, known):
     workers = plain_workers(r)
     problem = pose(r, workers, structure, gold if known else None)
     parameters = Parameters(workers.given(confusion), structure.given(prior, start, transition), problem.prior)
-    statistics = expect(problem, parameters)
+    statistics = problem.expect(parameters)
     posterior, value = infer_posterior(
         problem.engine, problem.placed, workers.factors(parameters.workers, False), parameters.structure
     )

@@ -10,7 +10,7 @@ import pytest
 import consilience as cs
 from consilience.answers.random_choices import hide_answers
 from consilience.engines import open_engine
-from consilience.inference.em import expect, expect_from_votes, gather, maximise
+from consilience.inference.em import expect_from_votes, gather, maximise
 from consilience.inference.sources import Source
 from consilience.inference.structures import exchange
 from consilience.metrics import agreement
@@ -88,10 +88,10 @@ def test_counts_without_hidden_answers(known):
 
         def count(answers, labels):
             problem = recipe.pose(Source(answers, labels), structure, None, engine)
-            return expect(problem, start)
+            return problem.expect(start)
 
         problem = recipe.pose(Source(r, codes), structure, None, engine)
-        start = maximise(problem, expect(problem, model_start(problem)))
+        start = maximise(problem, problem.expect(model_start(problem)))
         left = part.keep(~hidden[r.answers_about(items)[0]])
         found = exchange(count(r, codes), count(part, some), count(left, some))
         expected = count(r.keep(~hidden), codes)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 import oracles
-from consilience.inference.em import expect, maximise
+from consilience.inference.em import maximise
 from consilience.inference.structures.independent import Independent
 from consilience.inference.workers.sequential import BACK_OFF, SequentialWorkers, previous_answers
 from effort import examples
@@ -74,7 +74,7 @@ def test_counts_and_estimates_are_the_slow_ones():
     for kind in (workers, plain):
         problem = pose(r, kind, structure)
         start = maximise(problem, expect_votes(problem))._replace(workers=kind.given(confusion))
-        statistics.append(expect(problem, start))
+        statistics.append(problem.expect(start))
     ours, theirs = statistics
     # Plain matrices, whatever was said before, are plain workers.
     assert ours.summary.log_normaliser == pytest.approx(theirs.summary.log_normaliser, rel=1e-13)

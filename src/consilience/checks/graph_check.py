@@ -45,7 +45,7 @@ from ..answers.random_choices import hide_items
 from ..engines.base import Engine
 from ..errors import DataWarning, Sentence, quietly
 from ..inference.care import Care
-from ..inference.em import CountedEvidence, Fit, Problem, expect_from_votes
+from ..inference.em import Fit, Problem, expect_from_votes
 from ..inference.powers import score_powers
 from ..inference.recipes.field import ENOUGH_ITEMS, N_PARTS, FieldRecipe, list_couplings, pick_coupling, settle
 from ..inference.sources import Source
@@ -231,19 +231,19 @@ def learn_coupling(
     the graph. So evidence is weighed once, and each coupling takes a few sweeps over the graph.
     """
     r, learned, graph = source.responses, alone.parameters, cast(Graph, problem.graph)
-    evidence, _ = CountedEvidence(problem.engine, problem.placed, problem.factors(learned.workers)).gather()
+    evidence, _ = problem.weigh(problem.factors(learned.workers))
     mass = learned.structure.mean * len(evidence)
 
     def infer(coupling: float, hidden: NDArray[np.int64]) -> Floats:
         posterior = evidence.copy()
         posterior[hidden] = 1.0  # nothing but their neighbours speaks for them
         field = replace(cast(Field, problem.structure), coupling=coupling).update(FieldSummary(0.0, mass, coupling))
-        field.infer_nodes(graph, None, problem.engine.n_threads, posterior)
+        field.infer(posterior, graph, None, problem.engine.n_threads)
         return posterior
 
     field, trail = cast(Field, problem.structure).update(FieldSummary(0.0, mass, 0.0)), Trail()
     for _ in range(MOST_ROUNDS):  # Newton steps on the pseudo-likelihood
-        summary = field.infer_nodes(graph, trail, problem.engine.n_threads, evidence.copy())
+        summary = field.infer(evidence.copy(), graph, trail, problem.engine.n_threads)
         moved, field = abs(summary.coupling - field.coupling), cast(Field, problem.structure).update(summary)
         if moved <= SETTLED * field.coupling:
             break

@@ -21,7 +21,8 @@ from ..results.findings import Finding
 from .charts import Chart
 
 Format = Literal[
-    "text", "count", "number", "figure", "signed", "share", "percent", "confidence", "interval", "estimate"
+    *("text", "count", "number", "figure", "signed", "share", "percent", "confidence", "interval", "estimate"),
+    *("change", "spelled"),
 ]
 Level = Literal["good", "care", "bad"]
 
@@ -67,10 +68,10 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of equal rank. Those of `kind` "figures" are few, and large: what a reader looks for first."""
+    """Facts of equal rank. "figures" are few, and large: what a reader looks for first; "terms" explain words."""
 
     facts: Sequence[Fact]
-    kind: Literal["facts", "figures"] = "facts"
+    kind: Literal["facts", "figures", "terms"] = "facts"
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Text:
 
     sentences: Sequence[str]
     quiet: bool = False  # whether it is only a note
+    link: str = ""  # the id of a section where there is more
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class Table:
         The rows as JSON shows them, where these have more than people see.
     last : bool
         Whether the last rows are shown where there is no room for all.
+    links : sequence of str
+        For each row, the id of a section about it; none if there are no such sections.
     """
 
     key: str
@@ -125,6 +129,7 @@ class Table:
     n_more: int = 0
     data: Sequence[Mapping[str, Any]] = ()
     last: bool = False
+    links: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -189,6 +194,8 @@ class Item:
         The fused label.
     confidence : float or None
         The probability of the label; None if nothing checks the answers.
+    address : str
+        Where the id leads to, if it is an address in the web.
     probable : sequence of (str, float)
         The most probable classes, and the label; none where `confidence` is None.
     said : sequence of (str, int, sequence of str)
@@ -209,6 +216,7 @@ class Item:
     name: str
     label: str
     confidence: float | None
+    address: str = ""
     probable: Sequence[tuple[str, float]] = ()
     said: Sequence[tuple[str, int, Sequence[str]]] = ()
     content: Content | None = None
@@ -224,6 +232,18 @@ class Items:
 
     items: Sequence[Item]
     rival: str = ""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of parts, side by side where there is room."""
+
+    columns: Sequence[Sequence[Part]]
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts, column after column."""
+        return [part for column in self.columns for part in column]
 
 
 @dataclass(frozen=True)
@@ -284,7 +304,7 @@ class Documents:
     documents: Mapping[str, Document]
 
 
-Part: TypeAlias = "Facts | Text | Table | Chart | Findings | Items | Fold | Widget | Section | Documents"
+Part: TypeAlias = Facts | Text | Table | Chart | Findings | Items | Columns | Fold | Widget | Section | Documents
 Kind = TypeVar("Kind")
 
 
@@ -313,7 +333,7 @@ class Document:
     level: Level = "care"
 
     def find(self, kind: type[Kind]) -> list[Kind]:
-        """The parts of one kind, in order: those outside of sections, then those of sections and folds.
+        """The parts of one kind, in order: those outside of sections, then those within others.
 
         >>> document = Document("", "", [Section("a", "A", "A", [Text(["Inside."])]), Text(["Outside."])])
         >>> [text.sentences for text in document.find(Text)]
@@ -322,7 +342,7 @@ class Document:
         found, parts = list[Kind](), list(self.parts)
         for part in parts:  # which grows
             found += [part] if isinstance(part, kind) else []
-            parts += part.parts if isinstance(part, Section | Fold) else []
+            parts += part.parts if isinstance(part, Section | Fold | Columns) else []
         return found
 
 
@@ -336,8 +356,9 @@ def spell(value: Any, format: Format = "text") -> str:
     format : str
         "count": a whole number; "number": two decimals; "signed": the same with a sign; "figure": three decimals;
         "share": a whole percentage; "percent": one with a decimal; "confidence": a whole percentage that is not rounded
-        to certainty; "interval": a pair of shares; "estimate": a number with its interval; "text": as it is, without
-        lone surrogates.
+        to certainty; "interval": a pair of shares; "estimate": a number with its interval; "change": a difference of
+        shares with its interval; "text": as it is, without lone surrogates; "spelled": the same of a number that was
+        spelled already.
 
     Examples
     --------
@@ -348,13 +369,16 @@ def spell(value: Any, format: Format = "text") -> str:
     >>> spell("a\ud800")
     'a\\ud800'
     """
-    if format == "text":
+    if format in ("text", "spelled"):
         return "" if value is None else spell_surrogates(str(value))
     if format == "interval":
         ends = [] if value is None else [spell(end, "share") for end in value]
         return " to ".join(ends) if all(ends) else ""
     if format == "estimate":
         return spell_estimate(value)
+    if format == "change":
+        ends = [] if value is None or math.isnan(value[0]) else [f"{each:+.0%}" for each in value]
+        return f"{ends[0]} ({ends[1]} to {ends[2]})" if ends else ""
     if value is None or math.isnan(value):
         return ""
     if format == "confidence":

@@ -1,4 +1,4 @@
-"""The one EM loop, for any structure, worker model and engine.
+"""The one EM loop, for any structure, worker model and engine: `run_em`.
 
 Each iteration is E-step, then M-step; a final E-step follows the loop, so that posteriors always belong to the
 parameters that are reported. The objective at parameters theta is
@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from operator import add
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,67 +35,9 @@ from ..answers.graph import Graph
 from ..engines.base import Engine, Placed
 from ..kernels import Floats
 from . import Distributions
-from .structures import (
-    AnyStructure,
-    BlockwiseParameters,
-    Statistics,
-    StructureParameters,
-    Summary,
-    Trail,
-    add_statistics,
-)
+from .structures import AnyStructure, Statistics, StructureParameters, Summary, Trail, add_statistics
 from .workers.base import Prior, WorkerModel
 from .workers.rows import AnyFactors, LeftOut, RowCounts, count_answers, vote
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is to be fitted, and where the data are."""
-
-    engine: Engine
-    placed: Sequence[Placed]
-    workers: WorkerModel
-    prior: Prior
-    structure: AnyStructure
-    graph: Graph | None
-    n_responses: int
-    weighted: bool
-    unvoted: Floats  # (K,): what an item without votes is taken for at first
-    earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
-
-    def factors(self, found: Distributions) -> AnyFactors:
-        """Return what each row of the worker model contributes to the evidence."""
-        return self.workers.factors(found, self.weighted)
-
-    def expect(self, parameters: Parameters, trail: Trail) -> Statistics:
-        """E-step; see the function `expect`."""
-        return expect(self, parameters, trail)
-
-    def improve(self, statistics: Statistics, parameters: Parameters, learn: bool) -> Parameters:
-        """M-step, with a prior that is learned from these statistics, or with the one that was."""
-        prior = parameters.prior
-        if learn:
-            prior = self.workers.learn_prior(statistics.counts, statistics.summary.mass, prior, parameters.workers)
-        return maximise(self, statistics, prior, parameters.workers)
-
-    def judge(self, parameters: Parameters, statistics: Statistics) -> float:
-        """Return the objective, given what the E-step at these parameters returned."""
-        value = parameters.objective(statistics.summary.log_normaliser)
-        if self.earlier is None:
-            return value
-        counts, summary = self.earlier
-        structure = cast(BlockwiseParameters, parameters.structure)  # no other can be cut into batches
-        return value + self.factors(parameters.workers).expect_log(counts, summary.mass) + structure.expect_log(summary)
-
-    def infer(self, found: Parameters) -> tuple[Floats, float]:
-        """Return the posteriors that parameters call for, as `infer_posterior` does."""
-        return infer_posterior(self.engine, self.placed, self.factors(found.workers), found.structure, self.graph)
-
-    def find_unsaid(self) -> NDArray[np.int64]:
-        """Return the classes that no answer can mean: no label names them, nor does silence."""
-        meant = self.unvoted > 0
-        meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
-        return np.flatnonzero(~meant)
 
 
 class Parameters(NamedTuple):
@@ -104,10 +46,6 @@ class Parameters(NamedTuple):
     workers: Distributions
     structure: StructureParameters
     prior: Prior  # of the workers, which may be learned too
-
-    def objective(self, log_normaliser: float) -> float:
-        """Return the objective, given the E-step's sum of log Z."""
-        return log_normaliser + self.workers.bound + self.structure.bound + self.prior.log_density
 
 
 class Progress(NamedTuple):
@@ -134,107 +72,115 @@ class Fit(NamedTuple):
         return float(self.trace[-1])
 
 
-class Learning(Protocol):
-    """A prior that may be learned in some iterations."""
-
-    @property
-    def learns(self) -> bool:
-        """Whether it is learned at all."""
-
-    def is_due(self, iteration: int) -> bool:
-        """Whether it is learned in this iteration."""
-
-
-class WithPrior(Protocol):
-    """Parameters, with a prior that may be learned."""
-
-    @property
-    def prior(self) -> Learning:
-        """The prior."""
-
-
-Theta = TypeVar("Theta", bound=WithPrior)
-Counts = TypeVar("Counts")
-
-
-class Solvable(Protocol[Theta, Counts]):
-    """What the loop can solve: one problem, or several that share something."""
-
-    @property
-    def n_responses(self) -> int:
-        """Number of answers."""
-
-    def expect(self, parameters: Theta, trail: Trail) -> Counts:
-        """E-step."""
-
-    def judge(self, parameters: Theta, statistics: Counts) -> float:
-        """Return the objective, given what the E-step at these parameters returned."""
-
-    def improve(self, statistics: Counts, parameters: Theta, learn: bool) -> Theta:
-        """M-step, with a prior that is learned from these statistics, or with the one that was."""
-
-
 def run_em(
-    problem: Problem,
-    start: Parameters,
+    problem: Any,
+    start: Any,
     max_iter: int,
     tol: float,
     callback: Callable[[Progress], object] | None = None,
 ) -> Fit:
-    """Run the loop on a problem; see `iterate`."""
-    return Fit(*iterate(problem, start, max_iter, tol, callback, problem.workers.enough_steps))
-
-
-def iterate(
-    problem: Solvable[Theta, Counts],
-    start: Theta,
-    max_iter: int,
-    tol: float,
-    callback: Callable[[Progress], object] | None = None,
-    enough: int | None = None,
-) -> tuple[Theta, Counts, Floats, int, bool]:
     """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
 
     With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result. A prior
     that is learned must have settled too: the last step before the end has looked at it. Where there is no
-    likelihood, a fit has settled after `enough` steps. Returned are parameters, statistics, trace, number of
-    iterations, and whether the fit settled.
+    likelihood, a fit has settled after `enough_steps`. What is fitted is a `Problem`, or several that share something.
     """
-    parameters, trace, trail = start, list[float](), Trail()
+    parameters, trace, trail, enough = start, list[float](), Trail(), problem.enough_steps
     prior_is_new = not start.prior.learns
     for iteration in range(max_iter + 1):
         statistics = problem.expect(parameters, trail)
-        trace.append(problem.judge(parameters, statistics))
+        trace.append(problem.objective(parameters, statistics))
         gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
         if callback is not None and iteration < max_iter:
             callback(Progress(iteration + 1, max_iter, trace[-1], float(gain)))
         # The gain may be negative where the objective is only a guide: that is no reason to stop.
         settled = tol > 0 and (abs(gain) < tol or (enough is not None and iteration >= enough))
         learns = parameters.prior.learns
-        if (settled and (prior_is_new or not learns)) or iteration == max_iter:
+        converged = bool(settled and (prior_is_new or not learns))
+        if converged or iteration == max_iter:
             break
         prior_is_new = parameters.prior.is_due(iteration) or (settled and learns)
         parameters = problem.improve(statistics, parameters, prior_is_new)
-    converged = settled and (prior_is_new or not learns)
-    return parameters, statistics, np.array(trace), iteration, bool(converged)
+    return Fit(parameters, statistics, np.array(trace), iteration, converged)
 
 
-def expect(problem: Problem, parameters: Parameters, trail: Trail | None = None) -> Statistics:
-    """E-step: expected counts of answers and of the structure; `trail` is that of the fit it belongs to.
+@dataclass(frozen=True)
+class Problem:
+    """What is to be fitted, and where the data are."""
 
-    Those of earlier batches are among them.
-    """
-    evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
-    found = parameters.structure.infer(evidence, problem.graph, Trail() if trail is None else trail)
-    return add_earlier(problem, found)
+    engine: Engine
+    placed: Sequence[Placed]
+    workers: WorkerModel
+    prior: Prior
+    structure: AnyStructure
+    graph: Graph | None
+    n_responses: int
+    weighted: bool
+    unvoted: Floats  # (K,): what an item without votes is taken for at first
+    earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
+
+    @property
+    def enough_steps(self) -> int | None:
+        """After so many iterations the fit has settled; None: the objective says so."""
+        return self.workers.enough_steps
+
+    def factors(self, found: Distributions) -> AnyFactors:
+        """Return what each row of the worker model contributes to the evidence."""
+        return self.workers.factors(found, self.weighted)
+
+    def expect(self, parameters: Parameters, trail: Trail | None = None) -> Statistics:
+        """E-step: expected counts of answers and of the structure, those of earlier batches among them.
+
+        `trail` is that of the fit it belongs to.
+        """
+        factors, structure = self.factors(parameters.workers), parameters.structure
+        if structure.takes_all:
+            posterior, log_scale = self.weigh(factors)
+            summary = structure.infer(posterior, self.graph, trail, self.engine.n_threads)
+            found = Statistics(np.zeros(factors.shape), summary.scaled_by(log_scale))
+            for block, counts in enumerate(self.engine.map(count_block, self.placed, posterior, factors)):
+                add_counts(found.counts, counts, first=block == 0)
+        else:
+            found = add_up(self.engine.map(expect_block, self.placed, factors, structure), factors.shape)
+        return add_earlier(self, found)
+
+    def weigh(self, factors: AnyFactors) -> tuple[Floats, float]:
+        """Return the evidence of all items, in order, and the logarithm of its scales."""
+        return gather(self.engine.map(weigh_block, self.placed, factors), len(self.placed))
+
+    def objective(self, parameters: Parameters, statistics: Statistics) -> float:
+        """Return the objective, given what the E-step at these parameters returned."""
+        found, structure, prior = parameters
+        value = statistics.summary.log_normaliser + found.bound + structure.bound + prior.log_density
+        if self.earlier is None:
+            return value
+        counts, summary = self.earlier
+        return value + self.factors(found).expect_log(counts, summary.mass) + structure.expect_log(summary)
+
+    def improve(self, statistics: Statistics, parameters: Parameters, learn: bool) -> Parameters:
+        """M-step, with a prior that is learned from these statistics, or with the one that was."""
+        prior = parameters.prior
+        if learn:
+            prior = self.workers.learn_prior(statistics.counts, statistics.summary.mass, prior, parameters.workers)
+        return maximise(self, statistics, prior, parameters.workers)
+
+    def infer(self, found: Parameters) -> tuple[Floats, float]:
+        """Return the posteriors that parameters call for, as `infer_posterior` does."""
+        return infer_posterior(self.engine, self.placed, self.factors(found.workers), found.structure, self.graph)
+
+    def find_unsaid(self) -> NDArray[np.int64]:
+        """Return the classes that no answer can mean: no label names them, nor does silence."""
+        meant = self.unvoted > 0
+        meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
+        return np.flatnonzero(~meant)
 
 
 def expect_from_votes(problem: Problem) -> Statistics:
     """Return the statistics of vote shares instead of posteriors: where most fits begin."""
     workers = problem.workers
-    add = partial(add_up, shape=(workers.n_rows, workers.n_classes))
     shared = workers.votes(), problem.unvoted, problem.structure
-    return add_earlier(problem, add(problem.engine.map(vote_block, problem.placed, *shared)))
+    found = add_up(problem.engine.map(vote_block, problem.placed, *shared), (workers.n_rows, workers.n_classes))
+    return add_earlier(problem, found)
 
 
 def add_earlier(problem: Problem, statistics: Statistics) -> Statistics:
@@ -249,12 +195,11 @@ def maximise(
     from ..kernels.answers import SMALLEST
 
     prior = problem.prior if prior is None else prior
-    counts = statistics.counts
+    counts, summary = statistics
     if not problem.weighted:
         # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
         # weights it counts for at least 1 / K in some class.
         counts = np.where(np.abs(counts) < SMALLEST * problem.n_responses, 0.0, counts)
-    summary = statistics.summary
     workers = problem.workers.update(counts, summary.mass, prior, before)
     return Parameters(workers, problem.structure.update(summary), prior)
 
@@ -267,7 +212,10 @@ def infer_posterior(
     graph: Graph | None = None,
 ) -> tuple[Floats, float]:
     """Return the posteriors of all items, in order, and their log likelihood (or the data's part of its bound)."""
-    return structure.infer(PosteriorEvidence(engine, placed, factors), graph)
+    if not structure.takes_all:
+        return gather(engine.map(infer_block, placed, factors, structure), len(placed))
+    posterior, log_scale = gather(engine.map(weigh_block, placed, factors), len(placed))
+    return posterior, structure.infer(posterior, graph, None, engine.n_threads).log_normaliser + log_scale
 
 
 def infer_left_out(
@@ -305,14 +253,10 @@ def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) 
 
 
 def decode_labels(
-    engine: Engine,
-    placed: Sequence[Placed],
-    factors: Weighing,
-    structure: StructureParameters,
-    graph: Graph | None = None,
+    engine: Engine, placed: Sequence[Placed], factors: Weighing, structure: StructureParameters
 ) -> NDArray[np.int64]:
     """Return the most probable joint labelling, as class indices of all items in order."""
-    return structure.infer(DecodedEvidence(engine, placed, factors), graph)
+    return np.concatenate(list(engine.map(decode_block, placed, factors, structure)))
 
 
 class Weighing(Protocol):
@@ -322,75 +266,45 @@ class Weighing(Protocol):
         """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
 
 
-# The evidence of all items, as structures take it. What becomes of the posteriors is what tells the three apart.
+# What is done with one block, where it lives. Sums are taken in block order, whoever computed what is added: that is
+# why results are the same everywhere.
 
 
-@dataclass(frozen=True)
-class AllEvidence:
-    """Blocks where they live, and what their answers contribute to the evidence."""
-
-    engine: Engine
-    placed: Sequence[Placed]
-    factors: Weighing
-
-    @property
-    def n_threads(self) -> int:
-        """How many threads of this process inference may use, if it takes all items at once."""
-        return self.engine.n_threads
-
-    def gather(self) -> tuple[Floats, float]:
-        """Return the evidence of all items, in order, and the logarithm of its scales."""
-        return gather(self.engine.map(weigh_block, self.placed, self.factors), len(self.placed))
+def weigh_block(block: Block, factors: Weighing) -> tuple[Floats, float]:
+    """Evidence of one block up to a factor per item, and the sum of the logarithms of these."""
+    return factors.weigh(block)
 
 
-class CountedEvidence(AllEvidence):
-    """Posteriors are counted: the E-step of the loop."""
-
-    factors: AnyFactors
-
-    def by_block(self, structure: BlockwiseParameters) -> Statistics:
-        """Infer and count each block where it lives."""
-        add = partial(add_up, shape=self.factors.shape)
-        return add(self.engine.map(expect_block, self.placed, self.factors, structure))
-
-    def at_once(self, infer: Callable[[Floats], Summary]) -> Statistics:
-        """Infer all items here, and count each block where it lives."""
-        posterior, log_scale = self.gather()
-        summary = infer(posterior).scaled_by(log_scale)
-        total = np.zeros(self.factors.shape)
-        for block, counts in enumerate(self.engine.map(count_block, self.placed, posterior, self.factors)):
-            add_counts(total, counts, first=block == 0)
-        return Statistics(total, summary)
+def expect_block(block: Block, factors: AnyFactors, structure: StructureParameters) -> tuple[RowCounts, Summary]:
+    """E-step of one block."""
+    evidence, log_scale = factors.weigh(block)
+    summary = structure.infer_block(block, evidence)  # evidence is the posterior from here on
+    return factors.count_rows(block, evidence), summary.scaled_by(log_scale)
 
 
-class PosteriorEvidence(AllEvidence):
-    """Posteriors are collected, with their log normaliser."""
-
-    def by_block(self, structure: BlockwiseParameters) -> tuple[Floats, float]:
-        """Infer each block where it lives."""
-        return gather(self.engine.map(infer_block, self.placed, self.factors, structure), len(self.placed))
-
-    def at_once(self, infer: Callable[[Floats], Summary]) -> tuple[Floats, float]:
-        """Infer all items here."""
-        posterior, log_scale = self.gather()
-        return posterior, infer(posterior).log_normaliser + log_scale
+def count_block(block: Block, posterior: Floats, factors: AnyFactors) -> RowCounts:
+    """Expected counts of one block, from the posteriors of all items."""
+    return factors.count_rows(block, posterior[block.first_item : block.first_item + block.n_items])
 
 
-class DecodedEvidence(AllEvidence):
-    """Only the most probable joint labelling is wanted; where it cannot be found, the most probable class of each."""
-
-    def by_block(self, structure: BlockwiseParameters) -> NDArray[np.int64]:
-        """Decode each block where it lives."""
-        return np.concatenate(list(self.engine.map(decode_block, self.placed, self.factors, structure)))
-
-    def at_once(self, infer: Callable[[Floats], Summary]) -> NDArray[np.int64]:
-        """Infer all items here."""
-        posterior, _ = self.gather()
-        infer(posterior)
-        return np.asarray(posterior.argmax(axis=1))
+def infer_block(block: Block, factors: Weighing, structure: StructureParameters) -> tuple[Floats, float]:
+    """Posteriors of one block, and their log normaliser."""
+    evidence, log_scale = factors.weigh(block)
+    summary = structure.infer_block(block, evidence)
+    return evidence, summary.log_normaliser + log_scale
 
 
-# Sums are taken in block order, whoever computed what is added: that is why results are the same everywhere.
+def decode_block(block: Block, factors: Weighing, structure: StructureParameters) -> NDArray[np.int64]:
+    """Most probable joint labelling of one block."""
+    return structure.decode_block(block, factors.weigh(block)[0])
+
+
+def vote_block(
+    block: Block, votes: NDArray[np.int64], unvoted: Floats, structure: AnyStructure
+) -> tuple[RowCounts, Summary]:
+    """Statistics of one block's vote shares."""
+    shares = vote(block, votes, unvoted)
+    return count_answers(block, shares), cast(Summary, structure.summarise(block, shares))
 
 
 def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floats, float]:
@@ -429,42 +343,3 @@ def add_counts(total: Floats, counts: RowCounts, first: bool) -> None:
         total[counts.rows] = counts.counts
     else:
         add_to_rows(counts.rows, counts.counts, total)
-
-
-def weigh_block(block: Block, factors: Weighing) -> tuple[Floats, float]:
-    """Evidence of one block up to a factor per item, and the sum of the logarithms of these."""
-    return factors.weigh(block)
-
-
-def expect_block(block: Block, factors: AnyFactors, structure: BlockwiseParameters) -> tuple[RowCounts, Summary]:
-    """E-step of one block."""
-    evidence, log_scale = factors.weigh(block)
-    summary = structure.infer_block(block, evidence)  # evidence is the posterior from here on
-    return factors.count_rows(block, evidence), summary.scaled_by(log_scale)
-
-
-def count_block(block: Block, posterior: Floats, factors: AnyFactors) -> RowCounts:
-    """Expected counts of one block, from the posteriors of all items."""
-    return factors.count_rows(block, posterior[block.first_item : block.first_item + block.n_items])
-
-
-def infer_block(block: Block, factors: Weighing, structure: BlockwiseParameters) -> tuple[Floats, float]:
-    """Posteriors of one block, and their log normaliser."""
-    evidence, log_scale = factors.weigh(block)
-    summary = structure.infer_block(block, evidence)
-    return evidence, summary.log_normaliser + log_scale
-
-
-def decode_block(block: Block, factors: Weighing, structure: BlockwiseParameters) -> NDArray[np.int64]:
-    """Most probable joint labelling of one block."""
-    evidence, _ = factors.weigh(block)
-    return structure.decode_block(block, evidence)
-
-
-def vote_block(
-    block: Block, votes: NDArray[np.int64], unvoted: Floats, structure: AnyStructure
-) -> tuple[RowCounts, Summary]:
-    """Statistics of one block's vote shares."""
-    shares = vote(block, votes, unvoted)
-    summary: Summary = structure.summarise(block, shares)
-    return count_answers(block, shares), summary

@@ -32,7 +32,7 @@ from ..errors import ParameterError
 from ..kernels import Floats, Integers
 from . import Cells
 from .care import WITH_CARE, Care
-from .em import Problem, expect, infer_left_out, maximise
+from .em import Problem, infer_left_out, maximise
 from .powers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -116,16 +116,16 @@ def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
         return replace(problem, placed=placed, prior=start.prior, n_responses=n_responses, earlier=earlier)
 
     if rows is not None:
-        others = subtract_statistics(fit.statistics, expect(pose(part, None), fit.parameters))
+        others = subtract_statistics(fit.statistics, pose(part, None).expect(fit.parameters))
     n_folds = N_FOLDS if problem.graph is None or r.n_responses <= MOST_ANSWERS else 1
     places, predictions = list[NDArray[np.int64]](), list[Floats]()
     for number, (hidden, unit) in enumerate(hide_answers(r, HIDDEN, recipe.seed, n_folds)):
         shown, answer, trail = part.keep(~hidden), np.flatnonzero(hidden), Trail()
         rest, parameters = pose(shown, others), start
-        statistics = expect(rest, parameters, trail)
+        statistics = rest.expect(parameters, trail)
         for _ in range(STEPS):
             parameters = maximise(rest, statistics, start.prior, parameters.workers)
-            statistics = expect(rest, parameters, trail)
+            statistics = rest.expect(parameters, trail)
         learned = maximise(rest, statistics, start.prior, parameters.workers)
         left_out = infer_left_out(rest, learned, statistics, rest.infer(parameters)[0])
         item = r.items_of(answer)

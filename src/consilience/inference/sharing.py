@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..answers.columns import add_values, lookup, to_column
 from ..answers.graph import Graph
 from ..engines.base import Engine
 from ..kernels import Floats, Integers
-from .em import Parameters, Problem, iterate, maximise
+from .em import Parameters, Problem, maximise, run_em
 from .recipes import LatentRecipe, Recipe
 from .skills import RARE, Skills, expect_types, learn_skills
 from .sources import Source
@@ -97,6 +97,8 @@ class JointProblem:
     worker: tuple[Integers, ...]
     n_workers: int
 
+    enough_steps: ClassVar[None] = None
+
     @property
     def n_responses(self) -> int:
         """Number of answers to all questions."""
@@ -117,10 +119,10 @@ class JointProblem:
         pairs = zip(self.problems, parameters.parts, strict=True)
         return tuple(problem.expect(part, Trail()) for problem, part in pairs)
 
-    def judge(self, parameters: JointParameters, statistics: tuple[Statistics, ...]) -> float:
+    def objective(self, parameters: JointParameters, statistics: tuple[Statistics, ...]) -> float:
         """The objective, given what the E-step at these parameters returned."""
         triples = zip(self.problems, parameters.parts, statistics, strict=True)
-        return parameters.log_share + sum(problem.judge(part, found) for problem, part, found in triples)
+        return parameters.log_share + sum(problem.objective(part, found) for problem, part, found in triples)
 
     def improve(self, statistics: tuple[Statistics, ...], parameters: JointParameters, learn: bool) -> JointParameters:
         """M-step: the shares of levels, and then the matrices of each question."""
@@ -197,9 +199,10 @@ def fit_together(
     types = tuple(match_levels(each, float(g)) for each, g in zip(skills, easiness, strict=True))
     start = joint.maximise(statistics, evidence, Skills(np.full(N_LEVELS, 1 / N_LEVELS), 0.5, types))
     max_iter, tol = max(each.max_iter for each in recipes), min(each.tol for each in recipes)
-    found, _, trace, _, _ = iterate(joint, start, max_iter, tol)
+    fit = run_em(joint, start, max_iter, tol)
+    found = cast(JointParameters, fit.parameters)
     heard = [
         WorkerTypes(source.responses.workers, types_of(part.prior).log_shares)
         for source, part in zip(sources, found.parts, strict=True)
     ]
-    return Together(heard, found.prior.own, easiness, trace)
+    return Together(heard, found.prior.own, easiness, fit.trace)

@@ -25,12 +25,12 @@ from ..errors import (
 )
 from ..kernels import Floats, freeze
 from . import Distributions
-from .em import Parameters, Problem, expect, expect_from_votes, maximise
+from .em import Parameters, Problem, expect_from_votes, maximise
 from .learned import Before, Learned
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from .preconditions import SLOW, check_choice, check_moments, fixed_prior, is_hopeless
 from .recipes import LatentRecipe
-from .structures import StructureParameters
+from .structures import StructureParameters, Trail
 from .workers.base import make_pair
 from .workers.mean import voters
 
@@ -62,7 +62,7 @@ def find_starts(owner: LatentRecipe, problem: Problem, r: Answers) -> list[tuple
             return given  # it is not a start then, but the result
         # Given matrices have no prior term, so that their objective cannot be compared with that of other starts. One
         # E- and M-step gives parameters that can.
-        return maximise(problem, expect(problem, given))
+        return maximise(problem, problem.expect(given, Trail()))
 
     starts: list[tuple[str, Parameters]] = []
     if isinstance(owner.start, Fitted):
@@ -121,7 +121,7 @@ def go_on(owner: LatentRecipe, before: Before, problem: Problem, r: Answers) -> 
     else:
         structure = maximise(problem, expect_from_votes(problem)).structure
     given = Parameters(found, structure, prior)
-    return given if owner.max_iter == 0 else maximise(problem, expect(problem, given), prior)
+    return given if owner.max_iter == 0 else maximise(problem, problem.expect(given, Trail()), prior)
 
 
 def complete_matrices(

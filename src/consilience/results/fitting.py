@@ -22,7 +22,7 @@ from ..errors import ParameterError
 from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference.draws import Levels, draw_levels
-from ..inference.em import Fit, Parameters, Problem, expect, expect_from_votes, maximise
+from ..inference.em import Fit, Parameters, Problem, expect_from_votes, maximise
 from ..inference.guidance import Guided, compare_opinions, guide_by_features
 from ..inference.learned import Learned, Names
 from ..inference.powers import raise_in_place, raise_where
@@ -553,7 +553,7 @@ def learn_by_moments(
     found = recipe.match(r, by_vote.workers.mean, by_vote.structure.mean)
     workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
     learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
-    statistics = expect(problem, learned)
+    statistics = problem.expect(learned)
     posterior = recipe.conclude(problem, learned)
     codes = recipe.label_items(posterior)
     confidence = Confidence(np.ones(1), lambda _, run: posterior[run])

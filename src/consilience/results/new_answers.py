@@ -143,7 +143,7 @@ class Applied(NamedTuple):
         """Return the most probable joint labelling."""
         learned = self.fusion.learned
         with quietly(), self.bring(as_used(learned.log_weights)) as new:  # what is to be said was said just now
-            return decode_labels(new.engine, new.placed, new.factors, learned.structure, new.graph)
+            return decode_labels(new.engine, new.placed, new.factors, learned.structure)
 
     def score(self) -> float:
         """Return the mean log likelihood of an item's answers, at the reported estimates."""

@@ -148,9 +148,9 @@ class Simulation:
         blocks = cut_blocks(r, workers.encode(r), workers.n_rows)
         factors = workers.factors(workers.given(self.parameters.confusion), weighted=False)
         graph = None if self.graph is None else self.graph.aligned_with(r.items)
-        known = (Threads(), blocks, factors, self._true_structure(), graph)
-        posterior, _ = infer_posterior(*known)
-        return Oracle(posterior, r.classes[decode_labels(*known)])
+        known = Threads(), blocks, factors, self._true_structure()
+        posterior, _ = infer_posterior(*known, graph)
+        return Oracle(posterior, r.classes[posterior.argmax(axis=1) if graph is not None else decode_labels(*known)])
 
     def _true_structure(self) -> StructureParameters:
         """Return what ties the labels together, with its true parameters."""

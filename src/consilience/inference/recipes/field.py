@@ -36,11 +36,9 @@ from ...kernels import Floats
 from ...specs import Fault
 from ..care import Care
 from ..em import (
-    CountedEvidence,
     Fit,
     Parameters,
     Problem,
-    expect,
     expect_from_votes,
     maximise,
     run_em,
@@ -237,7 +235,7 @@ class FieldRecipe(LatentRecipe):
         """
         apart, learned = pose_apart(problem, fit.statistics)
         alone = fit.parameters._replace(structure=learned.structure)
-        return alone.objective(expect(apart, alone).summary.log_normaliser)
+        return apart.objective(alone, apart.expect(alone))
 
     def start_apart(self, problem: Problem, votes: Statistics) -> Parameters:
         """Return what `DawidSkene` finds, as a start for the field."""
@@ -280,8 +278,7 @@ def require_graph(graph: object) -> Graph:
 
 def count_anew(problem: Problem, parameters: Parameters) -> Floats:
     """Return the expected counts of posteriors that are inferred from the evidence for as long as results are."""
-    evidence = CountedEvidence(problem.engine, problem.placed, problem.factors(parameters.workers))
-    return parameters.structure.infer(evidence, problem.graph).counts
+    return problem.expect(parameters).counts
 
 
 def are_near(counts: Floats, others: Floats) -> bool:

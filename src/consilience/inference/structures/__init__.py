@@ -8,16 +8,15 @@ without memory:
 - `StructureParameters` is what is learned. It turns evidence into posteriors (the E-step).
 - `Summary` is what one pass over the data adds up to: the expected counts that the next parameters are made of.
 
-Most structures work block by block, because a block holds whole sequences: they derive their parameters from
-`BlockwiseParameters` and say how one block is inferred. A structure whose items all hang together, as in a graph, takes
-all items at once. The loop does not know which is which: parameters are handed the `Evidence` of all items, and ask it
-either way. Whatever else inference needs travels as an argument: the graph, and the `Trail` of the last inference.
+Most structures work block by block, because a block holds whole sequences, and say how one block is inferred. A
+structure whose items all hang together, as in a graph, takes all items at once. Whatever else inference needs travels
+as an argument: the graph, and the `Trail` of the last inference.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from operator import add, sub
 from typing import (
@@ -26,7 +25,6 @@ from typing import (
     ClassVar,
     Generic,
     NamedTuple,
-    Protocol,
     Self,
     TypeAlias,
     TypeVar,
@@ -90,27 +88,6 @@ class Trail:
     messages: Floats | None = None
 
 
-Outcome = TypeVar("Outcome")
-Outcome_co = TypeVar("Outcome_co", covariant=True)
-
-
-class Evidence(Protocol[Outcome_co]):
-    """The evidence of all items, which inference turns into posteriors.
-
-    What becomes of the posteriors (counts, an array, labels) is up to the evidence: it is the outcome.
-    """
-
-    @property
-    def n_threads(self) -> int:
-        """How many threads of this process inference may use, if it takes all items at once."""
-
-    def by_block(self, structure: BlockwiseParameters) -> Outcome_co:
-        """Infer each block on its own, where it lives."""
-
-    def at_once(self, infer: Callable[[Floats], Summary]) -> Outcome_co:
-        """Gather the evidence of all items in one array, and call `infer`, which turns it into posteriors in place."""
-
-
 class StructureParameters(Declared, ABC):
     """What is learned of a structure."""
 
@@ -118,20 +95,29 @@ class StructureParameters(Declared, ABC):
     mean: Floats  # (K,): the class prior to report
     bound: float  # what the parameters add to the objective
 
-    @abstractmethod
-    def infer(self, evidence: Evidence[Outcome], graph: Graph | None = None, trail: Trail | None = None) -> Outcome:
-        """Turn evidence into posteriors.
+    #: Whether items hang together beyond blocks, so that inference takes all of them at once.
+    takes_all: ClassVar[bool] = False
 
-        Parameters
-        ----------
-        evidence : Evidence
-            Of all items.
-        graph : Graph, optional
-            Which items are neighbours, for structures that have a use for it.
-        trail : Trail, optional
-            Within a fit: where the last inference ended. Without one, inference starts from the
-            evidence alone and goes on for longer.
+    def infer_block(self, block: Block, evidence: Floats) -> Summary:
+        """Turn the evidence of one block, (n_items, K), into posteriors in place."""
+        raise NotImplementedError
+
+    def infer(self, evidence: Floats, graph: Graph | None, trail: Trail | None, n_threads: int) -> Summary:
+        """Turn the evidence of all items, (N, K), into posteriors in place, where a structure takes them all at once.
+
+        With a trail, which belongs to a fit, inference goes on from where the last one ended. Without one it starts
+        from the evidence alone and goes on for longer.
         """
+        raise NotImplementedError
+
+    def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
+        """Return the most probable joint labelling of one block: here, the most probable class of each item."""
+        self.infer_block(block, evidence)
+        return np.asarray(evidence.argmax(axis=1))
+
+    def expect_log(self, summary: Any) -> float:
+        """Return the expected log probability of the labels that a summary has counted: for fits in batches."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
 
     @abstractmethod
     def point(self) -> Self:
@@ -155,32 +141,6 @@ class StructureParameters(Declared, ABC):
         leaves items out is made of the means of matrices, and so is the rest.
         """
         return self.point().relaxed()
-
-
-class BlockwiseParameters(StructureParameters):
-    """Parameters of a structure whose blocks have nothing to do with each other."""
-
-    @abstractmethod
-    def infer_block(self, block: Block, evidence: Floats) -> Summary:
-        """Turn the evidence of one block, (n_items, K), into posteriors in place."""
-
-    def expect_log(self, summary: Any) -> float:
-        """Return the expected log probability of the labels that a summary has counted: for fits in batches."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be fitted in batches.")
-
-    def decode_block(self, block: Block, evidence: Floats) -> NDArray[np.int64]:
-        """Return the most probable joint labelling of one block: here, the most probable class of each item."""
-        self.infer_block(block, evidence)
-        return np.asarray(evidence.argmax(axis=1))
-
-    def infer(
-        self,
-        evidence: Evidence[Outcome],
-        graph: Graph | None = None,  # noqa: ARG002 (no structure of blocks looks at a graph)
-        trail: Trail | None = None,  # noqa: ARG002 (one pass finds the exact posteriors: there is nothing to go on from)
-    ) -> Outcome:
-        """Turn evidence into posteriors, block by block."""
-        return evidence.by_block(self)
 
 
 AnySummary = TypeVar("AnySummary", bound=Summary)

@@ -22,7 +22,7 @@ from ...answers.tagging import Transitions
 from ...kernels import Floats, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, WEIGHTS, ArraySpec
 from .. import fit_distribution, log_of, weigh_logs
-from . import BlockwiseParameters, Structure, Summary
+from . import Structure, StructureParameters, Summary
 
 # How probable a step is that the rules forbid, where probabilities are calibrated: about as one that was never seen.
 BROKEN = 1e-4
@@ -37,7 +37,7 @@ class ChainSummary(Summary):
 
 
 @dataclass(frozen=True, eq=False)
-class ChainParameters(BlockwiseParameters):
+class ChainParameters(StructureParameters):
     """Factors of the chain for the E-step, and its probabilities for the reader."""
 
     start_factor: Annotated[Floats, ArraySpec("K", WEIGHTS)]

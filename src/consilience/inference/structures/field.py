@@ -26,10 +26,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Annotated, Self, TypeVar, cast
+from typing import Annotated, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,7 @@ from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze
 from ...specs import DISTRIBUTIONS, FINITE, NOT_NEGATIVE, OBJECTIVES, TRUTH, WEIGHTS, ArraySpec, one_of
-from . import Evidence, Outcome, Structure, StructureParameters, Summary, Trail
+from . import Structure, StructureParameters, Summary, Trail
 from .independent import IndependentParameters
 
 Result = TypeVar("Result")
@@ -70,6 +69,8 @@ class FieldSummary(Summary):
 class FieldParameters(StructureParameters):
     """Class prior and coupling. The graph they are applied to is an argument of `infer`."""
 
+    takes_all: ClassVar[bool] = True
+
     weights: Annotated[Floats, ArraySpec("K", WEIGHTS)]
     mean: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
     coupling: Annotated[float, ArraySpec("", NOT_NEGATIVE)]
@@ -79,13 +80,7 @@ class FieldParameters(StructureParameters):
     fixed: Annotated[bool, ArraySpec("", TRUTH)]  # whether the class prior is given
     inference: Annotated[str, ArraySpec("", one_of(INFERENCES))]
 
-    def infer(self, evidence: Evidence[Outcome], graph: Graph | None = None, trail: Trail | None = None) -> Outcome:
-        """Turn evidence into posteriors, over the whole graph at once."""
-        if graph is None:
-            raise TypeError("A field is inferred over a graph.")
-        return evidence.at_once(partial(self.infer_nodes, graph, trail, evidence.n_threads))
-
-    def infer_nodes(self, graph: Graph, trail: Trail | None, n_threads: int, evidence: Floats) -> FieldSummary:
+    def infer(self, evidence: Floats, graph: Graph | None, trail: Trail | None, n_threads: int) -> FieldSummary:
         """Turn the evidence of all nodes into posteriors, in place.
 
         With a trail, inference goes on from it, is brief, and the coupling takes one step; without one it starts
@@ -93,6 +88,8 @@ class FieldParameters(StructureParameters):
         """
         from ...kernels.graph import field_objective
 
+        if graph is None:
+            raise TypeError("A field is inferred over a graph.")
         order, graph = graph.by_visit
         with np.errstate(divide="ignore"):
             unary = np.log(evidence[order])

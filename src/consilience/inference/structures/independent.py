@@ -17,11 +17,11 @@ from ...answers.blocks import Block
 from ...kernels import Floats, freeze
 from ...specs import DISTRIBUTIONS, OBJECTIVES, WEIGHTS, ArraySpec
 from .. import log_of, weigh_logs
-from . import BlockwiseParameters, Structure, Summary
+from . import Structure, StructureParameters, Summary
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentParameters(BlockwiseParameters):
+class IndependentParameters(StructureParameters):
     """The class prior, as the E-step uses it and as it is reported."""
 
     weights: Annotated[Floats, ArraySpec("K", WEIGHTS)]

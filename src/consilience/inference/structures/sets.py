@@ -20,7 +20,7 @@ from scipy.special import xlogy
 from ...answers.blocks import Block
 from ...kernels import Floats, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, ArraySpec
-from . import BlockwiseParameters, Structure, Summary
+from . import Structure, StructureParameters, Summary
 
 # Pseudo-counts of the share of a tag.
 STRENGTH = 2.0
@@ -34,7 +34,7 @@ class SetsSummary(Summary):
 
 
 @dataclass(frozen=True, eq=False)
-class SetsParameters(BlockwiseParameters):
+class SetsParameters(StructureParameters):
     """The share of things that each tag fits."""
 
     shares: Annotated[Floats, ArraySpec("T", PROBABILITIES)]
