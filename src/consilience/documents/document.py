@@ -21,8 +21,18 @@ from ..results.findings import Finding
 from .charts import Chart
 
 Format = Literal[
-    *("text", "count", "number", "figure", "signed", "share", "percent", "confidence", "interval", "estimate"),
-    *("change", "spelled"),
+    "text",
+    "count",
+    "number",
+    "figure",
+    "signed",
+    "share",
+    "percent",
+    "confidence",
+    "interval",
+    "estimate",
+    "change",
+    "spelled",
 ]
 Level = Literal["good", "care", "bad"]
 
@@ -144,8 +154,9 @@ class Table:
 
         def pick(row: Mapping[str, Any], column: Column) -> Any:
             value = row[column.key]
-            is_estimate = column.format == "estimate"
-            return (value, row.get(f"{column.key}_low"), row.get(f"{column.key}_high")) if is_estimate else value
+            if column.format != "estimate" or value is None:
+                return value
+            return value, row.get(f"{column.key}_low"), row.get(f"{column.key}_high")
 
         return cls(key, title, columns, [[pick(row, each) for each in columns] for row in data], 0, data, last)
 
@@ -375,7 +386,7 @@ def spell(value: Any, format: Format = "text") -> str:
         ends = [] if value is None else [spell(end, "share") for end in value]
         return " to ".join(ends) if all(ends) else ""
     if format == "estimate":
-        return spell_estimate(value)
+        return "" if value is None else spell_estimate(value)
     if format == "change":
         ends = [] if value is None or math.isnan(value[0]) else [f"{each:+.0%}" for each in value]
         return f"{ends[0]} ({ends[1]} to {ends[2]})" if ends else ""

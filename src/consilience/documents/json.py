@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .document import Document, Documents, Facts, Findings, Fold, Section, Table
+from .document import Columns, Document, Documents, Facts, Findings, Fold, Section, Table
 from .terminal import Describe, describe_in_python
 
 
@@ -25,6 +25,6 @@ def to_record(document: Document, describe: Describe = describe_in_python, quest
             record["findings"] = [describe(each, question) for each in part.findings]
         elif isinstance(part, Documents):
             record[part.key] = {name: to_record(each, describe, name) for name, each in part.documents.items()}
-        elif isinstance(part, Section | Fold):
+        elif isinstance(part, Section | Fold | Columns):
             record |= to_record(Document("", "", part.parts), describe, question)
     return record

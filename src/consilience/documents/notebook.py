@@ -17,11 +17,11 @@ def show(document: Document, picture: str = "") -> str:
     for part in document.parts:
         if isinstance(part, Facts):
             facts = [each for each in part.facts if each.name and (each.value is not None or each.text)]
-            cells = [
+            rows = [
                 (escape(each.name), html_estimate(each.value) if each.format == "estimate" else escape(each.shown))
                 for each in facts
             ]
-            shown.append(html_table((), cells, (False, False)))
+            shown.append(html_table((), rows, (False, False)))
         elif isinstance(part, Text):
             shown.append(paragraph(" ".join(part.sentences)))
         elif isinstance(part, Findings):

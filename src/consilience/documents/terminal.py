@@ -103,7 +103,7 @@ def list_rows(table: Table, width: int) -> list[str]:
             if all(value is None for value in row)
             else [
                 make_inert(spell(value, each.format))
-                if with_interval or each.format != "estimate"
+                if with_interval or each.format != "estimate" or value is None
                 else spell(value[0], "figure")
                 for value, each in zip(row, table.columns, strict=True)
             ]
