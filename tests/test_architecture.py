@@ -23,9 +23,9 @@ from command_line import run
 from consilience import formats, reporting
 from consilience.answers.columns import to_column
 from consilience.checks import register as checks
+from consilience.documents import charts
 from consilience.engines import ENGINES
 from consilience.engines.base import Threads
-from consilience.documents import charts
 from consilience.errors import DataWarning, Sentence
 from consilience.formats.annotation_tools import Annotation, Tool
 from consilience.formats.files import open_input
@@ -47,7 +47,7 @@ PACKAGE = ROOT / "src" / "consilience"
 
 def modules_of(package: str) -> set[str]:
     """Return the modules of a package that hold a part: all but the contract, the register and what parts share."""
-    shared = {"__init__", "base", "register", "rows", "types"}
+    shared = {"__init__", "base", "priors", "register", "rows", "types"}
     return {path.stem for path in (PACKAGE / package).glob("*.py")} - shared
 
 

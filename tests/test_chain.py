@@ -19,8 +19,8 @@ from consilience.inference.em import Parameters, Problem, infer_posterior
 from consilience.inference.recipes.chain import lagged_moments, match_transitions, minimise_on_simplex
 from consilience.inference.structures.chain import Chain
 from consilience.inference.structures.independent import Independent
-from consilience.inference.workers.base import Prior
 from consilience.inference.workers.confusion import ConfusionWorkers
+from consilience.inference.workers.priors import Prior
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, width_of
 from effort import examples, rest_robust

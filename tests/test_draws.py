@@ -10,7 +10,7 @@ from consilience.answers.random_choices import RandomByName, pick_places
 from consilience.engines import Threads
 from consilience.inference import draws
 from consilience.inference.sources import Source
-from consilience.inference.workers.base import Types
+from consilience.inference.workers.priors import Types
 from consilience.kernels import freeze
 
 

@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 import consilience as cs
 import oracles
-from consilience.inference.workers.base import CENTRE, Prior, improve_pair, judge_pair, make_pair
+from consilience.inference.workers.priors import CENTRE, Prior, improve_pair, judge_pair, make_pair
 
 PARTS = (1.0 - np.eye(3)[None], np.eye(3)[None], np.zeros((1, 3, 3)))
 

@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 import consilience as cs
 from consilience.inference.workers import WORKERS
-from consilience.inference.workers.base import Types
 from consilience.inference.workers.ordinal import CARELESS, N_BIASES, SPREADS, OrdinalWorkers
+from consilience.inference.workers.priors import Types
 from consilience.inference.workers.types import OUTSIDE, RARE, STRENGTHS, WITHIN, find_means, share_types
 
 ESTIMATIONS = ("em", "variational")
@@ -119,7 +119,7 @@ def test_rare_types_keep_a_share():
 
 
 def cs_prior():
-    from consilience.inference.workers.base import Prior
+    from consilience.inference.workers.priors import Prior
 
     return Prior(np.ones((1, 2, 2)), "variational")
 

@@ -354,7 +354,7 @@ def test_the_demo_knows_some_labels(tmp_path, monkeypatch):
     assert figures["accuracy_high"] - figures["accuracy_low"] < 0.12
     run("fuse", "demo-answers.csv", "--ignore-gold", "--save", "m", "-q")
     run("next", "m", "--at-random", "-n", "30", "-o", "items.csv", "-q")
-    assert "Leave out --questions and --stop." in run("next", "m", "--at-random", "--questions").stderr
+    assert "Leave out --questions." in run("next", "m", "--at-random", "--questions").stderr
 
 
 @pytest.mark.parametrize(("n_items", "offered"), [(12, []), (60, [30]), (160, [30, 100])])

@@ -13,8 +13,7 @@ from consilience.engines import open_engine
 from consilience.inference.sharing import N_LEVELS, SKILLS, find_easiness, fit_together, match_levels
 from consilience.inference.skills import OWN, RARE, SAME, Skills, expect_types, learn_skills, weigh
 from consilience.inference.sources import Source
-from consilience.inference.workers.nominal import ACCURACIES, NominalWorkers
-from consilience.inference.workers.ordinal import OrdinalWorkers
+from consilience.inference.workers.ordinal import ACCURACIES, NominalWorkers, OrdinalWorkers
 from consilience.inference.workers.types import STRENGTHS
 from consilience.results.fitting import fit_questions
 

@@ -482,16 +482,6 @@ def test_inputs_are_never_overwritten():
         for source, target in ((studio, studio), (brat, brat), (brat, "brat/more"), (doccano, doccano),
                                (doccano, "doccano/new.jsonl"), ("doccano/*.jsonl", doccano)):  # fmt: skip
             assert "would change the input" in refused(command, source, *option, target)
-        for number, (source, end) in enumerate(
-            ((brat, brat), (brat, next(Path(brat).rglob("*.ann"))), (studio, studio))
-        ):
-            folder = Path(f"{command}-{number}/consilience")
-            folder.mkdir(parents=True)
-            (folder / "link").symlink_to(Path(end).absolute())
-            target = ["--to", "brat"] if command == "convert" else []
-            if command == "convert" or source == brat:
-                said = refused(command, source, *option, str(folder.parent), *target)
-                assert "is a link to it" in said
 
 
 # ------------------------------------------------------------------------------------------------------------- convert

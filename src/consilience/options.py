@@ -482,7 +482,7 @@ OPTIONS: dict[str, Option] = {
         needs=("questions",),
     ),
     "budget": Option(number(0, metavar="SUM"), "The most that all questions may cost.", needs=("questions",)),
-    "cost": Option(number(0, metavar="PRICE"), "What an answer costs. Default: 1.", needs=("questions",)),
+    "cost": Option(number(0, above=True, metavar="PRICE"), "What an answer costs. Default: 1.", needs=("questions",)),
     "per_worker": Option(whole(0), "Most questions for one worker.", needs=("questions",)),
     "asked": Option(FILE, "Questions that were asked already, such as an earlier list.", needs=("questions",)),
     "stop": Option(

@@ -36,8 +36,7 @@ from ..errors import quietly
 from ..inference.powers import POWERS, raise_to
 from ..inference.recipes.independent import IndependentRecipe
 from ..inference.sources import HIDDEN, Source
-from ..inference.workers.mean import MeanWorkers
-from ..inference.workers.temperatures import LEAST, MOST, TemperatureWorkers
+from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, TemperatureWorkers
 from ..kernels import Floats, Integers
 from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, TELLING, SoftCheck, WayScore
 from .scale_check import take_sample

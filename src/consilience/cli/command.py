@@ -27,8 +27,8 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from inspect import cleandoc
 from textwrap import indent
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import FrameType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 from click.core import ParameterSource
@@ -160,10 +160,10 @@ class Parameter(click.Option):
             if not any(is_given(ctx, other) for other in need.split("|")):
                 others = " or ".join(spell_flag(ctx, other) for other in need.split("|"))
                 raise click.UsageError(f"{flag} needs {others}{reason}.", ctx)
-        for other in self.option.clashes:
-            if is_given(ctx, other):
-                remedy = reason or ". Leave out one of them"
-                raise click.UsageError(f"{flag} does not go with {spell_flag(ctx, other)}{remedy}.", ctx)
+        clashing = " and ".join(spell_flag(ctx, other) for other in self.option.clashes if is_given(ctx, other))
+        if clashing:
+            remedy = "" if "." in reason else f". Leave out {clashing if reason else 'one of them'}"
+            raise click.UsageError(f"{flag} does not go with {clashing}{reason}{remedy}.", ctx)
 
 
 def is_given(ctx: click.Context, text: str) -> bool:
@@ -185,6 +185,34 @@ def spell_flag(ctx: click.Context, text: str) -> str:
     found = next(each for each in ctx.command.params if each.name == name)
     spelled = found.opts[-1] if isinstance(found, click.Option) else found.human_readable_name
     return f"{spelled} {value}" if value else spelled
+
+
+def refuse(what: str, *names: str) -> None:
+    """Raise an error for parameters that are given, and have no effect on what there is."""
+    ctx = click.get_current_context()
+    flags = ", ".join(spell_flag(ctx, name) for name in names if is_given(ctx, name))
+    if flags:
+        raise click.UsageError(f"{flags} does not go with {what}. Leave out {flags}.", ctx)
+
+
+def typed_command(name: str, gold: Sequence[str], typed: Sequence[str] | None = None, source: str = "") -> Any:
+    """The command as it was typed, without known labels, in two parts: others belong between them."""
+    from ..reporting.subject import Command as Typed  # which loads the sections of the report
+
+    every = [name, *(click.get_current_context().meta[TYPED] if typed is None else typed)]
+    n_options = every.index("--") if "--" in every else len(every)  # what follows is no option
+    rest, place, parts = list[str](), None, iter(every[:n_options])
+    for part in parts:
+        option, sign, _ = part.partition("=")
+        if option != "--gold":
+            rest.append(part)
+            continue
+        place = len(rest) if place is None else place
+        if not sign:
+            next(parts, None)
+    if place is None:
+        place = rest.index("--report") if "--report" in rest else len(rest)
+    return Typed(rest[:place], [*rest[place:], *every[n_options:]], gold, source)
 
 
 def show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -334,30 +362,16 @@ def declare(
     return make
 
 
-class WithoutPandas:
-    """Finds no pandas, wherever it is."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        """Raise what Python does for a module that is not installed."""
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is left out")
-
-
 def leave_pandas_out() -> None:
-    """Let pyarrow find no pandas.
-
-    It looks for it when it makes its first array, and loading pandas takes as long as all else. No command needs it.
-    """
-    if "pandas" in sys.modules:
-        return
-    finder: Any = WithoutPandas()
-    sys.meta_path.insert(0, finder)
-    try:
+    """Let pyarrow find a pandas that is too old when it makes its first array: loading it takes as long as all else."""
+    if "pandas" not in sys.modules:
         import pyarrow as pa
 
-        pa.array([0])
-    finally:
-        sys.meta_path.remove(finder)
+        sys.modules["pandas"] = cast(Any, SimpleNamespace(__version__="0"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pa.array([0])
+        del sys.modules["pandas"]
 
 
 # --------------------------------------------------------------------------------------------- errors and warnings

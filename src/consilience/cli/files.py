@@ -8,192 +8,132 @@ from __future__ import annotations
 import glob
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 from zipfile import ZipFile, is_zipfile
+
+import pyarrow as pa
 
 from .. import formats as register
 from ..answers import DIALECTS, LONG, Dialect
 from ..answers.answers import LAYOUTS
 from ..api import load
 from ..errors import InputError, count_shown, join_names
-from ..evaluation.labels import Evaluation, SpanEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
 from ..evaluation.questions import QuestionsEvaluation
-from ..evaluation.rankings import RankingEvaluation
-from ..evaluation.spans import SpansEvaluation
-from ..evaluation.tags import TagsEvaluation
-from ..formats import FOLDER, Format, list_suffixes, readable_formats
+from ..formats import FOLDER, list_suffixes, readable_formats
 from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
 from ..kinds.tag_tables import ONE_HOT
 from ..models.question_files import holds_questions
+from ..models.questions import Questions
 from ..results.archive import HEADER
 from .command import Record, is_asked, make_inert, tell
 from .terminal import Column, Display, Screen, fit_text, format_number
 
-# Classes shown in the table; --json has all.
-MOST_CLASSES = 20
+# Rows shown in a table of scores; --json has all.
+MOST_SCORES = 20
+
+# ---------------------------------------------------------------------------------------------------------- evaluate
+
+# What an evaluation counts, and its scores, by the attributes of all kinds of evaluations: what they are called.
+_COUNTS = {
+    "n_documents": "Documents compared",
+    "n_items": "Items compared",
+    "n_matched": "Items compared",
+    "n_unanswered": "Gold without label",
+    "n_gold_only": "Gold without label",
+    "n_labels_only": "Labels without gold",
+    "n_candidates": "Candidates",
+    "n_verdicts": "Known verdicts",
+}
+_SCORES = {
+    "kendall": ("Kendall's tau", "1 is best, 0 is chance"),
+    "spearman": ("Spearman's rho", "1 is best, 0 is chance"),
+    "exact": ("Sets that are right", ""),
+    "accuracy": ("Accuracy", ""),
+    "macro_f1": ("Macro F1", ""),
+    "mean_confidence": ("Mean confidence", "should be the share that is right"),
+    "log_loss": ("Log loss", "nats; 0 is best"),
+    "brier": ("Brier score", "0 is best, 2 worst"),
+    "calibration_error": ("Calibration error", "0 is best"),
+    "within_one": ("Within one level", ""),
+    "absolute_error": ("Absolute error", "levels; 0 is best"),
+    "quadratic_kappa": ("Quadratic kappa", "1 is best, 0 is chance"),
+    "rank_correlation": ("Rank correlation", "Spearman's; 1 is best"),
+}
 
 
 def evaluate(labels: str, gold: str, **columns: Any) -> None:
     """Compare labels with known ones."""
-    evaluation = evaluate_files(load(labels) if is_model(labels) else labels, gold, **columns)
-    facts = {"labels": labels, "gold": gold, **evaluation.to_dict()}
+    is_model = False
+    if is_zipfile(labels):
+        with ZipFile(labels) as file:
+            is_model = HEADER in file.namelist() or holds_questions(labels)
+    evaluation = evaluate_files(load(labels) if is_model else labels, gold, **columns)
 
     def show() -> None:
         several = isinstance(evaluation, QuestionsEvaluation)
         for place, (name, found) in enumerate(evaluation.items() if several else [("", evaluation)]):
             if place:
                 Screen().line()
-            print_any(found, f"{labels}, {name}" if name else labels, gold)
+            print_evaluation(found, f"{labels}, {name}" if name else labels, gold)
 
-    tell(lambda: facts, show)
-
-
-def print_any(evaluation: Any, labels: str, gold: str) -> None:
-    """Print how good labels, spans, sets or a ranking are."""
-    show: Callable[[Any, str, str], None] = print_evaluation
-    if isinstance(evaluation, RankingEvaluation):
-        show = print_known_ranking
-    if isinstance(evaluation, (SpansEvaluation, TagsEvaluation)):
-        show = print_known_spans if isinstance(evaluation, SpansEvaluation) else print_known_sets
-    show(evaluation, labels, gold)
+    tell(lambda: {"labels": labels, "gold": gold, **evaluation.to_dict()}, show)
 
 
-def is_model(path: str) -> bool:
-    """Tell whether a file holds a saved model."""
-    if not is_zipfile(path):
-        return False
-    with ZipFile(path) as file:
-        return HEADER in file.namelist() or holds_questions(path)
-
-
-def print_evaluation(evaluation: Evaluation, labels: str, gold: str) -> None:
-    """Print scores, then those of each class."""
+def print_evaluation(evaluation: Any, labels: str, gold: str) -> None:
+    """Print counts and scores, then those of each class, tag or type of span."""
     screen = Screen()
     screen.title(f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
-    scores = [
-        ("Accuracy", evaluation.accuracy, ""),
-        ("Macro F1", evaluation.macro_f1, ""),
-        ("Log loss", evaluation.log_loss, "  nats per item; 0 is best"),
-        ("Brier score", evaluation.brier, "  0 is best, 2 worst"),
-        ("Calibration error", evaluation.calibration_error, "  0 is best"),
-    ]
-    if evaluation.scale is not None:
-        scores += [
-            ("Within one level", evaluation.scale.within_one, ""),
-            ("Absolute error", evaluation.scale.absolute_error, "  levels; 0 is best"),
-            ("Quadratic kappa", evaluation.scale.quadratic_kappa, "  1 is best, 0 is chance"),
-            ("Rank correlation", evaluation.scale.rank_correlation, "  Spearman's; 1 is best"),
-        ]
-    screen.facts(
-        [
-            ("Items compared", f"{evaluation.n_matched:,}"),
-            ("Gold without label", f"{evaluation.n_gold_only:,}"),
-            ("Labels without gold", f"{evaluation.n_labels_only:,}"),
-            *((name, f"{format_number(value)}{note}") for name, value, note in scores if value is not None),
-        ],
-    )
-    if evaluation.spans is not None:
-        print_spans(screen, evaluation.spans)
+    counts = ((title, getattr(evaluation, name, None)) for name, title in _COUNTS.items())
+    facts = [(title, f"{count:,}") for title, count in counts if count is not None]
+    if getattr(evaluation, "n_parts", 1) > 1:
+        facts.append(("Parts", f"{evaluation.n_parts:,}; only pairs within a part count"))
+    for name, (title, note) in _SCORES.items():
+        found = getattr(evaluation, name, None)
+        score = getattr(getattr(evaluation, "scale", None), name, None) if found is None else found
+        if score is not None:
+            facts.append((title, f"{format_number(score)}{'  ' if note else ''}{note}"))
+    screen.facts(facts)
+    spans = evaluation if hasattr(evaluation, "types") else getattr(evaluation, "spans", None)
+    if spans is not None:
+        strict, kinds = (
+            spans.strict,
+            {"strict": "whole spans (strict)", "relaxed": "parts of spans (relaxed)", "type_only": "type only"},
+        )
+        found = f"{strict.n_gold:,} in gold, {strict.n_predicted:,} in labels, {strict.n_correct:,} in both"
+        print_scores(
+            screen, "Spans", [(word, getattr(spans, kind)) for kind, word in kinds.items() if hasattr(spans, kind)]
+        )
+        screen.facts([("Spans", found)])
+        if hasattr(spans, "n_invalid_transitions"):
+            screen.facts([("Invalid transitions", f"{spans.n_invalid_transitions:,} in labels")])
+    for title, parts in (("Classes", "classes"), ("Types", "types"), ("Tags", "tags")):
+        if hasattr(evaluation, parts):
+            every = [("all", evaluation.micro)] if hasattr(evaluation, "micro") else []
+            print_scores(screen, title, every + list(getattr(evaluation, parts)))
+
+
+def print_scores(screen: Screen, title: str, parts: Sequence[tuple[str, Any]]) -> None:
+    """Print precision, recall and F1 of each part, and of how many they are."""
+    n_shown = count_shown(len(parts), MOST_SCORES)
+    hidden = len(parts) - n_shown
     screen.line()
-    columns = [Column("class", 32), *(Column(name, number=True) for name in ("precision", "recall", "F1", "items"))]
+    screen.title(f"{title} ({hidden:,} more with --json)" if hidden > 0 else title)
+    counted = all(hasattr(score, "support") for _, score in parts)
+    names = ("precision", "recall", "F1", *(("known",) if counted else ()))
     rows = [
-        (name, *map(format_number, (of.precision, of.recall, of.f1)), f"{of.support:,}")
-        for name, of in evaluation.classes
+        (name, *map(format_number, score[:3]), *((f"{score.support:,}",) if counted else ()))
+        for name, score in parts[:n_shown]
     ]
-    n_shown = count_shown(len(rows), MOST_CLASSES)
-    hidden = len(rows) - n_shown
-    screen.title(f"Classes ({hidden:,} more with --json)" if hidden > 0 else "Classes")
-    screen.table(columns, [*rows[:n_shown], *([None] if hidden > 0 else [])])
+    columns = [Column("", 32), *(Column(name, number=True) for name in names)]
+    screen.table(columns, [*rows, *([None] if hidden > 0 else [])])
 
 
-def print_known_ranking(evaluation: RankingEvaluation, labels: str, gold: str) -> None:
-    """Print how good a ranking is."""
-    screen = Screen()
-    screen.title(f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
-    scores = (
-        ("Kendall's tau", evaluation.kendall, "  1 is best, 0 is chance"),
-        ("Spearman's rho", evaluation.spearman, "  1 is best, 0 is chance"),
-        ("Accuracy", evaluation.accuracy, "  of verdicts other than ties"),
-        ("Log loss", evaluation.log_loss, "  nats per verdict; 0 is best"),
-    )
-    screen.facts(
-        [
-            ("Candidates", f"{evaluation.n_candidates:,}"),
-            *([("Parts", f"{evaluation.n_parts:,}; only pairs within a part count")] if evaluation.n_parts > 1 else []),
-            *([("Known verdicts", f"{evaluation.n_verdicts:,}")] if evaluation.n_verdicts else []),
-            *((name, f"{format_number(value)}{note}") for name, value, note in scores if value is not None),
-        ],
-    )
-
-
-def print_known_spans(evaluation: SpansEvaluation, labels: str, gold: str) -> None:
-    """Print scores of fused spans, then those of each type."""
-    screen = Screen()
-    screen.title(f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
-    counts = evaluation.strict
-    scores = (
-        ("Mean confidence", evaluation.mean_confidence, "  should be the strict precision"),
-        ("Calibration error", evaluation.calibration_error, "  0 is best"),
-    )
-    screen.facts(
-        [
-            ("Documents compared", f"{evaluation.n_documents:,}"),
-            ("Not fused", f"{evaluation.n_unanswered:,}"),
-            ("Spans", f"{counts.n_gold:,} in gold, {counts.n_predicted:,} in labels, {counts.n_correct:,} in both"),
-            *((name, format_number(value) + note) for name, value, note in scores if value is not None),
-        ],
-    )
-    named = (("strict", evaluation.strict), ("relaxed", evaluation.relaxed), ("type only", evaluation.type_only))
-    for title, parts in (("", named), ("type", evaluation.types)):
-        columns = [Column(title, 32), *(Column(name, number=True) for name in ("precision", "recall", "F1"))]
-        n_shown = count_shown(len(parts), MOST_CLASSES)
-        rows = [(name, *map(format_number, score[:3])) for name, score in parts[:n_shown]]
-        screen.line()
-        screen.table(columns, [*rows, *([None] if len(parts) > n_shown else [])])
-
-
-def print_known_sets(evaluation: TagsEvaluation, labels: str, gold: str) -> None:
-    """Print scores of sets of tags, then those of each tag."""
-    screen = Screen()
-    screen.title(f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
-    scores = (
-        ("Sets that are right", evaluation.exact, ""),
-        ("Mean confidence", evaluation.mean_confidence, "  should be the share of sets that are right"),
-        ("Calibration error", evaluation.calibration_error, "  of the probabilities of tags; 0 is best"),
-    )
-    screen.facts(
-        [
-            ("Items compared", f"{evaluation.n_items:,}"),
-            ("Gold without set", f"{evaluation.n_unanswered:,}"),
-            *((name, format_number(value) + note) for name, value, note in scores if value is not None),
-        ],
-    )
-    screen.line()
-    columns = [Column("tag", 32), *(Column(name, number=True) for name in ("precision", "recall", "F1", "known"))]
-    n_shown = count_shown(len(evaluation.tags), MOST_CLASSES)
-    parts = [("all", evaluation.micro), *evaluation.tags[:n_shown]]
-    rows = [(name, *map(format_number, score[:3]), f"{score[3]:,}") for name, score in parts]
-    screen.table(columns, [*rows, *([None] if len(evaluation.tags) > n_shown else [])])
-
-
-def print_spans(screen: Screen, spans: SpanEvaluation) -> None:
-    """Print scores of spans."""
-    screen.line()
-    screen.title("Spans")
-    columns = [Column("", 28), *(Column(name, number=True) for name in ("precision", "recall", "F1"))]
-    named = (("whole spans", spans.strict), ("parts of spans", spans.relaxed))
-    screen.table(columns, [(name, *map(format_number, score[:3])) for name, score in named])
-    found = (
-        f"{spans.strict.n_gold:,} in gold, {spans.strict.n_predicted:,} in labels, {spans.strict.n_correct:,} in both"
-    )
-    invalid = f"{spans.n_invalid_transitions:,} in labels"
-    screen.facts([("Spans", found), ("Invalid transitions", invalid)])
+# ----------------------------------------------------------------------------------------------------------- formats
 
 
 def convert(source: str, target: str, format: str | None, to: str | None, **options: Any) -> None:
@@ -203,102 +143,98 @@ def convert(source: str, target: str, format: str | None, to: str | None, **opti
         display.say(f"Reading {fit_text(source, 50)}")
         content = read_content(source, format, **options)
         form = choose_form(content, target, to)
-        check_target(source, target, is_table=form in LAYOUTS)
+        is_table = form in LAYOUTS
+        if not is_table and is_folder(target):
+            check_folder(target, source)
+        else:
+            check_outputs([target] if is_table else [], [] if is_table else [target], [source])
         display.say("Writing")
         write_content(content, target, form)
     lost = list_losses(content, form)
     facts = {"source": source, "from": content.format, "read": str(content), "target": target, "to": form, "lost": lost}
     seconds = round(time.perf_counter() - started, 3)
-    tell(lambda: {**facts, "seconds": seconds}, lambda: print_conversion(facts, seconds))
 
+    def show() -> None:
+        screen = Screen()
+        screen.title(f"{fit_text(source, 36)} to {fit_text(target, 34)}")
+        lines = [("Read", f"{content} ({content.format})"), ("Written", f"{fit_text(target, 50)} ({form})")]
+        if lost:
+            lines.append(("Not kept", make_inert("; ".join(lost)) + "."))
+        screen.facts([*lines, ("Time", f"{seconds:.1f} s")])
 
-def check_target(source: str, target: str, is_table: bool) -> None:
-    """Raise an error if the target cannot be written, or if that would change the input."""
-    if not is_table and is_folder(target):
-        check_folder(target, source)
-    else:
-        check_outputs([target] if is_table else [], [] if is_table else [target], [source])
-
-
-def print_conversion(facts: Record, seconds: float) -> None:
-    """Print what was read and written, and what was not."""
-    screen = Screen()
-    screen.title(f"{fit_text(facts['source'], 36)} to {fit_text(facts['target'], 34)}")
-    lines = [
-        ("Read", f"{facts['read']} ({facts['from']})"),
-        ("Written", f"{fit_text(facts['target'], 50)} ({facts['to']})"),
-    ]
-    if facts["lost"]:
-        lines.append(("Not kept", make_inert("; ".join(facts["lost"])) + "."))
-    screen.facts([*lines, ("Time", f"{seconds:.1f} s")])
+    tell(lambda: {**facts, "seconds": seconds}, show)
 
 
 def formats() -> None:
     """List all formats: what is read from each, what is written, and how it is recognised."""
     rows = describe_formats()
-    tell(lambda: {"formats": rows}, lambda: print_formats(rows))
+
+    def show() -> None:
+        screen = Screen()
+        columns = [Column(name, 24) for name in ("name", "read", "written", "ends in", "found by")]
+        for title, are_forms in (("Files and folders", False), ("Forms of tables, in files of any kind", True)):
+            shown = [row for row in rows if row["form_of_table"] == are_forms]
+            lines = []
+            for row in shown:
+                ends = [suffix for suffix in row["suffixes"] if suffix != "folder"][:1]
+                ends += ["folder"] if "folder" in row["suffixes"] else []
+                written = "yes" if row["written"] else "no"
+                lines.append([row["name"], ", ".join(row["read"]), written, ", ".join(ends), row["recognised_by"]])
+            screen.title(title)
+            screen.table(columns, lines)
+            screen.line()
+            screen.facts([(row["name"], row["title"]) for row in shown])
+            screen.line()
+        screen.line("  fuse -o writes results in the format of their source, or as a table;")
+        screen.line("  convert writes all annotations in another.")
+
+    tell(lambda: {"formats": rows}, show)
 
 
 def describe_formats() -> list[Record]:
-    """Return what the registers say of all formats of files, and of all forms of tables."""
-    forms = [Dialect(LONG, "one row per answer", ""), *DIALECTS]
-    forms += [Dialect(ONE_HOT, "one row per answer, one column per tag", "")]
-    tables = [
-        {
-            "name": each.name,
-            "title": each.title,
-            "read": {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(each.name, ["answers"]),
-            "written": each.name in LAYOUTS,
-            "suffixes": ["folder", ".npy"] if each.is_folder else [each.suffix] if each.suffix else [],
-            "recognised_by": "content" if each.is_folder else "name" if each.suffix else "columns",
-            "form_of_table": True,
+    """What the registers say of all formats of files, and of all forms of tables."""
+    rows: list[Record] = []
+    for each in register.FORMATS:
+        codec, in_folder = each.codec, FOLDER in each.outputs
+        holds = {
+            "table": each.kind == "table",
+            "spans": codec.read_spans is not None,
+            "answers": codec.write_labels is not None,
+            "tags": codec.write_labels is not None,
+            "masks": codec.read_masks is not None,
         }
-        for each in forms
-    ]
-    return [_describe_format(each) for each in register.FORMATS] + tables
+        suffixes = [suffix for suffix in dict.fromkeys((*each.suffixes, *each.outputs)) if suffix != FOLDER]
+        rows.append(
+            {
+                "name": each.name,
+                "title": each.title,
+                "read": [kind for kind, is_there in holds.items() if is_there],
+                "written": any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks)),
+                "suffixes": [*suffixes, *(["folder"] if in_folder else [])],
+                "recognised_by": "content" if codec.recognise is not None or in_folder else "name",
+                "form_of_table": False,
+            }
+        )
+    long, one_hot = (
+        Dialect(LONG, "one row per answer", ""),
+        Dialect(ONE_HOT, "one row per answer, one column per tag", ""),
+    )
+    for form in (long, *DIALECTS, one_hot):
+        rows.append(
+            {
+                "name": form.name,
+                "title": form.title,
+                "read": {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(form.name, ["answers"]),
+                "written": form.name in LAYOUTS,
+                "suffixes": ["folder", ".npy"] if form.is_folder else [form.suffix] if form.suffix else [],
+                "recognised_by": "content" if form.is_folder else "name" if form.suffix else "columns",
+                "form_of_table": True,
+            }
+        )
+    return rows
 
 
-def _describe_format(each: Format) -> Record:
-    codec = each.codec
-    holds = {
-        "table": each.kind == "table",
-        "spans": codec.read_spans is not None,
-        "answers": codec.write_labels is not None,
-        "tags": codec.write_labels is not None,
-        "masks": codec.read_masks is not None,
-    }
-    is_folder = FOLDER in each.outputs
-    suffixes = [suffix for suffix in dict.fromkeys((*each.suffixes, *each.outputs)) if suffix != FOLDER]
-    return {
-        "name": each.name,
-        "title": each.title,
-        "read": [kind for kind, is_there in holds.items() if is_there],
-        "written": any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks)),
-        "suffixes": [*suffixes, *(["folder"] if is_folder else [])],
-        "recognised_by": "content" if codec.recognise is not None or is_folder else "name",
-        "form_of_table": False,
-    }
-
-
-def print_formats(rows: list[Record]) -> None:
-    """Print one line for each format, then what each is."""
-    screen = Screen()
-    columns = [Column(name, 24) for name in ("name", "read", "written", "ends in", "found by")]
-    for title, are_forms in (("Files and folders", False), ("Forms of tables, in files of any kind", True)):
-        shown = [row for row in rows if row["form_of_table"] == are_forms]
-        screen.title(title)
-        screen.table(columns, [_line(row) for row in shown])
-        screen.line()
-        screen.facts([(row["name"], row["title"]) for row in shown])
-        screen.line()
-    screen.line("  fuse -o writes results in the format of their source, or as a table;")
-    screen.line("  convert writes all annotations in another.")
-
-
-def _line(row: Record) -> list[object]:
-    ends = [suffix for suffix in row["suffixes"] if suffix != "folder"][:1] + ["folder"] * ("folder" in row["suffixes"])
-    found = row["recognised_by"]
-    return [row["name"], ", ".join(row["read"]), "yes" if row["written"] else "no", ", ".join(ends), found]
+# ----------------------------------------------------------------------------------------------------------- outputs
 
 
 def check_folder(path: str, source: str) -> None:
@@ -306,24 +242,9 @@ def check_folder(path: str, source: str) -> None:
     if os.path.exists(path) and not os.path.isdir(path):
         raise InputError(f"{path!r} is a file.", "Give a folder.")
     root = os.path.dirname(source) if glob.has_magic(source) or os.path.isfile(source) else source
-    real, read = Path(os.path.realpath(path)), Path(os.path.realpath(root))
-    is_own = real == read or (os.path.isdir(source) and real.is_relative_to(read))
-    if is_own:
+    real, read = os.path.realpath(path), os.path.realpath(root)
+    if real == read or (os.path.isdir(source) and real.startswith(read + os.sep)):
         raise InputError(f"Writing to {path!r} would change the input {source!r}.", "Write to another folder.")
-    inputs = [Path(os.path.realpath(each)) for each in (glob.glob(source, recursive=True) or [source])]
-    for link in _find_links(path):
-        end = Path(os.path.realpath(link))
-        if any(end.is_relative_to(each) or each.is_relative_to(end) for each in inputs):
-            raise InputError(
-                f"Writing to {path!r} would change the input {source!r}: {link!r} is a link to it.",
-                "Write to another folder.",
-            )
-
-
-def _find_links(folder: str) -> Iterator[str]:
-    """Yield the symbolic links in a folder, at any depth."""
-    for inner, folders, files in os.walk(folder):
-        yield from (link for name in (*folders, *files) if os.path.islink(link := os.path.join(inner, name)))
 
 
 def check_page(path: str) -> None:
@@ -335,9 +256,8 @@ def check_page(path: str) -> None:
 
     check_installed()
     if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):
-        raise InputError(
-            f"The report is an HTML page, and {path!r} does not end in .html.", "Give a name such as report.html."
-        )
+        problem = f"The report is an HTML page, and {path!r} does not end in .html."
+        raise InputError(problem, "Give a name such as report.html.")
 
 
 def check_content(path: str | None) -> None:
@@ -350,20 +270,21 @@ def check_content(path: str | None) -> None:
         )
 
 
-def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], inputs: Sequence[str | None]) -> None:
+def check_outputs(tables: Iterable[str | None], others: Iterable[str | None], inputs: Iterable[str | None]) -> None:
     """Raise the error that writing would meet, also where an output would overwrite an input or another output.
 
     Parameters
     ----------
-    tables : sequence of str or None
+    tables : iterable of str or None
         Paths of tables, whose suffix says the format; None where there is none.
-    others : sequence of str or None
+    others : iterable of str or None
         Paths of other files.
-    inputs : sequence of str or None
+    inputs : iterable of str or None
         What is read: files, globs and folders.
     """
-    taken: dict[str, str] = {}
-    for path, check in [(path, check_table_path) for path in tables] + [(path, check_writable) for path in others]:
+    taken, sources = set[str](), [source for source in inputs if source is not None]
+    checks = [(path, check_table_path) for path in tables] + [(path, check_writable) for path in others]
+    for path, check in checks:
         if path is None:
             continue
         check(path)
@@ -372,34 +293,46 @@ def check_outputs(tables: Sequence[str | None], others: Sequence[str | None], in
         real = os.path.realpath(path)
         if real in taken:
             raise InputError(f"{path!r} is named for two outputs.", "Give each its own file.")
-        taken[real] = path
-        for source in inputs:
-            if source is not None and _is_read_from(real, source):
+        taken.add(real)
+        for source in sources:
+            if is_read_from(real, source):
                 raise InputError(f"Writing {path!r} would change the input {source!r}.", "Write to another place.")
+
+
+def is_read_from(real: str, source: str) -> bool:
+    """Whether a file is, or would be if it were there, among those that a file, folder or pattern stands for."""
+    if "\0" in source:  # no file can have such a name
+        return False
+    if real in map(os.path.realpath, [source, *glob.glob(source, recursive=True)]):
+        return True
+    if not real.lower().endswith(tuple(list_suffixes(readable_formats()))):
+        return False
+    if os.path.isdir(source):
+        return os.path.dirname(real) == os.path.realpath(source)
+    parts = os.path.abspath(source).split(os.sep)
+    n_fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    root, rest = os.path.realpath(os.sep.join(parts[:n_fixed]) or os.sep), os.sep.join(parts[n_fixed:])
+    pattern = os.path.join(glob.escape(root), rest)
+    is_hidden = os.path.basename(real).startswith(".") and not parts[-1].startswith(".")
+    as_deep = "**" in rest or pattern.count(os.sep) == real.count(os.sep)
+    return bool(rest) and as_deep and not is_hidden and fnmatchcase(real, pattern.replace(f"**{os.sep}", "*"))
 
 
 # The path of an output, None if it is not wanted, and what writes it there.
 Output = tuple[str | None, Callable[[str], object]]
 
 
-def write_together(results: Mapping[str, Output], page: Output | None = None) -> dict[str, str]:
+def write_together(results: Mapping[str, Output], page: Output) -> dict[str, str]:
     """Write results, then the report on them; return what is where.
 
     A report takes more time and memory than results do, and draws with foreign code. Whatever happens to it, results
     are there; the error that it ends with says so.
-
-    Parameters
-    ----------
-    results : mapping
-        The output of each kind.
-    page : Output, optional
-        The report.
     """
     for path, write in results.values():
         if path is not None:
             write(path)
     files = {kind: path for kind, (path, _) in results.items() if path is not None}
-    target, write = page or (None, str)
+    target, write = page
     if target is None:
         return files
     try:
@@ -411,31 +344,18 @@ def write_together(results: Mapping[str, Output], page: Output | None = None) ->
     return {**files, "report": target}
 
 
-def _is_read_from(real: str, source: str) -> bool:
-    """Tell whether a file is, or would be, among those that `source` stands for."""
-    would_be_read = real.lower().endswith(tuple(list_suffixes(readable_formats())))
-    if os.path.isdir(source):
-        return would_be_read and os.path.dirname(real) == os.path.realpath(source)
-    try:
-        if real in {os.path.realpath(file) for file in (source, *glob.glob(source, recursive=True))}:
-            return True
-    except ValueError:  # no file can have such a name
-        return False
-    parts = Path(os.path.abspath(source)).parts
-    n_fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-    root, path = os.path.realpath(os.path.join(*parts[:n_fixed])), Path(real)
-    return would_be_read and path.is_relative_to(root) and _matches(path.relative_to(root).parts, parts[n_fixed:])
+def write_report(found: Any, title: str, content: Any, folder: str, command: Any, path: str) -> None:
+    """Write the report on a model, a ranking or several questions."""
+    from ..reporting.page import write_page, write_questions  # which load templates
+
+    if isinstance(found, Questions):
+        write_questions(found, path, title)
+    else:
+        write_page(found, path, content, title, folder, command)
 
 
-def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
-    """Tell whether a glob would find a file if it were there: the parts of its path match those of the pattern.
-
-    >>> _matches(("a", "b", "new.csv"), ("**", "*.csv")), _matches(("a", "new.csv"), ("*.csv",))
-    (True, False)
-    """
-    if not names or not patterns:
-        return not names and not patterns
-    if patterns[0] == "**":
-        return _matches(names, patterns[1:]) or _matches(names[1:], patterns)
-    hidden = names[0].startswith(".") and not patterns[0].startswith(".")
-    return not hidden and fnmatchcase(names[0], patterns[0]) and _matches(names[1:], patterns[1:])
+def tabulate_labels(found: Any, labels: pa.Table | None = None) -> pa.Table:
+    """The labels of a model, or these ones, as a table is written: sets of tags as text."""
+    table = found.to_frame() if labels is None else labels
+    task = None if isinstance(found, Questions) else found.result_.task
+    return task.tabulate(found.result_, table) if task is not None and task.results == "sets" else table

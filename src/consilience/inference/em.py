@@ -36,7 +36,8 @@ from ..engines.base import Engine, Placed
 from ..kernels import Floats
 from . import Distributions
 from .structures import AnyStructure, Statistics, StructureParameters, Summary, Trail, add_statistics
-from .workers.base import Prior, WorkerModel
+from .workers.base import WorkerModel
+from .workers.priors import Prior
 from .workers.rows import AnyFactors, LeftOut, RowCounts, count_answers, vote
 
 

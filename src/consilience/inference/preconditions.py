@@ -26,7 +26,7 @@ from ..kernels import Floats, freeze
 from ..memory import NUMBER, available_memory, require_memory
 from .moments import lay_out
 from .workers.base import WorkerModel
-from .workers.confusion import smoothing_array
+from .workers.priors import smoothing_array
 
 # How many tables of all matrices there are at a time: in a fit (measured: 11 to 12), in one that is repeated with part
 # of the answers (19 to 23), in a start from votes without further iterations (6 to 7), and where known matrices are

@@ -29,8 +29,7 @@ from .recipes import LatentRecipe, Recipe
 from .skills import RARE, Skills, expect_types, learn_skills
 from .sources import Source
 from .structures import Statistics, Trail
-from .workers.nominal import NominalWorkers
-from .workers.ordinal import OrdinalWorkers
+from .workers.ordinal import NominalWorkers, OrdinalWorkers
 from .workers.types import STRENGTHS, TypedWorkers, WorkerTypes, give_shares, types_of
 
 # Worker models that share skills.

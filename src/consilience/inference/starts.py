@@ -31,8 +31,8 @@ from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from .preconditions import SLOW, check_choice, check_moments, fixed_prior, is_hopeless
 from .recipes import LatentRecipe
 from .structures import StructureParameters, Trail
-from .workers.base import make_pair
-from .workers.mean import voters
+from .workers import voters
+from .workers.priors import make_pair
 
 
 class Fitted(ABC):

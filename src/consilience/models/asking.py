@@ -25,8 +25,7 @@ from ..errors import (
     warn,
 )
 from ..formats.sources import find_source, open_table
-from ..inference.workers.nominal import NominalWorkers
-from ..inference.workers.ordinal import OrdinalWorkers
+from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kinds import find_kind
 from ..kinds.tag_tables import find_separators, find_tagged
 from ..results.fitting import open_source

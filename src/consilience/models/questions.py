@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..answers.answers import Answers
-from ..answers.columns import Values, find_present, is_missing, lookup, to_column, to_values
+from ..answers.columns import Column, Values, find_present, is_missing, lookup, to_column, to_values
 from ..answers.graph import Graph
 from ..answers.joining import check_join_policy, drop_workers, join_responses
 from ..answers.previews import build_report, round_figures
@@ -39,7 +39,7 @@ from ..kinds.tag_task import TagsKind
 from ..results.comparison import ScaleCheck
 from ..results.explanations import Explanations
 from ..results.fitting import Asked, fit_questions
-from ..results.label_files import check_confidence, is_one_file
+from ..results.label_files import is_one_file
 from .base import open_answers
 from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
 from .question_files import FORMAT, HEADER, UNREADABLE, VERSION, name_member, read_header
@@ -176,9 +176,12 @@ class Questions(Mapping[str, FittedModel]):
         undecided : float, optional
             As for `DawidSkene.to_frame`: labels below this confidence are left open.
         """
+        return build_frame(self._list_labels(wide, undecided), self.backend)
+
+    def _list_labels(self, wide: bool, undecided: float | None) -> dict[str, Column]:
         check_truth("wide", "to_frame", wide)
         tables = {name: table_of(model, undecided) for name, model in self.items()}
-        return build_frame(widen(tables) if wide else lengthen(tables), self.backend)
+        return widen(tables) if wide else lengthen(tables)
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker, over all questions; each model has one of its own.
@@ -188,22 +191,20 @@ class Questions(Mapping[str, FittedModel]):
         """
         return build_report(round_figures(report_workers(self)), self.backend)
 
-    def write(self, path: str | os.PathLike[str], *, undecided: float | None = None) -> None:
+    def write(self, path: str | os.PathLike[str], *, wide: bool = False, undecided: float | None = None) -> None:
         """Write the labels of all questions to files.
 
         Parameters
         ----------
         path : str or path
-            A folder, in which each question has one of its own called question=<name>; or the name of one file, with a
-            row for each item and question, as `to_frame` returns.
-        undecided
-            As for `DawidSkene.write`.
+            A folder, in which each question has one of its own called question=<name>; or the name of one file, with
+            the table that `to_frame` returns.
+        wide, undecided
+            As for `to_frame`.
         """
         target = to_path("path", "write", path)
         if is_one_file(target):
-            least = None if undecided is None else check_confidence(undecided, "undecided", "write")
-            columns = lengthen({name: table_of(model, least) for name, model in self.items()})
-            write_table(build_frame(columns, "pyarrow"), target)
+            write_table(build_frame(self._list_labels(wide, undecided), "pyarrow"), target)
             return
         os.makedirs(target, exist_ok=True)
         for name, model in self.items():

@@ -335,9 +335,10 @@ class Planning(Model):
         The items whose probabilities have the largest entropy come first. Two of ten are drawn at random. No item is
         listed whose label was given to the fit as `gold`.
 
-        Columns: item (or sequence and position); random, whether the item was drawn at random; fused_label and
-        confidence, the label of the fit and its probability; entropy, in nats. Add a column label with what the person
-        says, and give the table to `fit` as `gold`: probabilities are calibrated by the random items alone.
+        Columns: item (or sequence and position); text, the word, where texts are known; random, whether the item was
+        drawn at random; fused_label and confidence, the label of the fit and its probability; entropy, in nats. Add a
+        column label with what the person says, and give the table to `fit` as `gold`: probabilities are calibrated by
+        the random items alone.
 
         Independent items that nobody answered come last. In a sequence each position is an item, and one with a less
         certain neighbour comes after those without: the label of the neighbour may settle both.

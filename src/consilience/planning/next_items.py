@@ -77,13 +77,13 @@ def rank_items(found: Result) -> Ranking:
     return Ranking(entropy, draws, ~known, answered, later)
 
 
-def list_next_items(found: Result, n: int, words: bool = False, at_random: bool = False) -> dict[str, Column]:
-    """Return the columns of `Model.next_items`; if `words`, with the word of each token where texts are known."""
+def list_next_items(found: Result, n: int, at_random: bool = False) -> dict[str, Column]:
+    """The columns of `Model.next_items`."""
     every = 1 if at_random else EVERY
     labels, ranking = found.labels, rank_items(found)
     chosen = choose_items(ranking, n, every)
     rows = chosen.items
-    texts = found.task.show(rows) if words else None
+    texts = found.task.show(rows)
     return (
         labels.take(rows)
         | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
@@ -94,7 +94,7 @@ def list_next_items(found: Result, n: int, words: bool = False, at_random: bool 
 
 def add_label(columns: dict[str, Column]) -> dict[str, Column]:
     """Return the columns with an empty one for the labels to come, after those that say which item, and whom to ask."""
-    asked = [name for name in ("item", "sequence", "position", "tag", "worker") if name in columns]
+    asked = [name for name in ("item", "sequence", "position", "tag", "question", "worker") if name in columns]
     n_rows = len(next(iter(columns.values())))
     return {name: columns[name] for name in asked} | {"label": pa.nulls(n_rows, pa.string())} | columns
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..answers.columns import distinct_names, to_values
 from ..documents.charts import Chart, Plain, Table, draw_curves
 from ..errors import plural
-from ..inference.workers.mean import MeanWorkers
+from ..inference.workers.temperatures import MeanWorkers
 from ..results.sureness import find_reliability, list_sureness
 from .subject import Subject, to_name
 

@@ -470,7 +470,7 @@ def describe_workers(case: Case) -> WorkerModel:
     """Return the worker model of the fit, for the answers near the item."""
     r, found = case.near, case.found
     layout = r.class_of_label, len(found.names.classes), found.takes_silence, found.learned.said
-    return found.learned.worker_model.of_others(r, *layout)
+    return found.learned.worker_model.of(r, *layout)
 
 
 def find_replaced(case: Case) -> Floats:

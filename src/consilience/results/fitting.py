@@ -33,8 +33,8 @@ from ..inference.sharing import Together, can_share, fit_together
 from ..inference.sources import Source
 from ..inference.structures import Statistics, Summary
 from ..inference.structures.independent import Independent
+from ..inference.workers import voters
 from ..inference.workers.base import WorkerModel
-from ..inference.workers.mean import voters
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind

@@ -45,7 +45,7 @@ from ..inference.recipes import LatentRecipe, Plan, Recipe
 from ..inference.recipes.independent import VoteRecipe, collect_votes
 from ..inference.sources import Source, count_once, number_groups
 from ..inference.structures import Statistics
-from ..inference.workers.base import make_pair
+from ..inference.workers.priors import make_pair
 from ..inference.workers.rows import AnyFactors
 from ..kernels import Floats, freeze
 from .fitting import conclude, find_features
@@ -83,7 +83,7 @@ class Applied(NamedTuple):
         classes, learned = fusion.names.classes, fusion.learned
         class_of_label = lookup(classes, to_column(r.labels))
         kind = learned.worker_model
-        workers = kind.of_others(r, class_of_label, len(classes), fusion.takes_silence, learned.said[label])
+        workers = kind.of(r, class_of_label, len(classes), fusion.takes_silence, learned.said[label])
         check_prediction(recipe.model, workers)
         crowd = Distributions.known(learned.crowd)
         r = kind.read_as_before(r)

@@ -13,7 +13,7 @@ from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference import Cells, sum_by
 from ..inference.guidance import ComparedOpinions
 from ..inference.recipes import VOTE_SMOOTHING
-from ..inference.workers.mean import MeanWorkers
+from ..inference.workers.temperatures import MeanWorkers
 from ..kernels import Floats
 from . import raters
 from .chance import BY_CHANCE

@@ -44,11 +44,11 @@ from ..preconditions import (
 from ..sources import Source, list_groups
 from ..structures import AnyStructure, Statistics, StructureParameters, Summary
 from ..structures.independent import Independent
-from ..workers import WORKERS
-from ..workers.base import Prior, WorkerModel
-from ..workers.confusion import ConfusionWorkers, smoothing_array
-from ..workers.mean import voters
+from ..workers import WORKERS, voters
+from ..workers.base import WorkerModel
+from ..workers.confusion import ConfusionWorkers
 from ..workers.ordinal import N_TYPES, OrdinalWorkers
+from ..workers.priors import Prior, smoothing_array
 from ..workers.types import STRENGTHS, WorkerTypes
 
 # Pseudo-counts (off diagonal, diagonal) of matrices that are made of votes.
@@ -90,7 +90,7 @@ class Recipe(ABC):
 
     label_by: str = "mode"
 
-    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
+    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:
         """Return the warning that a fit stopped before it settled; None if it need not settle."""
         return None
 
@@ -134,7 +134,7 @@ class Recipe(ABC):
         """Return the answers with the classes that the model needs, for a fit."""
         return self.check_answers(r)
 
-    def align(self, r: Answers, graph: object) -> Graph | None:  # noqa: ARG002 (fields match it to the items)
+    def align(self, r: Answers, graph: object) -> Graph | None:
         """Return the graph with the items of the answers as its nodes; None for models that take none."""
         if graph is not None:
             raise ParameterError(
@@ -145,11 +145,11 @@ class Recipe(ABC):
             )
         return None
 
-    def weigh_links(self, r: Answers, graph: Graph | None) -> Graph | None:  # noqa: ARG002
+    def weigh_links(self, r: Answers, graph: Graph | None) -> Graph | None:
         """Return a graph over these items with the weights that the settings call for."""
         return graph
 
-    def check_size(self, r: Answers, graph: Graph | None) -> None:  # noqa: ARG002 (fields look at it)
+    def check_size(self, r: Answers, graph: Graph | None) -> None:
         """Raise an error for a fit that needs more memory than there is."""
         check_posteriors(self.model, r)
 
@@ -211,7 +211,7 @@ class LatentRecipe(Recipe):
         """Whether labels are the most probable joint labelling, and not each the most probable one of its item."""
         return self.rule == "sequence"
 
-    def decode_jointly(self, problem: Problem, learned: Parameters) -> NDArray[np.int64] | None:  # noqa: ARG002
+    def decode_jointly(self, problem: Problem, learned: Parameters) -> NDArray[np.int64] | None:
         """Return the most probable joint labelling, for models whose labels it is."""
         return None
 
@@ -223,7 +223,7 @@ class LatentRecipe(Recipe):
     #: Whether labels that are tags follow a chain, so that spans among them can be judged.
     follows_tags: ClassVar[bool] = False
 
-    def find_coupling(self, problem: Problem, parameters: Parameters) -> float | None:  # noqa: ARG002
+    def find_coupling(self, problem: Problem, parameters: Parameters) -> float | None:
         """Return how strongly neighbours are coupled; None where items are independent of each other."""
         return None
 
@@ -279,7 +279,8 @@ class LatentRecipe(Recipe):
         r = source.responses
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
         prior = workers.prior(checked_smoothing(self, r), self.estimation, r.vote_shares())
-        if isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational":
+        learns = isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
+        if learns and not prior.learns:
             prior = workers.begin_learning(prior, r)
         if self.worker_types is not None:
             prior = self.worker_types.give_to(prior, r.workers)
@@ -307,7 +308,7 @@ class LatentRecipe(Recipe):
         every = list(fits.values())
         return every[0] if len(every) == 1 else max(every, key=lambda fit: self.judge_fit(problem, fit))
 
-    def judge_fit(self, problem: Problem, fit: Fit) -> float:  # noqa: ARG002
+    def judge_fit(self, problem: Problem, fit: Fit) -> float:
         """Return by what fits from different starts are compared."""
         return fit.objective
 
@@ -321,7 +322,7 @@ class LatentRecipe(Recipe):
 
     def structure_from_moments(
         self,
-        r: Answers,  # noqa: ARG002 (chains look at neighbouring answers)
+        r: Answers,
         structure: AnyStructure,
         found: MomentFit,
     ) -> StructureParameters:

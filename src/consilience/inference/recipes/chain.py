@@ -134,7 +134,7 @@ class ChainRecipe(LatentRecipe):
             starts += self.start_by_climbing(problem, expect_from_votes(problem))
         return Plan(problem, starts, scores)
 
-    def find_coupling(self, problem: Problem, parameters: Parameters) -> float:  # noqa: ARG002
+    def find_coupling(self, problem: Problem, parameters: Parameters) -> float:
         """Return the strength of the chain."""
         return cast(Chain, problem.structure).coupling
 

@@ -61,7 +61,7 @@ from ..structures.field import (
     most_weight,
 )
 from ..structures.independent import Independent, IndependentParameters
-from ..workers.base import LEARNING
+from ..workers.priors import LEARNING
 from . import Fitting, LatentRecipe, Plan
 
 log = logging.getLogger("consilience")

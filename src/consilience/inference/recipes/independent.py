@@ -38,7 +38,7 @@ from ..preconditions import (
 from ..sources import Source
 from ..starts import find_starts
 from ..structures.independent import Independent, IndependentParameters
-from ..workers.mean import voters
+from ..workers import voters
 from ..workers.rows import vote
 from . import LatentRecipe, Plan, Recipe
 
@@ -182,7 +182,7 @@ class MomentRecipe(Recipe):
         if effort.seconds > SLOW:
             warn(DataWarning(f"{long}.", *remedies, keyword="classes"))
 
-    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
+    def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:
         """Return the warning that the sweeps ended before they settled; None if they were not asked to."""
         if self.tol <= 0:
             return None

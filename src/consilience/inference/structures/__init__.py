@@ -123,7 +123,7 @@ class StructureParameters(Declared, ABC):
     def point(self) -> Self:
         """Return the parameters with which the E-step uses what is reported: a proper likelihood."""
 
-    def log_prior(self, linked: bool) -> Floats:  # noqa: ARG002 (of networks)
+    def log_prior(self, linked: bool) -> Floats:
         """Return what the class prior says of an item, in logarithms (K,), apart from what its neighbours say.
 
         In a network the prior may depend on whether the item is linked to others.

@@ -154,7 +154,7 @@ class Field(Structure[FieldSummary, FieldParameters]):
         """Return a known class prior as parameters; a coupling that is learned begins at 0."""
         return self._parameters(prior, prior, 0.0, self.coupling or 0.0)
 
-    def summarise(self, block: Block, posterior: Floats) -> FieldSummary:  # noqa: ARG002
+    def summarise(self, block: Block, posterior: Floats) -> FieldSummary:
         """Return the summary of one block's posteriors that came from elsewhere, such as vote shares."""
         return FieldSummary(0.0, posterior.sum(axis=0), 0.0)
 

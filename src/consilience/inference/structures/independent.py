@@ -41,7 +41,7 @@ class IndependentParameters(StructureParameters):
         """Return the expected log probability of the labels that a summary has counted."""
         return weigh_logs(summary.mass, log_of(self.weights))
 
-    def log_prior(self, linked: bool) -> Floats:  # noqa: ARG002 (of networks)
+    def log_prior(self, linked: bool) -> Floats:
         """Return what the class prior says of an item, in logarithms (K,)."""
         return log_of(self.weights)
 

@@ -86,7 +86,7 @@ class Sets(Structure[SetsSummary, SetsParameters]):
         fitting = float(shares.mean())
         return SetsParameters(freeze(np.array(shares)), freeze(np.array([1 - fitting, fitting])), density)
 
-    def given(self, prior: Floats) -> SetsParameters:  # noqa: ARG002 (each tag has a prior of its own)
+    def given(self, prior: Floats) -> SetsParameters:
         """Return the shares around which those of tags are expected."""
         return self.make(self.base)
 

@@ -6,15 +6,14 @@ model. A new one is a file beside them and a line here.
 
 from __future__ import annotations
 
+from ...answers.answers import Answers
 from .base import WorkerModel
 from .confusion import ConfusionWorkers
-from .mean import MeanWorkers
-from .nominal import NominalWorkers
 from .one_coin import OneCoinWorkers
-from .ordinal import OrdinalWorkers
+from .ordinal import NominalWorkers, OrdinalWorkers
 from .sequential import SequentialWorkers
 from .tags import TagWorkers
-from .temperatures import TemperatureWorkers
+from .temperatures import MeanWorkers, TemperatureWorkers
 
 _KNOWN: tuple[type[WorkerModel], ...] = (
     ConfusionWorkers,
@@ -29,3 +28,9 @@ _KNOWN: tuple[type[WorkerModel], ...] = (
 
 # By the value of the `workers` parameter.
 WORKERS = {model.name: model for model in _KNOWN}
+
+
+def voters(r: Answers) -> WorkerModel:
+    """Return the workers of models that only need the votes: silence is no vote."""
+    kind: type[WorkerModel] = MeanWorkers if r.is_soft else ConfusionWorkers
+    return kind(r.n_workers, r.class_of_label, r.n_classes, said=r.label_shares())

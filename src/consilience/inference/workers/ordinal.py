@@ -1,4 +1,6 @@
-r"""Ordinal workers: raters who are harsh or lenient, more or less exact, and careless now and then.
+r"""Ordinal and nominal workers: types of raters who know an order of the classes, and of workers who do not.
+
+**Ordinal workers** are harsh or lenient, more or less exact, and careless now and then.
 
 Classes have an order, and a position each. A rater of type (b, s, e) perceives the truth y as y + b + s z, with z
 standard normal, and says the label whose position is nearest; with probability e the answer is any label:
@@ -11,12 +13,17 @@ of the rater (harsh below 0, lenient above), s the spread, e the carelessness. B
 gap between neighbouring classes. See `consilience.inference.workers.types` for what becomes of types.
 
 A bias is relative to the crowd: if all raters are harsh by one level, nobody can tell without known labels.
+
+**Nominal workers** are right with some probability, whatever the truth, and err evenly. With probability a the answer
+is right, and with probability (1 - a) / (L - 1) any other one; a is .3, .45, .6, .75, .85 or .95. These types know of
+no order. They are what `ordinal` types are compared with: both learn how strongly a worker is of their type, so that
+what is left between them is the order.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +31,10 @@ from scipy.special import ndtr
 
 from ...answers.answers import Answers
 from ...kernels import Floats
+from .priors import names_class
 from .types import STRENGTHS, TypedWorkers
 
+ACCURACIES = (0.3, 0.45, 0.6, 0.75, 0.85, 0.95)
 N_BIASES, LEAST_REACH = 9, 2.0
 SPREADS = (0.3, 0.5, 0.8, 1.2, 2.0)
 CARELESS = (0.02, 0.2, 0.6)
@@ -44,9 +53,9 @@ class OrdinalWorkers(TypedWorkers):
     positions: tuple[float, ...] | None = None
 
     @classmethod
-    def of(cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+    def of(cls, responses: Answers, *layout: Any) -> Self:
         """Return the model for the workers of these answers."""
-        return replace(super().of(responses, class_of_label, n_classes), positions=responses.positions)
+        return replace(super().of(responses, *layout), positions=responses.positions)
 
     @property
     def places(self) -> Floats:
@@ -90,3 +99,18 @@ def rate(types: Floats, positions: Floats, named: NDArray[np.int64]) -> Floats:
     found = np.empty_like(shares)
     found[:, order] = shares
     return found
+
+
+class NominalWorkers(TypedWorkers):
+    """Workers who are more or less often right."""
+
+    name: ClassVar[str] = "nominal"
+
+    def draw_types(self) -> Floats:
+        """Return how each type answers, (T, L', K). About a class that no label names, all answers are equal."""
+        named = self.class_of_label[self.class_of_label >= 0]
+        right = names_class(named, self.n_classes)
+        even = np.where(right.any(axis=0), 1.0 / max(len(named) - 1, 1), 1.0 / len(named))
+        accuracy = np.array(ACCURACIES)[:, None, None]
+        matrices = np.where(right, accuracy, np.where(right.any(axis=0), 1 - accuracy, 1.0) * even)
+        return np.asarray(matrices / matrices.sum(axis=1, keepdims=True))

@@ -21,19 +21,18 @@ from ...answers.columns import Column, Values, to_column
 from ...kernels import Floats, Integers
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
 from .. import Distributions, fit_distributions
-from .base import Axes, Prior, improve_pair
-from .confusion import ConfusionWorkers, count_groups
+from .base import Axes, WorkerModel, count_groups
+from .priors import Prior, improve_pair
 from .rows import Counted
 
 # How many answers per class the worker's plain matrix counts for.
 BACK_OFF = 2.0
 
 
-class SequentialWorkers(ConfusionWorkers):
+class SequentialWorkers(WorkerModel):
     """One confusion matrix per worker and previous answer, with back-off to the worker's plain matrix."""
 
     name: ClassVar[str] = "sequential"
-    hears_silence: ClassVar[bool] = False
     log_weights_spec: ClassVar[ArraySpec] = ArraySpec("MP L K", LOG_WEIGHTS)
     further_specs: ClassVar[Mapping[str, ArraySpec]] = {
         "sequential_confusion_": ArraySpec("M P K L", DISTRIBUTIONS),
@@ -54,24 +53,12 @@ class SequentialWorkers(ConfusionWorkers):
         pseudo = responses.worker.astype(np.int64) * (self.n_labels + 1) + previous_answers(responses)
         return pseudo * self.n_labels + responses.label
 
-    def learn_prior(
-        self,
-        counts: Floats,
-        mass: Floats,  # noqa: ARG002
-        prior: Prior,
-        before: Distributions | None = None,  # noqa: ARG002
-    ) -> Prior:
+    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
         """Return a prior under which the counts by previous answer are likelier, the plain matrices held."""
         fixed = BACK_OFF * self._plain_repeated(counts, prior)
         return improve_pair(prior, counts.reshape(-1, self.n_labels, self.n_classes), fixed)
 
-    def update(
-        self,
-        counts: Floats,
-        mass: Floats,  # noqa: ARG002
-        prior: Prior,
-        before: Distributions | None = None,  # noqa: ARG002
-    ) -> Distributions:
+    def update(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
         """Return the matrices (M (L + 1), L, K) that expected counts call for."""
         by_previous = counts.reshape(-1, self.n_labels, self.n_classes)
         return fit_distributions(by_previous, self._backed(counts, prior), prior.estimation)
@@ -89,18 +76,14 @@ class SequentialWorkers(ConfusionWorkers):
         return np.repeat(own, self.n_labels + 1, axis=0)
 
     def embed_counts(
-        self,
-        counts: Floats,  # noqa: ARG002
-        further: Mapping[str, Floats],
-        worker: NDArray[np.int64],
-        axes: Axes,
+        self, counts: Floats, further: Mapping[str, Floats], worker: NDArray[np.int64], axes: Axes
     ) -> Floats:
         """Return expected counts of rows from those by previous answer, of a fit to fewer workers and labels."""
         embedded = np.zeros((self.n_workers, self.n_labels + 1, self.n_labels, self.n_classes))
         embedded[np.ix_(worker, np.append(axes[0], self.n_labels), *axes)] = further["_sequential_counts"]
         return embedded.reshape(-1, self.n_classes)
 
-    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
         """Return the counts by previous answer. What a plain matrix lends to them is taken as it is."""
         return count_groups(counts.reshape(-1, self.n_labels, self.n_classes) + self._backed(counts, prior))
 
@@ -124,7 +107,7 @@ class SequentialWorkers(ConfusionWorkers):
         shape = (self.n_workers, self.n_labels + 1, self.n_labels, self.n_classes)
         return np.asarray(counts.reshape(shape).sum(axis=1))
 
-    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:  # noqa: ARG002
+    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
         """Return the marginal confusion matrices (M, L, K)."""
         return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
 
@@ -135,7 +118,7 @@ class SequentialWorkers(ConfusionWorkers):
         return {"sequential_confusion_": by_previous, "_sequential_counts": counts.reshape(shape)}
 
     @classmethod
-    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:  # noqa: ARG003
+    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:
         """Return the matrices by previous answer as (M (L + 1), L, K)."""
         by_previous = further["sequential_confusion_"].transpose(0, 1, 3, 2)
         return np.ascontiguousarray(by_previous.reshape(-1, *by_previous.shape[2:]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ from ...kernels import Floats, Integers, freeze
 from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec, Fault
 from .. import Distributions, fit_distributions
 from ..skills import Skills, count_draws, expect_types, log_density_of, share_own
-from .base import Axes, Prior, Types
-from .confusion import count_groups
+from .base import Axes, count_groups
+from .priors import Prior, Types
 from .rows import Counted
 from .types import FEW_WORKERS, NEGLIGIBLE, TypedWorkers, respond_by_parts, share_types, types_of
 
@@ -53,17 +53,9 @@ class TagWorkers(TypedWorkers):
     n_tags: int = 1
 
     @classmethod
-    def of(cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+    def of(cls, responses: Answers, *layout: Any) -> Self:
         """Return the model for the workers of these answers."""
-        return replace(super().of(responses, class_of_label, n_classes), n_tags=count_tags(responses))
-
-    @classmethod
-    def of_others(
-        cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int, silent: bool, said: Floats
-    ) -> Self:
-        """Return the model for the workers of other answers, about the same tags."""
-        other = super().of_others(responses, class_of_label, n_classes, silent, said)
-        return replace(other, n_tags=count_tags(responses))
+        return replace(super().of(responses, *layout), n_tags=count_tags(responses))
 
     @property
     def n_rows(self) -> int:
@@ -95,13 +87,7 @@ class TagWorkers(TypedWorkers):
         found = share_types(prior, types, n_workers)
         return found._replace(log_density=found.log_density + log_density_of(types.own))
 
-    def learn_prior(
-        self,
-        counts: Floats,
-        mass: Floats,  # noqa: ARG002
-        prior: Prior,
-        before: Distributions | None = None,  # noqa: ARG002
-    ) -> Prior:
+    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
         """Return shares of types, and of tags with a skill of their own, under which the counts are likelier."""
         evidence, _ = self.weigh(counts, types_of(prior))
         drawn, n_own, _ = count_draws(evidence, self.skills(types_of(prior)))
@@ -143,13 +129,7 @@ class TagWorkers(TypedWorkers):
         found = found.reshape(-1, found.shape[2])
         return found / found.sum(axis=1, keepdims=True), log_evidence + scale
 
-    def update(
-        self,
-        counts: Floats,
-        mass: Floats,  # noqa: ARG002
-        prior: Prior,
-        before: Distributions | None = None,  # noqa: ARG002
-    ) -> Distributions:
+    def update(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
         """Return the matrices that expected counts call for."""
         from ...kernels.types import mix
 
@@ -160,7 +140,7 @@ class TagWorkers(TypedWorkers):
         mix(by_tag, types_of(prior).pseudo_counts, responsibility, logs, mean)
         return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), evidence - float(np.sum(by_tag * logs)))
 
-    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
         """Return the counts behind the matrices, with the pseudo-counts of the types of each worker and tag."""
         responsibility, _ = self.respond(counts, prior)
         return count_groups(self._by_tag(counts) + np.tensordot(responsibility, types_of(prior).pseudo_counts, axes=1))
@@ -174,7 +154,7 @@ class TagWorkers(TypedWorkers):
         shape = (self.n_workers, self.n_tags, self.n_labels, self.n_classes)
         return np.asarray(counts.reshape(shape).sum(axis=1))
 
-    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:  # noqa: ARG002
+    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
         """Return the matrices (M, L, K) of workers whatever the tag."""
         return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
 
@@ -192,11 +172,7 @@ class TagWorkers(TypedWorkers):
         return np.ascontiguousarray(chosen.reshape(-1, len(label), known.shape[2]))
 
     def embed_counts(
-        self,
-        counts: Floats,  # noqa: ARG002
-        further: Mapping[str, Floats],
-        worker: NDArray[np.int64],
-        axes: Axes,
+        self, counts: Floats, further: Mapping[str, Floats], worker: NDArray[np.int64], axes: Axes
     ) -> Floats:
         """Return expected counts of rows from those of a fit to fewer workers."""
         embedded = np.zeros((self.n_workers, self.n_tags, self.n_labels, self.n_classes))
@@ -218,18 +194,13 @@ class TagWorkers(TypedWorkers):
         return {"tag_confusion_": by_tag, "_tag_counts": counts.reshape(shape)}
 
     @classmethod
-    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:  # noqa: ARG003
+    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:
         """Return the matrices by tag as (M T, L, K)."""
         by_tag = further["tag_confusion_"].transpose(0, 1, 3, 2)
         return np.ascontiguousarray(by_tag.reshape(-1, *by_tag.shape[2:]))
 
     @classmethod
-    def further_columns(
-        cls,
-        further: Mapping[str, Floats],
-        labels: Values,  # noqa: ARG003
-        classes: Values,  # noqa: ARG003
-    ) -> dict[str, Column]:
+    def further_columns(cls, further: Mapping[str, Floats], labels: Values, classes: Values) -> dict[str, Column]:
         """Return how often each worker misses a tag that fits, and gives one that does not, over all tags."""
         counts = further["_tag_counts"].sum(axis=1)
         right = counts.sum(axis=1)

@@ -24,13 +24,22 @@ prior is given, or neighbours and features speak, they count relative to it.
 Confusion matrices are counted from the posteriors, by the most probable label of each vote. They are reported, and
 hidden answers are judged by them, but they have no say. There is no likelihood: the objective is the log normaliser of
 the pool, and only tells that the steps have settled.
+
+**The mean of the probabilities** takes every worker at their word, who counts as much as any other. With p_mk what
+worker m gives to class k, the evidence for class k of an item to which W workers gave a vote is
+
+    (1 / W) sum_m p_mk / rho_k
+
+where rho are the mean shares of the classes, so that the posterior of independent items is the mean itself (of which
+all else above is true). Nothing is learned of the workers, and the mean is never surer than they are: so it is honest
+where they share their errors, and too cautious where they do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +50,17 @@ from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, Integers, freeze, read_only
 from ...specs import FINITE, POSITIVE, ArraySpec
 from .. import Distributions, fit_distributions
-from .base import HALF, Axes, Prior
-from .confusion import ConfusionWorkers
-from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, own_shares
+from .base import Axes, WorkerModel
+from .priors import Prior
+from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, own_shares, sum_answers
 
+# So many steps of `consilience.inference.powers.POWERS` are about a factor of a half. Classifiers are trained on alike
+# data, and err alike: hidden answers, which have the same errors, call for a power about twice as large as is right.
+HALF = 5
 # Probabilities below this count as this.
 FLOOR = 1e-2
+# A class that nobody gives anything to is not impossible to the mean.
+LEAST_MEAN = 1e-9
 # Which part of a step is taken, the precision of the logarithm of temperatures, and their limits.
 DAMPING, RIDGE, LEAST, MOST = 0.5, 0.25, 0.02, 50.0
 # The logarithm of a temperature, and that of the factor of all, should change by so much at most.
@@ -80,7 +94,7 @@ class Pool(NamedTuple):
         """Number of rows and classes."""
         return len(self.temperature) * (self.n_labels + PULLS), len(self.common)
 
-    def expect_log(self, counts: Floats, mass: Floats) -> float:  # noqa: ARG002 (there is no likelihood)
+    def expect_log(self, counts: Floats, mass: Floats) -> float:
         """Return nothing for answers of earlier batches."""
         return 0.0
 
@@ -89,16 +103,11 @@ class Pool(NamedTuple):
         """How many rows in turn are of one worker."""
         return self.n_labels + PULLS
 
-    def log_evidence(
-        self,
-        block: Block,
-        posterior: Floats | None = None,  # noqa: ARG002
-        factors: AnyFactors | None = None,  # noqa: ARG002
-    ) -> Floats:
+    def log_evidence(self, block: Block, posterior: Floats | None = None, factors: AnyFactors | None = None) -> Floats:
         """Return the log evidence (n_items, K); two numbers for all items hardly depend on any of them."""
         return self.pool(block, self.common - self.pooled)
 
-    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:  # noqa: ARG002
+    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:
         """Return the log evidence of each vote, (n_answers, K)."""
         temperature, shift = self._of_rows(block)
         each = temperature[block.codes, None] * block.soft + shift[block.codes]
@@ -152,7 +161,7 @@ def add_pulls(found: RowCounts, workers: NDArray[np.int64], pulls: Floats, n_lab
 
 
 @dataclass(frozen=True, eq=False)
-class TemperatureWorkers(ConfusionWorkers):
+class TemperatureWorkers(WorkerModel):
     """One temperature and one bias per worker. A vote of m with label l is row m (L + `PULLS`) + l.
 
     Parameters
@@ -164,7 +173,6 @@ class TemperatureWorkers(ConfusionWorkers):
     shares: Floats | None = None
 
     name: ClassVar[str] = "temperatures"
-    hears_silence: ClassVar[bool] = False
     needs_votes: ClassVar[bool] = True
     enough_steps: ClassVar[int | None] = 20  # votes that say little go on drifting, and labels hardly change
     caution: ClassVar[int] = HALF
@@ -177,10 +185,10 @@ class TemperatureWorkers(ConfusionWorkers):
     }
 
     @classmethod
-    def of(cls, responses: Answers, class_of_label: NDArray[np.int64], n_classes: int) -> Self:
+    def of(cls, responses: Answers, *layout: Any) -> Self:
         """Return the model for the workers of these answers."""
-        made = super().of(responses, class_of_label, n_classes)
-        return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / n_classes))
+        made = super().of(responses, *layout)
+        return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / made.n_classes))
 
     @property
     def n_rows(self) -> int:
@@ -202,13 +210,7 @@ class TemperatureWorkers(ConfusionWorkers):
         """Return which class each row votes for: the one its label names."""
         return np.tile(np.append(self.class_of_label, [-1] * PULLS), self.n_workers)
 
-    def update(
-        self,
-        counts: Floats,
-        mass: Floats,  # noqa: ARG002
-        prior: Prior,
-        before: Distributions | None = None,  # noqa: ARG002
-    ) -> Distributions:
+    def update(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
         """Return temperatures and biases that suit the votes better, and the matrices of the most probable labels."""
         plain = fit_distributions(self.plain_counts(counts), prior.smoothing, prior.estimation)
         temperature, bias = self._step(counts, DAMPING)
@@ -257,7 +259,7 @@ class TemperatureWorkers(ConfusionWorkers):
         logs[:, 3] = np.log(np.maximum(pooled / pooled.sum(), TINY_SHARE))
         return Distributions(freeze(np.exp(logs)), freeze(logs), mean, 0.0)
 
-    def factors(self, found: Distributions, weighted: bool) -> AnyFactors:  # noqa: ARG002
+    def factors(self, found: Distributions, weighted: bool) -> AnyFactors:
         """Return the votes as they count."""
         return self._pool(found)
 
@@ -279,7 +281,7 @@ class TemperatureWorkers(ConfusionWorkers):
         embedded[np.ix_(worker, self.n_labels + np.arange(PULLS), axes[1])] = further["_pulls"]
         return embedded.reshape(-1, self.n_classes)
 
-    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:  # noqa: ARG002
+    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
         """Return the votes as the counts let them count: as in the fit, once it has settled."""
         return self._pool(self._make(*self._step(counts, 1.0), counts, np.empty(0)))
 
@@ -287,17 +289,11 @@ class TemperatureWorkers(ConfusionWorkers):
         """Return expected counts of answers as (M, L, K)."""
         return np.ascontiguousarray(self._by_worker(counts)[:, : self.n_labels])
 
-    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:  # noqa: ARG002
+    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
         """Return the confusion matrices of the most probable labels."""
         return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
 
-    def adopt(
-        self,
-        known: Floats,
-        crowd: Floats,  # noqa: ARG002
-        worker: NDArray[np.int64],
-        label: NDArray[np.int64],  # noqa: ARG002
-    ) -> Floats:
+    def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
         """Return what a fit learned of these workers; the median of all for one who was not there."""
         return np.ascontiguousarray(np.concatenate([known, np.median(known, axis=0, keepdims=True)])[worker])
 
@@ -346,3 +342,58 @@ def describe_temperature(temperature: float) -> str:
     if temperature <= ABOUT_RIGHT:
         return WELL_SURE
     return f"too cautious, {temperature:.2g} times" + (" or more" if temperature >= MOST else "")
+
+
+class MeanPool(Pool):
+    """Votes that all count alike."""
+
+    def log_evidence(self, block: Block, posterior: Floats | None = None, factors: AnyFactors | None = None) -> Floats:
+        """Return the log evidence (n_items, K)."""
+        total = sum_answers(block, read_shares(block))
+        answered = np.diff(block.offsets) > 0
+        logs = np.zeros_like(total)
+        mean = total[answered] / total[answered].sum(axis=1, keepdims=True)
+        logs[answered] = np.log(np.maximum(mean, LEAST_MEAN)) - self.pooled
+        return logs
+
+    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:
+        """Return the logarithm of the mean of each item, shared out to its votes by what they give to each class."""
+        logs, given = self._replace(pooled=np.zeros_like(self.pooled)).log_evidence(block), read_shares(block)
+        logs += 1 - logs.min(axis=1, keepdims=True)  # the same for all classes, so that a larger share speaks for one
+        item = np.repeat(np.arange(block.n_items), np.diff(block.offsets))
+        return np.asarray(given / np.maximum(sum_answers(block, given), LEAST_MEAN)[item] * logs[item])
+
+    def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
+        """Return expected counts of labels, and the shares of the classes in the mean."""
+        logs = self._replace(pooled=np.zeros_like(self.pooled)).log_evidence(block)
+        n_votes = np.diff(block.offsets)
+        each = np.repeat(np.exp(logs) / np.maximum(n_votes, 1)[:, None], n_votes, axis=0)
+        workers, place = np.unique(self.find_workers(block)[block.codes], return_inverse=True)
+        pulls = np.zeros((len(workers), PULLS, len(self.common)))
+        for k in range(len(self.common)):
+            pulls[:, POOLED, k] = np.bincount(place, each[:, k], len(workers))
+        return add_pulls(count_answers(block, posterior), workers, pulls, self.n_labels)
+
+
+def read_shares(block: Block) -> Floats:
+    """Return what each vote gives to each class, as much as it counts."""
+    soft = block.soft.astype(np.float64)
+    return np.asarray(soft * block.share[:, None] if len(block.share) else soft)
+
+
+class MeanWorkers(TemperatureWorkers):
+    """Workers who are taken at their word. Rows are those of workers with temperatures, which are all 1."""
+
+    name: ClassVar[str] = "mean"
+    caution: ClassVar[int] = 0  # it is never surer than the workers
+
+    def read_votes(self, responses: Answers) -> Probabilities:
+        """Return what each vote gives to each class."""
+        return responses.class_votes()
+
+    def votes(self) -> NDArray[np.int64]:
+        """Return nothing: the probabilities are the votes."""
+        return np.empty(0, np.int64)
+
+    def _pool(self, found: Distributions) -> MeanPool:
+        return MeanPool(*super()._pool(found))

@@ -32,19 +32,19 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ...answers.answers import Answers
 from ...answers.columns import Values, lookup, to_column
 from ...answers.random_choices import RandomByName, pick_places
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from ..skills import RARE
-from .base import Prior, Types
-from .confusion import ConfusionWorkers, names_class
+from .base import WorkerModel
+from .priors import Prior, Types, names_class
 from .rows import Counted
 
 # How strongly a worker is of their type.
@@ -61,8 +61,10 @@ MOST_HELD = 1 << 22
 MOST_TURNS, SETTLED = 100, 1e-9
 
 
-class TypedWorkers(ConfusionWorkers):
+class TypedWorkers(WorkerModel):
     """Workers of types. Rows, and what is reported, are those of confusion workers."""
+
+    hears_silence: ClassVar[bool] = True
 
     @abstractmethod
     def draw_types(self) -> Floats:
@@ -73,7 +75,7 @@ class TypedWorkers(ConfusionWorkers):
         """Tell which answers, (A,), types speak of."""
         return np.append(self.class_of_label >= 0, [False] * self.silent).astype(bool)
 
-    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:  # noqa: ARG002
+    def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
         """Return types that are equally frequent. Pseudo-counts are those of the types."""
         shapes = self.draw_types()
         pseudo_counts = np.concatenate([strength * shapes for strength in STRENGTHS])
@@ -81,10 +83,6 @@ class TypedWorkers(ConfusionWorkers):
         mean[0, self.within] = pseudo_counts.mean(axis=0)
         types = Types(freeze(pseudo_counts), freeze(np.zeros((1, len(pseudo_counts)))))
         return share_types(Prior(freeze(mean), estimation, learns=True), types, np.zeros(len(pseudo_counts)))
-
-    def begin_learning(self, prior: Prior, crowd: Answers) -> Prior:  # noqa: ARG002
-        """Return the prior as it is: the shares of types are learned in any case."""
-        return prior
 
     def learn_prior(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
         """Return a prior with shares of types under which the counts are likelier.
