@@ -10,10 +10,10 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from consilience.cli.questions import join_findings
 
 import consilience as cs
 from command_line import run
-from consilience.cli.questions import join_findings
 from consilience.models.questions import Questions
 from consilience.results.chance import find_chance, pool_chance
 

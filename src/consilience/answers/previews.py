@@ -33,8 +33,8 @@ from .tables import build_frame
 
 # So many rows of a table are shown, and so many characters of a cell: two remarks about a worker have up to 60.
 MOST_ROWS, WIDEST = 20, 60
-# Columns of text are not made narrower than this.
-NARROWEST = 8
+# Columns of text are not made narrower than this: the names in a confusion could not be told from each other.
+NARROWEST = 24
 # Digits of figures in tables that are made to be read.
 DIGITS = 3
 
@@ -131,7 +131,8 @@ def to_text(table: pa.Table, most: int = MOST_ROWS) -> str:
     """
     names, rows, numbers = spell_table(table, most)
     texts = [[spell_estimate(each) if isinstance(each, tuple) else to_word(each) for each in row] for row in rows]
-    return "\n".join([*text_table(names, texts, numbers), *count_rest(table.num_rows, most)])
+    lines = text_table(names, texts, numbers) if names else []
+    return "\n".join([*lines, *count_rest(table.num_rows, most)])
 
 
 def to_html(table: pa.Table, most: int = MOST_ROWS) -> str:
@@ -218,12 +219,13 @@ def text_table(
 
     A row that is None stands for rows left out.
 
-    >>> for line in text_table(["worker", "n"], [["a-long-name", "1"], None, ["bo", "12"]], [False, True], 14):
+    >>> rows = ["https://example.org/0001/a.jpeg", "1"], None, ["bo", "12"]
+    >>> for line in text_table(["worker", "n"], rows, [False, True], 30):
     ...     print(line)
-    worker     n
-    a-l...me   1
+    worker                       n
+    https://example...1/a.jpeg   1
     ...
-    bo        12
+    bo                          12
     """
     n = len(heads)
     cells = [["..."] + [""] * (n - 1) if row is None else list(row) for row in rows]

@@ -13,13 +13,13 @@ import numpy as np
 from .. import metrics, simulate
 from ..answers.answers import Answers
 from ..api import fuse
+from ..documents.overview import rank_workers
 from ..errors import ConsilienceError, InputError, MissingDependencyError, first_line, to_sentence
 from ..formats.writing import replace_file
 from ..metrics.probabilities import rank_correlation
 from ..models.majority_vote import MajorityVote
 from ..reporting.page import check_installed, write_page
 from ..reporting.subject import Command
-from .summary import rank_workers
 from .terminal import Column, Display, Screen, format_difference, format_number
 
 CLASSES = ("cat", "dog", "fox", "wolf")

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from .. import simulate as simulators
-from ..errors import InputError, first_line, listing
+from ..errors import InputError, first_line, listing, make_inert
 from ..formats import writable_formats, writing
 from ..formats.writing import check_writable, write_table
 from ..simulate.crowds import Simulation
-from .command import Record, make_inert, tell, to_json
+from .command import Record, tell, to_json
 from .terminal import Screen
 
 

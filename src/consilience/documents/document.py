@@ -380,6 +380,8 @@ def spell(value: Any, format: Format = "text") -> str:
     >>> spell("a\ud800")
     'a\\ud800'
     """
+    if isinstance(value, bool):
+        return "yes" if value else ""
     if format in ("text", "spelled"):
         return "" if value is None else spell_surrogates(str(value))
     if format == "interval":
@@ -392,6 +394,10 @@ def spell(value: Any, format: Format = "text") -> str:
         return f"{ends[0]} ({ends[1]} to {ends[2]})" if ends else ""
     if value is None or math.isnan(value):
         return ""
+    if format == "count" and value != round(value):
+        return f"{value:,.1f}"
+    if format == "figure" and 0 < abs(value) < 0.001:
+        return f"{value:.2g}"
     if format == "confidence":
         return ">99%" if 0.995 <= value < 1 else f"{value:.0%}"
     return f"{value:{_SPECS[format]}}"

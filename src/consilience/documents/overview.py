@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..answers import DIALECTS
 from ..answers.columns import count_codes, lookup, to_column
-from ..answers.previews import fit_text
+from ..answers.previews import MOST_ROWS, fit_text, spell_estimate
 from ..answers.tables import build_frame
 from ..errors import join_names, plural, to_sentence
 from ..formats import FORMATS, find_by_name
@@ -32,12 +32,12 @@ from .document import Column, Document, Documents, Fact, Facts, Findings, Part, 
 Record = dict[str, Any]
 
 N_WORKERS = 3  # from either end
-N_ITEMS = 5
+N_ITEMS, N_SHOWN = 5, 3  # those that JSON has, and people see
 # Over several questions: who may answer without looking, and how many of them are listed.
 SUSPECT, N_SUSPECTS = 0.1, 5
 ALL_KNOWN = "the label of every item is known, so nothing was fused"
 # What known labels are given with.
-REMEDY = "(consilience next --at-random)"
+REMEDY = " (consilience next --at-random)"
 # The parameters to name beside the model, and those that nobody can read.
 _NAMED, _NOT_SHOWN = ("estimation", "ties", "seed"), ("callback", "classifier")
 # Of the drift report, what the worker report does not have.
@@ -71,7 +71,7 @@ def describe_fit(
         What else is to be said, such as what an update brought. It replaces facts of the same keys.
     """
     found: Result = model.result_
-    facts = {each.key or each.name: each for each in (*list_facts(model, undecided), *more)}
+    facts = {each.key or each.name: each for each in (*list_facts(model, undecided, REMEDY), *more)}
     coupled = facts["chain"].value or facts["field"].value
     where = "Neighbours in a sequence" if facts["chain"].value else "Neighbours in the graph"
     parts: list[Part] = [
@@ -79,7 +79,7 @@ def describe_fit(
         Findings(model.findings_),
         *([Section("neighbours", where, where, [Text([coupled["explanation"]])])] if coupled else []),
         *list_workers(model, all_workers),
-        *([] if found.told_confidence is None else list_least_certain(found)),
+        *list_least_certain(found),
     ]
     return Document(title, "", parts)
 
@@ -93,8 +93,16 @@ def to_records(columns: Mapping[str, Any]) -> list[Record]:
 # ------------------------------------------------------------------------------------------------------------- facts
 
 
-def list_facts(model: Any, undecided: float | None = None) -> list[Fact]:
-    """What was fused, how, and how good it is. Those without a name are for JSON alone."""
+def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> list[Fact]:
+    """What was fused, how, and how good it is. Those without a name are for JSON alone.
+
+    Parameters
+    ----------
+    model, undecided
+        As for `describe_fit`.
+    remedy : str
+        With what known labels are given.
+    """
     found: Result = model.result_
     task, r, names = found.task, found.given.answers, found.names  # which a file may not hold
     parameters = {name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN}
@@ -110,7 +118,7 @@ def list_facts(model: Any, undecided: float | None = None) -> list[Fact]:
     n_known, all_known = count_known(found.given.gold), knows_all(found)
     classes = names.classes.tolist()
     facts = [
-        *list_accuracy(found),
+        *list_accuracy(found, remedy),
         Fact("columns", "Columns" if any(a != b for a, b in columns.items()) else "", columns, format_columns(columns)),
         name_format(found),
         Fact("model", "Model", found.model, f"{found.model} ({', '.join(shown)})" if shown else found.model),
@@ -137,7 +145,7 @@ def list_facts(model: Any, undecided: float | None = None) -> list[Fact]:
             "soft",
             "Soft votes",
             None if found.soft_check is None else str(found.soft_check),
-            to_sentence(str(found.soft_check or "")),
+            "" if found.soft_check is None else to_sentence(str(found.soft_check)),
         ),
         count_outside(found) if r is not None else Fact("outside_classes", "", None),
         describe_spans(spans),
@@ -187,10 +195,10 @@ def compare(found: Result) -> dict[str, str]:
     return {"verdict": ALL_KNOWN, "alpha": words["alpha"]} if knows_all(found) else words
 
 
-def list_accuracy(found: Result) -> list[Fact]:
+def list_accuracy(found: Result, remedy: str) -> list[Fact]:
     """How many labels are right, and what known labels would tell: the first fact."""
     words = compare(found)
-    more = f"{words['known_labels']} {REMEDY}" if words.get("known_labels") else ""
+    more = f"{words['known_labels']}{remedy}" if words.get("known_labels") else ""
     sentences = [to_sentence(each) for each in (words.get("headline"), more) if each]
     return [Fact("", "Accuracy", None, " ".join(sentences))] if sentences else []
 
@@ -261,7 +269,7 @@ def quote_blanks(value: object) -> object:
 
 def list_names(names: Sequence[object]) -> str:
     """Names of classes or labels, short enough to be read in a line."""
-    return join_names((fit_text(quote_blanks(name), 16) for name in names), "--json has all")
+    return join_names((fit_text(quote_blanks(name), 16) for name in names), "classes_ and --json have all")
 
 
 def describe_spans(spans: Mapping[str, Any] | None) -> Fact:
@@ -293,7 +301,7 @@ def describe_order(found: Result) -> Fact:
     if check is None:
         return Fact("scale", "", None)
     value = {"ordered": check.ordered, **asdict(check), "explanation": str(check)}
-    advice = f"{to_sentence(str(check))} If they are levels, say so with --ordered."
+    advice = f"{to_sentence(str(check))} If they are levels, say so: ordered=True, --ordered."
     return Fact("scale", "" if check.ordered else "Order", value, advice)
 
 
@@ -419,6 +427,8 @@ def shorten_remarks(worker: Record) -> str:
 
 def list_least_certain(found: Result) -> list[Part]:
     """The items with the lowest confidence, each with the class that came second; of sets the tag that is in doubt."""
+    if found.told_confidence is None:
+        return [Table("least_certain", "", [], [])]
     task, labels = found.task, found.labels
     is_set = task.results == "sets"
     records: list[Record] = []
@@ -452,8 +462,9 @@ def list_least_certain(found: Result) -> list[Part]:
         Column("runner_up", "in doubt" if is_set else "runner-up"),
         Column("runner_up_probability", "probability", "figure"),
     ]
-    table: list[Part] = [Table.of("least_certain", "Least certain items", columns, records)]
-    if not is_set and any((each["runner_up_probability"] or 0) > each["confidence"] for each in records):
+    shown = Table.of("least_certain", "Least certain items", columns, records[:N_SHOWN])
+    table: list[Part] = [replace(shown, data=records)]
+    if not is_set and any((each["runner_up_probability"] or 0) > each["confidence"] for each in records[:N_SHOWN]):
         why = "Labels are medians" if labels.rule == "median" else "The labels of a sequence are chosen together"
         table.append(Text([f"{why}, so a runner-up can be ahead."], quiet=True))
     return table
@@ -533,13 +544,24 @@ def describe_ranking(model: Any, title: str = "", winners: str = "") -> Document
         Fact("parts", "", found.n_parts),
         Fact("converged", "", found.converged),
     ]
-    shown = [{**row, "score_low": row["low"], "score_high": row["high"]} for row in ranking]
+    shown = [
+        {
+            **row,
+            "rank": spell_estimate((row["rank"], row["rank_low"], row["rank_high"])),
+            "score": f"{row['score']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})",
+            "elo": f"{row['elo']:.0f}",
+        }
+        for row in ranking
+    ]
+    # Of many judges, those with a remark.
+    chosen = judges if len(judges) <= MOST_ROWS else [row for row in judges if row["remarks"]]
+    which = "" if len(chosen) == len(judges) else f" with remarks, of {len(judges):,}"
     columns = [
         *([Column("part", "part", "count")] if found.n_parts > 1 else []),
-        Column("rank", "rank", "estimate"),
+        Column("rank", "rank"),
         Column("candidate", "candidate"),
-        Column("score", "score", "estimate"),
-        Column("elo", "elo", "count"),
+        Column("score", "score"),
+        Column("elo", "elo", "spelled"),
         *(Column(name, name, "count") for name in ("comparisons", "wins", "ties")),
     ]
     heads = [
@@ -556,7 +578,7 @@ def describe_ranking(model: Any, title: str = "", winners: str = "") -> Document
         replace(Table.of("ranking", "Candidates, with 95% intervals", columns, shown), data=ranking),
     ]
     if numbers.has_workers and len(found.workers) > 1:
-        parts.append(Table.of("judge_report", "Judges", heads, judges))
+        parts.append(replace(Table.of("judge_report", f"Judges{which}", heads, chosen), data=judges))
     else:
         parts.append(Facts([Fact("judge_report", "", judges if numbers.has_workers else [])]))
     return Document(title, "", parts)

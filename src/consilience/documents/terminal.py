@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ..answers.previews import MOST_ROWS, text_table, wrap
+from ..answers.previews import MOST_ROWS, NARROWEST, text_table, wrap
 from ..errors import count_shown, make_inert, spell_in_python
 from ..results.findings import Finding
 from .document import Document, Documents, Fact, Facts, Findings, Part, Section, Table, Text, spell
 
 # What JSON shows of a finding, which may be one of a question. Those that were "warned" of are not said again.
 Describe: TypeAlias = Callable[[Finding, str], dict[str, Any]]
-# Names are cut to this length before intervals are left out.
-LEAST_NAME = 24
 
 
 def describe_in_python(finding: Finding, question: str = "") -> dict[str, Any]:  # noqa: ARG001
@@ -60,10 +58,11 @@ def list_lines(part: Part, width: int, describe: Describe) -> list[str]:
     if isinstance(part, Table):
         return list_rows(part, width)
     if isinstance(part, Section):
-        return [
-            bold(part.title),
-            *(f"  {line}" for each in part.parts for line in list_lines(each, width - 2, describe)),
-        ]
+        lines = [bold(part.title)]
+        for each in part.parts:
+            indent = "  " if isinstance(each, Text) else ""
+            lines += [f"{indent}{line}" for line in list_lines(each, width - 2, describe)]
+        return lines
     if not isinstance(part, Findings | Documents):
         return []
     # A problem that several questions have is said once.
@@ -93,6 +92,8 @@ def list_facts(facts: Sequence[Fact], width: int) -> list[str]:
 
 def list_rows(table: Table, width: int) -> list[str]:
     """A table under its title. There is a row of dots for rows that are not shown, and for those without any value."""
+    if not table.rows:
+        return []
     n_shown = count_shown(len(table.rows), MOST_ROWS)
     n_hidden = len(table.rows) - n_shown
     rows = table.rows[n_hidden:] if table.last else table.rows[:n_shown]
@@ -110,7 +111,7 @@ def list_rows(table: Table, width: int) -> list[str]:
             for row in rows
         ]
         longest = [max(map(len, column)) for column in zip(heads, *filter(None, texts), strict=True)]
-        if sum(min(each, LEAST_NAME) + 2 for each in longest) <= width:
+        if sum(min(each, NARROWEST) + 2 for each in longest) <= width:
             break
     if n_hidden or table.n_more:
         texts.insert(0 if table.last else n_shown, None)
