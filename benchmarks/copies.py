@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import consilience as cs
 import real_crowds
-from consilience.results.fitting import Asked, fit
+from consilience.results.fitting import fit
 
 TABLES = Path(__file__).parent.parent / "docs" / "measured" / "copies.md"
 
@@ -246,7 +246,7 @@ def tabulate_cost() -> str:
         recipe = cs.DawidSkene().recipe()
         # In turn without and with the search, so that a busy machine slows down both. The median of their ratios.
         rounds = np.array(
-            [[_time(partial(fit, recipe, asked=Asked(copies)), r) for copies in ([], None)] for _ in range(N_ROUNDS)]
+            [[_time(partial(fit, recipe, copies=copies), r) for copies in ([], None)] for _ in range(N_ROUNDS)]
         )
         share = float(np.median(rounds[:, 1] / rounds[:, 0])) - 1
         lines.append(_row(f"{r.n_responses:,}", n_workers, n_copies, f"{share:.0%}"))

@@ -326,12 +326,12 @@ def photograph(page: Path, *shots: Shot) -> None:
 
 def draw_report() -> None:
     """The first screen of the report on the crowd of the demo, light and dark."""
-    from consilience.cli.demo import make_crowd
+    from consilience.cli.simulate import N_KNOWN, make_crowd
     from consilience.reporting.page import write_page
 
     with tempfile.TemporaryDirectory() as folder:
-        crowd = make_crowd()
-        page = write_page(cs.fuse(crowd.answers, gold=crowd.known), f"{folder}/report.html", title="answers.csv")
+        answers, images, _ = make_crowd()
+        page = write_page(cs.fuse(answers, gold=images.slice(0, N_KNOWN)), f"{folder}/report.html", title="answers.csv")
         photograph(page, Shot("report.png"), Shot("report-dark.png", dark=True))
 
 

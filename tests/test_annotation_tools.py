@@ -272,7 +272,7 @@ def read(folder):
 def test_examples_are_read(read, name):
     spans = read(name)
     assert annotations(spans) == EXPECTED[name]
-    assert spans.origin.format == name
+    assert spans.origin[1] == name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -285,7 +285,7 @@ def test_a_round_trip_changes_nothing(read, name):
         assert annotations(again) == EXPECTED[name]
         assert again.documents.tolist() == spans.documents.tolist()
         assert again.texts == spans.texts
-        assert again.origin.format == name
+        assert again.origin[1] == name
         assert (again.gold is None) == (spans.gold is None)
         assert (again.tokens is None) == (spans.tokens is None)
 
@@ -301,7 +301,7 @@ def test_any_format_is_written_in_any_other(read, source, target):
         warnings.simplefilter("ignore", DataWarning)
         cs.write_spans(spans, "out", format=target)
         again = cs.read_spans("out")
-    assert again.origin.format == target
+    assert again.origin[1] == target
     given, back = annotations(spans), annotations(again)
     if target == "conll" and source != "conll":  # the text is that of the tokens, joined by blanks
         assert {key: len(value) for key, value in back.items()} == {key: len(value) for key, value in given.items()}
@@ -1076,10 +1076,10 @@ def test_long_first_records_are_recognised(folder):
     tasks = label_studio()
     many = [region(0, 3, "PER", text="Ann", note="x" * 500) for _ in range(300)]
     task = {"id": 1, "annotations": [{"completed_by": 1, "result": many}], "data": tasks[0]["data"]}
-    assert cs.read_spans(write_json("a.json", [task])).origin.format == "label-studio"
+    assert cs.read_spans(write_json("a.json", [task])).origin[1] == "label-studio"
     line = prodigy()[0]
     line = {key: line[key] for key in ("text", "_input_hash", "_task_hash")} | {"meta": "x" * 100_000} | line
-    assert cs.read_spans(write_lines("b.jsonl", [line])).origin.format == "prodigy"
+    assert cs.read_spans(write_lines("b.jsonl", [line])).origin[1] == "prodigy"
 
 
 @pytest.mark.parametrize("name", NAMES)

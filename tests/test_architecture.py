@@ -343,7 +343,7 @@ def test_a_new_format_is_one_line(tmp_path, monkeypatch):
     register_format(monkeypatch, "pipes", codec, "columns separated by pipes")
     for name in ("answers.pipes", "answers.txt"):
         (tmp_path / name).write_text("item|worker|label\n1|a|x\n1|b|x\n2|a|y\n2|b|y\n", encoding="utf-8")
-        stored = cs.scan_answers(tmp_path / name, store=tmp_path / "stores").load()
+        stored = cs.scan_answers(tmp_path / name, store=tmp_path / "stores")
         for r in (cs.read_answers(tmp_path / name), stored):
             assert (r.n_items, r.n_workers, r.labels.tolist()) == (2, 2, ["x", "y"])
     found = list_format("pipes")
@@ -445,14 +445,14 @@ def test_every_place_is_a_section_that_the_report_links_to():
 
 @pytest.mark.parametrize("warns", [True, False])
 def test_a_new_check_is_one_line(warns, tmp_path, monkeypatch):
-    def find_toys(subject):
+    def find_toys(found, recipe):
         """The answers are toys."""
-        n_answers = subject.sample.responses.n_responses
+        n_answers = found.answers.n_responses
         remedies = ("Put them away.", Sentence("Or give {gold}."))
         kind = DataWarning if warns else None
         yield Finding(f"All {n_answers} answers are toys.", remedies, "bad", category=kind)
 
-    monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, "answers", later=not warns))
+    monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, "answers", silent=not warns))
     crowd = cs.simulate.independent(200, n_workers=6, n_classes=2, accuracy=(0.6, 0.9), seed=1)
     r = crowd.responses
     with warnings.catch_warnings(record=True) as caught:
@@ -504,7 +504,7 @@ def test_a_new_section_of_the_report_is_one_line(is_shown, monkeypatch, tmp_path
         table = charts.Table("Toys in figures", [("Items", f"{subject.n_items}")], ["What", "How many"])
         return charts.Plain(["There are <b>toys</b>.", "Put them away."], [bars], [table])
 
-    def find_toys(subject):
+    def find_toys(found, recipe):
         """The answers are toys."""
         yield Finding("The answers are toys.", ("Look at them.",), "bad", category=None)
 

@@ -116,6 +116,7 @@ def test_matrices_spans_and_masks():
     assert cs.fuse(masks, block=["d"]).workers_.tolist() == ["a", "b", "c"]
 
 
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 def test_on_disk(frame, tmp_path):
     path = tmp_path / "answers.csv"
     frame.to_csv(path, index=False)

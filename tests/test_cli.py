@@ -25,14 +25,12 @@ from consilience.answers.classes import ABSTAIN
 from consilience.answers.long_tables import DUPLICATES
 from consilience.answers.previews import fit_text, fit_texts
 from consilience.cli.command import spell_options
-from consilience.cli.demo import CLASSES, make_crowd
 from consilience.cli.main import program
+from consilience.cli.simulate import SCENES, make_crowd
 from consilience.errors import InputError, Python, Sentence, make_inert
 from consilience.evaluation.labels import evaluate
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
-from consilience.inference import ESTIMATIONS
-from consilience.inference.preconditions import CALIBRATIONS
 from fuzz.kills import MAIN, children_hear_signals
 
 
@@ -327,9 +325,7 @@ def test_tagged_sequences(folder):
 
 def test_choices_are_those_of_the_library():
     assert DUPLICATES == options.DUPLICATES
-    assert ESTIMATIONS == options.ESTIMATIONS
     assert ABSTAIN == options.ABSTAIN
-    assert CALIBRATIONS == options.CALIBRATIONS
 
 
 def test_columns_classes_weights_duplicates(folder):
@@ -944,9 +940,9 @@ def test_no_name_that_matters_is_hidden(folder):
 
 
 def test_findings_name_all_workers_that_are_flagged():
-    crowd = make_crowd()
-    found = " ".join(str(each.problem) for each in cs.fuse(pa.table(crowd.answers)).findings_)
-    flagged = [name for name, kind in crowd.kinds.items() if kind == "clicks at random"]
+    answers, _, kinds = make_crowd()
+    found = " ".join(str(each.problem) for each in cs.fuse(answers).findings_)
+    flagged = [name for name, kind in kinds.items() if kind == "clicks at random"]
     assert len(flagged) > 5
     assert [name for name in flagged if repr(name) not in found] == []
 
@@ -1098,14 +1094,12 @@ def test_the_page_names_every_command_and_no_option_that_is_not_there():
 
 
 def test_the_crowd_of_the_demo_is_as_promised():
-    crowd = make_crowd()
-    assert make_crowd() == crowd
-    assert make_crowd(seed=1) != crowd
-    pairs = Counter(zip(crowd.answers["item"], crowd.answers["worker"], strict=True))
+    answers, images, kinds = make_crowd()
+    pairs = Counter(zip(answers["item"].to_pylist(), answers["worker"].to_pylist(), strict=True))
     assert set(pairs.values()) == {1}
-    assert set(Counter(crowd.answers["item"]).values()) == {5}
-    assert set(crowd.answers["label"]) == set(crowd.truth.values()) == set(CLASSES)
-    assert {"contrary", "clicks at random"} < set(crowd.kinds.values())
+    assert set(Counter(answers["item"].to_pylist()).values()) == {5}
+    assert set(answers["label"].to_pylist()) == set(images["label"].to_pylist()) == set(SCENES)
+    assert {"contrary", "clicks at random"} < set(kinds.values())
 
 
 def test_version_and_help():

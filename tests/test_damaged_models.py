@@ -89,13 +89,13 @@ def test_what_is_wrong_is_said(path):
         ({"arrays/prior.npy": array(np.array([1, 0]))}, r"holds values of type <i8, and not <f8"),
         ({"arrays/prior.npy": b"nothing"}, r"magic string"),
         ({"arrays/prior.npy": array(np.array([None, 1], object))}, r"allow_pickle=False"),
-        ({"arrays/labelled/codes.npy": array(np.array([0, 1, 2, 0]))}, r"does not hold indices of classes"),
+        ({"arrays/labels/codes.npy": array(np.array([0, 1, 2, 0]))}, r"does not hold indices of classes"),
         (
-            {"arrays/learning/log_weights.npy": array(np.full((6, 2, 2), 0.1))},
+            {"arrays/estimates/log_weights.npy": array(np.full((6, 2, 2), 0.1))},
             r"does not hold logarithms of probabilities",
         ),
         (
-            {"arrays/learning/further/_sequential_counts.npy": array(np.full((2, 3, 2, 2), -1.0))},
+            {"arrays/estimates/further/_sequential_counts.npy": array(np.full((2, 3, 2, 2), -1.0))},
             r"does not hold counts",
         ),
         (
@@ -150,23 +150,20 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("names", None, "names cannot be None"),
         ("names/normalised", 1, "names/normalised cannot be 1"),
         ("prior", None, "prior cannot be None"),
-        ("labelled/keys", {"item": "column"}, "the column 'labelled/keys/item' is missing"),
-        ("labelled/keys", {"x": "column"}, "labelled/keys cannot be {'x': 'column'}"),
-        ("labelled", {"n_items": 4, "mean_confidence": 0.5, "shown": True}, "there is no array 'labelled/codes'"),
-        ("labelled", {"n_items": 4, "mean_confidence": 2.0, "shown": True}, "labelled/mean_confidence cannot be 2.0"),
-        ("labelled", {"n_items": 0, "mean_confidence": 0.5, "shown": True}, "labelled/n_items cannot be 0"),
-        ("labelled/uncalibrated", None, "there is no array 'labelled/uncalibrated' in such a model"),
-        ("learning/kind", "robots", "learning/kind cannot be 'robots'"),
-        ("learning/kind", "confusion", "log_weights.npy has the shape (6, 2, 2), and not (2, 2, 2)"),
-        ("learning/structure", {}, "the array of learning/structure 'bound', 'coupling'"),
+        ("labels/keys", {"item": "column"}, "the column 'labels/keys/item' is missing"),
+        ("labels/keys", {"x": "column"}, "labels/keys cannot be {'x': 'column'}"),
+        ("labels/uncalibrated", None, "there is no array 'labels/uncalibrated' in such a model"),
+        ("estimates/kind", "robots", "estimates/kind cannot be 'robots'"),
+        ("estimates/kind", "confusion", "log_weights.npy has the shape (6, 2, 2), and not (2, 2, 2)"),
+        ("estimates/structure", {}, "the array of estimates/structure 'bound', 'coupling'"),
         ("course/n_iter", -1, "course/n_iter cannot be -1"),
         ("course/starts", {"votes": "array"}, "course/starts cannot be {'votes': 'array'}"),
         ("course/smoothing", [1.0], "course/smoothing cannot be [1.0]"),
         ("course/smoothing", [1.0, -1.0], "course/smoothing cannot be -1.0"),
-        ("judging/past", None, "there is no array 'judging/past/"),
-        ("judging/intervals/workers", None, "there is no array 'judging/intervals/workers'"),
-        ("copying", [[0]], "copying cannot be [[0]]"),
-        ("copying", [[0, 9]], "a group of copies names a worker who is not there"),
+        ("past", None, "there is no array 'past/"),
+        ("intervals/workers", None, "there is no array 'intervals/workers'"),
+        ("copies", [[0]], "copies cannot be [[0]]"),
+        ("copies", [[0, 9]], "a group of copies names a worker who is not there"),
         ("calibrated", None, "there is no array 'calibrated/known_scores'"),
         ("calibrated/found/power", 0, "calibrated/found/power cannot be 0"),
         ("calibrated/powers", [1.0, "x"], "calibrated/powers cannot be 'x'"),
@@ -205,7 +202,7 @@ def test_parameters_go_through_the_checks_of_the_model(path):
 def test_a_field_must_be_the_one_of_its_parameters(tmp_path):
     crowd = cs.simulate.network(15, n_workers=3, n_classes=2, degree=3, seed=1)
     path = cs.MarkovField(coupling=0.5).fit(crowd.responses, graph=crowd.graph).save(tmp_path / "a.model")
-    change(path, **{"arrays/learning/structure/coupling.npy": model_files.to_bytes(np.array(1e308))})
+    change(path, **{"arrays/estimates/structure/coupling.npy": model_files.to_bytes(np.array(1e308))})
     assert "the field is not the one that the parameters call for" in complaint(path)
 
 

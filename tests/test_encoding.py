@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from consilience.answers import vocabulary
+from consilience.answers import columns as vocabulary
 from consilience.answers.answers import Answers
 from consilience.answers.columns import count_codes, encode_in_order_of_appearance, encode_sorted
 from consilience.errors import InputError

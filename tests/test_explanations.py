@@ -274,27 +274,6 @@ def test_positions_that_are_not_there():
         model.explain(("nope", 1))
 
 
-@pytest.mark.parametrize("make", [cs.DawidSkene, cs.MajorityVote])
-def test_items_on_disk_are_explained_as_in_memory(tmp_path, make):
-    on_disk, in_memory = fit_both(tmp_path, crowd(n_items=600, per_item=4)[0], make)
-    for item in in_memory.responses_.items[[3, 99]].tolist():
-        one, other = on_disk.explain(item), in_memory.explain(item)
-        assert (one.label, one.against) == (other.label, other.against)
-        assert [part.kind for part in one.parts] == [part.kind for part in other.parts]
-        weights = ([part.weight for part in each.parts] for each in (one, other))
-        np.testing.assert_allclose(*weights, atol=1e-5)
-    with pytest.raises(InputError, match="There is no item"):
-        on_disk.explain("not there")
-
-
-def test_sequences_on_disk(tmp_path):
-    on_disk, in_memory = fit_both(tmp_path, crowd(n_items=300, per_item=4, in_sequences=True)[0], cs.HiddenMarkov)
-    assert not on_disk.result_.in_memory
-    key = in_memory.responses_.items[30]
-    one, other = on_disk.explain(key), in_memory.explain(key)
-    np.testing.assert_allclose([part.weight for part in one.parts], [part.weight for part in other.parts], atol=1e-4)
-
-
 def test_the_command(tmp_path):
     cs.DawidSkene().fit(PLAIN).save(tmp_path / "crowd.model")
     shown = run("explain", tmp_path / "crowd.model", "12")

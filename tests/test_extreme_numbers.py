@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.errors import ParameterError
-from consilience.inference.structures.field import INFERENCES, MOST_COUPLING, weight_unit
+from consilience.inference.structures.field import MOST_COUPLING, weight_unit
+from consilience.options import INFERENCES
 from effort import all_pairs, examples, rest_robust
 
 TINY = 5e-324

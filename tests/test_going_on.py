@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import consilience as cs
@@ -65,7 +64,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(where, parts, monkeypatch
     for name, act in actions.items():
         with monkeypatch.context() as patch:
             if where == "conclude":  # after the loop, in the middle of all that is made of it
-                patch.setattr(fitting, "find_intervals" if name != "update" else "calibrate", interrupt)
+                patch.setattr(fitting, "find_intervals", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 act()
         assert model.result_ is before, name
@@ -116,41 +115,6 @@ def test_a_parameter_that_was_changed_counts_in_the_next_update(parts):
     model = cs.DawidSkene(calibration=0.5).fit(parts[0])
     model.set_params(calibration="hidden answers")
     assert model.update(parts[1]).calibration_.n_hidden > 0
-
-
-def test_a_fit_on_disk_keeps_nothing_of_an_earlier_update(parts, monkeypatch, tmp_path):
-    import pyarrow.parquet as pq
-
-    monkeypatch.setattr(fitting, "FEW", 0)
-    pq.write_table(pa.table(parts[0]), tmp_path / "a.parquet")
-    answers = cs.scan_answers(tmp_path / "a.parquet", store=tmp_path / "stores")
-    model = cs.DawidSkene().fit(parts[0]).update(parts[1])
-    model.fit(answers)
-    assert "answers came" not in model.explain_calibration()
-    with pytest.raises(cs.errors.NotFittedError):
-        _ = model.update_
-    assert cs.load(cs.DawidSkene().fit(answers).save(tmp_path / "b.model")).n_iter_ == model.n_iter_
-
-
-def test_a_chain_that_was_fitted_in_memory_and_then_on_disk_can_be_saved(monkeypatch, tmp_path):
-    """Tags have spans with a confidence of their own in memory, and none on disk."""
-    import pyarrow.parquet as pq
-
-    monkeypatch.setattr(fitting, "FEW", 0)
-    rng = np.random.default_rng(0)
-    truth = np.where(np.arange(600) % 10 == 3, "B-PER", np.where(np.arange(600) % 10 == 4, "I-PER", "O"))
-    item, worker = np.repeat(np.arange(600), 3), np.tile(np.arange(3), 600)
-    label = np.where(rng.random(1800) < 0.85, truth[item], "O")
-    table = pa.table({"sequence": item // 20, "position": item % 20, "worker": worker, "label": label})
-    pq.write_table(table, tmp_path / "tags.parquet")
-    stored = cs.scan_answers(tmp_path / "tags.parquet", store=tmp_path / "stores")
-    model = cs.HiddenMarkov(transitions="bio").fit(table)
-    assert model.result_.span_confidence is not None
-    model.fit(stored)
-    assert model.result_.span_confidence is None
-    loaded = cs.load(model.save(tmp_path / "tags.model"))
-    np.testing.assert_array_equal(loaded.confusion_, model.confusion_)
-    np.testing.assert_array_equal(loaded.transition_, cs.HiddenMarkov(transitions="bio").fit(stored).transition_)
 
 
 def test_a_new_label_is_counted(parts):

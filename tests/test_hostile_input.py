@@ -371,7 +371,7 @@ def test_long_failures_and_warnings(answers, monkeypatch):
         warnings.warn(DataWarning(LONG, "Look."), stacklevel=1)
         raise RuntimeError(LONG)
 
-    monkeypatch.setattr("consilience.models.fusing.fuse_prepared", fail)
+    monkeypatch.setattr("consilience.api.fuse_prepared", fail)
     for options in ((), ("--debug",)):
         result = run("fuse", "answers.csv", *options)
         assert result.exit_code == 1

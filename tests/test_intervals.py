@@ -132,13 +132,14 @@ def test_worth_and_centre_of_answers():
     r = small_crowd().responses
     model = cs.DawidSkene(calibration="none").fit(r)
     found, right = estimates_of(model), np.diagonal(model.confusion_, axis1=1, axis2=2)
-    sums = interval_sums.sum_up(r, model.posterior_, right, found, answer_worth.sum_chances(r, model.posterior_))
-    answers = intervals.weigh_answers(sums, right, found, None)
-    slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.learned.counts)
-    np.testing.assert_allclose(answers, slow, rtol=1e-6)
+    sums = interval_sums.sum_up(r, model.posterior_, right, found)
+    ends, worth = intervals.judge_workers(r, sums, right, found, None)
+    _, _, centre, slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.learned.counts)
+    np.testing.assert_allclose(worth, slow, rtol=1e-6)
+    np.testing.assert_allclose(ends[:, 0], intervals.beta_ends(centre, slow)[0], rtol=1e-6)
     shared = interval_sums.invert_scores(r, sums, right, found)
-    together = intervals.weigh_answers(sums, right, found, shared)
-    assert (together.worth < answers.worth).all()  # what all share is not known either
+    together = intervals.judge_workers(r, sums, right, found, shared)[1]
+    assert (together < worth).all()  # what all share is not known either
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -164,9 +165,9 @@ def test_covariance_of_what_items_share(known):
     expected = np.zeros((6, 6))
     size = 3 if known else 6
     expected[:size, :size] = np.linalg.pinv(information[:size, :size], rcond=1e-9, hermitian=True)
-    sums = interval_sums.sum_up(r, q, right, found, answer_worth.sum_chances(r, q))
+    sums = interval_sums.sum_up(r, q, right, found)
     shared = interval_sums.invert_scores(r, sums, right, found)
-    np.testing.assert_allclose(shared.covariance, expected, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(shared, expected, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(interval_sums.count_surprise(r, right) * q, scores[:, :3], atol=1e-12)
 
 
@@ -188,7 +189,8 @@ def test_slope_of_the_mean_probability_of_labels():
 
     posterior = mean(np.zeros(3), np.zeros(3))[1]
     chosen = posterior[np.arange(r.n_items), labels]
-    slope = intervals.sum_slopes(posterior, labels, chosen, interval_sums.count_surprise(r, right)) / r.n_items
+    surprise = interval_sums.count_surprise(r, right)
+    slope = intervals.sum_slopes(posterior, np.eye(3)[labels], chosen, surprise) / r.n_items
     steps = 1e-5 * np.eye(6)
     expected = [(mean(h[:3], h[3:])[0] - mean(-h[:3], -h[3:])[0]) / 2e-5 for h in steps]
     np.testing.assert_allclose(slope, expected, atol=1e-8)
@@ -225,7 +227,7 @@ def test_a_vote_that_is_spread_is_one_vote():
     r = small_crowd().responses
     P = np.full((r.n_items, r.n_workers, 3), np.nan)
     P[r.item_of_answer(), r.worker] = 0.8 * np.eye(3)[r.label] + 0.2 / 3
-    found = cs.DawidSkene(calibration="none").fit(oracles.spread_answers(P)).result_.judging.value.past.sums
+    found = cs.DawidSkene(calibration="none").fit(oracles.spread_answers(P)).result_.past.sums
     np.testing.assert_allclose(found.chances[0], r.votes_per_worker())
     assert (answer_worth.find_worth(found.chances, found.judged) < found.chances[0]).all()
     assert answer_worth.design_effect(found.votes) == 1

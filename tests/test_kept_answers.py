@@ -203,7 +203,7 @@ def test_damaged_answers_are_explained(tmp_path):
         ),
         (
             sequences,
-            {"columns/labelled/keys/position.arrow": model_files.write_column(model_files.pa.table({"values": order}))},
+            {"columns/labels/keys/position.arrow": model_files.write_column(model_files.pa.table({"values": order}))},
             "must stand together, in the order of their positions",
         ),
     ]

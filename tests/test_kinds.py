@@ -1,8 +1,6 @@
 """The register of tasks: one class and one line bring a new kind of what users have."""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -11,9 +9,7 @@ import pytest
 import consilience as cs
 from consilience import kinds
 from consilience.errors import InputError
-from consilience.formats import find_by_name
-from consilience.formats.targets import ResultWriters
-from consilience.kinds.base import Kind, Posed, Refusal
+from consilience.kinds.base import Kind
 from consilience.reporting.page import gather, make_page
 from consilience.specs import ColumnSpec
 
@@ -38,15 +34,13 @@ class PollKind(Kind[Poll]):
     item = "question"
     argument = "poll"
     results = "verdicts"
-    no_update = Refusal("A poll cannot go on.", "Poll again.")
+    no_update = ("A poll cannot go on.", "Poll again.")
 
     @classmethod
     def pose(cls, brought):
         rows = [(n, who, said) for n, by in enumerate(brought.answers.values()) for who, said in by.items()]
         item, worker, label = zip(*rows, strict=True)
-        return Posed(
-            cls(list(brought.answers)), cs.Answers.from_frame({"item": item, "worker": worker, "label": label})
-        )
+        return cls(list(brought.answers)), cs.Answers.from_frame({"item": item, "worker": worker, "label": label})
 
     @classmethod
     def describe(cls, brought):
@@ -67,9 +61,8 @@ class PollKind(Kind[Poll]):
     def count(self, fused, is_sure):
         return f"The people have spoken about {len(fused.labels.codes)} questions."
 
-    def write(self, fused, labels, path, writers):
-        said = fused.labels.classes[fused.labels.codes].tolist()
-        Path(path).write_text(json.dumps(dict(zip(self.questions, said, strict=True))))
+    def collect(self, fused, labels):
+        return dict(zip(self.questions, fused.labels.classes[fused.labels.codes].tolist(), strict=True))
 
 
 @pytest.fixture
@@ -84,7 +77,7 @@ def poll(monkeypatch):
     return Poll(answers, {f"Is {n} lucky?": "yes" for n in range(3)})
 
 
-def test_a_task_is_read_fused_shown_and_written_by_one_line_in_the_register(poll, tmp_path):
+def test_a_task_is_read_fused_shown_and_given_back_by_one_line_in_the_register(poll):
     fused = cs.fuse(poll)
     assert fused.labels_[:3].tolist() == ["yes"] * 3  # by what is known
     assert cs.fuse(poll, gold={"Is 3 lucky?": "no"}).result_.given.gold.codes[:4].tolist() == [-1, -1, -1, 0]
@@ -94,8 +87,7 @@ def test_a_task_is_read_fused_shown_and_written_by_one_line_in_the_register(poll
     assert "120 questions" in page
     assert "lucky?" in page
     result = fused.result_
-    result.task.write(result, fused.to_frame(), str(tmp_path / "verdicts.json"), ResultWriters(find_by_name("prodigy")))
-    assert json.loads((tmp_path / "verdicts.json").read_text())["Is 5 lucky?"] == fused.labels_[5]
+    assert result.task.collect(result, fused.to_frame())["Is 5 lucky?"] == fused.labels_[5]
 
 
 def test_a_task_is_kept_by_fits_and_files(poll, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -21,6 +23,8 @@ from consilience.reporting.page import gather
 from consilience.results import fitting
 from real_data import FOLDER, gold_of, needs_data
 
+# Of few answers `fuse` says that the vote may be as good.
+pytestmark = pytest.mark.filterwarnings("ignore:There is no clear difference")
 WORDS = ["low", "fair", "good", "top"]
 FOUR = ["median", "mean", "low", "high"]
 
@@ -75,7 +79,9 @@ def check_medians(frame, levels):
 def crowd():
     """Ratings in which some medians are not the most probable level, with the fit that has them as labels."""
     truth, table = draw_ratings()
-    return truth, table, cs.fuse(pd.DataFrame(table), ordered=True, label_by="median")
+    with warnings.catch_warnings():  # sixty items are too few for a clear difference from the vote
+        warnings.simplefilter("ignore")
+        return truth, table, cs.fuse(pd.DataFrame(table), ordered=True, label_by="median")
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 7])
@@ -232,37 +238,19 @@ def test_medians_of_moments_and_batches():
     check_medians(model.partial_fit(answers).to_frame(), [0, 1, 2, 3])
 
 
-@pytest.mark.parametrize("kind", [cs.DawidSkene, cs.MajorityVote])
-def test_medians_on_disk(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "FEW", 100)
-    _, table = draw_ratings(n_items=150, per_item=5)
-    pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
-    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
-    model = kind(label_by="median").fit(stored, gold={0: 1})
-    assert not model.result_.in_memory
-    model.write(tmp_path / "labels")
-    frame = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas()
-    assert list(frame)[3:7] == FOUR
-    assert check_medians(frame, [0, 1, 2, 3]) > 0
-    np.testing.assert_allclose(model.expected_accuracy_, frame["confidence"].mean())
-    assert (frame["mean"].to_numpy() == find_mean(read_posterior(frame), np.arange(4.0))).all()
-
-
-def test_known_labels_between_levels_are_the_nearest(tmp_path, monkeypatch):
-    """In memory and on disk, against a search of all levels; halfway between two it is the lower."""
-    monkeypatch.setattr(fitting, "FEW", 100)
+def test_known_labels_between_levels_are_the_nearest(tmp_path):
+    """Against a search of all levels; halfway between two it is the lower."""
     _, table = draw_ratings(n_items=150)
     values = [0, 0.2, 0.5, 0.8, 1.5, 2.4999, 2.5, 2.51, 3]
     nearest = [min(range(4), key=lambda level: (abs(level - value), level)) for value in values]
-    pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
-    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores", ordered=True)
-    for answers in (cs.Answers.from_frame(table, ordered=True), stored):
-        with pytest.warns(DataWarning, match="7 known labels lie between levels and count as the nearest, the lower"):
-            model = cs.DawidSkene(calibration="none").fit(answers, gold=dict(enumerate(values)))
-        assert model.result_.in_memory == (answers is not stored)
-        model.write(tmp_path / "labels")
-        frame = pa.dataset.dataset(tmp_path / "labels").to_table().to_pandas().set_index("item")
-        assert frame["label"][range(len(values))].tolist() == nearest
+    with pytest.warns(DataWarning, match="7 known labels lie between levels and count as the nearest, the lower"):
+        model = cs.DawidSkene(calibration="none").fit(
+            cs.Answers.from_frame(table, ordered=True), gold=dict(enumerate(values))
+        )
+    assert dict(zip(model.responses_.items.tolist(), model.labels_.tolist(), strict=True)) == {
+        **dict(zip(model.responses_.items.tolist(), model.labels_.tolist(), strict=True)),
+        **dict(enumerate(nearest)),
+    }
 
 
 @pytest.mark.robust

@@ -12,7 +12,7 @@ from consilience.answers import soft_votes as soft_tables
 from consilience.answers import tables
 from consilience.formats import arrays, masks
 from consilience.inference import copy_suspects, preconditions
-from consilience.inference.recipes import sets
+from consilience.inference.recipes import independent
 from consilience.inference.workers import ordinal, types
 from consilience.kinds import masks as masks_task
 from consilience.kinds import tag_tables
@@ -41,7 +41,7 @@ LIMITS: dict[str, tuple[float, ...]] = {
     ),
     "classes of a chain": (preconditions.FEW_CHAINED, preconditions.MOST_CHAINED),
     "seconds that moments may take if there are fewer answers than entries": (preconditions.FUTILE,),
-    "workers and tags, multiplied": (sets.MOST_PAIRS, sets.PAIRS_PER_SET),
+    "workers and tags, multiplied": (independent.MOST_PAIRS, independent.PAIRS_PER_SET),
     "tags": (tag_tables.MOST_TAGS,),
     "questions fused at once": (arguments.MOST_QUESTIONS,),
     "candidates of a ranking": (

@@ -16,7 +16,8 @@ import oracles
 from consilience.answers import blocks
 from consilience.errors import InputError, NotFittedError, ParameterError
 from consilience.inference.recipes.field import MULTIPLES, paper_couplings
-from consilience.inference.structures.field import INFERENCES, MOST_COUPLING
+from consilience.inference.structures.field import MOST_COUPLING
+from consilience.options import INFERENCES
 from effort import all_pairs, examples, rest_robust
 from strategies import matrices
 from test_field import sweep_slowly
@@ -495,8 +496,11 @@ def test_predicting_other_networks():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"coupling": -1}, "The 'coupling' parameter of MarkovField must be 'learn', 'paper' or a number >= 0. Got -1"),
-        ({"coupling": "strong"}, "must be 'learn', 'paper' or a number >= 0. Got 'strong'"),
+        (
+            {"coupling": -1},
+            "'coupling' parameter of MarkovField must be one of 'learn', 'paper', or a number >= 0. Got -1",
+        ),
+        ({"coupling": "strong"}, "must be one of 'learn', 'paper', or a number >= 0. Got 'strong'"),
         ({"coupling": np.nan}, "a number >= 0. Got nan"),
         ({"coupling": np.inf}, "a number >= 0. Got inf"),
         ({"coupling": True}, "a number >= 0. Got True"),

@@ -17,7 +17,7 @@ from benchmarks.masks import dice, draw_masks
 from command_line import run
 from consilience.errors import ConsilienceWarning, DataWarning, InputError, ParameterError
 from consilience.formats import masks as mask_files
-from consilience.kinds.masks import MasksKind, cut_tiles, find_disputes
+from consilience.kinds.masks import MasksKind, cut_windows, find_disputes
 from consilience.models.fusing import settle_links
 from real_data import FOLDER, gold_of, needs_data
 
@@ -224,7 +224,7 @@ def test_round_trip(tmp_path, mode):
             else:
                 save(path, array, "RGB" if mode == "grey RGB" else None, palette if mode == "P" else None)
             if mode == "RGBA":
-                array[drawn == 0] = 0
+                array = np.where(drawn[..., None], array[..., :3], 0)
             by_reader[reader] = array
     masks = cs.read_masks(tmp_path / "in")
     assert same(masks, arrays)
@@ -236,10 +236,8 @@ def test_round_trip(tmp_path, mode):
     suffix = ".npy" if mode == "npy" else ".png"
     written = tmp_path / "out" / "ann" / f"scan0{suffix}"
     assert written.is_file()
-    if mode == "P":
-        assert Image.open(written).getpalette()[: len(palette)] == palette
     if mode in ("RGB", "RGBA"):
-        assert masks.classes.tolist() == (["#0a141e", "#ff0000"] if mode == "RGB" else ["#00000000", "#ff0000ff"])
+        assert masks.classes.tolist() == (["#0a141e", "#ff0000"] if mode == "RGB" else ["#000000", "#ff0000"])
         named = cs.read_masks(tmp_path / "in", classes={masks.classes[0]: "no", masks.classes[1]: "yes"})
         assert named.classes.tolist() == ["no", "yes"]
 
@@ -343,20 +341,11 @@ def test_sizes_that_differ(tmp_path):
     assert "(30, 30), and the mask" in said
 
 
-def test_palettes_that_differ(tmp_path):
-    for reader, red in (("ann", 200), ("bob", 201)):
-        save(tmp_path / reader / "scan.png", draw(0)[0], palette=[0, 0, 0, red, 0, 0])
-    assert "1 is #c80000 in" in message(cs.read_masks, tmp_path)
-
-
 def test_colours_beside_numbers(tmp_path):
     drawn = draw(0)
     save(tmp_path / "ann" / "a.png", np.array([[0, 0, 0], [255, 0, 0]], np.uint8)[drawn[0]])
-    save(tmp_path / "bob" / "a.png", drawn[1], palette=[0, 0, 0, 255, 0, 0])
-    save(tmp_path / "cy" / "a.png", drawn[2] * np.uint8(0))
-    masks = cs.read_masks(tmp_path)
-    assert masks.classes.tolist() == ["#000000", "#ff0000"]
-    assert [codes.tolist() for _, codes in sorted(masks.codes[0].items())][:2] == drawn[:2].tolist()
+    save(tmp_path / "bob" / "a.png", drawn[1])
+    assert "holds numbers, and" in message(cs.read_masks, tmp_path, folders="readers")
     photo = np.random.default_rng(0).integers(0, 256, (24, 24, 3)).astype(np.uint8)
     save(tmp_path / "bob" / "a.png", photo)
     assert "different values: '#0" in message(cs.read_masks, tmp_path, folders="readers")
@@ -437,31 +426,21 @@ def test_disputes_are_those_of_a_plain_loop():
     assert find_disputes(dict(enumerate(codes))).ravel().tolist() == [len(each) > 1 for each in said]
 
 
-def test_tiles_hold_disputed_pixels():
+def test_windows_hold_disputed_pixels():
     stack = np.zeros((2, 100, 150), np.uint8)
     stack[0, 97, 149] = stack[1, 50, 3] = 1
-    tiles = cut_tiles(cs.Masks.from_arrays({"a": dict(enumerate(stack)), "b": dict(enumerate(stack * 0))}))
-    assert tiles.shapes == ((48, 48), (4, 6))
-    assert [sum(int(each.sum()) for each in codes.values()) for codes in tiles.codes] == [1, 1]
-    assert cut_tiles(cs.Masks.from_arrays(stack * 0)) is None
-    volume = np.zeros((2, 20, 20, 20), np.uint8)
-    volume[0, 19, 0, 0] = 1
-    assert cut_tiles(cs.Masks.from_arrays(volume)).shapes == ((7, 13, 13),)
-
-
-def test_tiles_are_not_all_of_one_region():
-    row, column = np.mgrid[:512, :512] - 256
-    truth = np.hypot(row, column) < 140
-    noisy = np.where(np.random.default_rng(0).random((3, 512, 512)) < 0.75, truth, ~truth)
-    tiles = cut_tiles(cs.Masks.from_arrays(noisy))
-    assert len(tiles.shapes) == 12
-    inside = [np.mean([each.mean() for each in codes.values()]) for codes in tiles.codes]
-    assert sum(0.35 < each < 0.65 for each in inside) >= 6
+    windows = cut_windows(cs.Masks.from_arrays({"a": dict(enumerate(stack)), "b": dict(enumerate(stack * 0))}))
+    assert windows.shapes == ((48, 48), (48, 48))
+    assert [sum(int(each.sum()) for each in codes.values()) for codes in windows.codes] == [1, 1]
+    assert cut_windows(cs.Masks.from_arrays(stack * 0)) is None
+    volume = np.zeros((2, 7, 20, 20), np.uint8)
+    volume[0, 6, 0, 0] = 1
+    assert cut_windows(cs.Masks.from_arrays(volume)).shapes == ((7, 13, 13),)
 
 
 @pytest.fixture
 def small_sample(monkeypatch):
-    monkeypatch.setattr("consilience.kinds.masks.SMALL", 1000)
+    monkeypatch.setattr("consilience.models.fusing.FEW_ITEMS", 1000)
 
 
 def test_outlines_are_noticed_on_a_part_of_them(small_sample):
@@ -499,8 +478,8 @@ def test_a_given_coupling_is_used(small_sample):
 
 def test_nothing_is_tried_on_small_masks(monkeypatch):
     masks = cs.Masks.from_arrays(simulate(0)[0])
-    monkeypatch.setattr("consilience.kinds.masks.cut_tiles", None)
-    assert settle_links(MasksKind.find_links(masks), {}, None).model == "markov-field"
+    monkeypatch.setattr("consilience.kinds.masks.cut_windows", None)
+    assert settle_links(MasksKind, masks, masks.to_responses(), {}, None)[0] == "markov-field"
 
 
 @pytest.mark.robust

@@ -10,7 +10,6 @@ import pytest
 
 import consilience as cs
 from consilience.models.latent import LatentModel
-from consilience.results import fitting
 
 # One of these is drawn for each crowd of independent items, and one for each crowd of sequences.
 MODELS = [
@@ -95,28 +94,6 @@ def test_labels_of_200_random_crowds(part):
                 assert frame.column_names[-1] == "decided_by"
                 assert frame["decided_by"].to_pylist().count("known label") == (0 if gold is None else len(gold))
     assert n_exceptions == 0
-
-
-@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
-@pytest.mark.parametrize("seed", range(4))
-def test_labels_on_disk(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "FEW", 100)
-    rng = np.random.default_rng(seed)
-    table, truth = draw_table(rng, n_items=300)
-    table.pop("weight", None)
-    gold = None if seed % 2 else {item: truth[item] for item in np.unique(table["item"])[:4].tolist()}
-    if seed > 1:
-        table, gold = in_sequences(table), None
-    pa.parquet.write_table(pa.table(table), tmp_path / "answers.parquet")
-    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores")
-    model = (cs.HiddenMarkov() if seed > 1 else cs.DawidSkene()).fit(stored, gold=gold)
-    assert not model.result_.in_memory
-    model.write(tmp_path / "labels")
-    written = pa.dataset.dataset(tmp_path / "labels").to_table()
-    assert count_exceptions(written) == 0
-    assert (written.column_names[-1] == "decided_by") == (gold is not None or seed > 1)
-    if gold is not None:
-        assert written["decided_by"].to_pylist().count("known label") == len(gold)
 
 
 def draw_single(n_items=300, n_workers=10, seed=1):
@@ -226,20 +203,6 @@ def test_what_else_checks_single_answers_keeps_confidences():
     assert not is_empty(found.to_frame())
     more = pa.table({"item": np.arange(30), "worker": [77] * 30, "label": ["a", "b", "c"] * 10})
     assert not is_empty(cs.DawidSkene().fit(pa.table(table)).update(more).to_frame())
-
-
-def test_single_answers_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "FEW", 100)
-    for name, table in (("single", draw_single()), ("vote", draw_single(seed=2))):
-        pa.parquet.write_table(pa.table(table), tmp_path / f"{name}.parquet")
-        stored = cs.scan_answers(tmp_path / f"{name}.parquet", store=tmp_path / "stores")
-        found = (cs.DawidSkene() if name == "single" else cs.MajorityVote()).fit(stored)
-        assert not found.result_.in_memory
-        found.write(tmp_path / name)
-        assert is_empty(pa.dataset.dataset(tmp_path / name).to_table())
-        assert found.worker_report()["accuracy"].null_count == 10
-        found.save(tmp_path / "model")
-        assert cs.load(tmp_path / "model").worker_report()["accuracy"].null_count == 10
 
 
 def test_a_runner_up_is_ahead_only_on_a_path(tmp_path):

@@ -17,7 +17,6 @@ import consilience as cs
 from command_line import run
 from consilience.answers.random_choices import draw_numbers, hash_ids, hash_items
 from consilience.planning import next_questions
-from consilience.results.result import Later
 
 CROWD = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=2, accuracy=(0.4, 0.9), seed=3)
 FITTED = cs.DawidSkene().fit(CROWD.responses)
@@ -281,8 +280,8 @@ def test_lists_that_no_memory_holds(monkeypatch):
 def test_of_workers_who_copy_each_other_one_is_asked():
     crowd = cs.simulate.independent(60, 8, 3, answers_per_item=3, accuracy=(0.5, 0.9), copycats=2, seed=5)
     model = cs.DawidSkene().fit(crowd.responses)
-    copying = Later.known([[0, 6], [1, 7]])  # who they are, whether or not the fit can tell
-    model.adopt(replace(model.result_, copying=copying))
+    copies = [[0, 6], [1, 7]]  # who they are, whether or not the fit can tell
+    model.adopt(replace(model.result_, copies=copies))
     listed = model.next_questions(10**6, per_worker=1000)
     r = crowd.responses
     there = set(zip(r.item_of_answer().tolist(), r.worker.tolist(), strict=True)) | set(pairs(listed))

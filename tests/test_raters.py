@@ -109,7 +109,7 @@ def test_counts_and_pairs_leave_own_answers_out():
         p /= p.sum()
         counts[r.worker[answer], r.label[answer]] += p
         pairs += np.outer(p, p)
-    found = model.result_.raters.value
+    found = model.result_.raters
     assert found == pytest.approx(find_raters(counts, pairs, OrdinalWorkers.of(r, r.class_of_label, 5)), abs=1e-6)
     assert [report(model)[name].tolist() for name in FIGURES] == found.T.round(3).tolist()
 
@@ -163,7 +163,7 @@ def test_no_scale_no_bias():
     _, table = draw_ratings(1, n_items=40)
     model = cs.DawidSkene().fit(cs.Answers.from_frame(table))
     assert not set(FIGURES) & set(report(model))
-    assert model.result_.raters.value is None
+    assert model.result_.raters is None
 
 
 def test_figures_are_kept_in_a_file(tmp_path):

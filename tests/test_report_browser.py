@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.cli.demo import make_crowd
+from consilience.cli.simulate import N_KNOWN, make_crowd
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
@@ -237,8 +237,8 @@ WORDS = r"() => document.body.innerText.split(/\s+/).filter((word) => /[\p{L}\p{
 
 def fuse_demo():
     """Return the model of the demo, which knows some labels."""
-    crowd = make_crowd()
-    return cs.fuse(crowd.answers, gold=crowd.known)
+    answers, images, _ = make_crowd()
+    return cs.fuse(answers, gold=images.slice(0, N_KNOWN))
 
 
 def fuse_of_gallery(name: str):
@@ -253,7 +253,7 @@ def fuse_of_gallery(name: str):
 
 @pytest.mark.parametrize("name", ["demo", "llm_judges", "music", "ner", "ratings"])
 def test_reports_are_short(browser, tmp_path, name):
-    content = make_crowd().captions if name == "demo" else None
+    content = make_crowd()[1].select(["item", "caption"]) if name == "demo" else None
     path = cs.report(fuse_of_gallery(name), tmp_path / "report.html", content)
     with visit(browser, path) as page:
         assert page.evaluate(WORDS) <= MOST_WORDS

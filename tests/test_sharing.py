@@ -159,8 +159,8 @@ def test_clickers_in_all_questions_are_known_better():
         recipes = [cs.DawidSkene(workers="nominal", calibration="none").recipe()] * 3
         found = fit_all(answers, recipes)
         alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
-        gains.append(share_right(truth, found.found) - share_right(truth, alone))
-        own.append(found.together.own)
+        gains.append(share_right(truth, found[1]) - share_right(truth, alone))
+        own.append(found[2].own)
     assert np.mean(gains) > 0.005
     assert np.mean(own) < 0.3
 
@@ -172,16 +172,16 @@ def test_questions_that_need_other_skills_stay_separate():
     truth, answers = draw_questions(0, accuracy)
     found = fit_all(answers, [cs.DawidSkene(workers="nominal", calibration="none").recipe()] * 3)
     alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
-    assert found.together.own > 0.3
-    assert share_right(truth, found.found) > share_right(truth, alone) - 0.01
+    assert found[2].own > 0.3
+    assert share_right(truth, found[1]) > share_right(truth, alone) - 0.01
 
 
 def test_questions_without_types_are_fitted_on_their_own():
     _, answers = draw_questions(0, np.full((40, 2), 0.8), n_items=40)
     plain, typed = (cs.DawidSkene(workers=kind).recipe() for kind in ("confusion", "nominal"))
     found = fit_all(answers, [plain, typed])
-    assert found.together is None
-    np.testing.assert_array_equal(found.found[0].labels.posterior, cs.DawidSkene().fit(answers[0]).posterior_)
+    assert found[2] is None
+    np.testing.assert_array_equal(found[1][0].labels.posterior, cs.DawidSkene().fit(answers[0]).posterior_)
 
 
 def test_the_order_of_questions_and_names_of_workers_do_not_matter():
@@ -189,7 +189,7 @@ def test_the_order_of_questions_and_names_of_workers_do_not_matter():
     recipe = cs.DawidSkene(workers="nominal", calibration="none").recipe()
     found = fit_all(answers, [recipe] * 3)
     turned = fit_all(answers[::-1], [recipe] * 3)
-    for first, second in zip(found.found, turned.found[::-1], strict=True):
+    for first, second in zip(found[1], turned[1][::-1], strict=True):
         np.testing.assert_allclose(first.labels.posterior, second.labels.posterior, atol=1e-6)
 
 

@@ -90,30 +90,6 @@ def write_table(path, answers):
     path.write_text("item,worker,label\n" + "".join(f"{i},w{m},{k}\n" for i, m, k in rows))
 
 
-def test_answers_on_disk_are_recognised(tmp_path, monkeypatch):
-    write_table(tmp_path / "a.csv", labelling_functions(n_items=600)[0])
-    options = {"store": tmp_path / "stores"}
-    for _ in range(2):  # built, and found
-        with pytest.warns(DataWarning, match=ONE_LABEL + r".* read the answers into memory, with abstain='answer'\."):
-            cs.scan_answers(tmp_path / "a.csv", **options)
-    monkeypatch.setattr("consilience.storage.scanning.SAMPLE", 200)
-    with pytest.warns(DataWarning, match=r"In a sample of 1\d\d items, \d+ of \d+ workers with enough answers to tell"):
-        cs.scan_answers(tmp_path / "a.csv", **options)
-    rows = zip(*tags().values(), strict=True)
-    text = "".join(f"{s},{t},{w},{k}\n" for s, t, w, k in rows)
-    (tmp_path / "tags.csv").write_text("sequence,position,worker,label\n" + text)
-    monkeypatch.setattr("consilience.storage.scanning.SAMPLE", 30)
-    with pytest.warns(DataWarning, match=r"workers say tags and never O, about \d+ of \d+ items"):
-        cs.scan_answers(tmp_path / "tags.csv", **options)
-    crowd = cs.simulate.independent(600, n_workers=30, n_classes=2, answers_per_item=2, prior=[0.97, 0.03], seed=0)
-    r = crowd.responses
-    text = "".join(f"{i},{w},{k}\n" for i, w, k in zip(r.item_of_answer(), r.worker, r.label, strict=True))
-    (tmp_path / "crowd.csv").write_text("item,worker,label\n" + text)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cs.scan_answers(tmp_path / "crowd.csv", **options)
-
-
 def test_the_report_tells_it_too(tmp_path):
     answers, _ = labelling_functions(n_items=600)
     with pytest.warns(DataWarning, match=ONE_LABEL):
@@ -127,15 +103,6 @@ def test_the_report_tells_it_too(tmp_path):
         page = (tmp_path / "r.html").read_text()
         assert "labelling functions do" not in page
         assert "give nearly always the same label" not in page
-
-
-def test_the_report_on_answers_on_disk_says_that_they_must_be_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("consilience.results.fitting.FEW", 100)
-    write_table(tmp_path / "a.csv", labelling_functions(n_items=600)[0])
-    with pytest.warns(DataWarning, match=ONE_LABEL):
-        answers = cs.scan_answers(tmp_path / "a.csv", store=tmp_path / "stores")
-    cs.report(cs.DawidSkene().fit(answers), tmp_path / "r.html")
-    assert "read the answers into memory, with abstain=" in (tmp_path / "r.html").read_text()
 
 
 def test_functions_that_seldom_speak_are_judged_when_they_do():

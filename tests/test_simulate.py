@@ -14,7 +14,6 @@ import consilience as cs
 from command_line import run
 from consilience import options
 from consilience.cli import commands
-from consilience.cli import simulate as command
 from consilience.errors import ParameterError
 from consilience.formats import writable_formats
 from consilience.formats.reading import read_table
@@ -629,20 +628,6 @@ def test_nothing_is_overwritten_without_force(folder):
     after = {path.name: path.read_bytes() for path in (folder / "crowd").iterdir()}
     assert after.keys() == before.keys()
     assert all(after[name] != before[name] for name in after)
-
-
-def test_a_failure_leaves_nothing_behind(folder, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("boom")
-
-    monkeypatch.setattr(command, "describe", fail)
-    assert run("simulate", "independent", "-o", "deep/down").exit_code == 1
-    assert names_in(folder) == []
-    monkeypatch.undo()
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr("consilience.formats.writing.replace_file", fail)
-    assert run("simulate", "independent", "-o", "deep/down").exit_code == 1
-    assert names_in(folder) == []
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ from consilience.formats import FORMATS, find_by_name, span_formats, writable_fo
 from consilience.formats.sources import find_source, open_source
 from consilience.formats.targets import choose_form, choose_target, read_content, write_content
 from consilience.formats.writing import write_table
-from consilience.kinds.spans import SpanCollector
-from consilience.kinds.texts import FUSED
+from consilience.kinds.spans import FUSED, SpanCollector
 from test_annotation_tools import TEXT, annotations, label_studio, region, write_json, write_lines
 
 quiet = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -256,7 +255,7 @@ def test_fused_spans_go_back_to_their_tool(name):
     done("fuse", path, "-o", target, "--model", "majority", "-q")
     fused = cs.fuse(path, model="majority").to_span_set()
     written = cs.read_spans(target)
-    assert written.origin.format == name
+    assert written.origin[1] == name
     workers = written.workers.tolist()
     own = FUSED if FUSED in workers else workers[0]
     back = {key: value for key, value in annotations(written).items() if key[1] == own}

@@ -29,8 +29,7 @@ from consilience.answers.tagging import (
 from consilience.errors import DataWarning, InputError, NotFittedError
 from consilience.kernels import freeze
 from consilience.kernels.chain import follow_paths
-from consilience.kinds.spans import SpanCollector
-from consilience.kinds.texts import Marks, pick_marks
+from consilience.kinds.spans import Marks, SpanCollector, pick_marks
 from consilience.results.calibration import raise_odds
 from effort import examples
 
@@ -188,16 +187,14 @@ def test_spans_survive_saving(project, model, tmp_path):
 def test_origin_and_documents_without_reader_are_kept(project, tmp_path):
     from dataclasses import replace
 
-    from consilience.kinds.texts import Origin
-
-    spans = replace(project.spans, origin=Origin("a.json", "doccano"), readings=project.spans.readings[3:])
+    spans = replace(project.spans, origin=("a.json", "doccano"), readings=project.spans.readings[3:])
     marks = spans.marks
     kept = np.flatnonzero(marks.document > 0)
     spans = replace(spans, marks=type(marks)(*(column[kept] for column in marks[:5])))
     with pytest.warns(DataWarning, match="1 document without a reader of 40"):
         fused = cs.HiddenMarkov(transitions="bio").fit(spans)
     found = cs.load(fused.save(tmp_path / "model")).to_span_set()
-    assert found.origin == Origin("a.json", "doccano")
+    assert found.origin == ("a.json", "doccano")
     assert len(found.documents) == 40
     assert found.readings[:, 0].tolist() == list(range(1, 40))
     scores = cs.evaluate(fused, project.truth)

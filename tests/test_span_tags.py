@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.errors import DataWarning, InputError
-from consilience.kinds import texts as texts_module
 from consilience.kinds.span_task import SpansKind
 from consilience.kinds.spans import SpanCollector
-from consilience.kinds.texts import tokenise
+from consilience.kinds.tokens import tokenise
 from effort import examples
 
 TEXTS = st.text(st.sampled_from("aB1_ \n\t.-'\u0301\u3000é中\U0001f600\u200b"), max_size=14)
@@ -95,11 +94,9 @@ def slow_layer(spans: cs.Spans, document: int, worker: int) -> list[tuple[int, i
 
 
 @examples(120)
-@given(projects(), st.sampled_from([1, 10, 1 << 22]))
-def test_tokens_are_those_of_the_slow_twin(spans, chunk):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(texts_module, "CHUNK", chunk)
-        found = tokenise(spans)
+@given(projects())
+def test_tokens_are_those_of_the_slow_twin(spans):
+    found = tokenise(spans)
     for document in range(len(spans.documents)):
         part = slice(*found.tokens.offsets[document : document + 2])
         pairs = list(zip(found.tokens.start[part].tolist(), found.tokens.end[part].tolist(), strict=True))
@@ -226,10 +223,6 @@ def test_bad_tables_of_spans(change, message):
         cs.Spans.from_frame(TABLE | change, {1: "Ann Lee"})
 
 
-def test_bad_readings_and_tokens():
+def test_bad_readings():
     with pytest.raises(cs.errors.ParameterError, match="readings"):
         cs.Spans.from_frame(TABLE, {1: "Ann Lee"}, readings="some")
-    collector = SpanCollector()
-    collector.add_document("d", "Ann", [(0, 5)])
-    with pytest.raises(InputError, match="not within their text"):
-        collector.finish()

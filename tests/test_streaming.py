@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
 from consilience.answers.columns import Union
 from consilience.errors import InputError, NotFittedError, ParameterError
-from consilience.results.result import Later
 
 
 def crowd_of(n_items=400, seed=3, **further):
@@ -69,7 +66,7 @@ def test_counts_add_up_at_the_posteriors_of_each_batch():
             expected[worker, label] += q
             chances[:, worker] += 1, q[label], q[label] ** 2
     np.testing.assert_allclose(model.result_.learned.counts, expected, rtol=1e-7)
-    np.testing.assert_allclose(model.result_.judging.value.past.sums.chances, chances, rtol=1e-7)
+    np.testing.assert_allclose(model.result_.past.sums.chances, chances, rtol=1e-7)
     smoothed = expected.transpose(0, 2, 1) + 0.1 + np.eye(3)
     # The last E-step comes after the last M-step.
     np.testing.assert_allclose(model.confusion_, smoothed / smoothed.sum(axis=2, keepdims=True), atol=1e-3)
@@ -79,16 +76,14 @@ def test_class_shares_begin_with_one_item_of_each_class():
     batches = cut(crowd_of(120).responses, 3)
     model = cs.DawidSkene()
     posteriors, _ = stream(model, batches)
-    np.testing.assert_allclose(
-        model.result_.judging.value.past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9
-    )
+    np.testing.assert_allclose(model.result_.past.summary.mass, 1 + np.concatenate(posteriors).sum(axis=0), rtol=1e-9)
 
 
 def test_objective_counts_what_was_learned_before():
     """Slow: the log likelihood of the batch, and that of earlier expected answers, with the pseudo-counts of EM."""
     first, second = cut(crowd_of(60).responses, 2)
     model = cs.DawidSkene(estimation="em", smoothing=0.3, calibration="none", max_iter=5, tol=0).partial_fit(first)
-    counts, mass = model.result_.learned.counts.copy(), model.result_.judging.value.past.summary.mass
+    counts, mass = model.result_.learned.counts.copy(), model.result_.past.summary.mass
     model.partial_fit(second)
     value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
     value += np.sum((mass + 0.3) * np.log(model.prior_))
@@ -104,7 +99,7 @@ def test_objective_of_a_chain_counts_starts_and_steps():
     first, second = sequences_of(2)
     model = cs.HiddenMarkov(coupling=1.0, estimation="em", smoothing=0.3, calibration="none", max_iter=3, tol=0)
     model.partial_fit(first)
-    counts, summary = model.result_.learned.counts.copy(), model.result_.judging.value.past.summary
+    counts, summary = model.result_.learned.counts.copy(), model.result_.past.summary
     model.partial_fit(second)
     value = np.sum((counts + 0.3) * np.log(model.confusion_.transpose(0, 2, 1)))
     value += np.sum((summary.start + 0.3) * np.log(model.initial_))
@@ -352,8 +347,6 @@ def arrays_in(found):
     elif isinstance(found, (list, tuple, dict)):
         for each in found.values() if isinstance(found, dict) else found:
             yield from arrays_in(each)
-    elif isinstance(found, Later):
-        yield from arrays_in(found.value)
     elif is_dataclass(found):
         for field in fields(found):
             yield from arrays_in(getattr(found, field.name))
@@ -364,7 +357,7 @@ def test_no_array_grows_with_the_stream():
     stream(model, cut(crowd_of(1000).responses, 20))
     held = list(arrays_in(model.result_))
     assert any(array is model.confusion_ for array in held)
-    assert any(array is model.result_.judging.value.past.sums.chances for array in held)
+    assert any(array is model.result_.past.sums.chances for array in held)
     assert max(array.size for array in held) <= 33 * 33  # of powers
     with pytest.raises(NotFittedError, match="fitted in batches, whose answers it does not keep"):
         _ = model.responses_
@@ -438,15 +431,6 @@ def test_what_does_not_fit_is_explained():
         cs.DawidSkene().fit(r).partial_fit({"item": [], "worker": [], "label": []})
     with pytest.raises(TypeError, match="unexpected keyword argument 'features'"):
         cs.DawidSkene().partial_fit(r, features=np.ones((60, 2)))
-
-
-def test_answers_on_disk_are_no_batch(tmp_path):
-    pytest.importorskip("duckdb")
-    frame = pa.table(table(crowd_of(20).responses))
-    pq.write_table(frame, tmp_path / "answers.parquet")
-    stored = cs.scan_answers(tmp_path / "answers.parquet", store=tmp_path / "stores")
-    with pytest.raises(ParameterError, match="one batch of answers in memory"):
-        cs.DawidSkene().partial_fit(stored)
 
 
 def test_a_model_that_fails_stays_as_it_was():

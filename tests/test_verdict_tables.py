@@ -15,8 +15,7 @@ from consilience.formats import large
 from consilience.formats.large import read_codes
 from consilience.formats.reading import open_file
 from consilience.formats.writing import write_table
-from consilience.rankings.comparisons import open_comparisons
-from consilience.rankings.tables import pair_rows
+from consilience.rankings.comparisons import open_comparisons, pair_rows
 
 LEFT, RIGHT, TIE = 0, 1, 2
 

@@ -89,7 +89,7 @@ def test_what_answers_with_weights_are_worth(estimation, sequences):
     r = crowd(4, sequences=sequences)
     model = cs.DawidSkene(estimation=estimation, **oracles.PLAIN).fit(r)
     gamma, said, votes = np.exp(model.result_.learned.log_weights), r.label_shares(), oracles.densify(r)
-    sums = model.result_.judging.value.past.sums
+    sums = model.result_.past.sums
     measured, report = answer_worth.measure_answers(sums.chances), model.worker_report()
     for m in range(r.n_workers):
         care, right = [], []

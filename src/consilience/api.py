@@ -24,7 +24,7 @@ from .models.register import MODELS, model_class
 from .options import given
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
-from .results.fitting import Asked, fit_source, open_source
+from .results.fitting import fit_source, open_source
 from .results.saving import SavedResult, compare_names, open_saved
 from .results.worker_report import count_answers
 
@@ -380,5 +380,5 @@ def held_out_score(
     aligned = recipe.align(r, graph)
     hidden, unit = next(hide_answers(r, fraction, seed))
     with open_engine(engine) as opened:
-        found = fit_source(recipe, source.keep(~hidden), aligned, opened, Asked(copies=[]))
+        found = fit_source(recipe, source.keep(~hidden), aligned, opened, copies=[])
     return score_hidden(r, hidden, unit, found.labels.posterior, count_answers(found))

@@ -82,7 +82,9 @@ def number(least: float, most: float = math.inf, *, above: bool = False, metavar
     sign = ">" if above else ">="
     return Kind(
         f"a number {sign} {least:g}" if most == math.inf else f"a number between {least:g} and {most:g}",
-        lambda value: is_number(value) and (least < value if above else least <= value) and value <= min(most, 1.7e308),
+        lambda value: (
+            is_number(value) and (least < value if above else least <= value) and float(value) <= min(most, 1.7e308)
+        ),
         metavar,
         float,
     )
@@ -385,6 +387,9 @@ OPTIONS: dict[str, Option] = {
     "n_init": Option(whole(1), "Number of starts; those after the first are random."),
     "max_iter": Option(whole(0), "Most iterations. Default: the model's."),
     "MomentMatching.max_iter": Option(whole(1), "Most sweeps."),
+    "BradleyTerry.max_iter": Option(whole(1), "Most iterations of a search."),
+    "BradleyTerry.tol": Option(number(0, above=True), "How far from the maximum a search may stop."),
+    "n_draws": Option(whole(1), "How many scores are drawn for intervals of ranks."),
     "tol": Option(number(0), "Stop when the objective gains less than this per answer."),
     "seed": Option(whole(0, "SEED"), "Seed of all that is random. Default: 0."),
     "callback": Option(FUNCTION, "Called after each iteration."),

@@ -15,28 +15,51 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, join_names, listing, plural
+from ..arguments import check_truth, is_among, to_floats
+from ..errors import InputError, Sentence, join_names, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Integers, Truths, freeze
 from ..memory import NUMBER, require_memory
 from ..options import check_effect
-from .classes import are_ranks, merge_spellings, spell_as
+from . import LONG, MATRIX, translate
+from .classes import are_ranks, choose_classes, choose_spelling, list_classes, merge_spellings, spell_as
 from .columns import (
     Codes,
     Column,
     Indices,
     Values,
     count_codes,
+    encode_sorted,
+    is_categorical,
+    is_ordered,
     lookup,
     name_probabilities,
     name_whole,
+    narrow_codes,
     objects,
     split_ids,
     to_column,
 )
-from .items import Sequences, count_items
+from .gold import add_gold, find_gold
+from .items import Sequences, count_items, encode_items, read_keys, read_order
+from .long_tables import (
+    DUPLICATES,
+    FILL,
+    check_axes,
+    encode_entries,
+    find_answered,
+    find_columns,
+    lay_out,
+    read_labels,
+    read_weights,
+    settle_duplicates,
+    sort_rows,
+    to_matrix,
+)
 from .previews import frame_html, html_facts, paragraph, to_word
-from .soft_votes import Probabilities, relabel
-from .tables import ROLES, build_frame, check_spread, open_frame
+from .slips import warn_of_slips
+from .soft_votes import Probabilities, check_votes, relabel, suggest, sum_votes
+from .tables import ROLES, WHOLE, build_frame, check_spread, open_frame, read_distinct, read_names
+from .wide_tables import refuse_shares
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -250,26 +273,77 @@ class Answers:
         >>> cs.Answers.from_frame(table).classes
         array([False,  True])
         """
-        from .long_tables import TableOptions, arrange_answers
-
-        whole = name_whole(item), worker, label, name_whole(sequence), position, weight, order
+        if not is_among(duplicates, DUPLICATES):
+            raise parameter_error("duplicates", "Answers", f"one of {', '.join(map(repr, DUPLICATES))}", duplicates)
+        for name, value in (("normalise", normalise), ("drop_missing", drop_missing), ("rescale", rescale)):
+            check_truth(name, "Answers", value)
+        table = open_frame(frame)
+        origin, whole = table.origin, (name_whole(item), worker, label, name_whole(sequence), position, weight, order)
         names = dict(zip(ROLES, whole, strict=True))
-        options = TableOptions(
-            classes,
-            items,
-            duplicates,
-            abstain,
-            background,
-            normalise,
-            gold,
-            drop_missing,
-            format,
-            ignore,
-            ordered,
-            positions,
+        for role in WHOLE:
+            table, names[role] = table.combine(role, names[role])
+        table = translate(table, format, {**names, "gold": gold if isinstance(gold, str) else None}, ignore)
+        columns = find_columns(table, names)
+        if table.n_rows == 0:
+            raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
+        known_labels = find_gold(table, gold)
+        if table.lists(columns["label"]) is not None:
+            raise InputError(
+                f"Column {columns['label']!r} of {table.name} holds lists: each answer is a set of tags.",
+                "Read it with consilience.read_tags or consilience.Tags.from_frame, or give it to consilience.fuse.",
+            )
+        table, said = read_labels(table, columns["label"], drop_missing)
+        is_scale, is_sorted, votes = is_ordered(said), is_categorical(said), None
+        if table.soft is None:
+            codes, labels = encode_sorted(said)
+            if table.format in ("wide", MATRIX) and classes is None and ordered is None and not is_scale:
+                refuse_shares(table, labels)
+        else:
+            rows = check_votes(table, table.soft, classes, normalise, duplicates, rescale)
+            codes, labels, votes = rows.find_codes(), rows.labels, None if rows.are_plain() else rows.votes
+        del said
+        spell = choose_spelling(labels, list_classes(classes).tolist()) if normalise else None
+        if spell is not None:
+            codes, labels = merge_spellings(codes, labels, spell, ordered=is_sorted)
+        who, workers = encode_sorted(table.values(columns["worker"], FILL))
+        weights = read_weights(table, columns["weight"]) if "weight" in columns else None
+        times = read_order(table, columns["order"]) if "order" in columns else None
+        keys_of_rows = [columns[role] for role in ("item", "sequence", "position") if role in columns]
+        items = table.items if items is None else items
+        named = None if items is None else read_keys(items, len(keys_of_rows), columns)
+        about, keys = encode_items([table.values(name, FILL) for name in keys_of_rows], named, table.name)
+        offsets, who, codes, (weights, times, votes) = sort_rows(about, keys, who, codes, weights, times, votes)
+        if names["item"] is None and keys_of_rows[0].lower() == "id" and 1 == np.diff(offsets).max() < table.n_rows:
+            warn_of(
+                f"No two rows of {table.name} have the same {keys_of_rows[0]!r}: is {keys_of_rows[0]!r} a row number?",
+                Sentence("Name the item column with {item}."),
+            )
+        answers = cls(
+            offsets=offsets,
+            worker=who,
+            label=narrow_codes(codes, len(labels)),
+            weight=weights,
+            workers=workers,
+            labels=labels,
+            classes=labels,
+            keys=keys,
+            backend=table.backend,
+            normalised=normalise,
+            order=times,
+            soft=None if votes is None else np.ascontiguousarray(votes, np.float32),
+            provenance=Provenance(columns, table.format, origin, declares_order=ordered is not None),
         )
-        answers = arrange_answers(open_frame(frame), names, options._replace(rescale=rescale))
-        check_effect({"ignore": ignore, "rescale": rescale}, answers.provenance.format or "long")
+        del codes, who
+        answers = settle_duplicates(answers, duplicates, about, table)
+        said_of_classes = classes, abstain, background, ordered, positions, classes, spell, is_scale
+        known, places, silent = choose_classes(answers.labels, *said_of_classes)
+        counted = keep_weights(answers.weight)
+        answers = replace(answers, classes=known, positions=places, background=silent, weight=counted)
+        if known_labels is not None:
+            answers = add_gold(answers, table, known_labels, about, named=isinstance(gold, str))
+        del about
+        warn_of_slips(answers, named=classes is not None)
+        check_effect({"ignore": ignore, "rescale": rescale}, answers.format or LONG)
         return answers
 
     @classmethod
@@ -325,20 +399,32 @@ class Answers:
         >>> cs.Answers.from_matrix([[0, 1, -1], [1, 1, 1]], labels=["no", "yes"])
         Answers(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
-        from .long_tables import TableOptions, read_matrix
-
-        options = TableOptions(
-            classes=classes,
-            items=items,
-            abstain=abstain,
-            background=background,
-            normalise=normalise,
-            ordered=ordered,
-            positions=positions,
-            lengths=lengths,
-            workers=workers,
+        check_truth("normalise", "Answers", normalise)
+        matrix = to_matrix(F)
+        if matrix.ndim != 2 or 0 in matrix.shape:
+            raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
+        answered = find_answered(matrix, missing)
+        entries = np.ma.getdata(matrix)[answered]
+        if not len(entries):
+            raise InputError(f"F has no answers: all {matrix.size:,} entries are missing.")
+        codes, vocabulary = encode_entries(entries, labels, normalise)
+        spell = choose_spelling(vocabulary, list_classes(classes).tolist()) if normalise else None
+        if spell is not None:
+            codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)
+        levels = labels if classes is None else classes
+        said_of_classes = classes, abstain, background, ordered, positions, levels, spell
+        known, places, silent = choose_classes(vocabulary, *said_of_classes)
+        answers = cls(
+            **lay_out(answered, lengths, items, workers),
+            label=codes,
+            labels=vocabulary,
+            classes=known,
+            positions=places,
+            background=silent,
+            normalised=normalise,
         )
-        return read_matrix(F, missing, labels, options)
+        warn_of_slips(answers, named=levels is not None, tabular=False)
+        return answers
 
     @classmethod
     def from_probabilities(
@@ -387,20 +473,56 @@ class Answers:
         >>> cs.Answers.from_probabilities([[[0.9, 0.1], [0.4, 0.6]]], classes=["ham", "spam"])
         Answers(2 answers: 1 items x 2 workers, 2 classes: 'ham', 'spam')
         """
-        from .long_tables import TableOptions, read_probabilities
-
-        options = TableOptions(
-            classes=classes,
-            items=items,
-            abstain=abstain,
-            background=background,
-            ordered=ordered,
-            positions=positions,
-            rescale=rescale,
-            lengths=lengths,
-            workers=workers,
+        check_truth("rescale", "Answers.from_probabilities", rescale)
+        try:
+            votes = to_floats(P)
+        except (TypeError, ValueError) as error:
+            problem = f"P must be an array of probabilities indexed by item, worker and class: {error}."
+            raise InputError(problem) from error
+        if votes.ndim != 3 or 0 in votes.shape:
+            raise InputError(
+                f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.",
+                "Stack what classifiers give to all classes: numpy.stack([...], axis=1).",
+            )
+        named = None if classes is None else read_distinct(classes, "classes")
+        check_axes(votes, votes.shape[2] if named is None else len(named), rescale)
+        answered = np.asarray(~np.isnan(votes).any(axis=2))
+        holed = np.argwhere(~answered & ~np.isnan(votes).all(axis=2))
+        if len(holed):
+            i, m = holed[0]
+            warn_of(
+                f"{plural(len(holed), 'row')} of P {'is' if len(holed) == 1 else 'are'} NaN for some classes only, and "
+                f"{'counts' if len(holed) == 1 else 'count'} as missing; the first is P[{i}, {m}] = "
+                f"{votes[i, m].tolist()}.",
+                "Use 0 for a class that the worker rules out.",
+            )
+        if not answered.any():
+            raise InputError("P has no votes: every row holds a NaN.")
+        given = votes[answered]
+        total, wrong = sum_votes(given, rescale)
+        if wrong.any():
+            first = int(wrong.argmax())
+            (i, m), n_wrong = np.argwhere(answered)[first], int(wrong.sum())
+            raise InputError(
+                f"P[{i}, {m}] = {given[first].tolist()} is not a vote: entries must be >= 0 and sum to 1, and these "
+                f"sum to {total[first]:.4g}. There {'is' if n_wrong == 1 else 'are'} {plural(n_wrong, 'such row')}.",
+                *suggest(given, total, "If the last axis lacks a class, add it."),
+                "Set a row to NaN if the worker did not vote.",
+            )
+        probabilities = given / total[:, None]
+        labels = read_names(named, votes.shape[2], "classes")
+        known, places, silent = choose_classes(labels, None, abstain, background, ordered, positions, classes)
+        answers = cls(
+            **lay_out(answered, lengths, items, workers),
+            label=probabilities.argmax(axis=1).astype(np.int32),
+            labels=labels,
+            classes=known,
+            positions=places,
+            background=silent,
+            soft=probabilities.astype(np.float32) if (probabilities.max(axis=1) < 1).any() else None,
         )
-        return read_probabilities(P, options)
+        warn_of_slips(answers, named=True, tabular=False, normalises=False)
+        return answers
 
     def __post_init__(self) -> None:
         # Kernels are compiled for arrays that are read-only.

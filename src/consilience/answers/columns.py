@@ -459,9 +459,11 @@ def lookup(values: Values, column: Column) -> Indices:
                 return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int64)
             except pa.ArrowNotImplementedError:
                 pass
-    index = {value: i for i, value in enumerate(to_values(known).tolist())}
-    entries = to_values(column).tolist()
-    return np.fromiter((index.get(entry, -1) for entry in entries), np.int64, len(entries))
+    names, entries = to_values(known).tolist(), to_values(column).tolist()
+    index = {value: i for i, value in enumerate(names)}
+    texts = {str(value): i for value, i in index.items() if type(value) in (str, int)}
+    found = (index.get(each, texts.get(str(each), -1) if type(each) in (str, int) else -1) for each in entries)
+    return np.fromiter(found, np.int64, len(entries))
 
 
 def join_columns(first: Column, second: Column) -> Column:

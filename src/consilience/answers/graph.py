@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,20 +19,26 @@ from ..kernels import Floats, freeze, read_only
 from ..memory import NUMBER, require_memory
 from .columns import (
     Codes,
-    Column,
     Indices,
     Values,
     encode_in_order_of_appearance,
     find_missing,
-    find_present,
+    is_present,
     join_columns,
     lookup,
     to_column,
     to_values,
 )
 from .random_choices import hash_ids
-from .tables import Table, open_frame, read_column, read_distinct, read_names
+from .tables import open_frame, read_column, read_distinct, read_names
 
+# Neighbours are kept in 32 bits.
+MOST_ITEMS = 2**31 - 1
+# So many nodes are visited in random order: posteriors of that many stay in the cache.
+VISITED_TOGETHER = 4096
+# From this many directed edges, nodes are coloured, so that threads can share them. Colours are picked within runs of
+# nodes: posteriors of that many stay in a cache, too, while one colour after another is updated.
+MANY_EDGES, COLOURED_TOGETHER = 100_000, 2**15
 METRICS = ("euclidean", "cosine")
 # For images of two and three dimensions: along how many axes at once a neighbour may be away, by how many neighbours an
 # inner pixel then has.
@@ -44,306 +50,6 @@ LARGEST = 1e150
 # Similarities computed at a time when everything is compared with everything.
 CHUNK_CELLS = 20_000_000
 NAME_UNANSWERED = Sentence("Name items that nobody answered with {items} when the answers are read.")
-
-
-class Edges(NamedTuple):
-    """Edges by the indices of their ends, and the ids that these are indices of."""
-
-    source: Indices
-    target: Indices
-    weights: Floats | None  # None: all are 1
-    items: Values
-    description: str  # how they were made
-
-
-def list_edges(source: object, target: object, weight: ArrayLike | None, items: object) -> Edges:
-    """Return edges given by their ends; see `Graph.from_edges`."""
-    ends = [read_column(source, "source"), read_column(target, "target")]
-    if len(ends[0]) != len(ends[1]):
-        raise InputError(
-            f"source has {plural(len(ends[0]), 'id')} and target {len(ends[1]):,}: an edge has one of each."
-        )
-    weights = None if weight is None else _read_weights(weight, len(ends[0]), "Edge weights")
-    return _encode_ends(ends, weights, items, "the edges", "given edges")
-
-
-def read_edge_table(frame: object, source: str, target: str, weight: str | None, items: object) -> Edges:
-    """Return the edges of a table; see `Graph.from_frame`."""
-    table = open_frame(frame, "the table of edges")
-    chosen = table.find("weight") if is_among(weight, ("auto",)) else weight
-    where = table.name
-    if is_among(source, ("source",)) and is_among(target, ("target",)):
-        source, target = _find_ends(table, chosen)
-        if source != "source" or target != "target":
-            where = f"{table.name}, whose columns {source!r} and {target!r} are taken for the ends of edges,"
-    if chosen is None and weight is not None:
-        _doubt_weights(table, source, target)
-    for role, name in {"source": source, "target": target, "weight": chosen}.items():
-        if name is None and role != "weight":
-            raise parameter_error(role, "Graph.from_frame", "the name of a column", name)
-        if name is not None and not is_among(name, table.names):
-            error = table.no_column(role, name)
-            named = Sentence(f"Or name it with {{{role}}}.", **{role: Python(f"{role}= of Graph.from_frame")})
-            raise InputError(error.problem, *error.remedies, named)
-    remedy = "Every edge needs two ends: fill it in or drop the row."
-    ends = [table.values(source, remedy), table.values(target, remedy)]
-    if chosen is None:
-        return _encode_ends(ends, None, items, where, "given edges")
-    column = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
-    weights = _read_weights(column, table.n_rows, f"Weights in column {chosen!r} of {table.name}")
-    return _encode_ends(ends, weights, items, where, f"given edges, weighted by {chosen!r}")
-
-
-def read_adjacency(matrix: sparray | spmatrix | ArrayLike, items: object) -> Edges:
-    """Return the edges of an adjacency matrix; see `Graph.from_scipy`."""
-    try:
-        shape = np.shape(matrix)
-        if len(shape) != 2 or shape[0] != shape[1]:
-            raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
-        square = coo_array(matrix, copy=True)
-        if square.dtype.kind not in "biuf":  # not every version of scipy refuses them
-            raise TypeError
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
-    require_memory(2 * NUMBER * shape[0], f"An adjacency matrix of {shape[0]:,} rows is too large")
-    square.sum_duplicates()
-    square.eliminate_zeros()
-    names = read_names(items, square.shape[0], "items")
-    weights = _read_weights(square.data, len(square.data), "Edge weights")
-    return Edges(square.row, square.col, weights, names, "given adjacency matrix")
-
-
-def _encode_ends(ends: list[Column], weights: Floats | None, items: object, name: str, description: str) -> Edges:
-    """Return edges whose ends are ids; `name` stands for them in messages."""
-    for column in ends:
-        n_missing = len(find_missing(column))
-        if n_missing:
-            raise InputError(f"An end of {n_missing:,} of {name} is missing.", "Fill it in or drop the edge.")
-    if items is None:
-        codes, names = encode_in_order_of_appearance(join_columns(*ends))
-        source, target = np.split(codes.astype(np.int64), [len(ends[0])])
-    else:
-        names = read_distinct(items, "items")
-        source, target = lookup(names, ends[0]), lookup(names, ends[1])
-        for index, column in ((source, ends[0]), (target, ends[1])):
-            unknown = dict.fromkeys(to_values(column)[index < 0].tolist())
-            if unknown:
-                raise InputError(say_unknown(unknown, f"in {name}", len(names)), NAME_UNANSWERED)
-    return Edges(source, target, weights, names, description)
-
-
-def _read_weights(weight: object, n_edges: int, what: str) -> Floats:
-    """Return the weights of edges, after a check; `what` stands for them in messages."""
-    try:
-        weights = to_floats(weight)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} must be positive numbers; {first_line(error)}.") from error
-    if weights.shape != (n_edges,):
-        raise InputError(f"There are {plural(weights.size, 'weight')} for {plural(n_edges, 'edge')}.")
-    bad = weights[~(np.isfinite(weights) & (weights > 0))]
-    if len(bad):
-        raise InputError(
-            f"{what} must be positive numbers; {len(bad):,} of {n_edges:,} are not: {listing(bad.tolist())}.",
-            "Drop edges that do not count.",
-        )
-    return weights
-
-
-def _find_ends(table: Table, weight: str | None) -> tuple[str, str]:
-    """Return the columns source and target; or the only two beside the weights, unless they are those of answers."""
-    others = [name for name in table.names if not is_among(name, (weight,))]
-    has_answers = any(table.find_usual(role) is not None for role in ("worker", "known label", "position"))
-    if {"source", "target"} <= set(table.names) or len(others) != 2 or has_answers:
-        return "source", "target"
-    return others[0], others[1]
-
-
-def _doubt_weights(table: Table, source: str, target: str) -> None:
-    """Warn if the only column beside the ends of edges looks like weights; different whole numbers are ids of edges."""
-    others = [name for name in table.names if not is_among(name, (source, target))]
-    if len(others) != 1 or len(table.names) != 3:
-        return
-    column = table.read(others[0])
-    values = to_values(column)[find_present(column)]
-    try:
-        numbers = to_floats(values.tolist())
-    except ValueError:
-        return
-    are_ids = (numbers == np.round(numbers)).all() and len(np.unique(numbers)) == len(numbers)
-    if len(numbers) and not are_ids:
-        warn_of(
-            f"Column {others[0]!r} of {table.name} holds numbers, and is not used: all edges count alike.",
-            "If these are weights, call the column weight.",
-        )
-
-
-def say_unknown(unknown: Collection[Any], where: str, n_items: int) -> str:
-    """Return in words that there are ids of no item."""
-    verb = "is" if len(unknown) == 1 else "are"
-    return f"{plural(len(unknown), 'id')} {where} {verb} not among the {plural(n_items, 'item')}: {listing(unknown)}."
-
-
-def link_pixels(shape: object, connectivity: int | None, items: object) -> Edges:
-    """Return the edges between neighbouring pixels of images, and voxels of volumes; see `Graph.grid`."""
-    sources, targets, kinds, first = [], [], [], 0
-    for extent in _image_shapes(shape):
-        known = NEIGHBOURHOODS[len(extent)]
-        n_neighbours = max(known) if connectivity is None else connectivity
-        if not is_among(n_neighbours, known):
-            allowed = "4 or 8 for images" if len(extent) == 2 else "6, 18 or 26 for volumes"
-            raise parameter_error("connectivity", "Graph.grid", allowed, connectivity)
-        n_pixels = math.prod(extent)
-        require_memory(
-            NUMBER * (first + n_pixels) * (1 + n_neighbours),
-            f"A grid of {plural(first + n_pixels, 'pixel')} x {n_neighbours} neighbours is too large",
-            Sentence("Give a smaller {shape}."),
-            keyword="shape",
-        )
-        index = np.arange(n_pixels).reshape(extent) + first
-        for step in _half_neighbourhood(len(extent), known[n_neighbours]):
-            here = tuple(slice(max(0, -d), n - max(0, d)) for d, n in zip(step, extent, strict=True))
-            there = tuple(slice(max(0, d), n - max(0, -d)) for d, n in zip(step, extent, strict=True))
-            sources.append(index[here].ravel())
-            targets.append(index[there].ravel())
-        first += index.size
-        kinds.append(f"{n_neighbours}-neighbour grid")
-    ends, names = (np.concatenate(sources), np.concatenate(targets)), read_names(items, first, "items")
-    return Edges(*ends, None, names, " and ".join(dict.fromkeys(kinds)))
-
-
-def _image_shapes(shape: Any) -> list[tuple[int, ...]]:
-    """Return the shapes of one or several images or volumes."""
-    expected = "a tuple of two or three whole numbers >= 1, or a list of such tuples"
-    try:
-        shapes = [tuple(shape)] if all(np.ndim(n) == 0 for n in shape) else [tuple(size) for size in shape]
-    except (TypeError, NotImplementedError) as error:
-        raise parameter_error("shape", "Graph.grid", expected, shape) from error
-    for extent in shapes:
-        whole = all(is_whole(n) and n >= 1 for n in extent)
-        if len(extent) not in NEIGHBOURHOODS or not whole:
-            raise parameter_error("shape", "Graph.grid", expected, shape)
-    if sum(math.prod(map(int, extent)) for extent in shapes) >= 2**31:  # indices of neighbours have 32 bits
-        raise parameter_error("shape", "Graph.grid", "that of fewer than 2**31 pixels", shape)
-    return [tuple(map(int, extent)) for extent in shapes]
-
-
-def _half_neighbourhood(dimensions: int, reach: int) -> Sequence[tuple[int, ...]]:
-    """Return the steps to neighbours at most `reach` axes away, one of each opposite pair."""
-    steps = product((-1, 0, 1), repeat=dimensions)
-    return [step for step in steps if 0 < sum(map(abs, step)) <= reach and step > (0,) * dimensions]
-
-
-def link_nearest(features: object, k: int, metric: str, mutual: bool, items: object) -> Edges:
-    """Return the edges between nearest neighbours, which are found exactly; see `Graph.knn`.
-
-    Of few features a k-d tree finds them, else everything is compared with everything.
-    """
-    if not is_among(metric, METRICS):
-        raise parameter_error("metric", "Graph.knn", "'euclidean' or 'cosine'", metric)
-    check_truth("mutual", "Graph.knn", mutual)
-    rows = feature_rows(features, metric)
-    n_items = rows.shape[0]
-    if not is_whole(k) or not 1 <= k < n_items:
-        raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
-    require_memory(
-        2 * NUMBER * n_items * int(k),
-        f"The {int(k):,} nearest of each of {plural(n_items, 'item')} are too many",
-        Sentence("Lower {k}."),
-        keyword="k",
-    )
-    if issparse(rows) or rows.shape[1] > TREE_FEATURES:
-        chosen, how = nearest_by_comparison(rows, int(k)), "all pairs compared"
-    else:
-        chosen, how = nearest_by_tree(rows, int(k)), "k-d tree"
-    source, target = np.repeat(np.arange(n_items), k), chosen.ravel()
-    if mutual:
-        forth = source.astype(np.int64) * n_items + target
-        back = target.astype(np.int64) * n_items + source
-        both = np.isin(forth, back)
-        source, target = source[both], target[both]
-    described = f"{k} nearest neighbours ({metric}, {'mutual' if mutual else 'union'}, exact: {how})"
-    return Edges(source, target, None, read_names(items, n_items, "items"), described)
-
-
-def check_sparse(matrix: Any) -> None:
-    """Raise an error unless a sparse matrix holds numbers; indices beyond it would be followed."""
-    if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)
-    if np.iscomplexobj(matrix):
-        raise ValueError("these are complex")
-
-
-def feature_rows(features: Any, metric: str) -> Any:
-    """Return features as rows of floats, scaled to length 1 for cosine distance."""
-    rows: Any
-    try:
-        if issparse(features):
-            check_sparse(features)
-        rows = csr_array(features, dtype=np.float64) if issparse(features) else to_floats(features)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"features must be numbers; {first_line(error)}.") from error
-    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
-        raise InputError(
-            "features must have one row per item, at least two, and one column per feature, at least one; got an array "
-            f"of shape {rows.shape}."
-        )
-    if not np.isfinite(rows.data if issparse(rows) else rows).all():
-        raise InputError("features have missing or infinite entries. Fill them in first.")
-    if abs(rows).max() > LARGEST:
-        raise InputError(f"features must not be larger than {LARGEST:g}: their squares are beyond all numbers.")
-    if metric == "cosine":
-        length = np.sqrt(
-            np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if issparse(rows) else (rows**2).sum(axis=1)
-        )
-        scale = 1 / np.where(length > 0, length, 1.0)
-        rows = rows.multiply(scale[:, None]).tocsr() if issparse(rows) else rows * scale[:, None]
-        if (length == 0).any():
-            # A row of zeros is like no other: it gets a direction of its own, or it would be near to all.
-            apart = (length == 0).astype(np.float64)[:, None]
-            rows = hstack([rows, csr_array(apart)]).tocsr() if issparse(rows) else np.hstack([rows, apart])
-    return rows
-
-
-def nearest_by_tree(rows: Floats, k: int) -> Indices:
-    """Return the k nearest rows of each row, by a k-d tree."""
-    from scipy.spatial import cKDTree
-
-    _, found = cKDTree(rows).query(rows, k=k + 1, workers=-1)
-    # An item is its own nearest neighbour, but not always first among duplicates: drop it wherever it stands.
-    own = found == np.arange(len(rows))[:, None]
-    own[~own.any(axis=1), -1] = True
-    return np.asarray(found[~own], np.int64).reshape(len(rows), k)
-
-
-def nearest_by_comparison(rows: Any, k: int) -> Indices:
-    """Return the k nearest rows of each row, by |x|^2 - 2 x y + |y|^2, nearest first."""
-    n_items = rows.shape[0]
-    if not issparse(rows):
-        rows = rows - rows.mean(axis=0)  # small numbers, small errors
-    squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if issparse(rows) else (rows**2).sum(axis=1)
-    chunk = max(1, CHUNK_CELLS // n_items)
-    nearest = np.zeros((n_items, k), np.int64)
-    for start in range(0, n_items, chunk):
-        part = rows[start : start + chunk]
-        dots = (part @ rows.T).toarray() if issparse(rows) else part @ rows.T
-        distance = squares[None, :] - 2 * dots
-        here = np.arange(len(distance))
-        distance[here, start + here] = np.inf
-        candidates = np.argpartition(distance, k - 1, axis=1)[:, :k]
-        order = np.lexsort((candidates, np.take_along_axis(distance, candidates, axis=1)), axis=1)
-        nearest[start : start + chunk] = np.take_along_axis(candidates, order, axis=1)
-    return nearest
-
-
-# Neighbours are kept in 32 bits.
-MOST_ITEMS = 2**31 - 1
-# So many nodes are visited in random order: posteriors of that many stay in the cache.
-VISITED_TOGETHER = 4096
-# From this many directed edges, nodes are coloured, so that threads can share them. Colours are picked within runs of
-# nodes: posteriors of that many stay in a cache, too, while one colour after another is updated.
-MANY_EDGES, COLOURED_TOGETHER = 100_000, 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,7 +120,12 @@ class Graph:
         >>> cs.Graph.from_edges(["a", "b", "b"], ["b", "c", "a"])
         Graph(3 items, 2 edges, mean degree 1.33)
         """
-        return cls.of(list_edges(source, target, weight, items))
+        ends = read_column(source, "source"), read_column(target, "target")
+        if len(ends[0]) != len(ends[1]):
+            raise InputError(
+                f"source has {plural(len(ends[0]), 'id')} and target {len(ends[1]):,}: an edge has one of each."
+            )
+        return cls._link(ends, weight, items, "the edges", "Edge weights", "given edges")
 
     @classmethod
     def from_frame(
@@ -447,7 +158,41 @@ class Graph:
         >>> cs.Graph.from_frame(edges).weights, cs.Graph.from_frame(edges, weight=None).weights
         (array([0.5, 0.5, 2. , 2. ]), array([1., 1., 1., 1.]))
         """
-        return cls.of(read_edge_table(frame, source, target, weight, items))
+        table = open_frame(frame, "the table of edges")
+        chosen, where = table.find("weight") if is_among(weight, ("auto",)) else weight, table.name
+        others = [name for name in table.names if not is_among(name, (chosen,))]
+        has_answers = any(table.find_usual(role) is not None for role in ("worker", "known label", "position"))
+        usual = is_among(source, ("source",)) and is_among(target, ("target",))
+        if usual and len(others) == 2 and {*others} != {"source", "target"} and not has_answers:
+            source, target = others
+            where = f"{table.name}, whose columns {source!r} and {target!r} are taken for the ends of edges,"
+        for role, name in {"source": source, "target": target, "weight": chosen}.items():
+            if name is None and role != "weight":
+                raise parameter_error(role, "Graph.from_frame", "the name of a column", name)
+            if name is not None and not is_among(name, table.names):
+                error = table.no_column(role, name)
+                named = Sentence(f"Or name it with {{{role}}}.", **{role: Python(f"{role}= of Graph.from_frame")})
+                raise InputError(error.problem, *error.remedies, named)
+        ends = tuple(
+            table.values(name, "Every edge needs two ends: fill it in or drop the row.") for name in (source, target)
+        )
+        if chosen is not None:
+            given = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
+            what = f"Weights in column {chosen!r} of {table.name}"
+            return cls._link(ends, given, items, where, what, f"given edges, weighted by {chosen!r}")
+        others = [name for name in table.names if name not in (source, target)]
+        if weight is not None and len(others) == 1:  # it may hold weights; different whole numbers are ids of edges
+            column = table.read(others[0])
+            try:
+                numbers = to_floats(to_values(column)[is_present(column)].tolist())
+            except ValueError:
+                numbers = np.empty(0)
+            if (numbers != np.round(numbers)).any() or len(np.unique(numbers)) < len(numbers):
+                warn_of(
+                    f"Column {others[0]!r} of {table.name} holds numbers, and is not used: all edges count alike.",
+                    "If these are weights, call the column weight.",
+                )
+        return cls._link(ends, None, items, where, "", "given edges")
 
     @classmethod
     def from_scipy(cls, matrix: sparray | spmatrix | ArrayLike, items: object = None) -> Graph:
@@ -461,7 +206,21 @@ class Graph:
         items : array-like, optional
             Ids of the rows; default 0, 1, 2, ...
         """
-        return cls.of(read_adjacency(matrix, items))
+        try:
+            shape = np.shape(matrix)
+            square = coo_array(matrix, copy=True) if len(shape) == 2 else None
+            if square is not None and square.dtype.kind not in "biuf":
+                raise TypeError
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"An adjacency matrix must hold numbers. Got {shorten(matrix)} instead.") from error
+        if square is None or shape[0] != shape[1]:
+            raise InputError(f"An adjacency matrix is square; got one of shape {shape}.")
+        require_memory(2 * NUMBER * shape[0], f"An adjacency matrix of {shape[0]:,} rows is too large")
+        square.sum_duplicates()
+        square.eliminate_zeros()
+        weights = _read_weights(square.data, len(square.data), "Edge weights")
+        names = read_names(items, square.shape[0], "items")
+        return cls.of(square.row, square.col, weights, names, "given adjacency matrix")
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: str | None = "weight", items: object = None) -> Graph:
@@ -504,7 +263,42 @@ class Graph:
         >>> cs.Graph.grid((3, 4), connectivity=4)
         Graph(12 items, 17 edges, mean degree 2.83)
         """
-        return cls.of(link_pixels(shape, connectivity, items))
+        expected = "a tuple of two or three whole numbers >= 1, or a list of such tuples"
+        given: Any = shape
+        try:
+            shapes = [tuple(given)] if all(np.ndim(n) == 0 for n in given) else [tuple(size) for size in given]
+        except (TypeError, NotImplementedError) as error:
+            raise parameter_error("shape", "Graph.grid", expected, shape) from error
+        if any(len(size) not in NEIGHBOURHOODS or not all(is_whole(n) and n >= 1 for n in size) for size in shapes):
+            raise parameter_error("shape", "Graph.grid", expected, shape)
+        if sum(math.prod(map(int, size)) for size in shapes) > MOST_ITEMS:
+            raise parameter_error("shape", "Graph.grid", "that of fewer than 2**31 pixels", shape)
+        sources, targets, kinds, first = [], [], [], 0
+        for extent in [tuple(map(int, size)) for size in shapes]:
+            known = NEIGHBOURHOODS[len(extent)]
+            n_neighbours = max(known) if connectivity is None else connectivity
+            if not is_among(n_neighbours, known):
+                allowed = "4 or 8 for images" if len(extent) == 2 else "6, 18 or 26 for volumes"
+                raise parameter_error("connectivity", "Graph.grid", allowed, connectivity)
+            n_pixels = math.prod(extent)
+            require_memory(
+                NUMBER * (first + n_pixels) * (1 + n_neighbours),
+                f"A grid of {plural(first + n_pixels, 'pixel')} x {n_neighbours} neighbours is too large",
+                Sentence("Give a smaller {shape}."),
+                keyword="shape",
+            )
+            index = np.arange(n_pixels).reshape(extent) + first
+            for step in product((-1, 0, 1), repeat=len(extent)):
+                # Of each two opposite steps one.
+                if sum(map(abs, step)) <= known[n_neighbours] and step > (0,) * len(extent):
+                    here = tuple(slice(max(0, -d), n - max(0, d)) for d, n in zip(step, extent, strict=True))
+                    there = tuple(slice(max(0, d), n - max(0, -d)) for d, n in zip(step, extent, strict=True))
+                    sources.append(index[here].ravel())
+                    targets.append(index[there].ravel())
+            first += n_pixels
+            kinds.append(f"{n_neighbours}-neighbour grid")
+        description, names = " and ".join(dict.fromkeys(kinds)), read_names(items, first, "items")
+        return cls.of(np.concatenate(sources), np.concatenate(targets), None, names, description)
 
     @classmethod
     def knn(
@@ -537,17 +331,67 @@ class Graph:
         >>> cs.Graph.knn(np.array([[0.0], [0.1], [5.0], [5.2]]), k=1)
         Graph(4 items, 2 edges, mean degree 1.00)
         """
-        return cls.of(link_nearest(features, k, metric, mutual, items))
+        if not is_among(metric, METRICS):
+            raise parameter_error("metric", "Graph.knn", "'euclidean' or 'cosine'", metric)
+        check_truth("mutual", "Graph.knn", mutual)
+        rows = _read_features(features, metric)
+        n_items = rows.shape[0]
+        if not is_whole(k) or not 1 <= k < n_items:
+            raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
+        require_memory(
+            2 * NUMBER * n_items * int(k),
+            f"The {int(k):,} nearest of each of {plural(n_items, 'item')} are too many",
+            Sentence("Lower {k}."),
+            keyword="k",
+        )
+        if issparse(rows) or rows.shape[1] > TREE_FEATURES:
+            chosen, how = _compare_all(rows, int(k)), "all pairs compared"
+        else:
+            from scipy.spatial import cKDTree
+
+            found, how = cKDTree(rows).query(rows, k=int(k) + 1, workers=-1)[1], "k-d tree"
+            # An item is its own nearest neighbour, but not always first among duplicates: drop it wherever it stands.
+            own = found == np.arange(n_items)[:, None]
+            own[~own.any(axis=1), -1] = True
+            chosen = found[~own]
+        source, target = np.repeat(np.arange(n_items), k), np.asarray(chosen, np.int64).ravel()
+        if mutual:
+            both = np.isin(source * n_items + target, target * n_items + source)
+            source, target = source[both], target[both]
+        described = f"{k} nearest neighbours ({metric}, {'mutual' if mutual else 'union'}, exact: {how})"
+        return cls.of(source, target, None, read_names(items, n_items, "items"), described)
 
     @classmethod
-    def of(cls, edges: Edges) -> Graph:
-        """Return the graph of some edges: merged, in both directions, and without self loops."""
-        names, weights = edges.items, edges.weights
-        if len(names) > MOST_ITEMS:
-            raise InputError(f"A graph has at most {MOST_ITEMS:,} items; got {len(names):,}.")
-        source, target = np.asarray(edges.source, np.int64), np.asarray(edges.target, np.int64)
+    def _link(cls, ends: Any, weight: object, items: object, where: str, what: str, description: str) -> Graph:
+        """The graph of edges whose ends are ids; `where` and `what` stand for edges and weights in messages."""
+        n_missing = next(filter(None, (len(find_missing(column)) for column in ends)), 0)
+        if n_missing:
+            raise InputError(f"An end of {n_missing:,} of {where} is missing.", "Fill it in or drop the edge.")
+        weights = None if weight is None else _read_weights(weight, len(ends[0]), what)
+        if items is None:
+            codes, names = encode_in_order_of_appearance(join_columns(*ends))
+            source, target = np.split(codes.astype(np.int64), [len(ends[0])])
+            return cls.of(source, target, weights, names, description)
+        names = read_distinct(items, "items")
+        source, target = (lookup(names, column) for column in ends)
+        for index, column in ((source, ends[0]), (target, ends[1])):
+            unknown = dict.fromkeys(to_values(column)[index < 0].tolist())
+            if unknown:
+                raise InputError(_say_unknown(unknown, f"in {where}", len(names)), NAME_UNANSWERED)
+        return cls.of(source, target, weights, names, description)
+
+    @classmethod
+    def of(cls, source: Any, target: Any, weights: Floats | None, items: Values, description: str) -> Graph:
+        """The graph of edges between items by index: merged, in both directions, and without self loops.
+
+        Without weights all are 1.
+        """
+        n_items = len(items)
+        if n_items > MOST_ITEMS:
+            raise InputError(f"A graph has at most {MOST_ITEMS:,} items; got {n_items:,}.")
+        source, target = np.asarray(source, np.int64), np.asarray(target, np.int64)
         proper = source != target
-        pair = (np.minimum(source, target) * len(names) + np.maximum(source, target))[proper]
+        pair = (np.minimum(source, target) * n_items + np.maximum(source, target))[proper]
         if weights is None:
             pair, weights = np.sort(pair), np.ones(len(pair))
         else:
@@ -555,18 +399,12 @@ class Graph:
             pair, weights = pair[order], weights[proper][order]
         first = np.ones(len(pair), bool)
         first[1:] = pair[1:] != pair[:-1]
-        low, high = np.divmod(pair[first], max(len(names), 1))
+        low, high = np.divmod(pair[first], max(n_items, 1))
         ends = np.concatenate([low, high]), np.concatenate([high, low])
-        matrix = coo_array((np.tile(weights[first], 2), ends), shape=(len(names), len(names))).tocsr()
+        matrix = coo_array((np.tile(weights[first], 2), ends), shape=(n_items, n_items)).tocsr()
         matrix.sort_indices()
-        return cls(
-            names,
-            matrix.indptr.astype(np.int64),
-            matrix.indices.astype(np.int32),
-            matrix.data,
-            int((~proper).sum()),
-            edges.description,
-        )
+        parts = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+        return cls(items, *parts, int((~proper).sum()), description)
 
     @cached_property
     def reverse_edges(self) -> Indices:
@@ -649,14 +487,12 @@ class Graph:
         if len(self.items) == len(items) and (self.items is items or np.array_equal(self.items, items)):
             return self
         place = lookup(items, to_column(self.items))
-        linked = self.degrees > 0
-        if (linked & (place < 0)).any():
-            unknown = self.items[linked & (place < 0)].tolist()
-            raise InputError(
-                say_unknown(unknown, "of the graph", len(items)), "Leave their edges out.", NAME_UNANSWERED
-            )
+        unknown = self.items[(self.degrees > 0) & (place < 0)].tolist()
+        if unknown:
+            problem = _say_unknown(unknown, "of the graph", len(items))
+            raise InputError(problem, "Leave their edges out.", NAME_UNANSWERED)
         source = np.repeat(np.arange(self.n_items), self.degrees)
-        moved = Graph.of(Edges(place[source], place[self.neighbours], self.weights, items, self.description))
+        moved = Graph.of(place[source], place[self.neighbours], self.weights, items, self.description)
         return replace(moved, n_self_loops=self.n_self_loops)
 
     def joined_with(self, other: Graph, items: Values) -> Graph:
@@ -672,7 +508,7 @@ class Graph:
         stays = ~np.isin(pairs[0], pairs[1])
         source, target = (np.concatenate([ends[0][i][stays], ends[1][i]]) for i in range(2))
         weights = np.concatenate([first.weights[stays], second.weights])
-        joined = Graph.of(Edges(source, target, weights, items, self.description))
+        joined = Graph.of(source, target, weights, items, self.description)
         return replace(joined, n_self_loops=self.n_self_loops + other.n_self_loops)
 
     def shuffled(self, seed: int = 0) -> Graph:
@@ -689,7 +525,7 @@ class Graph:
         once = source < graph.neighbours
         a, b = rewire(rng, source[once], graph.neighbours[once].astype(np.int64), graph.n_items)
         weights = rng.permutation(graph.weights[once])
-        return Graph.of(Edges(order[a], order[b], weights, self.items, f"{self.description}, shuffled"))
+        return Graph.of(order[a], order[b], weights, self.items, f"{self.description}, shuffled")
 
 
 def _sort_by_colour(graph: Graph, order: Indices) -> Indices:
@@ -736,3 +572,84 @@ def rewire(rng: np.random.Generator, source: Indices, target: Indices, n_items: 
         for i, j in zip(at.tolist(), other.tolist(), strict=True):
             b[i], b[j] = b[j], b[i]
     return a, b
+
+
+def _read_weights(weight: object, n_edges: int, what: str) -> Floats:
+    """The weights of edges, after a check; `what` stands for them in messages."""
+    try:
+        weights = to_floats(weight)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be positive numbers; {first_line(error)}.") from error
+    if weights.shape != (n_edges,):
+        raise InputError(f"There are {plural(weights.size, 'weight')} for {plural(n_edges, 'edge')}.")
+    bad = weights[~(np.isfinite(weights) & (weights > 0))]
+    if len(bad):
+        raise InputError(
+            f"{what} must be positive numbers; {len(bad):,} of {n_edges:,} are not: {listing(bad.tolist())}.",
+            "Drop edges that do not count.",
+        )
+    return weights
+
+
+def _say_unknown(unknown: Collection[Any], where: str, n_items: int) -> str:
+    verb = "is" if len(unknown) == 1 else "are"
+    return f"{plural(len(unknown), 'id')} {where} {verb} not among the {plural(n_items, 'item')}: {listing(unknown)}."
+
+
+def check_sparse(matrix: Any) -> None:
+    """Raise an error unless a sparse matrix holds numbers; indices beyond it would be followed."""
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+    if np.iscomplexobj(matrix):
+        raise ValueError("these are complex")
+
+
+def _read_features(features: Any, metric: str) -> Any:
+    """Features as rows of floats, scaled to length 1 for cosine distance."""
+    rows: Any
+    try:
+        if issparse(features):
+            check_sparse(features)
+        rows = csr_array(features, dtype=np.float64) if issparse(features) else to_floats(features)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"features must be numbers; {first_line(error)}.") from error
+    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
+        raise InputError(
+            "features must have one row per item, at least two, and one column per feature, at least one; got an array "
+            f"of shape {rows.shape}."
+        )
+    if not np.isfinite(rows.data if issparse(rows) else rows).all():
+        raise InputError("features have missing or infinite entries. Fill them in first.")
+    if abs(rows).max() > LARGEST:
+        raise InputError(f"features must not be larger than {LARGEST:g}: their squares are beyond all numbers.")
+    if metric == "cosine":
+        length = np.sqrt(_sum_squares(rows))
+        scale = 1 / np.where(length > 0, length, 1.0)[:, None]
+        rows = rows.multiply(scale).tocsr() if issparse(rows) else rows * scale
+        if (length == 0).any():
+            # A row of zeros is like no other: it gets a direction of its own, or it would be near to all.
+            alone = (length == 0).astype(np.float64)[:, None]
+            rows = hstack([rows, csr_array(alone)]).tocsr() if issparse(rows) else np.hstack([rows, alone])
+    return rows
+
+
+def _sum_squares(rows: Any) -> Floats:
+    return np.asarray((rows.multiply(rows) if issparse(rows) else rows**2).sum(axis=1)).ravel()
+
+
+def _compare_all(rows: Any, k: int) -> Indices:
+    """The k nearest rows of each row, by |x|^2 - 2 x y + |y|^2, nearest first."""
+    n_items = rows.shape[0]
+    if not issparse(rows):
+        rows = rows - rows.mean(axis=0)  # small numbers, small errors
+    squares, chunk = _sum_squares(rows), max(1, CHUNK_CELLS // n_items)
+    nearest = np.zeros((n_items, k), np.int64)
+    for start in range(0, n_items, chunk):
+        dots = rows[start : start + chunk] @ rows.T
+        distance = squares[None, :] - 2 * (dots.toarray() if issparse(dots) else dots)
+        here = np.arange(len(distance))
+        distance[here, start + here] = np.inf
+        candidates = np.argpartition(distance, k - 1, axis=1)[:, :k]
+        order = np.lexsort((candidates, np.take_along_axis(distance, candidates, axis=1)), axis=1)
+        nearest[start : start + chunk] = np.take_along_axis(candidates, order, axis=1)
+    return nearest

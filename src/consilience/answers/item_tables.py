@@ -23,7 +23,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,14 +31,14 @@ from scipy.sparse import csr_array, issparse
 
 from ..arguments import to_floats
 from ..errors import InputError, first_line, listing, plural, warn_of
-from ..kernels import Floats, Truths, freeze
+from ..kernels import Floats, freeze
 from ..memory import NUMBER, require_memory
 from .answers import Answers
 from .classes import normalise_label
 from .columns import Indices, Values, is_present, name_composite, spell_surrogates, to_values
 from .graph import check_sparse
 from .items import Sequences, encode_items, list_keys
-from .tables import WHOLE, Table, is_table, open_frame, read_lists
+from .tables import WHOLE, Table, is_table, open_frame
 
 KEY_REMEDY = "Say which item each row belongs to."
 # Squares of features up to this size are numbers, also of single precision.
@@ -93,21 +92,16 @@ class Features:
         return self.rows
 
 
-def open_item_table(given: object, what: str) -> Table:
-    """Return a table of any frame library as a `Table`; a pandas index that has a name is a column."""
-    return open_frame(reset_index(given), what)
-
-
-def reset_index(given: object) -> Any:
-    """Return a pandas frame with its index as a column, if that has a name; anything else as it is."""
+def open_item_table(given: Any, what: str) -> Table:
+    """A table of any frame library as a `Table`; a pandas index that has a name is a column."""
     name = getattr(getattr(given, "index", None), "name", None)
-    if name is None or not hasattr(given, "reset_index") or name in getattr(given, "columns", ()):
-        return given
-    return given.reset_index()
+    if name is not None and hasattr(given, "reset_index") and name not in given.columns:
+        given = given.reset_index()
+    return open_frame(given, what)
 
 
 def match_rows(table: Table, r: Answers, what: str) -> tuple[Indices, Indices]:
-    """Return the items that rows of a table are about, and which rows these are; other rows are left out."""
+    """The items that rows of a table are about, and which rows these are; other rows are left out."""
     table = table.prefer(r.columns)
     keys = [table.values(name, KEY_REMEDY) for name in table.need_keys(r.sequences is not None)]
     item = r.find_items(keys)
@@ -122,28 +116,23 @@ def match_rows(table: Table, r: Answers, what: str) -> tuple[Indices, Indices]:
         )
     repeated = np.flatnonzero(np.bincount(item[known], minlength=r.n_items) > 1)
     if len(repeated):
-        raise InputError(
-            f"There are several rows of {what} for {plural(len(repeated), 'item')}: "
-            f"{listing(r.items[repeated].tolist())}.",
-            "Keep one row for each of them.",
-            keyword=what,
-        )
+        items = listing(r.items[repeated].tolist())
+        problem = f"There are several rows of {what} for {plural(len(repeated), 'item')}: {items}."
+        raise InputError(problem, "Keep one row for each of them.", keyword=what)
     return item[known], known
 
 
 def key_names(table: Table, r: Answers) -> list[str]:
-    """Return the columns of a table that say which item a row is about, and those that these are joined from."""
-    preferred = table.prefer(r.columns)
-    names = preferred.need_keys(r.sequences is not None)
-    parts = [part for role in WHOLE for part in name_composite(r.columns, role) if part in table.names]
-    return [*names, *parts]
+    """The columns of a table that say which item a row is about, and those that these are joined from."""
+    names = table.prefer(r.columns).need_keys(r.sequences is not None)
+    return [*names, *(part for role in WHOLE for part in name_composite(r.columns, role) if part in table.names)]
 
 
 def read_numbers(table: Table, name: str) -> Floats:
-    """Return a column of numbers; a missing one is nan."""
+    """A column of numbers; a missing one is nan."""
     column = table.read(name)
-    values = to_values(column)
-    numbers, there = np.full(len(values), np.nan), is_present(column)
+    values, there = to_values(column), is_present(column)
+    numbers = np.full(len(values), np.nan)
     try:
         numbers[there] = to_floats(values[there].tolist())
     except (TypeError, ValueError) as error:
@@ -155,22 +144,21 @@ def read_numbers(table: Table, name: str) -> Floats:
 
 
 def list_items(given: Any, in_sequences: bool) -> Values | Sequences:
-    """Return what identifies the items that features are about; without a table these are 0, 1, 2, ..."""
+    """What identifies the items that features are about; without a table these are 0, 1, 2, ..."""
     if is_table(given):
         table = open_item_table(given, "features")
-        keys = [table.values(name, KEY_REMEDY) for name in table.need_keys(in_sequences)]
-        return encode_items(keys, None, "features")[1]
+        return encode_items([table.values(name, KEY_REMEDY) for name in table.need_keys(in_sequences)], None, "")[1]
     if in_sequences:
         raise InputError(
             "features must say which sequence and position each row is about.",
             "Give a table with columns sequence and position.",
             keyword="features",
         )
-    return np.arange(len(_to_rows(given)) if not issparse(given) else given.shape[0])
+    return np.arange(_to_rows(given).shape[0])
 
 
 def match_features(given: object, r: Answers, with_gaps: bool = False) -> Features:
-    """Return features of the items of the answers.
+    """Features of the items of the answers.
 
     Parameters
     ----------
@@ -183,39 +171,75 @@ def match_features(given: object, r: Answers, with_gaps: bool = False) -> Featur
     with_gaps : bool
         Whether numbers may be missing.
     """
+    item, labels = np.arange(r.n_items), list[str]()
+    rows: Any
     if is_table(given):
-        table, lists = open_item_table(given, "features"), read_lists(reset_index(given))
-        item, rows = match_rows(table, r, "features")
-        found, names = _read_rows(table, lists, key_names(table, r))
-        order = np.argsort(item)
-        item = item[order]
-        found = _check_numbers(found[rows[order]], r, item, names, with_gaps)
-        _warn_of_missing(r, item)
-        return Features(found, item, names)
-    item = np.arange(r.n_items)
-    found = _to_rows(given)
-    if found.ndim == 2 and found.shape[0] != r.n_items:
+        table = open_item_table(given, "features")
+        matched, chosen = match_rows(table, r, "features")
+        order, keys, parts = np.argsort(matched), key_names(table, r), list[Any]()
+        item = matched[order]
+        for name in [name for name in table.names if name not in keys]:
+            lists = table.vectors(name)
+            if lists is None:
+                parts.append(read_numbers(table, name)[:, None])
+                labels.append(str(name))
+                continue
+            lengths = {None if entry is None else len(entry) for entry in lists}
+            if len(lengths) > 1:
+                found = sorted(length for length in lengths if length is not None)
+                missing = ", and some are missing" if None in lengths else ""
+                raise InputError(
+                    f"Column {name!r} of features must hold lists of one length. Found lists of {listing(found)} "
+                    f"numbers{missing}.",
+                    keyword="features",
+                )
+            parts.append(_to_rows(lists if isinstance(lists, np.ndarray) else np.stack(list(map(np.asarray, lists)))))
+            labels += [f"{name}[{number}]" for number in range(parts[-1].shape[1])]
+        if not parts:
+            problem = f"{table.name} has no columns but {listing(keys)}."
+            raise InputError(problem, "Add columns of numbers.", keyword="features")
+        rows = (parts[0] if len(parts) == 1 else np.hstack(parts))[chosen[order]]
+        missing_items = np.setdiff1d(np.arange(r.n_items), item)
+        if len(missing_items):
+            warn_of(
+                f"{len(missing_items):,} of {plural(r.n_items, 'item')} have no features: "
+                f"{listing(r.items[missing_items].tolist())}. Their labels come from the answers alone."
+            )
+    else:
+        rows = _to_rows(given)
+        if rows.ndim == 2 and rows.shape[0] != r.n_items:
+            raise InputError(
+                f"There are {plural(rows.shape[0], 'row')} of features and {plural(r.n_items, 'item')}.",
+                f"Give a row for each item, in the order of the items, which begin with "
+                f"{listing(r.items[:3].tolist())}.",
+                f"Or give a table with {'columns sequence and position' if r.sequences else 'a column item'}.",
+                keyword="features",
+            )
+    if rows.ndim != 2 or rows.shape[1] < 1:
         raise InputError(
-            f"There are {plural(found.shape[0], 'row')} of features and {plural(r.n_items, 'item')}.",
-            f"Give a row for each item, in the order of the items, which begin with {listing(r.items[:3].tolist())}.",
-            f"Or give a table with {'columns sequence and position' if r.sequences else 'a column item'}.",
+            f"features must have a row for each item, and at least one column. They have the shape {rows.shape}.",
             keyword="features",
         )
-    return Features(_check_numbers(found, r, item, None, with_gaps), item)
-
-
-def _warn_of_missing(r: Answers, item: Indices) -> None:
-    missing = np.ones(r.n_items, bool)
-    missing[item] = False
-    if missing.any():
-        warn_of(
-            f"{int(missing.sum()):,} of {plural(r.n_items, 'item')} have no features: "
-            f"{listing(r.items[missing].tolist())}. Their labels come from the answers alone."
+    values: Any = rows.data if issparse(rows) else rows
+    bad = np.isinf(values) if with_gaps else ~np.isfinite(values)
+    if bad.any():
+        at = int(np.flatnonzero(bad.ravel())[0])
+        row, column = divmod(at, rows.shape[1])
+        if issparse(rows):
+            row, column = int(np.searchsorted(rows.indptr, at, side="right")) - 1, int(rows.indices[at])
+        raise InputError(
+            f"features have missing or infinite numbers ({int(bad.sum()):,}). The first one is in column "
+            f"{repr(labels[column]) if labels else column}, of item {listing(r.items[item[row : row + 1]].tolist())}.",
+            "Fill them in, or give a table without these items: items may be without features.",
+            keyword="features",
         )
+    if values.size and np.nanmax(abs(values)) > LARGEST:
+        raise InputError(f"features must not be larger than {LARGEST:g}.", "Scale them first.", keyword="features")
+    return Features(rows, item, labels or None)
 
 
 def _to_rows(given: Any) -> Any:
-    """Return an array or a sparse matrix as rows of floats, nan where they are masked; single precision stays."""
+    """An array or a sparse matrix as rows of floats, nan where they are masked; single precision stays."""
     try:
         if issparse(given):
             check_sparse(given)
@@ -232,68 +256,6 @@ def _to_rows(given: Any) -> Any:
         ) from error
 
 
-def _check_numbers(rows: Any, r: Answers, item: Indices, names: list[str] | None, with_gaps: bool) -> Any:
-    if rows.ndim != 2 or rows.shape[1] < 1:
-        raise InputError(
-            f"features must have a row for each item, and at least one column. They have the shape {rows.shape}.",
-            keyword="features",
-        )
-    values = rows.data if issparse(rows) else rows
-    bad = np.isinf(values) if with_gaps else ~np.isfinite(values)
-    if bad.any():
-        raise _gap_error(rows, bad, r, item, names)
-    if values.size and np.nanmax(abs(values)) > LARGEST:
-        raise InputError(f"features must not be larger than {LARGEST:g}.", "Scale them first.", keyword="features")
-    return rows
-
-
-def _gap_error(rows: Any, bad: Truths, r: Answers, item: Indices, names: list[str] | None) -> InputError:
-    """Return the error for entries that are missing or infinite, which says where the first one is."""
-    at = int(np.flatnonzero(bad.ravel())[0])
-    if issparse(rows):
-        row, column = int(np.searchsorted(rows.indptr, at, side="right")) - 1, int(rows.indices[at])
-    else:
-        row, column = divmod(at, rows.shape[1])
-    where = f"column {column}" if names is None else f"column {names[column]!r}"
-    return InputError(
-        f"features have missing or infinite numbers ({int(bad.sum()):,}). The first one is in {where}, of item "
-        f"{listing(r.items[item[row : row + 1]].tolist())}.",
-        "Fill them in, or give a table without these items: items may be without features.",
-        keyword="features",
-    )
-
-
-def _read_rows(table: Table, lists: Mapping[str, Any], keys: list[str]) -> tuple[Any, list[str]]:
-    """Return all columns but the keys, side by side, and their names; a list of numbers is as many columns."""
-    names = [name for name in table.names if name not in keys]
-    if not names:
-        raise InputError(
-            f"{table.name} has no columns but {listing(keys)}.", "Add columns of numbers.", keyword="features"
-        )
-    parts, labels = [], list[str]()
-    for name in names:
-        part = _stack(lists[name], name) if name in lists else read_numbers(table, name)[:, None]
-        parts.append(part)
-        labels += [f"{name}[{number}]" for number in range(part.shape[1])] if name in lists else [str(name)]
-    return parts[0] if len(parts) == 1 else np.hstack(parts), labels
-
-
-def _stack(entries: Any, name: str) -> Any:
-    """Return lists of numbers as rows."""
-    if isinstance(entries, np.ndarray):
-        return _to_rows(entries)
-    lengths = {None if entry is None else len(entry) for entry in entries}
-    if len(lengths) > 1:
-        found = sorted(length for length in lengths if length is not None)
-        missing = ", and some are missing" if None in lengths else ""
-        raise InputError(
-            f"Column {name!r} of features must hold lists of one length. Found lists of {listing(found)} numbers"
-            f"{missing}.",
-            keyword="features",
-        )
-    return _to_rows(np.stack([np.asarray(entry) for entry in entries]))
-
-
 class ItemPriors(NamedTuple):
     """Probabilities of the classes for some items."""
 
@@ -302,7 +264,7 @@ class ItemPriors(NamedTuple):
 
 
 def match_item_prior(given: object, r: Answers) -> ItemPriors:
-    """Return the probabilities that a user has for items, matched to the items and classes of the answers.
+    """The probabilities that a user has for items, matched to the items and classes of the answers.
 
     Parameters
     ----------
@@ -313,53 +275,35 @@ def match_item_prior(given: object, r: Answers) -> ItemPriors:
         Whose items and classes they are.
     """
     if is_table(given):
-        return _read_table(open_item_table(given, "item_prior"), r)
-    try:
-        values = to_floats(given)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"item_prior must be an array of numbers, or a table; {first_line(error)}.", keyword="item_prior"
-        ) from error
-    if values.shape != (r.n_items, r.n_classes):
-        raise InputError(
-            f"item_prior must have the shape ({r.n_items}, {r.n_classes}): a row for each item, and a column for each "
-            f"class, {listing(r.classes.tolist())}. It has the shape {values.shape}.",
-            "To give it for some items only, use a table with a column item and one for each class.",
-            keyword="item_prior",
-        )
-    return _select(np.arange(r.n_items), values, r)
-
-
-def _read_table(table: Table, r: Answers) -> ItemPriors:
-    item, rows = match_rows(table, r, "item_prior")
-    columns = {_spell(r, str(name)): name for name in table.names}
-    names = [_find_column(r, columns, value) for value in r.classes.tolist()]
-    unnamed = np.array([name is None for name in names])
-    missing = r.classes[unnamed & (r.label_of_class >= 0)].tolist()
-    if missing:
-        raise InputError(
-            f"item_prior has no column for {listing(missing)}. It has {listing(map(str, table.names))}.",
-            "Name each column by its class, or p(<class>).",
-            keyword="item_prior",
-        )
-    nothing = np.zeros(len(rows))
-    values = [nothing if name is None else read_numbers(table, name)[rows] for name in names]
-    return _select(item, np.stack(values, axis=1), r)
-
-
-def _find_column(r: Answers, columns: dict[str, Any], value: object) -> Any:
-    """Return the column of a class, or None."""
-    text = _spell(r, spell_surrogates(str(value)))
-    return next((columns[name] for name in (f"p({text})", text) if name in columns), None)
-
-
-def _spell(r: Answers, name: str) -> str:
-    """Return a name as it is compared: in its normal form, if labels are in that."""
-    return str(normalise_label(name)) if r.normalised else name
-
-
-def _select(item: Indices, values: Floats, r: Answers) -> ItemPriors:
-    """Return the rows that say something, rescaled."""
+        table = open_item_table(given, "item_prior")
+        item, rows = match_rows(table, r, "item_prior")
+        spell = normalise_label if r.normalised else str
+        columns = {spell(str(name)): name for name in table.names}
+        texts = [spell(spell_surrogates(str(value))) for value in r.classes.tolist()]
+        names = [columns.get(f"p({text})", columns.get(text)) for text in texts]
+        missing = r.classes[np.array([name is None for name in names]) & (r.label_of_class >= 0)].tolist()
+        if missing:
+            raise InputError(
+                f"item_prior has no column for {listing(missing)}. It has {listing(map(str, table.names))}.",
+                "Name each column by its class, or p(<class>).",
+                keyword="item_prior",
+            )
+        nothing = np.zeros(len(rows))
+        values = np.stack([nothing if name is None else read_numbers(table, name)[rows] for name in names], axis=1)
+    else:
+        item = np.arange(r.n_items)
+        try:
+            values = to_floats(given)
+        except (TypeError, ValueError) as error:
+            problem = f"item_prior must be an array of numbers, or a table; {first_line(error)}."
+            raise InputError(problem, keyword="item_prior") from error
+        if values.shape != (r.n_items, r.n_classes):
+            raise InputError(
+                f"item_prior must have the shape ({r.n_items}, {r.n_classes}): a row for each item, and a column for "
+                f"each class, {listing(r.classes.tolist())}. It has the shape {values.shape}.",
+                "To give it for some items only, use a table with a column item and one for each class.",
+                keyword="item_prior",
+            )
     silent = np.isnan(values).all(axis=1)
     item, values = item[~silent], values[~silent]
     bad = ~((values >= 0) & (values < np.inf)).all(axis=1) | ~(values > 0).any(axis=1)

@@ -58,8 +58,8 @@ from .columns import (
     to_values,
 )
 from .items import Sequences, join_keys, key_of
-from .long_tables import TableOptions, arrange_answers, find_columns, sort_rows
-from .slips import Source, warn_of_slips
+from .long_tables import find_columns, sort_rows
+from .slips import warn_of_slips
 from .soft_votes import Probabilities, relabel
 from .tables import ROLES, Table, open_frame
 from .tagging import SCHEMES, complete_tags, looks_tagged
@@ -109,7 +109,7 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
     except ManyQuestionsError:  # the old answers are those to one of them
         table = translate(table, format, {**unnamed, "label": old.columns.get("label")})
     # Roles that are not to be found by their usual names.
-    names: dict[str, str | None] = dict.fromkeys(ROLES)
+    names: dict[str, Any] = dict.fromkeys(ROLES)
     if old.sequences is not None:
         names |= {role: table.need(role, parameter=role) for role in ("sequence", "position")}
     else:
@@ -126,16 +126,18 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
             return no_answers(old).read_from(columns=columns), taken_back
         table = table.keep(np.setdiff1d(np.arange(table.n_rows), rows, assume_unique=True))
     known = old.columns.get("gold")
-    options = TableOptions(
-        duplicates="error" if "weight" in columns else duplicates,
-        normalise=old.normalised,
-        gold=known if known is not None and known in table.names else False,
-        format=LONG,
-        rescale=True,
-    )
     # What is to be said of the labels is said of all together.
     with quietly(), tell_duplicates("weight" in columns):
-        return arrange_answers(table, names, options), taken_back
+        new = Answers.from_frame(
+            table,
+            **names,
+            duplicates="error" if "weight" in columns else duplicates,
+            normalise=old.normalised,
+            gold=known if known is not None and known in table.names else False,
+            format=LONG,
+            rescale=table.soft is not None,
+        )
+    return new, taken_back
 
 
 @contextmanager
@@ -441,7 +443,7 @@ def _join_classes(old: Answers, labels: Values) -> Values:
 
 def _doubt_labels(joined: Answers, added: Values) -> None:
     """Warn of new labels that look like a slip, or are no classes."""
-    warn_of_slips(joined, Source(unseen=bool(len(added))))
+    warn_of_slips(joined, silence=False)
     is_class = lookup(joined.classes, to_column(added)) >= 0
     unknown = added[~is_class]
     levels = added[np.isin(lookup(joined.classes, to_column(added)), (0, len(joined.classes) - 1))]  # the new ends

@@ -25,7 +25,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..arguments import is_among
-from ..errors import InputError, Sentence, listing, plural, shorten
+from ..errors import InputError, ParameterError, Sentence, listing, plural, shorten
 from ..kernels import Floats, Integers, Truths
 from ..memory import NUMBER, require_memory
 from . import Names
@@ -48,7 +48,7 @@ from .columns import (
     to_column,
     to_values,
 )
-from .tables import Table, key_roles, plays, refuse_roles
+from .tables import Table, key_roles, plays, read_distinct, refuse_roles
 
 Probabilities: TypeAlias = NDArray[np.float32]
 
@@ -179,21 +179,39 @@ def sum_to_one(votes: Floats) -> bool:
     return bool(len(there)) and can_be_rescaled(there, there.sum(axis=1))
 
 
-def check_votes(table: Table, rows: SoftRows, rescale: bool) -> Floats:
-    """Votes that sum to 1; those that are no probabilities are an error, with what may be the reason."""
-    if lacks_any(rows.votes):
-        holed = np.flatnonzero(np.isnan(rows.votes).any(axis=1))
-        if len(holed):
+def check_votes(
+    table: Table, rows: SoftRows, classes: Any, normalise: bool, duplicates: str, rescale: bool
+) -> SoftRows:
+    """The soft votes of a table, which sum to 1; those that are no probabilities are an error, with what may be why.
+
+    The parameters are those of `Answers.from_frame`.
+    """
+    if normalise or duplicates == "mean":
+        name, value = ("normalise", True) if normalise else ("duplicates", "mean")
+        raise ParameterError(
+            Sentence(f"{{{name}}} does not go with probabilities.", **{name: value}), "Leave it out.", keyword=name
+        )
+    if not rows.named and classes is not None:
+        names = read_distinct(classes, "classes")
+        if len(names) != len(rows.labels):
             raise InputError(
-                f"{table.name} has no probability of {listing(rows.labels[np.isnan(rows.votes[holed[0]])].tolist())} "
-                f"at {table.locate(int(holed[0]))}, and there are others. There "
-                f"{'is' if len(holed) == 1 else 'are'} {plural(len(holed), 'such row')}.",
-                "Give each class a probability, 0 if it is ruled out; leave all empty where there is no vote.",
+                f"{len(names):,} classes are named, and {table.name} has {len(rows.labels):,}.",
+                "Name them all, in the order of the last axis.",
+                keyword="classes",
             )
+        rows = rows._replace(labels=names)
+    holed = np.flatnonzero(np.isnan(rows.votes).any(axis=1) if lacks_any(rows.votes) else [False])
+    if len(holed):
+        raise InputError(
+            f"{table.name} has no probability of {listing(rows.labels[np.isnan(rows.votes[holed[0]])].tolist())} at "
+            f"{table.locate(int(holed[0]))}, and there are others. There {'is' if len(holed) == 1 else 'are'} "
+            f"{plural(len(holed), 'such row')}.",
+            "Give each class a probability, 0 if it is ruled out; leave all empty where there is no vote.",
+        )
     total, is_wrong = sum_votes(rows.votes, rescale)
     wrong = np.flatnonzero(is_wrong)
     if not len(wrong):
-        return np.asarray(rows.votes / total[:, None])
+        return rows._replace(votes=np.asarray(rows.votes / total[:, None]))
     row = int(wrong[0])
     first = zip(rows.labels[:5].tolist(), rows.votes[row, :5].tolist(), strict=True)
     shown = ", ".join(f"{value:.4g} for {shorten(label)}" for label, value in first)

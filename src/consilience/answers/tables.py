@@ -1,4 +1,7 @@
-"""Tables: named columns, found by the role they play, and errors that say where a value is."""
+"""Tables of any frame library or file: named columns, found by the role they play, and results out in the same library.
+
+Errors say where a value is.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ..arguments import is_among
-from ..errors import InputError, Sentence, listing, plural, shorten
-from .columns import Column, Indices, find_missing, join_parts, join_texts, name_parts
-
-if TYPE_CHECKING:
-    from .soft_votes import SoftRows
-
-
 import narwhals.stable.v1 as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
-from ..errors import first_line
+from ..arguments import is_among
+from ..errors import InputError, Sentence, first_line, listing, plural, shorten
 from ..memory import NUMBER, require_memory
-from .columns import Values, is_missing, spell_surrogates, split_repeated, to_column
+from .columns import (
+    Column,
+    Indices,
+    Values,
+    find_missing,
+    is_missing,
+    join_parts,
+    join_texts,
+    name_parts,
+    spell_surrogates,
+    split_repeated,
+    to_column,
+)
+
+if TYPE_CHECKING:
+    from .soft_votes import SoftRows
 
 # What columns of a table of answers can be, and which names tell so.
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order")
@@ -106,15 +117,12 @@ LONGEST_NAME = 100
 _PAIRS = "Verdicts on pairs make a ranking: `consilience rank`, or consilience.rank in Python."
 _WIDE = Sentence("If each worker has a column of their own, use {format}.", format="wide")
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
-
-
 # Each column costs some tenths of a millisecond, and workers are compared in pairs.
 MOST_COLUMNS = 10_000
-
-
-def _list_other(role: str) -> set[str]:
-    """Return all names in `OTHER_ALIASES` of a role."""
-    return {alias for aliases in OTHER_ALIASES[role] for alias in aliases}
+# Cells of a table with a column for each worker, and for each answer in it: the others are empty.
+MOST_CELLS, CELLS_PER_ANSWER = 5_000_000, 100
+# The libraries in which results can go back.
+BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def check_width(n_columns: int, owner: str) -> None:
@@ -124,10 +132,6 @@ def check_width(n_columns: int, owner: str) -> None:
             f"{owner} has {n_columns:,} columns, and at most {MOST_COLUMNS:,} are read.",
             "Give a table with one row per answer.",
         )
-
-
-# Cells of a table with a column for each worker, and for each answer in it: the others are empty.
-MOST_CELLS, CELLS_PER_ANSWER = 5_000_000, 100
 
 
 def check_spread(n_rows: int, n_workers: int, n_answers: int) -> None:
@@ -149,11 +153,6 @@ def check_names(names: Sequence[str], owner: str) -> None:
         raise InputError(
             f"{owner} has more than one column called {listing(repeated)}.", "Give each column its own name."
         )
-
-
-def hold_no_lists(name: str) -> list[Any] | None:  # noqa: ARG001
-    """Return that no column holds lists."""
-    return None
 
 
 @dataclass(frozen=True)
@@ -188,8 +187,8 @@ class Table:
         Columns that are not taken for workers, where each of these has a column.
     taken : sequence of str
         Columns that have their role already: none is proposed for another one.
-    lists : callable
-        Returns the lists that are in the cells of a column, None where a cell is missing; None for other columns.
+    cells : callable
+        Returns the cells of a column that may hold lists, in Arrow or as Python objects; None for other columns.
     soft : SoftRows or None
         What each row gives to each label, where answers are soft votes.
     """
@@ -207,7 +206,7 @@ class Table:
     synonyms: Mapping[str, str] = field(default_factory=dict)
     ignored: Sequence[str] = ()
     taken: Sequence[str] = ()
-    lists: Callable[[str], list[Any] | None] = hold_no_lists
+    cells: Callable[[str], Any] = lambda name: None  # noqa: ARG005
     soft: SoftRows | None = None
 
     def find(self, role: str, given: str | None = None) -> str | None:
@@ -224,7 +223,7 @@ class Table:
         return self.find_usual(role) or next(iter(self.candidates(role)), None)
 
     def find_usual(self, role: str) -> str | None:
-        """Return the column that is to be preferred for a role, or the first of the role's own names in `ALIASES`."""
+        """The column that is to be preferred for a role, or the first of the role's own names in `ALIASES`."""
         wanted = self.preferred.get(role)
         if wanted is not None and is_among(wanted, self.names):
             return wanted
@@ -300,23 +299,28 @@ class Table:
         return replace(joined, ignored=[*self.ignored, *parts]), name
 
     def keep(self, rows: Indices) -> Table:
-        """Return the table of some of the rows, which know where they came from."""
+        """The table of some of the rows, which know where they came from."""
+
+        def cells(name: str) -> Any:
+            found = self.cells(name)
+            return [found[row] for row in rows.tolist()] if isinstance(found, list) else found and found.take(rows)
+
         return replace(
             self,
             read=lambda name: self.read(name).take(rows),
             n_rows=len(rows),
             locate=lambda row: self.locate(int(rows[row])),
-            lists=lambda name: _take(self.lists(name), rows),
+            cells=cells,
             soft=None if self.soft is None else self.soft.pick(rows),
         )
 
     def add(self, columns: Mapping[str, Column]) -> Table:
-        """Return the table with some columns more."""
+        """The table with some columns more."""
         return replace(
             self,
             names=[*self.names, *columns],
             read=lambda name: columns[name] if name in columns else self.read(name),
-            lists=lambda name: None if name in columns else self.lists(name),
+            cells=lambda name: None if name in columns else self.cells(name),
         )
 
     def lay_out(self, roles: Mapping[str, tuple[str, Column]], locate: Callable[[int], str], items: Column) -> Table:
@@ -327,8 +331,48 @@ class Table:
             list(columns), columns.__getitem__, n_rows, self.backend, self.name, locate, preferred, items=items
         )
 
+    def lists(self, name: str) -> list[Any] | None:
+        """The lists in the cells of a column, None where a cell is missing; None for other columns.
+
+        Tuples and frozen sets are values like any other: they may be labels.
+        """
+        cells = self.cells(name)
+        if cells is None:
+            return None
+        entries: list[Any] = cells if isinstance(cells, list) else cells.to_pylist()
+        there = [entry for entry in entries if not is_missing(entry)]
+        if not there or not all(isinstance(entry, (list, set, np.ndarray)) for entry in there):
+            return None
+        lists = [entry.tolist() if isinstance(entry, np.ndarray) else entry for entry in entries]
+        return [None if is_missing(entry) else list(entry) for entry in lists]
+
+    def vectors(self, name: str) -> Any:
+        """The lists or arrays in a column: one array if all have one length, else a list; None for other columns."""
+        cells = self.cells(name)
+        if isinstance(cells, (pa.Array, pa.ChunkedArray)):
+            lists = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+            numbers = lists.flatten() if hasattr(lists, "flatten") else lists  # of lists that are there
+            width, rest = divmod(len(numbers), max(len(lists), 1))
+            whole = lists.null_count == numbers.null_count == rest == 0 and not pa.types.is_nested(numbers.type)
+            if width and whole and pc.all(pc.equal(pc.list_value_length(lists), width)).as_py():
+                return numbers.to_numpy(zero_copy_only=False).reshape(len(lists), width)
+            cells = lists.to_pylist()
+        held = bool(cells) and all(isinstance(entry, (list, tuple, np.ndarray)) for entry in cells[:3])
+        return cells if held else None
+
+    def values(self, name: str, *remedies: str | Sentence) -> Column:
+        """A column without missing values; a missing one is an error that says where it is, and what to do."""
+        column = self.read(name)
+        rows = find_missing(column)
+        if len(rows):
+            share = "is empty throughout" if len(rows) == len(column) else f"has {plural(len(rows), 'missing value')}"
+            raise InputError(
+                f"Column {name!r} of {self.name} {share}; the first is at {self.locate(int(rows[0]))}.", *remedies
+            )
+        return column
+
     def many_columns(self, role: str, found: Sequence[str], parameter: str | None = None) -> InputError:
-        """Return the error for several columns that may play a role, one of which the caller has to choose."""
+        """The error for several columns that may play a role, one of which the caller has to choose."""
         return InputError(
             f"{self.name} has {plural(len(found), 'column')} that may be the {role}: {listing(found, len(found))}.",
             "Rename the one that is meant." if parameter is None else Sentence(f"Choose one with {{{parameter}}}."),
@@ -336,7 +380,7 @@ class Table:
         )
 
     def no_column(self, role: str, given: str | None, parameter: str | None = None) -> InputError:
-        """Return the error for a missing column, with the nearest name there is.
+        """The error for a missing column, with the nearest name there is.
 
         Parameters
         ----------
@@ -348,78 +392,55 @@ class Table:
             The parameter with which the caller can name the column; without one, it has to be renamed.
         """
         names = {str(name).lower(): str(name) for name in self.names if not is_among(name, self.taken)}
-        if given is None:  # a column that is found for another role is not the one that was meant
-            others = _ALL_ALIASES | {
-                each for other in ("worker", "label") if other != role for each in _list_other(other)
-            }
-            names = {lower: name for lower, name in names.items() if lower not in others}
-        tried = ALIASES[role] if given is None else (given.lower() if isinstance(given, str) else shorten(given),)
-        near = 0.6 if given is not None else 0.7
+        tried, near, wanted = ALIASES.get(role, ()), 0.7, f"has no column for the {role}"
+        if given is not None:
+            tried, near = (given.lower() if isinstance(given, str) else shorten(given),), 0.6
+            wanted = f"has no column {shorten(given)}"
+        else:  # a column that is found for another role is not the one that was meant
+            wanted += f" (looked for {_list_aliases(role)})"
+            others = [OTHER_ALIASES[other] for other in ("worker", "label") if other != role]
+            meant = _ALL_ALIASES.union(*(aliases for rows in others for aliases in rows))
+            names = {lower: name for lower, name in names.items() if lower not in meant}
         close = [names[name] for word in tried for name in difflib.get_close_matches(word, names, n=1, cutoff=near)]
-        looked = f" (looked for {_list_aliases(role)})" if given is None else ""
-        wanted = f"has no column for the {role}{looked}" if given is None else f"has no column {shorten(given)}"
-        remedy: str | Sentence
+        remedy: str | Sentence = f"Rename {close[0]!r}?" if close else "Rename the column that holds it."
         if parameter is not None:
             text = f"Did you mean {{{parameter}}}?" if close else f"Name it with {{{parameter}}}."
             remedy = Sentence(text, **{parameter: close[0] if close else None})
-        else:
-            remedy = f"Rename {close[0]!r}?" if close else "Rename the column that holds it."
-        remedies = [self._explain_names(tried) or remedy]
+        listed, explained = self._describe(tried)
+        remedies = [explained or remedy]
         if given is None and role == "worker" and parameter is not None:
             remedies.append(_WIDE)
         if given is None and role == "label" and self.find("left") is not None and self.find("right") is not None:
             remedies.append(_PAIRS)
-        return InputError(f"{self.name} {wanted}. {self._list_names(tried)}.", *remedies, keyword=parameter)
+        return InputError(f"{self.name} {wanted}. {listed}.", *remedies, keyword=parameter)
 
     def no_columns(self, roles: Sequence[str]) -> InputError:
-        """Return the error for several missing columns, which the caller can name with parameters."""
+        """The error for several missing columns, which the caller can name with parameters."""
         looked = "; ".join(f"{role}: looked for {_list_aliases(role)}" for role in roles)
-        tried = [alias for role in roles for alias in ALIASES[role]]
-        remedies = [Sentence(f"Name them with {', '.join(f'{{{role}}}' for role in roles)}.")]
-        if "worker" in roles:
-            remedies.append(_WIDE)
-        explained = self._explain_names(tried)
-        return InputError(
-            f"{self.name} has no columns for {', '.join(roles)} ({looked}). {self._list_names(tried)}.",
-            *([explained] if explained else remedies),
-        )
+        listed, explained = self._describe([alias for role in roles for alias in ALIASES[role]])
+        named = Sentence(f"Name them with {', '.join(f'{{{role}}}' for role in roles)}.")
+        remedies = [explained] if explained else [named, _WIDE] if "worker" in roles else [named]
+        return InputError(f"{self.name} has no columns for {', '.join(roles)} ({looked}). {listed}.", *remedies)
 
-    def _list_names(self, tried: Sequence[str]) -> str:
-        """Return all names of columns in words, first those that resemble what was looked for."""
-        names = [str(name) for name in self.names]
-        likely = sorted((name for name in names if _resemble(name, tried)), key=lambda name: -_likeness(name, tried))
-        ordered = [*likely, *(name for name in names if name not in likely)]
-        return f"It has {listing(ordered, len(ordered))}" if names else "It has no columns"
+    def _describe(self, tried: Sequence[str]) -> tuple[str, str]:
+        """All names of columns in words, first those that resemble what was looked for, and why none is found.
 
-    def _explain_names(self, tried: Sequence[str]) -> str:
-        """Return why names may not be what they seem (another separator, or blanks around them); empty if not so."""
+        The latter is another separator, or blanks around a name; mostly it is empty.
+        """
         names = [str(name) for name in self.names]
-        if len(names) == 1:
-            for sign, signs in _SEPARATORS.items():
-                if sign in names[0]:
-                    remedy = "Save it with commas" + (", or call it .tsv." if sign == "\t" else ".")
-                    return f"That is one column: its parts seem to be separated by {signs}. {remedy}"
+        likeness = {name: _likeness(name, tried) for name in names}
+        ordered = sorted(names, key=lambda name: -likeness[name] if likeness[name] >= 0.6 else 0.0)
+        listed = f"It has {listing(ordered, len(ordered))}" if names else "It has no columns"
+        sign = next((sign for sign in _SEPARATORS if len(names) == 1 and sign in names[0]), None)
+        if sign is not None:
+            remedy = "Save it with commas" + (", or call it .tsv." if sign == "\t" else ".")
+            return listed, f"That is one column: its parts seem to be separated by {_SEPARATORS[sign]}. {remedy}"
         padded = [name for name in names if name != name.strip() and name.strip().lower() in tried]
-        return f"Remove the blanks around the name {padded[0]!r}." if padded else ""
-
-    def values(self, name: str, *remedies: str | Sentence) -> Column:
-        """Return a column without missing values; a missing one is an error that says where it is, and what to do."""
-        column = self.read(name)
-        rows = find_missing(column)
-        if len(rows):
-            share = "is empty throughout" if len(rows) == len(column) else f"has {plural(len(rows), 'missing value')}"
-            raise InputError(
-                f"Column {name!r} of {self.name} {share}; the first is at {self.locate(int(rows[0]))}.", *remedies
-            )
-        return column
-
-
-def _take(lists: list[Any] | None, rows: Indices) -> list[Any] | None:
-    return None if lists is None else [lists[row] for row in rows.tolist()]
+        return listed, f"Remove the blanks around the name {padded[0]!r}." if padded else ""
 
 
 def key_roles(paired: bool) -> tuple[str, ...]:
-    """Return the roles of columns that identify an item: its id, or the sequence that it is in and its position."""
+    """The roles of columns that identify an item: its id, or the sequence that it is in and its position."""
     return ("sequence", "position") if paired else ("item",)
 
 
@@ -442,7 +463,7 @@ def refuse_roles(table: Table, names: Mapping[str, str | None], roles: Sequence[
 
 
 def squeeze(name: object) -> str:
-    """Return the letters and digits of a name, in lower case.
+    """The letters and digits of a name, in lower case.
 
     >>> squeeze("Worker-ID"), squeeze("worker_id")
     ('workerid', 'workerid')
@@ -454,24 +475,16 @@ def _list_aliases(role: str) -> str:
     return ", ".join(ALIASES[role]) + (" and similar names" if role in OTHER_ALIASES else "")
 
 
-def _resemble(name: str, tried: Sequence[str]) -> bool:
-    return _likeness(name, tried) >= 0.6
-
-
 def _likeness(name: str, tried: Sequence[str]) -> float:
-    """Return from 0 to 1 how much a name resembles one of some words; one that holds such a word does so most."""
+    """From 0 to 1 how much a name resembles one of some words; one that holds such a word does so most."""
     text = squeeze(name[:LONGEST_NAME])
     if any(len(word) > 2 and squeeze(word) in text for word in tried):
         return 1.0
     return max((difflib.SequenceMatcher(None, text, word[:LONGEST_NAME]).ratio() for word in tried), default=0.0)
 
 
-# The libraries in which results can go back.
-BACKENDS = ("pandas", "polars", "pyarrow")
-
-
 def open_frame(frame: object, name: str = "the table") -> Table:
-    """Return a frame of any library narwhals knows, or a mapping of columns, as a `Table`; a `Table` as it is."""
+    """A frame of any library narwhals knows, or a mapping of columns, as a `Table`; a `Table` as it is."""
     if isinstance(frame, Table):
         return frame
     if isinstance(frame, pa.RecordBatch):
@@ -483,7 +496,14 @@ def open_frame(frame: object, name: str = "the table") -> Table:
         return _open_mapping(frame, name)
     native = _to_native(frame)
     if _is_stream(frame, native):
-        return open_frame(_read_stream(frame, name), name)
+        try:
+            stream: Any = frame
+            return open_frame(pa.RecordBatchReader.from_stream(stream).read_all(), name)
+        except Exception as error:  # whatever a database meets while it gives its rows
+            raise InputError(
+                f"Cannot read {name} from the Arrow stream of a {type(frame).__name__}: {first_line(error)}.",
+                "A stream can be read only once, and must be one of rows with named columns.",
+            ) from error
     if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(
             f"Cannot read {name} from a {type(frame).__name__}.",
@@ -493,49 +513,36 @@ def open_frame(frame: object, name: str = "the table") -> Table:
     if isinstance(native, nw.LazyFrame):
         # polars collects to polars; engines such as DuckDB have no frame of their own and give Arrow.
         native = native.collect("polars" if native.implementation.is_polars() else "pyarrow")
-    eager = native
+    eager, in_pandas = native, native.implementation.is_pandas_like()
 
     def read(column: str) -> Column:
         return _series_to_column(eager.get_column(column), f"Column {column!r} of {name}")
 
-    def lists(column: str) -> list[Any] | None:
+    def cells(column: str) -> Any:
         series = eager.get_column(column)
-        return find_lists(series.to_list()) if isinstance(series.dtype, (nw.List, nw.Array, nw.Object)) else None
+        if in_pandas or series.dtype == nw.Object:
+            return series.to_list() if isinstance(series.dtype, (nw.List, nw.Array, nw.Object)) else None
+        return series.to_arrow() if isinstance(series.dtype, (nw.List, nw.Array)) else None
 
-    backend = "pandas" if eager.implementation.is_pandas_like() else eager.implementation.name.lower()
-    return Table(eager.columns, read, len(eager), backend, name, _count_rows, lists=lists)
+    backend = "pandas" if in_pandas else eager.implementation.name.lower()
+    return Table(eager.columns, read, len(eager), backend, name, _count_rows, cells=cells)
 
 
 def open_arrow(table: pa.Table, name: str) -> Table:
-    """Return an Arrow table as a `Table`."""
+    """An Arrow table as a `Table`."""
 
     def read(column: str) -> Column:
         return to_column(table.column(column), f"Column {column!r} of {name}")
 
-    def lists(column: str) -> list[Any] | None:
+    def cells(column: str) -> Any:
         values = table.column(column)
-        return find_lists(values.to_pylist()) if pa.types.is_nested(values.type) else None
+        return values if pa.types.is_nested(values.type) else None
 
-    return Table(table.column_names, read, table.num_rows, "pyarrow", name, _count_rows, lists=lists)
-
-
-def find_lists(entries: list[Any]) -> list[Any] | None:
-    """Return the lists in a column as Python lists, None where there is none; None if there is anything else.
-
-    Tuples and frozen sets are values like any other: they may be labels.
-
-    >>> find_lists([["a", "b"], None, np.array(["a"])]), find_lists(["a", ["b"]]), find_lists([None])
-    ([['a', 'b'], None, ['a']], None, None)
-    """
-    there = [entry for entry in entries if not is_missing(entry)]
-    if not there or not all(isinstance(entry, (list, set, np.ndarray)) for entry in there):
-        return None
-    lists = [entry.tolist() if isinstance(entry, np.ndarray) else entry for entry in entries]
-    return [None if is_missing(entry) else list(entry) for entry in lists]
+    return Table(table.column_names, read, table.num_rows, "pyarrow", name, _count_rows, cells=cells)
 
 
 def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
-    """Return a mapping of columns as a `Table`."""
+    """A mapping of columns as a `Table`."""
     for column, values in columns.items():
         if not hasattr(values, "__len__"):
             raise InputError(f"Column {column!r} of {name} must be a sequence of values. Got {shorten(values)}.")
@@ -546,12 +553,12 @@ def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
     def read(column: str) -> Column:
         return read_column(columns[column], f"Column {column!r} of {name}")
 
-    def lists(column: str) -> list[Any] | None:
+    def cells(column: str) -> Any:
         values = columns[column]
-        is_plain = isinstance(values, np.ndarray) and values.dtype.kind != "O"
-        return None if is_plain or isinstance(values, range) else find_lists(list(values))
+        is_plain = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind != "O"
+        return None if is_plain or isinstance(values, range) else list(values)
 
-    return Table(list(columns), read, lengths.pop() if lengths else 0, "pyarrow", name, _count_rows, lists=lists)
+    return Table(list(columns), read, lengths.pop() if lengths else 0, "pyarrow", name, _count_rows, cells=cells)
 
 
 def _count_rows(row: int) -> str:
@@ -580,19 +587,8 @@ def _is_stream(values: object, native: object) -> bool:
     return hasattr(values, "__arrow_c_stream__")
 
 
-def _read_stream(source: object, name: str) -> pa.Table:
-    """Return all of an Arrow stream, which can be read only once."""
-    try:
-        return pa.RecordBatchReader.from_stream(source).read_all()
-    except Exception as error:  # whatever a database meets while it gives its rows
-        raise InputError(
-            f"Cannot read {name} from the Arrow stream of a {type(source).__name__}: {first_line(error)}.",
-            "A stream can be read only once, and must be one of rows with named columns.",
-        ) from error
-
-
 def _to_native(values: Any) -> Any:
-    """Return what narwhals makes of a table or series; other things as they are."""
+    """What narwhals makes of a table or series; other things as they are."""
     try:
         return nw.from_native(values, allow_series=True, pass_through=True)
     except DuplicateError:
@@ -600,44 +596,17 @@ def _to_native(values: Any) -> Any:
         raise
 
 
-def read_lists(frame: object) -> dict[str, Any]:
-    """Return the columns of a table in which each row holds a list: an array if all have one length, else a list."""
-    if isinstance(frame, Mapping):
-        columns = {name: list(values) for name, values in frame.items() if hasattr(values, "__len__")}
-        return {name: values for name, values in columns.items() if _are_lists(values)}
-    if isinstance(frame, Table):
-        return {}
-    native = _to_native(pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame)
-    if isinstance(native, nw.LazyFrame):
-        native = native.collect("polars" if native.implementation.is_polars() else "pyarrow")
-    nested = [name for name, kind in native.schema.items() if isinstance(kind, (nw.List, nw.Array, nw.Object))]
-    entries = {name: _list_entries(native.get_column(name)) for name in nested}
-    return {name: values for name, values in entries.items() if isinstance(values, np.ndarray) or _are_lists(values)}
-
-
-def _list_entries(series: Any) -> Any:
-    """Return lists of one length as the rows of an array, else as a list."""
-    if isinstance(series.dtype, (nw.List, nw.Array)) and not series.implementation.is_pandas_like():
-        lists = series.to_arrow()
-        lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
-        numbers = lists.flatten()  # of lists that are there
-        if lists.null_count == 0 and numbers.null_count == 0 and len(lists) and len(numbers) % len(lists) == 0:
-            width = len(numbers) // len(lists)
-            if pc.all(pc.equal(pc.list_value_length(lists), width)).as_py() and not pa.types.is_nested(numbers.type):
-                return numbers.to_numpy(zero_copy_only=False).reshape(len(lists), width)
-    return series.to_list()
-
-
-def _are_lists(values: list[Any]) -> bool:
-    return bool(values) and all(isinstance(entry, (list, tuple, np.ndarray)) for entry in values[:3])
-
-
 def read_column(values: object, what: str = "The data") -> Column:
-    """Return values that stand alone as a column: a series of any frame library, an array, or any sequence.
+    """Values that stand alone as a column: a series of any frame library, an array, or any sequence.
 
     `what` stands for the values in messages.
     """
-    check_length(values, what)
+    # A range, or an array that repeats one number, takes no memory yet and would take all.
+    if isinstance(values, range):
+        n_values = (values[-1] - values[0]) // values.step + 1 if values else 0
+        require_memory(NUMBER * n_values, f"{what} has {n_values:,} values")
+    elif isinstance(values, np.ndarray):
+        require_memory(values.nbytes, f"{what} has {values.size:,} values")
     if type(values).__module__.partition(".")[0] == "pandas" and not hasattr(values, "columns"):
         import pandas as pd
 
@@ -651,17 +620,8 @@ def read_column(values: object, what: str = "The data") -> Column:
     return _series_to_column(native, what) if isinstance(native, nw.Series) else to_column(values, what)
 
 
-def check_length(values: object, what: str) -> None:
-    """Raise an error for a range, or an array that repeats one number, which takes no memory yet and would take all."""
-    if isinstance(values, range):
-        n_values = (values[-1] - values[0]) // values.step + 1 if values else 0
-        require_memory(NUMBER * n_values, f"{what} has {n_values:,} values")
-    elif isinstance(values, np.ndarray):
-        require_memory(values.nbytes, f"{what} has {values.size:,} values")
-
-
 def read_distinct(values: object, what: str) -> Values:
-    """Return values that must be distinct and in order; `what` stands for them in messages."""
+    """Values that must be distinct and in order; `what` stands for them in messages."""
     if isinstance(values, (set, frozenset)):
         raise InputError(f"{what} must be in order.", "Give a list, not a set.")
     column = read_column(values, what)
@@ -675,7 +635,7 @@ def read_distinct(values: object, what: str) -> Values:
 
 
 def read_names(values: object, count: int, what: str) -> Values:
-    """Return the names of `count` things: those given, which must be distinct and as many, or 0, 1, 2, ..."""
+    """The names of `count` things: those given, which must be distinct and as many, or 0, 1, 2, ..."""
     if values is None:
         return np.arange(count)
     names = read_distinct(values, what)
@@ -684,21 +644,8 @@ def read_names(values: object, count: int, what: str) -> Values:
     return names
 
 
-def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
-    """Return named columns as a table of the frame library `backend` ("pandas", "polars" or "pyarrow")."""
-    if backend == "pandas":
-        import pandas as pd
-
-        return pd.DataFrame({name: _to_pandas(column) for name, column in columns.items()})
-    if backend == "polars":
-        import polars as pl
-
-        return pl.DataFrame({name: _to_polars(column) for name, column in columns.items()})
-    return pa.table({name: _to_arrow(column) for name, column in columns.items()})
-
-
 def open_series(series: Any) -> tuple[Column, Column] | None:
-    """Return (index, values) of a pandas-like Series, or None if it is no such thing."""
+    """(index, values) of a pandas-like Series, or None if it is no such thing."""
     native = _to_native(series)
     if not (isinstance(native, nw.Series) and native.implementation.is_pandas_like()):
         return None
@@ -729,33 +676,37 @@ def _series_to_column(series: Any, what: str) -> Column:
     return to_column(column, what)
 
 
-def _to_arrow(column: Column) -> pa.Array:
-    if isinstance(column, np.ndarray):
-        column = to_column(column)
-    if isinstance(column, np.ndarray):
-        # Arrow has no type for these objects (enums, tuples, mixed types): their text has to do.
-        texts = [None if entry is None else spell_surrogates(str(entry)) for entry in column]
-        return pa.array(texts, pa.string())
-    return column
+def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
+    """Named columns as a table of the frame library `backend` ("pandas", "polars" or "pyarrow")."""
+    if backend == "pandas":
+        import pandas as pd
 
+        def to_series(column: Column) -> Any:
+            if isinstance(column, np.ndarray):
+                # pandas would make text of its own of objects that are text, and that takes no half characters.
+                return pd.Series(column, dtype=object)
+            if pa.types.is_integer(column.type) and column.null_count:  # not floats
+                kind = "UInt64" if pa.types.is_unsigned_integer(column.type) else "Int64"
+                return pd.Series(column.to_pandas(integer_object_nulls=True), dtype=kind)
+            return column.to_pandas()
 
-def _to_pandas(column: Column) -> Any:
-    import pandas as pd
+        return pd.DataFrame({name: to_series(column) for name, column in columns.items()})
+    columns = {name: to_column(each) if isinstance(each, np.ndarray) else each for name, each in columns.items()}
+    # Of objects that no type of Arrow holds (enums, tuples, mixed types).
+    odd = {name: column.tolist() for name, column in columns.items() if isinstance(column, np.ndarray)}
+    if backend == "polars":
+        import polars as pl
 
-    if isinstance(column, np.ndarray):
-        # pandas would make text of its own of objects that are text, and that takes no half characters.
-        return pd.Series(column, dtype=object)
-    if pa.types.is_integer(column.type) and column.null_count:
-        kind = "UInt64" if pa.types.is_unsigned_integer(column.type) else "Int64"
-        return pd.Series(column.to_pandas(integer_object_nulls=True), dtype=kind)  # not floats
-    return column.to_pandas()
-
-
-def _to_polars(column: Column) -> Any:
-    import polars as pl
-
-    if isinstance(column, np.ndarray):
-        column = to_column(column)
-    if isinstance(column, np.ndarray):
-        return pl.Series(values=column.tolist(), dtype=pl.Object)
-    return pl.Series(values=pl.from_arrow(column))
+        return pl.DataFrame(
+            {
+                name: pl.Series(values=odd[name], dtype=pl.Object)
+                if name in odd
+                else pl.Series(values=pl.from_arrow(column))
+                for name, column in columns.items()
+            }
+        )
+    texts = {
+        name: pa.array([None if entry is None else spell_surrogates(str(entry)) for entry in entries], pa.string())
+        for name, entries in odd.items()
+    }
+    return pa.table({name: texts.get(name, column) for name, column in columns.items()})

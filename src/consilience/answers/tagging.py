@@ -83,13 +83,13 @@ def parse_tag(tag: object, letters: str) -> tuple[str, str]:
     return parts
 
 
-def looks_tagged(labels: Values) -> bool:
-    """Tell whether all labels are IOB tags, and at least one of them is of a span.
+def looks_tagged(labels: Values, letters: str = SCHEMES["bio"]) -> bool:
+    """Tell whether all labels are tags, by default IOB tags, and at least one of them is of a span.
 
     >>> looks_tagged(np.array(["O", "B-PER"], dtype=object)), looks_tagged(np.array(["O", "A"], dtype=object))
     (True, False)
     """
-    tags = {split_tag(label, SCHEMES["bio"]) for label in labels.tolist()}
+    tags = {split_tag(label, letters) for label in labels.tolist()}
     return None not in tags and bool(tags - {("O", "")})
 
 

@@ -1,5 +1,5 @@
 """What makes labels doubtful: each check says what it found.
 
-`short_checks`, `drift`, `graph_check` and `scale_check` hold checks. `register` lists and runs them. The rest is
-shared: `subject` is what a check looks at, and `comparison` compares a fit with the vote.
+`short_checks` and `graph_check` hold checks, and `register` lists and runs them. `comparison` compares a fit with the
+vote, and `ways` chooses between two ways to fuse.
 """

@@ -25,8 +25,9 @@ the other votes, v that of their mean, and l the most probable label of the hidd
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,6 @@ from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
 from ..inference.care import Care
 from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, log_chance, mean_and_error, shrink_rows
-from ..inference.powers import Calibration
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_tied
 from ..inference.sources import HIDDEN, Source
@@ -49,56 +49,63 @@ from ..kinds.base import TableKind
 from ..metrics.agreement import krippendorff_interval
 from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
-from ..results.fitting import Asked, fit_source, learn_from_votes, learn_votes
+from ..results.fitting import fit_source, learn_votes
 from ..results.intervals import choose
 from ..results.new_answers import weigh_copies
-from ..results.result import Calibrated, Labels, Later, Result
+from ..results.result import Labels, Result, learn_from_votes
 from ..results.result import count_known as count_gold
 
 # With more classes, a table is not like those of which there are records.
 MOST_CLASSES = 20
 
 
-class Vote(NamedTuple):
-    """A majority vote: its labels, and the expected counts of answers that they make."""
-
-    labels: Labels
-    counts: Later[Floats]
-
-
-class Differences(NamedTuple):
-    """How labels differ from those of the vote, in sums over all items."""
-
-    n_differ: float
-    n_right: float  # expected number of right labels of the vote
-    labels: NDArray[np.int64]  # (K,): items with each label
-    n_top: float  # items to which the vote gives the most frequent label
-    unanimous: NDArray[np.int64]  # (K,): items that at least two workers, and all who answered, give to the class
-    kept: NDArray[np.int64]  # (K,): those of them whose label it is
-
-
-def compare_with_vote(
-    recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine
-) -> tuple[Comparison, Differences]:
+def compare_with_vote(recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine) -> Comparison:
     """Compare a result with majority vote on the same answers.
 
     The fits made here give no warnings: those of the result were given when it was fitted.
     """
+    r, labels, calibrated = source.responses, found.labels, found.calibrated
+    n_items = labels.n_items
     with quietly():
-        alpha, gains, sums = compare(recipe, found, source, graph, engine)
-    n_items, (accuracy, low, high) = found.labels.n_items, found.expected_accuracy
-    sample = source.responses
-    calibrated = found.calibrated or Calibrated(Calibration(1.0), [1.0])
+        # A copy would give away what is hidden from another: they count once together, in the vote as well.
+        used = weigh_copies(found, r, np.arange(r.n_workers))
+        level = "ordinal" if used.is_ordered else "nominal"
+        alpha = krippendorff_interval(used, level)  # before the vote, since both take much memory
+        vote = learn_votes(VoteRecipe(), Source(r, source.gold), engine)
+        fair, counted = vote, Source(used, source.gold)
+        if used is not r:
+            fair = learn_votes(VoteRecipe(), counted, engine)
+        hidden = find_hidden(recipe, found, replace(source, responses=used, features=None), graph, engine)
+        gains = judge_hidden(used, fair.labels, lambda: learn_from_votes(counted, fair.prior, engine).counts, hidden)
+
+    n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
+    n_differ, n_right, n_top = 0.0, 0.0, 0.0
+    for first in range(0, n_items, ITEMS_AT_ONCE):
+        run = slice(first, first + ITEMS_AT_ONCE)
+        tied = find_tied(vote.labels.posterior[run])
+        chances = tied / tied.sum(axis=1, keepdims=True)
+        n_differ += float(np.sum(1 - choose(chances, labels.codes[run])))
+        n_right += float(np.einsum("nk,nk->", chances, labels.posterior[run]))
+        n_top += float(chances[:, n_labels.argmax()].sum())
+    kept = share_kept(source, vote.labels, labels.codes)
+    lost = None if np.isnan(kept).all() else int(np.nanargmin(kept))
+
+    accuracy, low, high = found.expected_accuracy
+    n_gold, n_gold_right = (0, 0) if calibrated is None else (calibrated.found.n_gold, calibrated.found.n_right)
+    levels: dict[str, Any] = {}
+    if found.intervals.levels is not None and len(labels.classes) > 2:  # of two levels, each label is right or one off
+        names = [f"{name}{end}" for name in ("within_one", "absolute_error") for end in ("", "_low", "_high")]
+        levels = dict(zip(names, found.intervals.levels.ravel().tolist(), strict=True))
     comparison = Comparison(
         n_items=n_items,
-        n_differ=count_differing(sums.n_differ),
+        n_differ=count_differing(n_differ),
         accuracy=math.nan,
         accuracy_low=math.nan,
         accuracy_high=math.nan,
         expected_accuracy=accuracy,
         expected_accuracy_low=low,
         expected_accuracy_high=high,
-        expected_gain=accuracy - sums.n_right / n_items,
+        expected_gain=accuracy - n_right / n_items,
         alpha=alpha[0],
         alpha_low=alpha[1],
         alpha_high=alpha[2],
@@ -108,76 +115,16 @@ def compare_with_vote(
         informed_error=gains[3],
         label_gain=gains[4],
         label_error=gains[5],
-        top_share=float(sums.labels.max() / n_items),
-        vote_top_share=sums.n_top / n_items,
-        kept_share=float(np.nan_to_num(share_kept(sums.unanimous, sums.kept), nan=1.0).min()),
-        blind_accuracy=calibrated.blind_accuracy if calibrated.found.n_gold else accuracy,
-        n_known=calibrated.found.n_gold,
-        n_known_right=calibrated.found.n_right,
+        top_share=float(n_labels.max() / n_items),
+        vote_top_share=n_top / n_items,
+        kept_share=1.0 if lost is None else float(kept[lost]),
+        lost=lost,
+        blind_accuracy=calibrated.blind_accuracy if calibrated is not None and n_gold else accuracy,
+        n_known=n_gold,
+        n_known_right=n_gold_right,
         share_known=count_gold(found.given.gold) / n_items,
-        like_record=is_like_record(recipe, found, sample, graph),
-        alpha_level=find_level(sample),
-        soft=sample.is_soft,
-    )
-    comparison = replace(comparison, **list_levels(found))
-    comparison = withhold_accuracy(comparison, find_reason(comparison, sample, found.checked))
-    # Known labels of a sequence are right or wrong together, so they do not tell how many are.
-    return comparison if sample.sequences is not None else comparison.judge_accuracy(), sums
-
-
-Gains = tuple[float, float, float, float, float, float]
-Compared = tuple[tuple[float, float, float], Gains, Differences]
-
-
-def compare(recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine) -> Compared:
-    """Return agreement, gains over the vote, and differences from it."""
-    r = source.responses
-    # A copy would give away what is hidden from another: they count once together, in the vote as well.
-    used = weigh_copies(found, r, np.arange(r.n_workers))
-    agreement = krippendorff_interval(used, find_level(used))  # before the vote, since both take much memory
-    plain = learn_votes(VoteRecipe(), Source(r, source.gold), None, engine, None)
-    counted = replace(source, responses=used, features=None)
-    fair = plain if used is r else learn_votes(VoteRecipe(), Source(used, source.gold), None, engine, None)
-    hidden = find_hidden(recipe, found, counted, graph, engine)
-    counts = Later(count_votes, Source(used, source.gold), fair.prior, engine)
-    gains = judge(used, Vote(fair.labels, counts), hidden)
-    return agreement, gains, find_differences(found.labels, plain.labels, source)
-
-
-def count_votes(source: Source, prior: Floats, engine: Engine) -> Floats:
-    """Return the expected counts of answers that the labels of a vote make."""
-    return learn_from_votes(VoteRecipe(), source, prior, engine).counts
-
-
-def find_differences(labels: Labels, vote: Labels, source: Source) -> Differences:
-    """Return how labels in memory differ from those of the vote."""
-    n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
-    n_differ, n_right, n_top = compare_labels(vote.posterior, labels.posterior, labels.codes, int(n_labels.argmax()))
-    return Differences(n_differ, n_right, n_labels, n_top, *count_unanimous(source, vote, labels.codes))
-
-
-def compare_labels(
-    shares: Floats, posterior: Floats, labels: NDArray[np.int64], top: int
-) -> tuple[float, float, float]:
-    """Return how many labels are not the vote's, how many of the vote's are right, and how many are the class `top`.
-
-    All three are expectations over random ties, and the second over the posterior.
-    """
-    sums = np.zeros(3)
-    for first in range(0, len(labels), ITEMS_AT_ONCE):
-        run = slice(first, first + ITEMS_AT_ONCE)
-        tied = find_tied(shares[run])
-        chances = tied / tied.sum(axis=1, keepdims=True)
-        right = np.einsum("nk,nk->", chances, posterior[run])
-        sums += np.sum(1 - choose(chances, labels[run])), right, chances[:, top].sum()
-    n_differ, n_right, n_top = sums.tolist()
-    return n_differ, n_right, n_top
-
-
-def is_like_record(recipe: Recipe, found: Result, r: Answers, graph: Graph | None) -> bool:
-    """Tell whether answers and fit are like those of which there are records: see `Comparison.like_record`."""
-    return (
-        isinstance(recipe, IndependentRecipe)
+        # Answers and fit are like those of which there are records; see `Comparison.like_record`.
+        like_record=isinstance(recipe, IndependentRecipe)
         and (recipe.workers, recipe.calibration) == ("confusion", "hidden answers")
         and isinstance(found.task, TableKind)
         and graph is None
@@ -186,31 +133,28 @@ def is_like_record(recipe: Recipe, found: Result, r: Answers, graph: Graph | Non
         and r.sequences is None
         and not r.silence_counts
         and not are_soft(r)
-        and r.n_classes <= MOST_CLASSES
+        and r.n_classes <= MOST_CLASSES,
+        alpha_level="ordinal" if r.is_ordered else "nominal",
+        soft=r.is_soft,
+        **levels,
     )
-
-
-def list_levels(found: Result) -> dict[str, Any]:
-    """Return what is expected of labels on a scale, each with both ends, by name; nothing for classes without one."""
-    levels = found.intervals.levels
-    if levels is None or len(found.names.classes) < 3:  # of two levels, each label is right or one off
-        return {}
-    names = [f"{name}{end}" for name in ("within_one", "absolute_error") for end in ("", "_low", "_high")]
-    return dict(zip(names, levels.ravel().tolist(), strict=True))
-
-
-def find_level(r: Answers) -> str:
-    """Return what kind of distance the agreement of these answers knows."""
-    return "ordinal" if r.is_ordered else "nominal"
+    reason = find_reason(comparison, r, found.checked)
+    if reason:
+        figures = ("expected_accuracy", "within_one", "absolute_error")
+        names = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
+        unknown: dict[str, Any] = dict.fromkeys((*names, "blind_accuracy", "expected_gain"), math.nan)
+        comparison = replace(comparison, withheld=reason, **unknown)
+    # Known labels of a sequence are right or wrong together, so they do not tell how many are.
+    return comparison if r.sequences is not None else comparison.judge_accuracy()
 
 
 def are_soft(responses: Answers) -> bool:
-    """Tell whether there are soft votes, or answers that are spread over several labels."""
+    """Whether there are soft votes, or answers that are spread over several labels."""
     return responses.soft is not None or len(responses.votes()[0]) < responses.n_responses
 
 
 def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:
-    """Return in words why no expected accuracy is given, because a check has failed; nothing if none has."""
+    """Why no expected accuracy is given, in words, because a check has failed; nothing if none has."""
     if doubt_silence(r) is not None:
         return "workers answer as labelling functions do, and their silence is ignored"
     sets = find_sets(r.classes.tolist())
@@ -224,61 +168,38 @@ def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:
         several = r.have_several_workers()
         alone = not is_share_checked(int(several.sum()), len(several))
         return "too few items have answers of two workers" if alone else "there are too few answers"
-    if never_differ(r):
+    starts = r.offsets[:-1][np.diff(r.offsets) > 0]
+    agree = np.maximum.reduceat(r.label, starts) == np.minimum.reduceat(r.label, starts)
+    if agree.all() and not r.silence_counts:
         return "workers never disagree, so nothing tells whether they copy each other"
     if comparison.by_chance:
         return "the answers show no signal"
     return "one class takes the items of others" if comparison.collapsed else ""
 
 
-def never_differ(r: Answers) -> bool:
-    """Tell whether all answers to an item are the same, whatever the item."""
-    starts = r.offsets[:-1][np.diff(r.offsets) > 0]
-    most, least = np.maximum.reduceat(r.label, starts), np.minimum.reduceat(r.label, starts)
-    return bool((most == least).all()) and not r.silence_counts
+def share_kept(source: Source, vote: Labels, codes: NDArray[np.int64]) -> Floats:
+    """Of the items that all of their workers give to a class, the share with this label, (K,).
 
-
-def withhold_accuracy(comparison: Comparison, reason: str) -> Comparison:
-    """Return the comparison without an expected accuracy, if there is a reason for that."""
-    if not reason:
-        return comparison
-    figures = ("expected_accuracy", "within_one", "absolute_error")
-    expected = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
-    names = (*expected, "blind_accuracy", "expected_gain")
-    unknown: dict[str, Any] = dict.fromkeys(names, math.nan)
-    return replace(comparison, withheld=reason, **unknown)
-
-
-def count_unanimous(
-    source: Source, vote: Labels, codes: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many items all of their workers give to each class, and how many of these have it as their label.
-
-    An item with one vote is none, nor is one of known label.
+    An item with one vote is none, nor is one of known label; nan for classes with too few of them.
     """
-    r = source.responses
+    r, n_classes = source.responses, len(vote.classes)
     n_votes = np.diff(r.offsets)
     if (r.class_of_label < 0).any():
         n_votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
     agreed = (vote.posterior.max(axis=1) > 1 - 1e-9) & (n_votes > 1)
     if source.gold is not None:
         agreed &= source.gold.codes < 0
-    items = np.flatnonzero(agreed)
-    voted = vote.codes[items]
-    n_classes = len(vote.classes)
-    return np.bincount(voted, minlength=n_classes), np.bincount(voted[codes[items] == voted], minlength=n_classes)
-
-
-def share_kept(n_items: NDArray[np.int64], n_kept: NDArray[np.int64]) -> Floats:
-    """Return the share of items that were kept, of each class with enough of them; nan for others."""
-    return np.where(n_items >= UNANIMOUS, n_kept / np.maximum(n_items, 1), np.nan)
+    voted = vote.codes[agreed]
+    n_agreed = np.bincount(voted, minlength=n_classes)
+    n_kept = np.bincount(voted[codes[agreed] == voted], minlength=n_classes)
+    return np.where(n_agreed >= UNANIMOUS, n_kept / np.maximum(n_agreed, 1), np.nan)
 
 
 def find_hidden(recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine) -> Predicted | None:
-    """Return how well hidden answers are predicted by the others; None if none can be hidden.
+    """How well hidden answers are predicted by the others; None if none can be hidden.
 
-    A model that was calibrated by hidden answers knows. Any other is fitted again, with a coupling that was learned
-    taken as found.
+    Calibration by hidden answers has found it. Any other model is fitted again, with a coupling that was learned taken
+    as found.
     """
     r = source.responses
     if found.calibrated is not None and found.calibrated.predicted is not None:
@@ -288,7 +209,7 @@ def find_hidden(recipe: Recipe, found: Result, source: Source, graph: Graph | No
         return None
     hidden, unit = next(hide_answers(r, HIDDEN, 0))
     shown = source.keep(~hidden)
-    again = fit_source(settle(recipe, found), shown, graph, engine, Asked(copies=[]))
+    again = fit_source(settle(recipe, found), shown, graph, engine, copies=[])
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
@@ -302,7 +223,7 @@ def find_hidden(recipe: Recipe, found: Result, source: Source, graph: Graph | No
 
 
 def settle(recipe: Recipe, found: Result, coupling: bool = True) -> Recipe:
-    """Return a recipe without callback, which takes the power as found, and the `coupling` too unless it is False."""
+    """A recipe without callback, which takes the power as found, and the `coupling` too unless it is False."""
     known = {field.name for field in fields(recipe)}
     settled: dict[str, Any] = {"callback": None} if "callback" in known else {}
     if isinstance(recipe, LatentRecipe):
@@ -313,16 +234,21 @@ def settle(recipe: Recipe, found: Result, coupling: bool = True) -> Recipe:
     return replace(recipe, **settled)
 
 
-def judge(r: Answers, vote: Vote, hidden: Predicted | None) -> Gains:
-    """Return the gains over the vote, over mean probabilities, and by labels, each with its standard error."""
+def judge_hidden(
+    r: Answers, vote: Labels, count: Callable[[], Floats], hidden: Predicted | None
+) -> tuple[float, float, float, float, float, float]:
+    """The gains over the vote, over mean probabilities, and by labels, each with its standard error.
+
+    `count` returns the expected counts of answers (M, L, K) that the vote makes.
+    """
     if hidden is None or len(hidden.answer) < LEAST_HIDDEN:
         unknown = math.nan if r.silence_counts else math.inf
         return 0.0, unknown, 0.0, unknown, math.nan, math.nan
-    answer, n_hidden = hidden.answer, len(hidden.answer)
+    answer, n_hidden, counts = hidden.answer, len(hidden.answer), count()
     shares, by_class = np.empty((n_hidden, r.n_classes)), np.empty((n_hidden, r.n_classes))
     for fold in range(hidden.fold.max() + 1):
         here = hidden.fold == fold
-        shares[here], by_class[here] = vote_without(r, vote, answer[here])
+        shares[here], by_class[here] = vote_without(r, vote, counts, answer[here])
     by_vote = hidden.score - log_chance(shares, by_class, Care.of(r, answer))
     unit = np.unique(find_owners(r, answer), return_inverse=True)[1]
     sizes, share = np.bincount(unit), np.ones(n_hidden) if r.share is None else r.share[answer]
@@ -335,8 +261,8 @@ def judge(r: Answers, vote: Vote, hidden: Predicted | None) -> Gains:
     return *mean_and_error(totals[0], sizes), *mean_and_error(totals[1], sizes), *by_label
 
 
-def vote_without(r: Answers, vote: Vote, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return vote shares of the items of some answers, and how probable the answers are for each class, without them.
+def vote_without(r: Answers, vote: Labels, counts: Floats, answer: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Vote shares of the items of some answers, and how probable the answers are for each class, without them.
 
     Only the items of these answers change: the counts of the whole vote are corrected there.
     """
@@ -352,7 +278,7 @@ def vote_without(r: Answers, vote: Vote, answer: NDArray[np.int64]) -> tuple[Flo
         np.add.at(shares, (owner[klass >= 0], klass[klass >= 0]), left[klass >= 0])
     total = shares.sum(axis=1, keepdims=True)
     shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), r.vote_shares())
-    counts = vote.counts.value.copy()
-    change = left[:, None] * shares[owner] - weight[:, None] * vote.labels.posterior[items][owner]
-    np.add.at(counts, (r.worker[about], r.label[about]), change)
-    return shares[item], shrink_rows(np.maximum(counts, 0.0), r.worker[answer], r.label[answer])
+    change = left[:, None] * shares[owner] - weight[:, None] * vote.posterior[items][owner]
+    changed = counts.copy()
+    np.add.at(changed, (r.worker[about], r.label[about]), change)
+    return shares[item], shrink_rows(np.maximum(changed, 0.0), r.worker[answer], r.label[answer])

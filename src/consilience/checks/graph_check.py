@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ from ..errors import DataWarning, Sentence, quietly
 from ..inference.care import Care
 from ..inference.em import Fit, Problem, expect_from_votes
 from ..inference.powers import score_powers
+from ..inference.recipes import Recipe
 from ..inference.recipes.field import ENOUGH_ITEMS, N_PARTS, FieldRecipe, list_couplings, pick_coupling, settle
 from ..inference.sources import Source
 from ..inference.structures import Trail
@@ -54,10 +55,9 @@ from ..inference.structures.field import Field, FieldSummary, find_linked, weigh
 from ..kernels import Floats
 from ..results.comparison import CHECK_IDS, GraphCheck, describe_limit
 from ..results.findings import Finding, Words
-from ..results.fitting import Asked, fit_source
+from ..results.fitting import fit_source
 from ..results.new_answers import weigh_copies
 from ..results.result import Result
-from .subject import Subject
 
 # Vote shares of a smaller variance are the same but for rounding.
 SAME = 1e-20
@@ -261,17 +261,10 @@ def learn_coupling(
     return coupling, infer(coupling, np.empty(0, np.int64)).argmax(axis=1)
 
 
-class GraphVerdict(NamedTuple):
-    """What was found about a graph, and the parameters that were changed because of it."""
-
-    check: GraphCheck
-    changed: dict[str, Any]
-
-
 def settle_graph(
     recipe: FieldRecipe, found: Result, source: Source, graph: Graph, engine: Engine
-) -> tuple[Result, GraphVerdict]:
-    """Return a result of a field, and what was found about the graph.
+) -> tuple[Result, GraphCheck, dict[str, Any]]:
+    """A result of a field, what was found about the graph, and the parameters that were changed because of it.
 
     Where a worker's errors run along the edges, neighbours repeat them. Then the field is fitted again, so that only
     items that nobody answered hear their neighbours; unless the user gave a coupling.
@@ -281,29 +274,28 @@ def settle_graph(
     known = replace(source, responses=counted, features=None, log_prior=found.given.log_prior)
     check = check_graph(recipe, found, known, graph, engine)
     if not (check.sound and check.repeats_errors and recipe.learns_coupling):
-        return found, GraphVerdict(check, {})
+        return found, check, {}
     changed: dict[str, Any] = {"coupling": found.coupling, "listeners": "unanswered"}
-    asked = Asked(found.copies, count_copies_once=True, source_kind=found.source_kind)
-    again = fit_source(replace(recipe, **changed), source, graph, engine, asked)
+    asked: dict[str, Any] = {"copies": found.copies, "source_kind": found.source_kind}
+    again = fit_source(replace(recipe, **changed), source, graph, engine, count_copies_once=True, **asked)
     # The scores tell where the coupling comes from.
-    return replace(again, coupling_scores=found.coupling_scores), GraphVerdict(check, changed)
+    return replace(again, coupling_scores=found.coupling_scores), check, changed
 
 
-def find_poor_graph(subject: Subject) -> Iterator[Finding]:
+def find_poor_graph(found: Result, recipe: Recipe) -> Iterator[Finding]:
     """A graph tells nothing about the labels, or errors run along its edges."""
-    check, recipe = subject.fusion.graph_check, subject.recipe
+    check, limits_graph = found.graph_check, found.limits_graph
     if check is None or check.silent:
         return
     if check.sound and check.repeats_errors:
         remedy: Words = "To see whether it helps, compare both results on known labels."
-        limits_graph = subject.fusion.limits_graph
         if limits_graph:
             coupling = float(f"{check.coupling / check.usual_weight:.3g}")
             words = "To use it for all items, give {coupling}, and compare both results on known labels."
             remedy = Sentence(words, coupling=coupling)
         problem = check.describe_errors()
         if limits_graph or (isinstance(recipe, FieldRecipe) and recipe.listeners == "unanswered"):
-            problem += f" {describe_limit(bool(subject.sample.find_told().all()))}"
+            problem += f" {describe_limit(bool(Source(found.answers, found.given.gold).find_told().all()))}"
         yield Finding(problem, (remedy,), category=DataWarning if limits_graph else None)
     elif not check.sound and check.changed > 0:
         yield Finding(

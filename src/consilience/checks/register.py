@@ -1,7 +1,8 @@
 """The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
 
-A check is a function of a `Subject` that yields a `Finding` for each thing it found. Its docstring says in one line
-what that is. `judge` runs the checks of a fit, after it has compared it with majority vote and with a shuffled graph.
+A check is a function of a `Result`, with its worker table, and of the recipe of the fit, that yields a `Finding` for
+each thing it found. Its docstring says in one line what that is. `judge` compares a fit with majority vote and with a
+shuffled graph; `complete` makes the worker table and runs all checks, once for each result.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from ..answers.columns import to_column
 from ..answers.graph import Graph
 from ..answers.random_choices import count_units
 from ..engines.base import Engine
@@ -19,12 +21,13 @@ from ..inference.recipes import Recipe
 from ..inference.recipes.field import FieldRecipe
 from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import Source
+from ..results.comparison import GraphCheck
 from ..results.findings import Finding
 from ..results.result import Result
-from . import accused, drift, graph_check, scale_check, short_checks
+from ..results.worker_report import tabulate_workers
+from . import graph_check, short_checks
 from .comparison import compare_with_vote
-from .graph_check import GraphVerdict, settle_graph
-from .subject import Subject
+from .graph_check import settle_graph
 
 log = logging.getLogger("consilience")
 
@@ -35,25 +38,25 @@ class Check(NamedTuple):
     Attributes
     ----------
     find : callable
-        Takes a `Subject`, and yields a `Finding` for each thing it found. `fuse` warns of it, unless its `category` is
-        None.
+        Takes a `Result` and the recipe of the fit, and yields a `Finding` for each thing it found. `fuse` warns of it,
+        unless its `category` is None.
     place : str
         The section of the report that shows more: the id of one with a `link` in `consilience.reporting.SECTIONS`. The
         link comes after the remedies, so a finding without remedies has none.
-    later : bool
-        Whether it is done only for those who ask what was found. `fuse` then never warns of it, whatever the category.
+    silent : bool
+        Whether `fuse` never warns of it, whatever the category: readers and fits have warned already, or it is advice.
     """
 
-    find: Callable[[Subject], Iterable[Finding]]
+    find: Callable[[Result, Recipe], Iterable[Finding]]
     place: str = ""
-    later: bool = False
+    silent: bool = False
 
 
 # By the kind of what they find, the most serious first.
 CHECKS: dict[str, Check] = {
-    "silence": Check(short_checks.find_silence, later=True),
+    "silence": Check(short_checks.find_silence, silent=True),
     "classes": Check(short_checks.find_unsaid),
-    "levels": Check(scale_check.find_off_scale),
+    "levels": Check(short_checks.find_off_scale),
     "sets": Check(short_checks.find_set_classes),
     "columns": Check(short_checks.find_wrong_columns),
     "unchecked": Check(short_checks.find_unchecked),
@@ -62,33 +65,37 @@ CHECKS: dict[str, Check] = {
     "collapse": Check(short_checks.find_collapse),
     "no gain": Check(short_checks.find_no_gain),
     "graph": Check(graph_check.find_poor_graph, "network"),
-    "scale": Check(scale_check.find_scale),
+    "scale": Check(short_checks.find_scale),
     "copies": Check(short_checks.find_copies, "workers"),
-    "chance": Check(accused.find_accused, "workers", later=True),
-    "workers": Check(short_checks.find_poor_workers, "workers", later=True),
-    "one type": Check(short_checks.find_one_type, "workers", later=True),
-    "drift": Check(drift.find_falls, "workers", later=True),
-    "unsettled": Check(short_checks.find_unsettled, later=True),
-    "unanswered": Check(short_checks.find_unanswered, "answers", later=True),
-    "doubtful": Check(short_checks.find_doubtful, "review", later=True),
+    "chance": Check(short_checks.find_chance, "workers", silent=True),
+    "workers": Check(short_checks.find_poor_workers, "workers", silent=True),
+    "one type": Check(short_checks.find_one_type, "workers", silent=True),
+    "drift": Check(short_checks.find_falls, "workers", silent=True),
+    "unsettled": Check(short_checks.find_unsettled, silent=True),
+    "unanswered": Check(short_checks.find_unanswered, "answers", silent=True),
+    "doubtful": Check(short_checks.find_doubtful, "review", silent=True),
 }
 
 
-def run_checks(subject: Subject, later: bool) -> tuple[Finding, ...]:
-    """Return what is found at once, or `later`."""
+def complete(recipe: Recipe, found: Result) -> Result:
+    """The result with its worker table, and with its findings if its answers are there; it may have them already."""
+    if not found.workers:
+        workers, drift = tabulate_workers(found)
+        found = replace(found, workers={"worker": to_column(found.names.workers), **workers}, drift=drift)
+    if found.findings is None and found.given.answers is not None:
+        found = replace(found, findings=find_findings(recipe, found))
+    return found
+
+
+def find_findings(recipe: Recipe, found: Result) -> tuple[Finding, ...]:
+    """What all checks find of a result that has its worker table, the most serious first."""
+    given = found.given._replace(answers=found.answers.with_classes(found.names.classes))
+    seen = replace(found, given=given)
     return tuple(
         replace(finding, kind=kind, place=check.place)
         for kind, check in CHECKS.items()
-        if check.later == later
-        for finding in check.find(subject)
+        for finding in check.find(seen, recipe)
     )
-
-
-class Checked(NamedTuple):
-    """A result with its checks, and the parameters that were changed because of them."""
-
-    found: Result
-    changed: dict[str, Any]
 
 
 def judge(
@@ -97,41 +104,35 @@ def judge(
     source: Source,
     graph: Graph | None,
     engine: Engine,
-    verdict: GraphVerdict | None = None,
-) -> Checked:
+    check: GraphCheck | None = None,
+    changed: dict[str, Any] | None = None,
+) -> tuple[Result, dict[str, Any]]:
     """Compare a result with majority vote, and its graph with a shuffled one; warn of what was found.
 
-    The result may be another one, which uses its graph in another way; see `settle_graph`. If the graph was judged
-    before, `verdict` says how.
+    Returned are the result and the parameters that were changed because of the graph, see `settle_graph`. If the graph
+    was judged before, `check` and `changed` say how.
     """
-    changed: dict[str, Any] = {}
-    if verdict is None and isinstance(recipe, FieldRecipe):
+    changed = changed or {}
+    if check is None and isinstance(recipe, FieldRecipe):
         log.info("Comparing with a shuffled graph")
-        found, verdict = settle_graph(recipe, found, source, cast(Graph, graph), engine)
-        changed = verdict.changed
+        found, check, changed = settle_graph(recipe, found, source, cast(Graph, graph), engine)
         recipe = replace(recipe, **changed)
-    differences, comparison = None, None
+    comparison = None
     if not isinstance(recipe, VoteRecipe) and count_units(source.responses) > 1:
         log.info("Comparing with majority vote")
-        comparison, differences = compare_with_vote(recipe, found, source, graph, engine)
-    check = None if verdict is None else verdict.check
-    limits_graph = verdict is not None and bool(verdict.changed)
-    found = replace(found, by_fuse=True, comparison=comparison, graph_check=check, limits_graph=limits_graph)
+        comparison = compare_with_vote(recipe, found, source, graph, engine)
+    found = replace(
+        found,
+        by_fuse=True,
+        comparison=comparison,
+        graph_check=check,
+        limits_graph=check is not None and bool(changed),
+        findings=None,
+    )
     if comparison is not None and comparison.untested and comparison.share_known < 1:
         found = replace(found, labels=replace(found.labels, shown=False))
-    findings = run_checks(Subject(recipe, found, source, graph, differences), later=False)
-    for finding in findings:
-        if finding.category is not None:
+    found = complete(recipe, found)
+    for finding in found.findings or ():
+        if finding.category is not None and not CHECKS[finding.kind].silent:
             warn(finding.warning())
-    return Checked(replace(found, findings=findings), changed)
-
-
-def list_findings(recipe: Recipe, found: Result) -> list[Finding]:
-    """Return all that checks find of a result, the most serious first.
-
-    Those that were done at the fit are not done again, unless the result was loaded, or is not one of `fuse`.
-    """
-    subject = Subject.of(recipe, found)
-    at_once = run_checks(subject, later=False) if found.findings is None else found.findings
-    kinds = list(CHECKS)
-    return sorted((*at_once, *run_checks(subject, later=True)), key=lambda each: kinds.index(each.kind))
+    return found, changed

@@ -1,7 +1,8 @@
 """The short checks: whether labels can be believed, whether answers are what they seem, and which workers to look at.
 
-Of answers, these are classes, columns, silence, and items that nobody answered. Workers are looked at who copy, who
-tell little, and who are often wrong.
+Of answers, these are classes, columns, silence, and items that nobody answered. Workers are looked at who answer by
+chance, who copy, who say little about the truth, who are often wrong, and who get worse. A check takes a result and how
+it was fitted.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ import difflib
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..answers.answers import Answers
-from ..answers.columns import to_values
+from ..answers.classes import to_numbers
+from ..answers.columns import objects, to_values
 from ..answers.slips import CHANCE, doubt_silence, find_sets, find_sign
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
 from ..errors import ConsilienceWarning, Python, Sentence, join_names, listing, plural, shorten
-from ..results.comparison import KEPT, Comparison
+from ..inference.recipes import Recipe
+from ..results.comparison import KEPT
 from ..results.findings import Finding, Words
+from ..results.result import Result
 from ..results.source_kinds import KINDS
-from ..results.worker_report import MOSTLY_CALLS, Suspected, describe_answers
-from .comparison import are_soft, share_kept
-from .subject import Subject
+from ..results.worker_report import MOSTLY_CALLS, find_accused
+from .comparison import are_soft
 
 # Where to find the items for which a classifier calls for another label.
 DOUBTED = Python("disagreements()", "FILE")
@@ -50,11 +51,16 @@ MEANINGS = {
 }
 
 
-def find_unchecked(subject: Subject) -> Iterator[Finding]:
+def makes_sense(found: Result) -> bool:
+    """Whether labels say anything about workers and items: not if they are noise, or have collapsed."""
+    return found.comparison is None or not (found.comparison.by_chance or found.comparison.collapsed)
+
+
+def find_unchecked(found: Result, _: Recipe) -> Iterator[Finding]:
     """Hardly any item has answers of two workers, and nothing else checks them."""
-    if subject.is_checked:
+    if found.checked:
         return
-    r = subject.sample.responses
+    r = found.answers
     lack = "All answers come from one worker"
     if r.n_workers > 1:
         lack = f"{'Nearly every' if r.have_several_workers().any() else 'Each'} item has only one answer"
@@ -69,11 +75,11 @@ def find_unchecked(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def find_untested(subject: Subject) -> Iterator[Finding]:
+def find_untested(found: Result, _: Recipe) -> Iterator[Finding]:
     """There are too few answers to test how sure the labels are."""
-    if subject.fusion.labels.shown or not subject.is_checked:
+    if found.labels.shown or not found.checked:
         return
-    guidance = subject.fusion.guidance
+    guidance = found.guidance
     remedies: tuple[Words, ...] = ("Collect more answers.", Sentence("Or give known labels with {gold}."))
     if guidance is not None and guidance.findings.used:
         look = Sentence("Look at items that the classifier doubts: {disagreements}.", disagreements=DOUBTED)
@@ -84,10 +90,10 @@ def find_untested(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def find_noise(subject: Subject) -> Iterator[Finding]:
+def find_noise(found: Result, _: Recipe) -> Iterator[Finding]:
     """Workers agree no more than by chance, and hidden answers cannot be predicted."""
-    comparison = subject.comparison
-    if comparison is not None and comparison.by_chance and subject.is_checked:
+    comparison = found.comparison
+    if comparison is not None and comparison.by_chance and found.checked:
         yield Finding(
             f"These answers show no signal: the workers agree no more than by chance ({comparison.alpha_name} "
             f"{comparison.alpha:.2f}, 95% interval {comparison.alpha_low:.2f} to {comparison.alpha_high:.2f}), and "
@@ -98,10 +104,10 @@ def find_noise(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def find_collapse(subject: Subject) -> Iterator[Finding]:
+def find_collapse(found: Result, _: Recipe) -> Iterator[Finding]:
     """One class takes the items of others."""
-    comparison, r = subject.comparison, subject.sample.responses
-    if comparison is None or not comparison.collapsed or comparison.by_chance or not subject.is_checked:
+    comparison, r = found.comparison, found.answers
+    if comparison is None or not comparison.collapsed or comparison.by_chance or not found.checked:
         return
     remedies: list[Words] = [
         Sentence("Give known labels with {gold}."),
@@ -113,108 +119,89 @@ def find_collapse(subject: Subject) -> Iterator[Finding]:
     elif not r.silence_counts:
         silence = Sentence("If workers only answer where they see something, say so with {abstain}.", abstain="answer")
         remedies.insert(0, silence)
+    classes, kept = found.names.classes, 1 - comparison.kept_share
+    if comparison.lost is not None and comparison.kept_share < KEPT:
+        lost = shorten(classes[[comparison.lost]].tolist()[0])
+        problem = (
+            f"Where all workers who answered an item agree on {lost}, {found.model} gives another label to {kept:.0%} "
+            "of the items."
+        )
+    else:
+        top = shorten(classes[[np.bincount(found.labels.codes).argmax()]].tolist()[0])
+        problem = (
+            f"{found.model} gives {top} to {comparison.top_share:.1%} of the items, and {comparison.rival} to "
+            f"{comparison.vote_top_share:.1%}."
+        )
     yield Finding(
-        f"{describe_collapse(subject, comparison)} This can be correct, but it is typical of a fit that "
-        "has collapsed. Check some of these items by hand before you use the labels.",
+        f"{problem} This can be correct, but it is typical of a fit that has collapsed. Check some of these items by "
+        "hand before you use the labels.",
         tuple(remedies),
         "bad",
         category=ConsilienceWarning,
     )
 
 
-def describe_collapse(subject: Subject, comparison: Comparison) -> str:
-    """Return in words which class takes the items of others."""
-    classes, model, differences = subject.fusion.names.classes, subject.fusion.model, subject.differences
-    assert differences is not None
-    if comparison.kept_share < KEPT:
-        kept = share_kept(differences.unanimous, differences.kept)
-        lost = shorten(classes[[np.nanargmin(kept)]].tolist()[0])
-        return (
-            f"Where all workers who answered an item agree on {lost}, {model} gives another label to "
-            f"{1 - np.nanmin(kept):.0%} of the items."
-        )
-    top = shorten(classes[[differences.labels.argmax()]].tolist()[0])
-    return (
-        f"{model} gives {top} to {comparison.top_share:.1%} of the items, and {comparison.rival} to "
-        f"{comparison.vote_top_share:.1%}."
-    )
-
-
-def find_no_gain(subject: Subject) -> Iterator[Finding]:
+def find_no_gain(found: Result, _: Recipe) -> Iterator[Finding]:
     """Hidden answers are not predicted better than by majority vote."""
-    compared, r = subject.comparison, subject.sample.responses
+    compared, r = found.comparison, found.answers
     if compared is None or compared.better or not compared.n_differ or compared.untested:
         return
-    if not subject.makes_sense or not subject.is_checked or r.silence_counts:
+    if not makes_sense(found) or not found.checked or r.silence_counts:
         return
     remedies: tuple[Words, ...] = ("Collect more answers.",)
     if compared.verdict == "worse":
         remedies = OTHER_WAYS_WITH_SOFT_VOTES if are_soft(r) else (Sentence("Use {model}.", model=VOTE),)
-    if subject.sample.gold is None:
+    if found.given.gold is None:
         remedies += ("To find out which is better, compare both with some known labels (evaluate).",)
-    yield Finding(
-        describe_no_gain(compared, subject.fusion.model),
-        remedies,
-        "bad" if compared.verdict == "worse" else "care",
-        # Better probabilities are no reason for a warning, even if labels are no better.
-        category=None if compared.predicts and compared.informed else ConsilienceWarning,
-    )
-
-
-def describe_no_gain(comparison: Comparison, model: str) -> str:
-    """Return in words why a fit is not thought to be better than the vote."""
-    if comparison.verdict == "worse":
-        return (
-            f"{model} predicts hidden answers worse than {comparison.rival} does ({comparison.describe_gain()}). "
-            f"{name_rival(comparison)} may be better."
+    rival, gain, vote = compared.rival, compared.describe_gain(), "The mean" if compared.soft else "The vote"
+    if compared.verdict == "worse":
+        problem = f"{found.model} predicts hidden answers worse than {rival} does ({gain}). {vote} may be better."
+    elif compared.predicts:
+        problem = (
+            f"{found.model} predicts hidden answers better than {rival} does ({gain}), but {compared.describe_lack()}. "
+            "Nothing shows that its labels are better."
         )
-    if comparison.predicts:
-        return (
-            f"{model} predicts hidden answers better than {comparison.rival} does ({comparison.describe_gain()}), but "
-            f"{comparison.describe_lack()}. Nothing shows that its labels are better."
+    else:
+        problem = (
+            f"There is no clear difference between {found.model} and {rival} in predicting hidden answers ({gain}). "
+            f"{vote} may be as good, or better."
         )
-    return (
-        f"There is no clear difference between {model} and {comparison.rival} in predicting hidden answers "
-        f"({comparison.describe_gain()}). {name_rival(comparison)} may be as good, or better."
-    )
+    # Better probabilities are no reason for a warning, even if labels are no better.
+    category = None if compared.predicts and compared.informed else ConsilienceWarning
+    yield Finding(problem, remedies, "bad" if compared.verdict == "worse" else "care", category=category)
 
 
-def name_rival(comparison: Comparison) -> str:
-    """Return what a fit is compared with, at the beginning of a sentence."""
-    return "The mean" if comparison.soft else "The vote"
-
-
-def find_unsettled(subject: Subject) -> Iterator[Finding]:
+def find_unsettled(found: Result, recipe: Recipe) -> Iterator[Finding]:
     """The fit stopped before it settled."""
-    course, n_responses = subject.fusion.course, subject.sample.responses.n_responses
-    warning = None if course.converged else subject.recipe.explain_stop(course.trace, n_responses)
+    course, n_responses = found.course, found.answers.n_responses
+    warning = None if course.converged else recipe.explain_stop(course.trace, n_responses)
     if warning is not None:
         yield Finding.told(warning)
 
 
-def find_doubtful(subject: Subject) -> Iterator[Finding]:
+def find_doubtful(found: Result, _: Recipe) -> Iterator[Finding]:
     """More than a few labels have a low confidence."""
-    labels = subject.labels
+    labels = found.labels
     n_doubtful = int((labels.confidence < DOUBTFUL).sum())
     share = n_doubtful / labels.n_items
-    if len(labels.classes) < 2 or not n_doubtful or share < WORTH_TELLING or not subject.makes_sense:
+    if len(labels.classes) < 2 or not n_doubtful or share < WORTH_TELLING or not makes_sense(found):
         return
-    verb, judged = "has" if n_doubtful == 1 else "have", subject.fusion.task.judged
+    verb, judged = "has" if n_doubtful == 1 else "have", found.task.judged
     problem = f"{plural(n_doubtful, judged)} ({share:.1%}) {verb} a confidence below {DOUBTFUL:.0%}."
     remedy = "Collect more answers for such items, or review those that would teach most."
     yield Finding(problem, (remedy,), category=None)
 
 
-def find_silence(subject: Subject) -> Iterator[Finding]:
+def find_silence(found: Result, _: Recipe) -> Iterator[Finding]:
     """Workers answer as labelling functions do, and their silence is ignored."""
-    warning = doubt_silence(subject.sample.responses)
+    warning = doubt_silence(found.answers)
     if warning is not None:
         yield Finding.told(warning)
 
 
-def find_unsaid(subject: Subject) -> Iterator[Finding]:
+def find_unsaid(found: Result, _: Recipe) -> Iterator[Finding]:
     """A class that nobody said may be a label that is no class."""
-    r = subject.sample.responses
+    r = found.answers
     unsaid = r.classes[r.label_of_class < 0].tolist()
     left_out = r.labels[r.class_of_label < 0].tolist()
     if not unsaid or not left_out or r.silence_counts:
@@ -235,9 +222,9 @@ def find_unsaid(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def find_set_classes(subject: Subject) -> Iterator[Finding]:
+def find_set_classes(found: Result, _: Recipe) -> Iterator[Finding]:
     """Classes are sets of labels."""
-    sets = find_sets(subject.sample.responses.classes.tolist())
+    sets = find_sets(found.answers.classes.tolist())
     if sets:
         yield Finding(
             f"Some classes are sets of labels: {listing(sets)}. Each set is taken for a class of its own, unlike any "
@@ -248,9 +235,9 @@ def find_set_classes(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def find_wrong_columns(subject: Subject) -> Iterator[Finding]:
+def find_wrong_columns(found: Result, _: Recipe) -> Iterator[Finding]:
     """The column of labels or of workers is probably another one."""
-    r = subject.sample.responses
+    r = found.answers
     if r.n_responses < FEW or not {"label", "worker"} <= r.columns.keys():
         return
     if r.n_labels == 1 and not r.silence_counts:
@@ -268,22 +255,21 @@ def find_wrong_columns(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def find_unanswered(subject: Subject) -> Iterator[Finding]:
+def find_unanswered(found: Result, _: Recipe) -> Iterator[Finding]:
     """Nobody answered some of the items."""
-    r = subject.sample.responses
+    r = found.answers
     n_silent = r.n_items - int(np.count_nonzero(np.diff(r.offsets)))
     if not n_silent or r.silence_counts:
         return
-    has_neighbours = subject.graph is not None or r.sequences is not None
+    has_neighbours = found.given.graph is not None or r.sequences is not None
     source = "class frequencies and neighbours" if has_neighbours else "class frequencies"
     verb, them = ("has", "it") if n_silent == 1 else ("have", "them")
     problem = f"{plural(n_silent, 'item')} {verb} no answer. What is said of {them} comes from {source} alone."
     yield Finding(problem, (f"Have {them} answered, or leave {them} out.",), category=None)
 
 
-def find_copies(subject: Subject) -> Iterator[Finding]:
+def find_copies(found: Result, _: Recipe) -> Iterator[Finding]:
     """Workers seem to copy each other, or a common source."""
-    found = subject.fusion
     if not found.copies:
         return
     groups = [f"({listing(found.names.workers[group].tolist())})" for group in found.copies]
@@ -307,12 +293,17 @@ def find_copies(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def find_one_type(subject: Subject) -> Iterator[Finding]:
+def find_one_type(found: Result, _: Recipe) -> Iterator[Finding]:
     """Workers mark one type of span only, while others mark more."""
-    r = subject.sample.responses
+    r = found.answers
     if not looks_tagged(r.labels) or "O" not in r.labels.tolist():
         return
-    types, counts = count_types(r)
+    tags = [split_tag(label, SCHEMES["bio"]) or ("O", "") for label in r.labels.tolist()]
+    first = "B" if any(letter == "B" for letter, _ in tags) else "I"  # of tags that may begin a span
+    types = sorted({kind for letter, kind in tags if letter != "O"})
+    place = np.array([types.index(kind) if letter == first else -1 for letter, kind in tags])[r.label]
+    cell = r.worker[place >= 0] * len(types) + place[place >= 0]
+    counts = np.bincount(cell, minlength=r.n_workers * len(types)).reshape(r.n_workers, len(types))
     by_others = counts.sum(axis=0) - counts
     n_marks, top = counts.sum(axis=1), counts.argmax(axis=1)
     workers = np.arange(r.n_workers)
@@ -332,38 +323,27 @@ def find_one_type(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def count_types(r: Answers) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the types of tags, and how many tags of each every worker gave that may begin a span, (M, types)."""
-    tags = [split_tag(label, SCHEMES["bio"]) or ("O", "") for label in r.labels.tolist()]
-    first = "B" if any(letter == "B" for letter, _ in tags) else "I"
-    types = sorted({kind for letter, kind in tags if letter != "O"})
-    place = np.array([types.index(kind) if letter == first else -1 for letter, kind in tags])[r.label]
-    marks = place >= 0
-    counts = np.bincount(r.worker[marks] * len(types) + place[marks], minlength=r.n_workers * len(types))
-    return types, counts.reshape(r.n_workers, len(types))
-
-
-def find_poor_workers(subject: Subject) -> Iterator[Finding]:
+def find_poor_workers(found: Result, _: Recipe) -> Iterator[Finding]:
     """Workers tell little, say nearly always the same, or are often wrong."""
-    if not subject.makes_sense:
+    if not makes_sense(found):
         return
-    found, columns = subject.fusion, describe_answers(subject.fusion)
-    answers, high = np.asarray(to_values(columns["answers"])), to_values(columns["accuracy_high"])
-    remarks = np.array(to_values(columns["remarks"]).tolist(), object)
+    columns, is_vote, kind = found.workers, found.model == "MajorityVote", KINDS[found.source_kind]
+    answers, high = np.asarray(to_values(columns["answers"])), np.asarray(to_values(columns["accuracy_high"]), float)
+    every = [each.split("; ") for each in to_values(columns["remarks"]).tolist()]
+    by_others = "near-copy", "accuracy falls"  # of which other checks know
+    remarks = np.array(["; ".join(each for each in row if not each.startswith(by_others)) for row in every], object)
     # With many classes, one can be mostly wrong and still tell something. On a scale, so does anyone who is near.
-    if found.model == "MajorityVote" or found.learned.kind != "ordinal":
-        remarks[(remarks == "") & (np.asarray(high, float) < 0.5)] = OFTEN_WRONG
-    is_vote = found.model == "MajorityVote"
+    if is_vote or found.learned.kind != "ordinal":
+        remarks[(remarks == "") & (high < 0.5)] = OFTEN_WRONG
     weight = "Majority vote counts them fully." if is_vote else "The fit gives their answers little weight."
-    suspected = Suspected.of(found)
-    advised = suspected is not None and bool(suspected.accused.any())  # by another finding: every sentence once
+    advised = bool(find_accused(found).any())  # by another finding: every sentence once
     for remark, meaning in MEANINGS.items():
         is_habit = remark == MOSTLY_CALLS
         rows = np.flatnonzero([each.startswith(f"{remark} ") if is_habit else each == remark for each in remarks])
         # Where silence is an answer, one who says only one label may tell a lot.
-        if not len(rows) or (remark == "one label" and subject.sample.responses.silence_counts):
+        if not len(rows) or (remark == "one label" and found.answers.silence_counts):
             continue
-        rows, kind = rows[np.argsort(-answers[rows], kind="stable")], KINDS[found.source_kind]
+        rows = rows[np.argsort(-answers[rows], kind="stable")]
         share = answers[rows].sum() / max(answers.sum(), 1)
         names = [shorten(name) for name in found.names.workers[rows].tolist()]
         names = join_habits(names, remarks[rows].tolist()) if is_habit else names
@@ -388,3 +368,80 @@ def join_habits(names: list[str], remarks: list[str]) -> list[str]:
         together = f"{join_names(name for name, _ in members)} call {habit.removeprefix('calls ')}"
         joined.append(together if len(members) > 1 else " ".join(members[0]))
     return joined
+
+
+def find_chance(found: Result, _: Recipe) -> Iterator[Finding]:
+    """Workers answer as if by chance."""
+    accused = find_accused(found)
+    if not accused.any() or not makes_sense(found):
+        return
+    rows = np.flatnonzero(accused)
+    rows = rows[np.argsort(-found.n_answers[rows], kind="stable")]
+    n_answers, kind = int(found.n_answers[rows].sum()), KINDS[found.source_kind]
+    names = listing(found.names.workers[rows].tolist(), where="the worker report has all")
+    verb = "answers" if len(rows) == 1 else "answer"
+    problem = (
+        f"{plural(len(rows), kind.noun)} {verb} as if by chance: {names}. They gave "
+        f"{n_answers:,} of {plural(int(found.n_answers.sum()), 'answer')}."
+    )
+    r, gold = found.answers, found.given.gold
+    left = np.bincount(r.item_of_answer()[~np.isin(r.worker, rows)], minlength=r.n_items) > 0
+    n_lost = int(np.sum((np.diff(r.offsets) > 0) & ~left & (True if gold is None else gold.codes < 0)))
+    if n_lost:
+        problem += f" Without them {plural(n_lost, 'item')} {'loses' if n_lost == 1 else 'lose'} all answers."
+    remedies = (kind.advice, Sentence("Leave them out with {block}.", block=Python("block=[...]", "FILE")))
+    yield Finding(problem, remedies, category=None)
+
+
+def find_falls(found: Result, _: Recipe) -> Iterator[Finding]:
+    """The accuracy of workers falls over time."""
+    drift = found.drift
+    if drift is None or not makes_sense(found):
+        return
+    change = np.asarray(to_values(drift["change"]), float)
+    remarks = to_values(drift["remarks"]).tolist()
+    rows = sorted((m for m, remark in enumerate(remarks) if remark), key=lambda m: change[m])
+    if rows:
+        names = found.names.workers[rows].tolist()
+        falls = [remarks[m].removeprefix("accuracy falls from ") for m in rows]
+        figures = [f"{shorten(name)}: {fall}" for name, fall in zip(names, falls, strict=True)]
+        who = join_names(figures, "the drift report has all")
+        problem = f"The accuracy of {plural(len(rows), 'worker')} falls over time ({who})."
+        remedy = "Look at their last answers. They may be tired, or the task may have changed."
+        yield Finding(problem, (remedy,), category=None)
+
+
+def find_off_scale(found: Result, _: Recipe) -> Iterator[Finding]:
+    """Numbers were said that are no level of a scale of numbers, all of whose levels were said."""
+    r = found.answers
+    if not r.is_ordered or to_numbers(r.classes) is None or (r.label_of_class < 0).any():
+        return
+    beside = r.class_of_label < 0
+    beside &= np.array([to_numbers(objects([each])) is not None for each in r.labels.tolist()], bool)
+    if beside.any():
+        names = r.labels[beside].tolist()
+        count = plural(int(beside[r.label].sum()), "answer")
+        verb = "is a number but no level" if len(names) == 1 else "are numbers but no levels"
+        yield Finding(
+            f"{listing(names)} ({count}) {verb} of the scale {listing(r.classes.tolist())}.",
+            (Sentence("Name all levels from low to high with {classes}."),),
+            "bad",
+            keyword="classes",
+        )
+
+
+def find_scale(found: Result, _: Recipe) -> Iterator[Finding]:
+    """Classes that are numbers at equal steps were taken for a scale."""
+    check = found.scale_check
+    if check is not None and check.ordered and makes_sense(found):
+        values = to_numbers(found.answers.classes)
+        is_whole = values is None or bool((values == np.round(values)).all())
+        numbers = "whole numbers" if is_whole else "numbers at equal steps"
+        yield Finding(
+            f"The classes are {numbers}, and were taken for levels of a scale: {check.describe()}.",
+            (
+                Sentence("If they are only names, say so with {ordered}.", ordered=False),
+                Sentence("Or, of answers that were read before, with {workers}.", workers="confusion"),
+            ),
+            category=None,
+        )

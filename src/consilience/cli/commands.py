@@ -311,7 +311,7 @@ def formats() -> None:
     """
 
 
-@declare("demo:demo", {"Options": ["debug"]}, short="Fuse a made-up crowd, compare with the truth, write a report.")
+@declare("simulate:demo", {"Options": ["debug"]}, short="Fuse a made-up crowd, compare with the truth, write a report.")
 def demo() -> None:
     """Fuse the answers of a made-up crowd, compare with the truth, and write a report.
 

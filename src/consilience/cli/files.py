@@ -358,4 +358,4 @@ def tabulate_labels(found: Any, labels: pa.Table | None = None) -> pa.Table:
     """The labels of a model, or these ones, as a table is written: sets of tags as text."""
     table = found.to_frame() if labels is None else labels
     task = None if isinstance(found, Questions) else found.result_.task
-    return task.tabulate(found.result_, table) if task is not None and task.results == "sets" else table
+    return task.mark(table) if task is not None and task.results == "sets" else table

@@ -32,7 +32,7 @@ from ..formats.files import is_folder, name_of
 from ..formats.reading import open_file, scan_table
 from ..formats.scanning import FORMS, scan_answers
 from ..formats.sources import find_source, open_table, read_answers
-from ..formats.targets import ResultWriters, choose_target
+from ..formats.targets import choose_target, write_results
 from ..formats.writing import write_table
 from ..kinds.tag_tables import ONE_HOT
 from ..models.questions import Questions
@@ -119,9 +119,9 @@ def fuse(**typed: Any) -> None:
 
         def write_labels(path: str) -> None:
             if task is not None and target is not None:
-                task.write(found.result_, found.to_frame(), path, ResultWriters(target))
+                write_results(found.result_, found.to_frame(), path, target)
             elif task is not None and task.results == "spans":
-                write_table(task.tabulate(found.result_, None), path)
+                write_table(found.to_spans(), path)
             else:
                 found.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 

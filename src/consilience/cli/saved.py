@@ -30,7 +30,7 @@ from ..models.questions import Questions
 from ..options import N_LISTED
 from ..planning.next_items import add_label
 from ..rankings.bradley_terry import BradleyTerry
-from ..rankings.tables import to_number
+from ..rankings.comparisons import to_number
 from ..results.explanations import Explanation
 from .command import is_asked, publish, refuse, typed_command
 from .files import check_content, check_outputs, check_page, tabulate_labels, write_report, write_together

@@ -353,10 +353,8 @@ def describe_features(found: Result) -> Fact:
 
 def tabulate_workers(model: Any) -> pa.Table:
     """The worker report, those first who call for attention; where answers have an order, also how accuracy changes."""
-    from ..checks.drift import has_order  # which loads a compiler
-
     table = pa.table(model.worker_report())
-    if has_order(model.result_):
+    if model.result_.drift is not None:
         changes = model.drift_report()
         for name in _CHANGES:
             table = table.append_column(name, changes[name])

@@ -35,9 +35,7 @@ from ..arguments import check_truth, is_among
 from ..errors import DataWarning, InputError, Sentence, about, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..kernels import Floats
-from ..kinds.span_tables import find_span_columns
-from ..kinds.spans import Spans
-from ..kinds.texts import FUSED
+from ..kinds.spans import FUSED, Spans, find_span_columns
 from ..metrics import log_loss
 from ..metrics.labels import (
     ClassScore,

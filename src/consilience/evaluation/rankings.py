@@ -15,9 +15,8 @@ from ..errors import InputError, listing, plural
 from ..formats.reading import open_path
 from ..kernels import Floats, Integers
 from ..rankings.bradley_terry import BradleyTerry
-from ..rankings.comparisons import open_known
+from ..rankings.comparisons import LEFT, RIGHT, TIE, open_known, read_numbers
 from ..rankings.likelihood import find_odds
-from ..rankings.tables import LEFT, RIGHT, TIE, read_numbers
 
 
 @dataclass(frozen=True)

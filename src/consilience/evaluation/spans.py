@@ -16,10 +16,18 @@ from ..answers.tables import is_table
 from ..errors import DataWarning, InputError, count_shown, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..formats.sources import open_spans
-from ..kinds.span_tables import check_texts, find_span_columns, find_truth, read_sole_spans, renumber
 from ..kinds.span_task import SpansKind
-from ..kinds.spans import Spans
-from ..kinds.texts import FUSED, Marks, pick_marks
+from ..kinds.spans import (
+    FUSED,
+    Marks,
+    Spans,
+    check_texts,
+    find_span_columns,
+    find_truth,
+    pick_marks,
+    read_sole_spans,
+    renumber,
+)
 from ..metrics.labels import ClassScore, SpanScore, compare_spans
 from ..models.fitted import FittedModel
 
@@ -113,9 +121,9 @@ def open_both(labels: object, gold: object) -> tuple[object, object]:
     else:
         found = open_path(open_spans(labels))
     if isinstance(found, Spans):
-        return found, Spans.of(read_sole_spans(gold, "gold", found.documents, found.texts))
+        return found, read_sole_spans(gold, "gold", found.documents, found.texts)
     if find_span_columns(found) is not None:
-        return found, Spans.of(read_sole_spans(gold, "gold", objects([]), []))
+        return found, read_sole_spans(gold, "gold", objects([]), [])
     return found, gold
 
 
@@ -169,7 +177,7 @@ def evaluate_spans(labels: object, gold: Spans) -> SpansEvaluation:
 
 def _read_table(given: object, gold: Spans) -> Spans:
     """Return the spans of a table, as `to_spans` gives it, in the texts that gold has. All of these count as read."""
-    found = Spans.of(read_sole_spans(open_path(given), "labels", gold.documents, gold.texts, fused=True))
+    found = read_sole_spans(open_path(given), "labels", gold.documents, gold.texts, fused=True)
     assert found.gold is not None
     n_documents = len(gold.documents)
     document = lookup(gold.documents, to_column(found.documents))[found.gold.document]

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..kinds.mask_arrays import FusedMasks
-    from ..kinds.masks import Masks
+    from ..kinds.masks import FusedMasks, Masks
     from ..kinds.spans import Spans
 
 

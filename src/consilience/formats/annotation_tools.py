@@ -26,8 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, first_line, listing, plural, shorten, warn_of
-from ..kinds.spans import SpanCollector, Spans
-from ..kinds.texts import FUSED, Origin
+from ..kinds.spans import FUSED, SpanCollector, Spans
 from . import Codec, Verdict
 from .files import encoding_error, list_inputs, open_input, open_output
 from .writing import replace_file
@@ -297,7 +296,7 @@ def collect_spans(documents: Iterable[Document], path: str, format: str) -> Span
     for name, spans in truths.items():
         collector.add_gold(known[name][0], spans)
     try:
-        return collector.finish(Origin(os.path.abspath(path), format))
+        return collector.finish((os.path.abspath(path), format))
     except InputError as error:
         raise InputError(f"{path}: {error.problem}", *error.remedies) from error
 
@@ -336,7 +335,7 @@ def list_documents(spans: Spans) -> dict[str, Document]:
 
 def origin_of(spans: Spans, format: str) -> str | None:
     """The path that spans were read from, if that was in the format of this name."""
-    return spans.origin.path if spans.origin is not None and spans.origin.format == format else None
+    return spans.origin[0] if spans.origin is not None and spans.origin[1] == format else None
 
 
 def check_unchanged(place: Place, text: str, known: str) -> None:

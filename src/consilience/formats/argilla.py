@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import InputError, listing, shorten
-from ..kinds.texts import FUSED
+from ..kinds.spans import FUSED
 from . import Verdict
 from .annotation_tools import Annotation, Document, Entry, Id, Place, Reading, Record, Tool, as_rating, plain
 

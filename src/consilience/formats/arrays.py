@@ -1,10 +1,7 @@
 """Arrays in files: those of NumPy and scipy, and pictures through pillow, which no other file imports.
 
-A pixel of a picture stands for a class in one of these ways:
-
-- a number: of 1, 2, 4, 8 or 16 bits (greyscale), or an index into a palette of colours;
-- a colour: red, green and blue, and perhaps opacity. As one number it is 2^16 red + 2^8 green + blue, or, with opacity,
-  2^24 red + 2^16 green + 2^8 blue + opacity. What is fully transparent has no colour, and is 0.
+A pixel of a picture stands for a class by a number, of 1, 2, 4, 8 or 16 bits (greyscale, or an index into a palette),
+or by a colour, which as one number is 2^16 red + 2^8 green + blue. What is fully transparent is black.
 """
 
 from __future__ import annotations
@@ -15,8 +12,8 @@ import os
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +34,8 @@ MOST_ROWS = 2**31 - 1
 MOST_UNPACKED, MOST_RATIO = 512 << 20, 100
 _ZIP, _NUMPY, _PNG = b"PK", b"\x93NUMPY", b"\x89PNG"
 _GREY = ("1", "L", "I;16", "I")
-# The header of a PNG file ends with these: bits of a number, and whether it is a grey value, a colour, ...
-_DEPTH, _KIND = 24, 25
+# Where the header of a PNG file says how many bits a number has.
+_DEPTH = 24
 
 
 @contextmanager
@@ -134,70 +131,41 @@ def read_arrays(path: str) -> dict[str, NDArray[Any]]:
         return {"": np.load(stream, allow_pickle=False)}
 
 
-def is_stack(path: str) -> bool:
-    """Tell whether a file is an array of whole numbers with three or four axes; fractions are probabilities."""
-    if not (path.lower().endswith(NPY) and os.path.isfile(path)):
-        return False
+def look_at(path: str) -> tuple[tuple[int, ...], str]:
+    """The shape of the array in a .npy file, and the kind of its numbers; nothing of either if it cannot be read."""
     try:
         with open(path, "rb") as stream:
-            shape, kind = _read_shape(stream)
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, kind = read(stream)
     except Exception:  # whatever NumPy meets in a damaged header
-        return False
-    return len(shape) in (3, 4) and kind.kind in "biu"
-
-
-def _read_shape(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return the shape and the type of the array in a .npy file."""
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, kind = read(stream)
-    return shape, kind
+        return (), ""
+    return shape, kind.kind
 
 
 # ------------------------------------------------------------------------------------------------------------- pictures
 
 
-class Picture(NamedTuple):
-    """The pixels of a picture.
-
-    Attributes
-    ----------
-    values : ndarray
-        A number for each pixel.
-    channels : int
-        0 where numbers are grey values or indices, 3 or 4 where they are colours.
-    palette : bytes or None
-        The colours of the indices 0, 1, ..., three bytes each.
-    """
-
-    values: NDArray[Any]
-    channels: int = 0
-    palette: bytes | None = None
-
-
 def count_pixels(path: str) -> int:
-    """Return how many pixels a PNG file or an array says that it has, without a look at them; 0 if it does not say."""
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(_DEPTH)
-            if head.startswith(_PNG):
-                return int.from_bytes(head[16:20], "big") * int.from_bytes(head[20:24], "big")
-            stream.seek(0)
-            return math.prod(_read_shape(stream)[0])
-    except Exception:  # whatever NumPy meets in a damaged header
-        return 0
+    """How many pixels a PNG file or an array says that it has, without a look at them; 0 if it does not say."""
+    with suppress(OSError), open(path, "rb") as stream:
+        head = stream.read(_DEPTH)
+        if head.startswith(_PNG):
+            return int.from_bytes(head[16:20], "big") * int.from_bytes(head[20:24], "big")
+    shape, _ = look_at(path)
+    return math.prod(shape) if shape else 0
 
 
-def read_picture(path: str) -> Picture:
-    """Return the pixels of a PNG file; every fault in it is an `InputError`."""
+def read_picture(path: str) -> tuple[NDArray[Any], bool]:
+    """The pixels of a PNG file, and whether they are colours; every fault in it is an `InputError`."""
     pillow = _import_pillow()
     with _explain_faults(path, "It may be damaged, cut off, or no PNG file: write it again."):
         try:
             with _strict_warnings(pillow), open(path, "rb") as stream:
-                head = stream.read(_KIND + 1)
+                depth = stream.read(_DEPTH + 1)[_DEPTH:]
                 stream.seek(0)
                 with pillow.open(stream, formats=["PNG"]) as image:
-                    return _read_image(path, image, head)
+                    return _read_image(path, image, depth[0])
         except (pillow.DecompressionBombWarning, pillow.DecompressionBombError) as error:
             raise InputError(
                 f"{path!r} says that it is very large: {first_line(error)}.",
@@ -214,58 +182,32 @@ def _strict_warnings(pillow: Any) -> Iterator[None]:
         yield
 
 
-def _read_image(path: str, image: Any, head: bytes) -> Picture:
+def _read_image(path: str, image: Any, depth: int) -> tuple[NDArray[Any], bool]:
     width, height = image.size
     require_memory(4 * width * height, f"{path!r} is a picture of {width:,} x {height:,} pixels")
     if getattr(image, "n_frames", 1) > 1:
         raise InputError(f"{path!r} is an animation of {image.n_frames} pictures.", "Save each as a file of its own.")
-    if image.mode == "P":
-        image.load()
-        return Picture(np.array(image), 0, bytes(image.getpalette("RGB") or b""))
-    if image.mode in _GREY:
+    if image.mode in ("P", *_GREY):
         values = np.array(image)
-        if image.mode == "L" and head[_DEPTH] in (2, 4):
-            values //= 255 // (2 ** head[_DEPTH] - 1)  # pillow spreads few bits over 0 to 255
-        return Picture(values.astype(np.uint16) if values.dtype.kind != "b" and image.mode == "I" else values)
-    if head[_DEPTH] == 16:
+        if image.mode == "L" and depth in (2, 4):
+            values //= 255 // (2**depth - 1)  # pillow spreads few bits over 0 to 255
+        return values.astype(np.uint16) if values.dtype.kind != "b" and image.mode == "I" else values, False
+    if depth == 16:
         raise InputError(
             f"{path!r} has colours of 16 bits, which would be rounded.",
             "Save it with colours of 8 bits, or with a number for each class.",
         )
-    if image.mode in ("RGBA", "LA"):
-        # In this order of bytes a pixel is its packed colour already.
-        values = np.array(image.convert("RGBA")).view(">u4")[..., 0].astype(np.uint32)
-        opacity = values.astype(np.uint8)
-        if opacity.min() < 255:
-            values[opacity == 0] = 0
-            return Picture(values, 4)
-        values >>= np.uint32(8)
-        return Picture(values, 3)
-    return Picture(pack(np.array(image.convert("RGB"))), 3)
+    # In this order of bytes a pixel is red, green, blue and opacity.
+    values = np.array(image.convert("RGBA")).view(">u4")[..., 0].astype(np.uint32)
+    return np.where(values & np.uint32(255), values >> np.uint32(8), np.uint32(0)), True
 
 
-def pack(pixels: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """Return colours as one number each; channels are along the last axis."""
-    values = np.zeros(pixels.shape[:-1], np.uint32)
-    for channel in range(pixels.shape[-1]):
-        values <<= np.uint32(8)
-        values |= pixels[..., channel]
-    return values
-
-
-def write_picture(path: str, pixels: NDArray[Any], palette: bytes | None) -> None:
-    """Write a PNG file: colours if `pixels` has three axes, else truth values, or numbers from 0 to 65535.
-
-    Numbers have the colours of the palette if there is one, and are grey values otherwise.
-    """
+def write_picture(path: str, pixels: NDArray[Any]) -> None:
+    """Write a PNG file: colours if `pixels` has three axes, else truth values, or grey values from 0 to 65535."""
     pillow = _import_pillow()
     if pixels.dtype.kind not in "bu" or pixels.dtype.itemsize > 2:
         pixels = pixels.astype(np.uint8 if pixels.max() <= 255 else np.uint16)
-    image = pillow.fromarray(np.ascontiguousarray(pixels))
-    if palette is not None and pixels.dtype == np.uint8 and pixels.ndim == 2:
-        image = image.convert("L")
-        image.putpalette(palette)
-    image.save(path, format="PNG")
+    pillow.fromarray(np.ascontiguousarray(pixels)).save(path, format="PNG")
 
 
 def shrink_picture(path: str, side: int) -> tuple[str, bytes]:

@@ -22,8 +22,7 @@ from typing import Any
 
 from ..answers.tables import ALIASES, OTHER_ALIASES, squeeze
 from ..errors import InputError, plural, shorten, warn_of
-from ..kinds.spans import Spans
-from ..kinds.texts import FUSED
+from ..kinds.spans import FUSED, Spans
 from . import Verdict
 from .annotation_tools import (
     Annotation,

@@ -15,19 +15,18 @@ user has to say.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import combinations, islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_among, to_path
 from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
-from ..kinds.mask_arrays import UNANSWERED, Colours, FusedMasks, MaskCollector, Pictures
-from ..kinds.masks import Masks, check_readers
+from ..kinds.masks import UNANSWERED, FusedMasks, Masks, Pictures, check_readers, encode_masks
 from . import Codec, list_suffixes, readable_formats
-from .arrays import NPY, NPZ, PNG, Picture, count_pixels, is_stack, pack, read_arrays, read_picture, write_picture
+from .arrays import NPY, NPZ, PNG, count_pixels, look_at, read_arrays, read_picture, write_picture
 from .files import PathLike, make_folder
 from .writing import replace_file
 
@@ -39,11 +38,6 @@ MOST_READ = 2**26
 
 Key: TypeAlias = tuple[str, str]  # folder and file, without suffix
 Pixels: TypeAlias = NDArray[Any]
-
-
-class _File(NamedTuple):
-    path: str
-    picture: Picture
 
 
 def read_masks(
@@ -77,7 +71,8 @@ def read_masks(
     Notes
     -----
     A pixel of a PNG file stands for a class by its number (grey value, or index into the palette) or, in a file without
-    such numbers, by its colour. If all colours are shades of grey, the number is the grey value.
+    such numbers, by its colour. If all colours are shades of grey, the number is the grey value. What is fully
+    transparent is black.
 
     Examples
     --------
@@ -115,7 +110,10 @@ def are_masks(path: str) -> bool:
     """
     try:
         if not os.path.isdir(path):
-            return (path.lower().endswith(NPZ) and os.path.isfile(path)) or is_stack(path)
+            if not os.path.isfile(path):
+                return False
+            shape, kind = look_at(path) if path.lower().endswith(NPY) else ((), "")
+            return path.lower().endswith(NPZ) or (len(shape) in (3, 4) and kind in "biu")
         tables = tuple(list_suffixes(readable_formats()))
         if any(name.lower().endswith(tables) for name in os.listdir(path)):
             return False
@@ -128,13 +126,23 @@ def are_masks(path: str) -> bool:
 def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | None, missing: int | None) -> Masks:
     files = _find_files(path)
     meaning = folders or _tell_folders(path, files)
-    found = {key: _File(file, _read_file(file)) for key, file in files.items()}
-    coloured, colours = _choose_colours(list(found.values()))
-    collector = MaskCollector(colours, os.path.splitext(next(iter(files.values())))[1].lower())
-    for (folder, name), values in zip(found, coloured, strict=True):
-        image, reader = (name, folder) if meaning == "readers" else (folder, name)
-        collector.add(image, reader, values, f"mask {found[folder, name].path!r}")
-    masks = Masks(*collector.finish(classes, missing))
+    found = {key: _read_file(file) for key, file in files.items()}
+    # Colours that are all shades of grey are numbers.
+    if all(not coloured or _is_grey(values) for values, coloured in found.values()):
+        found = {
+            key: ((values & np.uint32(255)).astype(np.uint8) if coloured else values, False)
+            for key, (values, coloured) in found.items()
+        }
+    are_coloured = {coloured for _, coloured in found.values()}
+    if len(are_coloured) > 1:
+        odd, even = (next(files[key] for key, each in found.items() if each[1] == way) for way in (False, True))
+        raise InputError(f"{odd!r} holds numbers, and {even!r} colours.", "Save all masks in one form.")
+    entries = (
+        (*((name, folder) if meaning == "readers" else (folder, name)), values, f"mask {files[folder, name]!r}")
+        for (folder, name), (values, _) in found.items()
+    )
+    suffix = os.path.splitext(next(iter(files.values())))[1].lower()
+    masks = encode_masks(entries, classes, missing, are_coloured.pop(), suffix)
     _warn_of_scales(masks)
     return masks
 
@@ -180,19 +188,49 @@ def _find_files(path: str) -> dict[Key, str]:
     return files
 
 
-def _read_file(path: str) -> Picture:
+def _read_file(path: str) -> tuple[Pixels, bool]:
+    """The values of a mask, and whether they are colours."""
     if path.lower().endswith(PNG):
         return read_picture(path)
     arrays = read_arrays(path)
     if set(arrays) != {""}:
         raise InputError(f"{path!r} holds several arrays.", "Save each mask with numpy.save.")
-    return Picture(arrays[""])
+    return arrays[""], False
 
 
 def _tell_folders(path: str, found: Mapping[Key, str]) -> str:
-    """Return what the folders stand for: "readers" or "images"."""
-    look = Glance()
-    by_file, by_folder = _mean_distance(found, 1, look), _mean_distance(found, 0, look)
+    """What the folders stand for: "readers" or "images"."""
+    looks: dict[str, tuple[tuple[int, ...], Pixels]] = {}
+    n_left = MOST_READ
+
+    def look(file: str) -> tuple[tuple[int, ...], Pixels]:
+        """The shape of a mask, and which of some of its pixels it marks."""
+        if file not in looks:
+            values, _ = _read_file(file)
+            some = values.ravel()[:: -(-values.size // MOST_PIXELS) or 1]
+            distinct, counts = np.unique(some, return_counts=True)
+            looks[file] = values.shape, some != distinct[counts.argmax()]
+        return looks[file]
+
+    means = []
+    for part in (1, 0):  # masks with the same file name, then masks in the same folder
+        groups: dict[str, list[str]] = {}
+        for key, file in found.items():
+            groups.setdefault(key[part], []).append(file)
+        shared = [group for group in groups.values() if len(group) > 1]
+        most, distances = max(1, MOST_PAIRS // max(len(shared), 1)), []
+        pairs = (pair for group in shared for pair in islice(combinations(group, 2), most))
+        for pair in islice(pairs, MOST_PAIRS):
+            n_left -= sum(count_pixels(file) for file in pair if file not in looks)
+            if n_left < 0:
+                continue
+            (shape, marked), (other_shape, other) = map(look, pair)
+            if shape != other_shape:
+                distances.append(1.0)
+            elif marked.any() and other.any():
+                distances.append(float((marked ^ other).sum() / (marked | other).sum()))
+        means.append(float(np.mean(distances)) if distances else 1.0)
+    by_file, by_folder = means
     if by_file < RATIO * by_folder:
         return "readers"
     if by_folder < RATIO * by_file:
@@ -207,112 +245,14 @@ def _tell_folders(path: str, found: Mapping[Key, str]) -> str:
     )
 
 
-class Glance:
-    """Some pixels of masks, the same of all that have one size, as far as not too many have to be read for them."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, tuple[tuple[int, ...], Pixels]] = {}
-        self._n_left = MOST_READ
-
-    def reads(self, *paths: str) -> bool:
-        """Tell whether masks can still be read, and count their pixels."""
-        n_pixels = sum(count_pixels(path) for path in paths if path not in self._seen)
-        self._n_left -= n_pixels
-        return self._n_left >= 0
-
-    def at(self, path: str) -> tuple[tuple[int, ...], Pixels]:
-        """Return the shape of a mask, and which of some of its pixels it marks."""
-        if path not in self._seen:
-            values = _read_file(path).values
-            self._seen[path] = values.shape, _find_marked(values.ravel()[:: -(-values.size // MOST_PIXELS) or 1])
-        return self._seen[path]
-
-
-def _mean_distance(found: Mapping[Key, str], part: int, look: Glance) -> float:
-    """Return the mean distance of masks with the same folder (part 0) or file name (1); 1 if there are none."""
-    groups: dict[str, list[str]] = {}
-    for key, path in found.items():
-        groups.setdefault(key[part], []).append(path)
-    shared = [group for group in groups.values() if len(group) > 1]
-    most = max(1, MOST_PAIRS // max(len(shared), 1))
-    pairs = (pair for group in shared for pair in islice(combinations(group, 2), most))
-    distances = [_distance(*map(look.at, pair)) for pair in islice(pairs, MOST_PAIRS) if look.reads(*pair)]
-    known = [each for each in distances if each is not None]
-    return float(np.mean(known)) if known else 1.0
-
-
-def _distance(a: tuple[tuple[int, ...], Pixels], b: tuple[tuple[int, ...], Pixels]) -> float | None:
-    """Return the share of pixels that only one of two masks marks, of those that either marks; None if one is empty."""
-    (shape, marked), (other_shape, other) = a, b
-    if shape != other_shape:
-        return 1.0
-    if not (marked.any() and other.any()):
-        return None
-    return float((marked ^ other).sum() / (marked | other).sum())
-
-
-def _find_marked(pixels: Pixels) -> NDArray[np.bool_]:
-    """Return which pixels have another value than most."""
-    values, counts = np.unique(pixels, return_counts=True)
-    return np.asarray(pixels != values[counts.argmax()])
-
-
-def _choose_colours(files: list[_File]) -> tuple[Iterable[Pixels], Colours]:
-    """Return the values of all masks in one form, and how pictures show these."""
-    pictures = [file.picture for file in files]
-    opaque = [each.channels == 3 and _is_grey(each.values) for each in pictures]
-    if all(grey or not each.channels for grey, each in zip(opaque, pictures, strict=True)):
-        values = ((each.values & 255).astype(np.uint8) if each.channels else each.values for each in pictures)
-        return values, Colours(0, _share_palette(files))
-    channels = max(each.channels for each in pictures)
-    return (_to_colours(file, channels) for file in files), Colours(channels)
-
-
 def _is_grey(values: NDArray[np.uint32]) -> bool:
-    """Tell whether all colours are shades of grey."""
+    """Whether all colours are shades of grey."""
     return bool(np.all(values == (values & np.uint32(255)) * np.uint32(0x010101)))
-
-
-def _to_colours(file: _File, channels: int) -> NDArray[np.uint32]:
-    """Return a mask as colours."""
-    values, own, palette = file.picture
-    if own == 0 and palette:
-        table = pack(np.frombuffer(palette, np.uint8).reshape(-1, 3))
-        values = np.append(table, np.zeros(256, np.uint32))[values]
-    elif own == 0:
-        if values.dtype not in (np.bool_, np.uint8):
-            raise InputError(
-                f"{file.path!r} holds numbers ({values.dtype}), and other masks are colours.",
-                "Save all masks in one form.",
-            )
-        grey = values.astype(np.uint32) * np.uint32(255 if values.dtype == np.bool_ else 1)
-        values = grey * np.uint32(0x010101)
-    return values << np.uint32(8) | np.uint32(255) if channels == 4 and own != 4 else values.astype(np.uint32)
-
-
-def _share_palette(files: list[_File]) -> bytes | None:
-    """Return the palette of all pictures that have one. They must agree in the colours that are used."""
-    shared: dict[int, tuple[bytes, str]] = {}
-    longest: bytes | None = None
-    for path, (values, _, palette) in files:
-        if palette is None:
-            continue
-        longest = palette if longest is None or len(palette) > len(longest) else longest
-        for index in np.flatnonzero(np.bincount(values.ravel(), minlength=256)).tolist():
-            colour = palette[3 * index : 3 * index + 3]
-            known, first = shared.setdefault(index, (colour, path))
-            if known != colour:
-                raise InputError(
-                    f"The palettes differ: {index} is #{known.hex()} in {first!r} and #{colour.hex()} in {path!r}.",
-                    "Save all masks with one palette, or as RGB: then each colour is a class.",
-                )
-    return longest
 
 
 def _warn_of_scales(masks: Masks) -> None:
     """Warn if some readers mark with 1 and others with 255."""
-    coding = masks.pictures.coding
-    if coding.colours.channels or coding.values.tolist() != [0, 1, 255]:
+    if masks.pictures.coloured or masks.pictures.values.tolist() != [0, 1, 255]:
         return
     used: dict[int, set[int]] = {}
     for by_reader in masks.codes:
@@ -333,8 +273,8 @@ def _warn_of_scales(masks: Masks) -> None:
 def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
     """Write masks to a folder: those of several readers in one folder per reader, fused ones beside each other.
 
-    Files are PNG pictures with the values (and the palette) that the masks were read with, or .npy arrays if the masks
-    were not read from pictures, or cannot be written as such. Other files in the folder stay.
+    Files are PNG pictures with the values that the masks were read with, or .npy arrays if the masks were not read
+    from pictures, or cannot be written as such. Other files in the folder stay.
 
     Parameters
     ----------
@@ -360,14 +300,13 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
 
 
 def _write_array(stem: str, array: Pixels, pictures: Pictures) -> None:
-    colours, suffix = pictures.coding.colours, pictures.coding.suffix
-    flat = array.ndim == 2 + bool(colours.channels)
+    suffix, flat = pictures.suffix, array.ndim == 2 + pictures.coloured
     if suffix == PNG and not (flat and array.min() >= 0 and array.max() <= np.iinfo(np.uint16).max):
         suffix = NPY
     make_folder(os.path.dirname(stem))
     with replace_file(stem + suffix) as temporary:
         if suffix == PNG:
-            write_picture(os.fspath(temporary), array, colours.palette)
+            write_picture(os.fspath(temporary), array)
         else:
             np.save(temporary, array, allow_pickle=False)
 

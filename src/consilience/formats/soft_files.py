@@ -23,7 +23,7 @@ from ..answers.tables import Table, open_frame
 from ..errors import InputError, listing, quietly
 from ..kernels import Floats
 from ..memory import NUMBER, require_memory
-from .arrays import NPY, read_arrays
+from .arrays import NPY, look_at, read_arrays
 from .files import list_inputs
 from .reading import open_file, read_table
 
@@ -59,7 +59,7 @@ def open_votes(path: str, format: str | None) -> Table | None:
 
 def _open_stack(path: str, format: str | None) -> Table | None:
     """Return an array P[item, worker, class]."""
-    shape, kind = _look_at(path)
+    shape, kind = look_at(path)
     if len(shape) != 3 or kind != "f":
         if format is None:
             return None
@@ -73,7 +73,7 @@ def _open_stack(path: str, format: str | None) -> Table | None:
 
 def _open_arrays(path: str, files: list[str], format: str | None) -> Table | None:
     """Return arrays with a row for each item and a column for each class, one of each worker."""
-    looks = [_look_at(file) for file in files]
+    looks = [look_at(file) for file in files]
     odd = [file for file, (shape, kind) in zip(files, looks, strict=True) if len(shape) != 2 or kind != "f"]
     if odd:
         if format is None:
@@ -94,18 +94,6 @@ def _open_arrays(path: str, files: list[str], format: str | None) -> Table | Non
         )
     votes = np.stack([np.asarray(next(iter(read_arrays(file).values())), np.float64) for file in files], axis=1)
     return _lay_out(path, votes, np.array([name_worker(file) for file in files], object))
-
-
-def _look_at(path: str) -> tuple[tuple[int, ...], str]:
-    """Return the shape of an array in a file, and the kind of its numbers; nothing of either if it cannot be read."""
-    try:
-        with open(path, "rb") as stream:
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, kind = read(stream)
-    except Exception:  # whatever NumPy meets in a damaged header
-        return (), ""
-    return shape, kind.kind
 
 
 def name_worker(path: str) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import formats as register
@@ -22,10 +21,11 @@ from ..answers.tables import Table, open_frame
 from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error
 from ..kinds import need_kind
-from ..kinds.mask_arrays import FusedMasks
-from ..kinds.masks import Masks
+from ..kinds.base import Fused, TableKind
+from ..kinds.masks import FusedMasks, Masks
 from ..kinds.spans import Spans
 from ..kinds.tag_tables import ONE_HOT
+from ..kinds.tag_task import TagsKind
 from . import (
     FOLDER,
     Format,
@@ -192,29 +192,22 @@ def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None
         raise parameter_error("spans", "write_spans", "a Spans", spans)
     if format is None and spans.origin is None:
         raise parameter_error("format", "write_spans", "given, since the spans were not read from a file", format)
-    name = spans.origin.format if format is None and spans.origin is not None else format
+    name = spans.origin[1] if format is None and spans.origin is not None else format
     write = find_span_format(name, "write_spans").codec.write_spans
     assert write is not None
     write(spans, target)
 
 
-@dataclass(frozen=True)
-class ResultWriters:
-    """What writes results in one format, for the task that they belong to."""
-
-    format: Format
-
-    def write_spans(self, spans: Spans, path: str) -> None:
-        """Write spans in texts."""
-        write_spans(spans, path, self.format.name)
-
-    def write_masks(self, masks: Masks | FusedMasks, path: str) -> None:
-        """Write masks of images."""
-        write_masks(masks, path)
-
-    def write_labels(self, labels: object, path: str, origin: str, question: str | None) -> None:
-        """Write a table of labels, which answer a question, into a copy of the file at `origin`."""
-        write_labels(labels, path, origin, self.format.name, question)
+def write_results(found: Fused, labels: object, path: str, format: Format) -> None:
+    """Write the results of a fit in the format of their source; `labels` is the table of labels."""
+    kind = found.task
+    results = kind.collect(found, labels)
+    if isinstance(results, Spans):
+        write_spans(results, path, format.name)
+    elif isinstance(results, FusedMasks):
+        write_masks(results, path)
+    elif isinstance(kind, (TableKind, TagsKind)) and kind.origin is not None:
+        write_labels(results, path, kind.origin[0], format.name, kind.question)
 
 
 # --------------------------------------------------------------------------------------------------- conversion
@@ -316,11 +309,13 @@ def _check_nature(path: str, target: Format) -> None:
 
 def write_content(content: Content, path: str, form: str) -> None:
     """Write annotations in a form that `choose_form` chose."""
-    task, target = need_kind(content.opened), find_by_name(form)
+    task = need_kind(content.opened)
     if form in task.layouts:
         write_table(task.layouts[form](content.opened), path)
-    elif target is not None:
-        task.convert(content.opened, path, ResultWriters(target))
+    elif isinstance(content.opened, Spans):
+        write_spans(content.opened, path, form)
+    elif isinstance(content.opened, Masks):
+        write_masks(content.opened, path)
 
 
 def list_losses(content: Content, form: str) -> list[str]:

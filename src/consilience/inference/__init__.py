@@ -30,7 +30,6 @@ from scipy.sparse import csr_array
 from ..answers.answers import Answers
 from ..kernels import Floats, Integers, freeze
 
-ESTIMATIONS = ("variational", "em")
 # Items that are looked at together, where all at once would take much memory.
 ITEMS_AT_ONCE = 1 << 16
 

@@ -46,6 +46,7 @@ from .powers import (
 from .recipes import Fitting
 from .sources import HIDDEN, MOST_ANSWERS, Source
 from .structures import Statistics, Trail, subtract_statistics
+from .structures.field import FieldParameters
 
 # Folds, and steps of EM that follow answers that are hidden.
 N_FOLDS, STEPS = 5, 2
@@ -117,7 +118,11 @@ def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
 
     if rows is not None:
         others = subtract_statistics(fit.statistics, pose(part, None).expect(fit.parameters))
-    n_folds = N_FOLDS if problem.graph is None or r.n_responses <= MOST_ANSWERS else 1
+    n_folds = N_FOLDS
+    field = fit.parameters.structure
+    if isinstance(field, FieldParameters) and field.coupling and problem.graph is not None and problem.graph.n_edges:
+        # A network is inferred as a whole, and posteriors near 0 and 1 need more answers to be judged by.
+        n_folds = 2 * N_FOLDS if r.n_responses <= MOST_ANSWERS else 1
     places, predictions = list[NDArray[np.int64]](), list[Floats]()
     for number, (hidden, unit) in enumerate(hide_answers(r, HIDDEN, recipe.seed, n_folds)):
         shown, answer, trail = part.keep(~hidden), np.flatnonzero(hidden), Trail()

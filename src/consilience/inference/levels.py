@@ -19,8 +19,6 @@ from ..answers.columns import Values
 from ..errors import ParameterError, Sentence, listing
 from ..kernels import Floats
 
-#: What a label can be: the most probable class, or for ordered classes the median.
-LABEL_BY = ("mode", "median")
 #: The quantiles at the ends of an interval of 90 %, and in the middle.
 LOW, MEDIAN, HIGH = 0.05, 0.5, 0.95
 # Sums that miss a share by rounding only reach it: 1/2 is reached by five times a tenth.

@@ -127,14 +127,6 @@ def raise_in_place(changed: NDArray[np.bool_], posterior: Floats, power: float) 
         posterior[run] = raise_where(changed[run], posterior[run], power)
 
 
-class KnownScores(NamedTuple):
-    """How well known labels are predicted by posteriors that do not know them."""
-
-    scores: Floats  # log probability of all labels at each of `POWERS`
-    n_labels: int
-    n_right: int = 0  # labels to which they give the largest probability
-
-
 def score_powers(
     posterior: Floats, by_class: Floats, unit: NDArray[np.int64], care: Care = WITH_CARE, share: Floats | None = None
 ) -> Floats:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ..answers.classes import normalise_column, spell_as
 from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..answers.graph import Graph
 from ..answers.tables import read_column
-from ..arguments import is_number, to_floats
+from ..arguments import to_floats
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural
 from ..kernels import Floats, freeze
 from ..memory import NUMBER, available_memory, require_memory
@@ -54,53 +54,8 @@ SLOW = 120.0
 FUTILE = 10.0
 # The pseudo-counts of EM, off the diagonal and on it, unless others are given.
 PAIR = (0.1, 1.1)
-# Ways of calibrating probabilities; a number will do, too.
-CALIBRATIONS = ("hidden answers", "gold", "none")
-# As many bits as NumPy draws for a seed of its own.
-LIMIT_OF_SEEDS = 2**128
 # Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
 SMOOTHING_RANGE = (1e-300, 1e100)
-
-
-class Owner(Protocol):
-    """What has settings, and the name of a model's class."""
-
-    @property
-    def model(self) -> str:
-        """The name of the class."""
-
-
-def check_choice(owner: Owner, name: str, choices: tuple[str, ...]) -> str:
-    """Return the parameter `name` if it is one of `choices`."""
-    value = getattr(owner, name)
-    if not isinstance(value, str) or value not in choices:
-        raise parameter_error(name, owner.model, f"one of {', '.join(map(repr, choices))}", value)
-    return value
-
-
-def check_number(owner: Owner, name: str, least: float, *, whole: bool = False) -> None:
-    """Raise an error unless the parameter `name` is a (whole) number and at least `least`."""
-    value = getattr(owner, name)
-    if whole and isinstance(value, int) and value >= LIMIT_OF_SEEDS:
-        raise parameter_error(name, owner.model, f"a whole number between {least} and 2**128 - 1", value)
-    whole_enough = not whole or isinstance(value, (int, np.integer))
-    if not is_number(value) or not whole_enough or not (least <= value < np.inf):
-        kind = "a whole number" if whole else "a number"
-        raise parameter_error(name, owner.model, f"{kind} >= {least}", value)
-
-
-def check_callback(owner: Any) -> None:
-    """Raise an error unless the parameter `callback` can be called, or is None."""
-    if owner.callback is not None and not callable(owner.callback):
-        raise parameter_error("callback", owner.model, "a function or None", owner.callback)
-
-
-def check_calibration(owner: Any) -> None:
-    """Raise an error unless the parameter `calibration` has a value that it can have."""
-    value = owner.calibration
-    if not (value in CALIBRATIONS if isinstance(value, str) else is_number(value) and 0 < float(value) < np.inf):
-        expected = f"one of {', '.join(map(repr, CALIBRATIONS))}, or a number > 0"
-        raise parameter_error("calibration", owner.model, expected, value)
 
 
 def checked_smoothing(owner: Any, r: Answers) -> Floats:

@@ -28,7 +28,7 @@ from . import Distributions
 from .em import Parameters, Problem, expect_from_votes, maximise
 from .learned import Before, Learned
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
-from .preconditions import SLOW, check_choice, check_moments, fixed_prior, is_hopeless
+from .preconditions import SLOW, check_moments, estimate_moments, fixed_prior, is_hopeless
 from .recipes import LatentRecipe
 from .structures import StructureParameters, Trail
 from .workers import voters
@@ -70,7 +70,9 @@ def find_starts(owner: LatentRecipe, problem: Problem, r: Answers) -> list[tuple
     elif not isinstance(owner.start, str):
         starts.append(("given", settle(given_confusion(owner, r))))
     else:
-        check_choice(owner, "start", owner.start_choices)
+        if owner.start not in owner.start_choices:
+            choices = f"one of {', '.join(map(repr, owner.start_choices))}"
+            raise parameter_error("start", owner.model, choices, owner.start)
         if owner.start == "dawid-skene":
             starts.append(("dawid-skene", owner.start_apart(problem, votes)))
         if owner.start in ("majority", "best"):
@@ -164,7 +166,7 @@ def moments_of(owner: LatentRecipe, r: Answers, plain: Floats, prior: Floats, wa
     """
     given = fixed_prior(owner, r)
     answers = answers_to_match(r)
-    effort = owner.estimate_moments(answers)
+    effort = estimate_moments(answers, in_sequences=owner.follows_tags)
     long = f"may take about {effort.describe_time()} for {voters(r).describe_size()}"
     use = Sentence("Use {start}.", start="majority")
     if is_hopeless(answers, effort):

@@ -1,10 +1,10 @@
-"""Tasks: what users bring, how it becomes answers about items, and how results become what the user had.
+"""Kinds: what users bring, how it becomes answers about items, and how results become what the user had.
 
 A table of answers, spans that workers marked in texts and masks that readers drew are all fused as answers of workers
-about items. A task knows what the items are: it turns what was read into answers, takes known labels in the user's
-form, shows items to a reader, and gives results in the user's form. Nothing else asks what the items are.
+about items. A kind knows what the items are. `pose` turns what was brought into answers, `collect` turns results into
+what the user had, and both have their known labels and words for people. Nothing else asks what the items are.
 
-The simplest task is here too, that of tables: every item has an id and stands for itself. A new task is a subclass of
+The simplest kind is here too, that of tables: every item has an id and stands for itself. A new kind is a subclass of
 `Kind` in a file of its own, and a line in `KINDS` of `consilience.kinds`.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from ..answers.answers import LAYOUTS, Answers
 from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
-from ..answers.tagging import Runs
 from ..errors import DataWarning, Sentence, listing, plural, shorten, warn
 from ..kernels import Floats
 from ..specs import NOT_SAVED
@@ -67,6 +66,10 @@ class Fused(Protocol):
         """The frame library in which results are reported."""
 
     @property
+    def task(self) -> AnyKind:
+        """What the items are."""
+
+    @property
     def labels(self) -> Labels:
         """The fused labels."""
 
@@ -75,66 +78,9 @@ class Fused(Protocol):
         """Of the spans among the labels of a chain, if these are tags."""
 
 
-class Writers(Protocol):
-    """What a file format can write; see `consilience.formats.targets.ResultWriters`."""
-
-    def write_spans(self, spans: Any, path: str) -> None:
-        """Write spans in texts."""
-
-    def write_masks(self, masks: Any, path: str) -> None:
-        """Write masks of images."""
-
-    def write_labels(self, labels: object, path: str, origin: str, question: str | None) -> None:
-        """Write a table of labels, which answer a question, into a copy of the file at `origin`."""
-
-
 def list_given(given: object) -> list[object]:
     """Return what a user gives as one thing or several."""
     return list(given) if type(given) in (list, tuple) else [given]  # type: ignore[call-overload]
-
-
-class Refusal(NamedTuple):
-    """Why something cannot be done, and what can be done instead."""
-
-    problem: str
-    remedy: str
-
-
-class Passage(NamedTuple):
-    """A text, and where the items of a sequence are in it."""
-
-    text: str
-    start: Indices
-    end: Indices
-
-
-class Posed(NamedTuple):
-    """What was brought, as answers, and the task that they belong to."""
-
-    task: AnyKind
-    answers: Answers
-
-
-@dataclass(frozen=True)
-class Links:
-    """How items hang together by what they are, such as the pixels of images.
-
-    Attributes
-    ----------
-    make_graph : callable
-        Returns the graph of all items.
-    are_few : bool
-        Whether the graph can be tried on all items.
-    take_part : callable
-        Returns a part of the items with its graph, on which it can be tried instead; None if it would tell nothing.
-    are_answered : callable
-        Tells whether all items have answers.
-    """
-
-    make_graph: Callable[[], Graph]
-    are_few: bool
-    take_part: Callable[[], tuple[Posed, Graph] | None]
-    are_answered: Callable[[], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +115,10 @@ class Kind(ABC, Generic[Brought]):
         Whether a person can judge items one by one.
     cut_by_known : bool
         Whether it depends on what is known what the items are.
-    no_update : Refusal or None
-        Why a fit cannot go on.
-    no_joining : Refusal or None
-        Why nothing of this kind can be added to a fit.
+    linked : bool
+        Whether items hang together by what they are, such as the pixels of images.
+    no_update, no_joining : tuple of str or None
+        Why a fit cannot go on, and why nothing of this kind can be added to one: the problem and a remedy.
     """
 
     name: ClassVar[str]
@@ -188,15 +134,16 @@ class Kind(ABC, Generic[Brought]):
     judged: ClassVar[str] = "label"
     reviewed: ClassVar[bool] = True
     cut_by_known: ClassVar[bool] = False
-    no_update: ClassVar[Refusal | None] = None
-    no_joining: ClassVar[Refusal | None] = None
+    linked: ClassVar[bool] = False
+    no_update: ClassVar[tuple[str, str] | None] = None
+    no_joining: ClassVar[tuple[str, str] | None] = None
 
     # What was brought
 
     @classmethod
     @abstractmethod
-    def pose(cls, brought: Brought) -> Posed:
-        """Return what was brought as answers."""
+    def pose(cls, brought: Brought) -> tuple[Kind[Brought], Answers]:
+        """Return what was brought as answers, and the kind that these belong to."""
 
     @classmethod
     @abstractmethod
@@ -217,8 +164,13 @@ class Kind(ABC, Generic[Brought]):
         return None
 
     @classmethod
-    def find_links(cls, brought: Brought) -> Links | None:  # noqa: ARG003
-        """Return how the items hang together, if they do so by what they are."""
+    def make_graph(cls, brought: Brought) -> Graph:
+        """Return the graph of items that are linked by what they are."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def take_part(cls, brought: Brought) -> Brought | None:  # noqa: ARG003
+        """Return a part of many linked items, on which their graph can be tried; None if it would tell nothing."""
         return None
 
     @classmethod
@@ -252,11 +204,6 @@ class Kind(ABC, Generic[Brought]):
         return gold
 
     @classmethod
-    def convert(cls, brought: Brought, path: str, writers: Writers) -> None:
-        """Write what was brought in another format that has it."""
-        raise NotImplementedError(cls.name)
-
-    @classmethod
     def list_losses(cls, brought: Brought, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003
         """Return what is lost from one format to another, or to a layout, in words; `carried` is what that can hold."""
         return []
@@ -278,13 +225,9 @@ class Kind(ABC, Generic[Brought]):
         """Return what some items look like, as text; None if nothing is known of it."""
         return None
 
-    def read(self, sequence: int) -> Passage | None:  # noqa: ARG002
-        """Return the text whose words are the items of a sequence; None if there is none."""
+    def read(self, sequence: int) -> tuple[str, Indices, Indices] | None:  # noqa: ARG002
+        """Return the text whose words are the items of a sequence, and where they start and end; None without one."""
         return None
-
-    def place(self, runs: Runs) -> tuple[Indices, Indices]:
-        """Return where runs of labels start and end (excluded): at which of the items of their sequences."""
-        return runs.first - runs.offset, runs.stop - runs.offset
 
     def summarise(self, answers: Answers, fused: Fused) -> dict[str, object] | None:  # noqa: ARG002
         """Return the figures of results that are not the labels, None where there are no others."""
@@ -324,13 +267,9 @@ class Kind(ABC, Generic[Brought]):
         """Return the key of an item that a user names."""
         return item
 
-    def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
-        """Return the results as a table, given that of the labels."""
+    def collect(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
+        """Return the results as what was brought, to be written as that; `labels` is the table of labels."""
         return labels
-
-    @abstractmethod
-    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:
-        """Write results in the form that was brought, by a format that has it; `labels` is the table of labels."""
 
 
 AnyKind: TypeAlias = Kind[Any]
@@ -357,9 +296,9 @@ class TableKind(Kind[Answers]):
     layouts = LAYOUTS
 
     @classmethod
-    def pose(cls, brought: Answers) -> Posed:
+    def pose(cls, brought: Answers) -> tuple[TableKind, Answers]:
         """Return the answers themselves."""
-        return Posed(cls(brought.provenance.origin, brought.columns.get("label")), brought)
+        return cls(brought.provenance.origin, brought.columns.get("label")), brought
 
     @classmethod
     def describe(cls, brought: Answers) -> str:
@@ -422,11 +361,6 @@ class TableKind(Kind[Answers]):
         lost = [f"{plural(n_silent, 'item')} without an answer"] if form == "long" and n_silent else []
         lost += ["the weights of answers"] * (form == "wide" and brought.weight is not None)
         return lost + ["the probabilities of answers"] * (form == "wide" and brought.soft is not None)
-
-    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
-        """Write the labels into a copy of the file that the answers were read from."""
-        assert self.origin is not None
-        writers.write_labels(labels, path, self.origin[0], self.question)
 
 
 # Of answers that nothing else is known of.

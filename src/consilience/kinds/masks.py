@@ -1,15 +1,13 @@
-"""The task of masks: the items are the pixels of images that several readers segmented, linked to their neighbours.
+"""Masks: the items are the pixels of images that several readers segmented, linked to their neighbours.
 
-The pixels of all images are numbered one after the other, each image row by row (C order). Image i with P_i pixels has
+Masks are held as codes of 8 bits: code c stands for the class `labels[c]`, and -1 for a pixel without an answer. The
+pixels of all images are numbered one after the other, each image row by row (C order). Image i with P_i pixels has
 the items o_i, ..., o_i + P_i - 1, where o_i = P_0 + ... + P_{i-1}. These numbers are the ids of the items, since ids
 such as (image, row, column) would take far more memory than the masks. `Masks.locate` and `Masks.pixels` lead back.
 
-How to fuse large masks is found out on a part of them. Whether neighbouring pixels help, and how strongly to couple
-them, takes many fits. For large images a few tiles tell as much, since errors show only where readers disagree, and
-that is a small part of the pixels. So `N_TILES` tiles in which readers disagree are taken, and fused as small masks
-are. Half of them are drawn at random. The others are those of `N_LOOKED_AT` further ones in which the answers vary
-most, since within one region all neighbours agree whatever readers do. All pixels are then fitted once, with the
-coupling found on the tiles, or without a graph if it is of no use there.
+Whether neighbouring pixels help, and how strongly to couple them, takes many fits. For large images it is found out on
+`N_WINDOWS` windows around pixels about which readers disagree, drawn at random, since errors show only there. All
+pixels are then fitted once, with the coupling found in the windows, or without a graph if it is of no use there.
 
 Two readers are copies if their masks are the same. `consilience.inference.copies` judges workers by how often they
 agree, and takes items as independent of each other. Pixels are not: two careful readers agree about whole stretches of
@@ -20,48 +18,113 @@ they give another. Two readers who both saw nothing have drawn the same mask, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations, product
-from typing import Annotated, Any, NamedTuple
+from itertools import combinations
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 
 from ..answers.answers import Answers
-from ..answers.columns import Indices, Values, lookup, objects, to_column
+from ..answers.columns import Indices, Values, encode_in_order_of_appearance, encode_sorted, lookup, objects, to_column
 from ..answers.graph import NEIGHBOURHOODS, Graph
 from ..answers.tables import MOST_COLUMNS, read_names
-from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten, warn_of
-from ..kernels import Truths
-from ..specs import NOT_SAVED
-from .base import TABLE, AnyKind, Fused, Kind, Labels, Links, Posed, Refusal, TableKind, Writers, list_given
-from .mask_arrays import (
-    UNANSWERED,
-    ClassCodes,
-    FusedMasks,
-    MaskCollector,
-    Pictures,
-    describe_pictures,
-    find_disputes,
-    to_numbers,
+from ..arguments import is_whole
+from ..errors import (
+    InputError,
+    ParameterError,
+    Sentence,
+    first_line,
+    listing,
+    parameter_error,
+    plural,
+    shorten,
+    warn_of,
 )
+from ..kernels import Floats, Truths
+from ..specs import NOT_SAVED
+from .base import TABLE, AnyKind, Fused, Kind, Labels, TableKind, list_given
 
-# Tiles have this many pixels along each axis, in two dimensions and in three.
-N_TILES, SIDES = 12, {2: 48, 3: 13}
-N_LOOKED_AT = 200
-# So many pixels are fused as they are. The tiles have as many.
-SMALL = 30_000
+ClassCodes: TypeAlias = NDArray[np.int8]
+
+# Codes have 8 bits. More values than this are hardly classes.
+MOST_CLASSES = 128
+# In arrays of numbers: no number.
+NOTHING = np.iinfo(np.int64).min
+# In codes of classes: no answer.
+UNANSWERED = -1
+# Windows have this many pixels along each axis, in two dimensions and in three.
+N_WINDOWS, SIDES = 12, {2: 48, 3: 13}
+# Of copies: see above. So many of the pixels about which readers disagree are looked at, evenly spaced.
+FEWEST, MOST_PIXELS = 50, 20_000
+# Among more readers, those whose masks are the same are not looked for: each is compared with each.
+MOST_READERS = 200
 
 
-def check_readers(n_readers: int) -> None:
-    """Raise an error for more masks of an image than there can be readers: the axes may be in another order."""
-    if n_readers > MOST_COLUMNS:
-        raise InputError(
-            f"There are {n_readers:,} readers along the first axis, and at most {MOST_COLUMNS:,} are read.",
-            "Give an array of the shape (readers, height, width).",
-        )
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """The images that the items are pixels of, and what values of pixels stand for.
+
+    Attributes
+    ----------
+    images : ndarray
+        Ids of the images.
+    shapes : tuple of tuple of int
+        Shape of each image: two numbers, or three for a volume.
+    labels : ndarray
+        The classes.
+    values : ndarray
+        The number that stands for each class in masks; of colours red, green and blue, 8 bits each.
+    missing : int or None
+        The number of pixels without an answer.
+    dtype : dtype
+        Type of the arrays.
+    coloured : bool
+        Whether values are colours.
+    suffix : str
+        What files are called: ".png" or ".npy".
+    """
+
+    images: Values
+    shapes: tuple[tuple[int, ...], ...]
+    labels: Values
+    values: Indices
+    missing: int | None
+    dtype: np.dtype[Any]
+    coloured: bool = False
+    suffix: str = ".npy"
+
+    @property
+    def offsets(self) -> Indices:
+        """Where the pixels of each image begin among the items, and their number."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+    def split(self, values: Values) -> list[Values]:
+        """What is known of each item, as one array for each image."""
+        parts = np.split(values, self.offsets[1:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def decode(self, codes: ClassCodes) -> Values:
+        """The mask that has these codes. Colours are along its last axis."""
+        if self.coloured:
+            values = self.values[codes]
+            return np.stack([(values >> shift).astype(np.uint8) for shift in (16, 8, 0)], axis=-1)
+        unanswered = codes < 0
+        if not unanswered.any():
+            return self.values.astype(self.dtype)[codes]
+        missing = UNANSWERED if self.missing is None else self.missing
+        wide = np.result_type(self.dtype, np.min_scalar_type(missing))
+        return np.where(unanswered, missing, self.values[codes]).astype(wide)
+
+    def describe(self, drawn: str = "") -> str:
+        """What there is, in words."""
+        classes = "1 class" if len(self.labels) == 1 else f"{len(self.labels)} classes"
+        pixels = plural(int(self.offsets[-1]), "pixel")
+        return f"{plural(len(self.images), 'image')}{drawn}: {pixels}, {classes}: {listing(self.labels.tolist())}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +158,8 @@ class Masks:
     codes: tuple[Mapping[int, ClassCodes], ...]  # of each image, by the index of the reader
 
     def __repr__(self) -> str:
-        return f"Masks({describe_pictures(self.pictures, len(self.readers))})"
+        drawn = f" of {plural(len(self.readers), 'reader')}"
+        return f"Masks({self.pictures.describe(drawn)})"
 
     @property
     def images(self) -> Values:
@@ -110,7 +174,7 @@ class Masks:
     @property
     def classes(self) -> Values:
         """What pixels can be."""
-        return self.pictures.coding.labels
+        return self.pictures.labels
 
     @classmethod
     def from_arrays(
@@ -145,7 +209,7 @@ class Masks:
         if isinstance(arrays, Mapping):
             if readers is not None:
                 raise parameter_error("readers", "Masks.from_arrays", "None, since the dicts name the readers", readers)
-            given = _read_dicts(arrays)
+            given = arrays
         else:
             stack = to_numbers(arrays, "The array")
             if stack.ndim - 1 not in NEIGHBOURHOODS or not len(stack):
@@ -157,11 +221,13 @@ class Masks:
             check_readers(len(stack))
             names = read_names(readers, len(stack), "readers")
             given = {0: dict(zip(names.tolist(), stack, strict=True))}
-        collector = MaskCollector()
+        entries = []
         for image, by_reader in given.items():
+            if not isinstance(by_reader, Mapping):
+                raise parameter_error("arrays", "Masks.from_arrays", "{image: {reader: array}}", {image: by_reader})
             for reader, array in by_reader.items():
-                collector.add(image, reader, array, f"mask of {shorten(image)} by {shorten(reader)}")
-        return cls(*collector.finish(classes, missing))
+                entries.append((image, reader, array, f"mask of {shorten(image)} by {shorten(reader)}"))
+        return encode_masks(entries, classes, missing)
 
     def to_responses(self) -> Answers:
         """Return every pixel as an item, and every reader's class of it as an answer. Item ids are 0, 1, 2, ...
@@ -193,10 +259,6 @@ class Masks:
             classes=self.classes,
             keys=np.arange(n_pixels),
         )
-
-    def are_complete(self) -> bool:
-        """Tell whether every pixel has an answer."""
-        return all(bool(np.any([codes >= 0 for codes in by_reader.values()], axis=0).all()) for by_reader in self.codes)
 
     def graph(self, connectivity: int | None = None) -> Graph:
         """Return the graph that links each pixel to its neighbours in the same image.
@@ -248,22 +310,190 @@ class Masks:
 
     def arrays(self) -> dict[Any, dict[Any, Values]]:
         """Return the masks as they were given: ``{image: {reader: array}}``."""
-        readers, decode = self.readers.tolist(), self.pictures.coding.decode
+        readers, decode = self.readers.tolist(), self.pictures.decode
         return {
             image: {readers[m]: decode(codes) for m, codes in by_reader.items()}
             for image, by_reader in zip(self.images.tolist(), self.codes, strict=True)
         }
 
 
-def _read_dicts(arrays: Mapping[Any, Any]) -> Mapping[Any, Mapping[Any, Any]]:
-    for image, by_reader in arrays.items():
-        if not isinstance(by_reader, Mapping):
-            raise parameter_error("arrays", "Masks.from_arrays", "{image: {reader: array}}", {image: by_reader})
-    return arrays
+class FusedMasks(Mapping[Any, Values]):
+    """One mask for each image: ``masks[image]`` is an array of the values that the readers' masks hold.
+
+    Attributes
+    ----------
+    confidence : dict
+        For each image the probability that the value of each pixel is right.
+    """
+
+    def __init__(self, pictures: Pictures, codes: ClassCodes, confidence: Floats) -> None:
+        images = pictures.images.tolist()
+        self.pictures = pictures
+        self.confidence = dict(zip(images, pictures.split(confidence), strict=True))
+        self._codes = dict(zip(images, pictures.split(codes), strict=True))
+
+    def __getitem__(self, image: object) -> Values:
+        return self.pictures.decode(self._codes[image])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._codes)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __repr__(self) -> str:
+        return f"FusedMasks({self.pictures.describe()})"
+
+
+# ------------------------------------------------------------------------------------------------------- encoding
+
+
+def check_readers(n_readers: int) -> None:
+    """Raise an error for more masks of an image than there can be readers: the axes may be in another order."""
+    if n_readers > MOST_COLUMNS:
+        raise InputError(
+            f"There are {n_readers:,} readers along the first axis, and at most {MOST_COLUMNS:,} are read.",
+            "Give an array of the shape (readers, height, width).",
+        )
+
+
+def encode_masks(
+    entries: Iterable[tuple[Any, Any, ArrayLike, str]],
+    classes: Mapping[Any, Any] | None,
+    missing: int | None,
+    coloured: bool = False,
+    suffix: str = ".npy",
+) -> Masks:
+    """Masks of arrays of numbers: image, reader, array, and what messages call it.
+
+    `classes` and `missing` are as for `Masks.from_arrays`, `coloured` and `suffix` as in `Pictures`.
+    """
+    if missing is not None and not is_whole(missing):
+        raise parameter_error("missing", "Masks", "a whole number or None", missing)
+    arrays: dict[tuple[Any, Any], Values] = {}
+    shapes: dict[Any, tuple[tuple[int, ...], str]] = {}
+    for image, reader, array, name in entries:
+        numbers = to_numbers(array, f"The {name}")
+        if numbers.ndim not in NEIGHBOURHOODS or 0 in numbers.shape:
+            raise InputError(
+                f"The {name} has the shape {numbers.shape}.", "Give one with two axes, or with three for a volume."
+            )
+        shape, first = shapes.setdefault(image, (numbers.shape, name))
+        if shape != numbers.shape:
+            raise InputError(
+                f"The {name} has the shape {numbers.shape}, and the {first} has {shape}.",
+                "All masks of an image must have one size: give them that of the image.",
+            )
+        arrays[image, reader] = numbers
+    if not arrays:
+        raise InputError("There are no masks.", "Give at least one.")
+    values = np.unique(np.concatenate([_find_values(array) for array in arrays.values()]))
+    values = values[(values != NOTHING) & (values != missing)]
+    labels, shown, code_of_value = _name_values(values, classes, coloured)
+    dtype = np.result_type(*{array.dtype for array in arrays.values()})
+    names = list(dict.fromkeys(reader for _, reader in arrays))
+    reader_codes, readers = encode_sorted(to_column(names, "Ids of readers"))
+    number = dict(zip(names, reader_codes.tolist(), strict=True))
+    by_image: dict[Any, dict[int, ClassCodes]] = {image: {} for image in shapes}
+    for image, reader in list(arrays):
+        array = arrays.pop((image, reader))  # which is not needed any more
+        by_image[image][number[reader]] = _encode(array, values, code_of_value)
+    images = encode_in_order_of_appearance(to_column(list(shapes), "Ids of images"))[1]
+    sizes = tuple(shape for shape, _ in shapes.values())
+    pictures = Pictures(images, sizes, labels, shown, missing, dtype, coloured, suffix)
+    return Masks(pictures, readers, tuple(by_image.values()))
+
+
+def to_numbers(array: Any, name: str) -> Values:
+    """An array of whole numbers or truth values, with `NOTHING` where it holds none."""
+    try:
+        numbers = np.asarray(np.ma.getdata(array))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of whole numbers; {first_line(error)}.") from error
+    if numbers.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold whole numbers or truth values. It holds {numbers.dtype}.")
+    empty = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros((), bool)
+    if isinstance(array, np.ma.MaskedArray):
+        empty = empty | np.ma.getmaskarray(array)
+    if numbers.dtype.kind == "f":
+        odd = numbers[~empty & ((numbers != np.round(numbers)) | (np.abs(numbers) >= 2**53))]
+        if len(odd):
+            raise InputError(
+                f"{name} holds {listing(odd[:10].tolist())}.",
+                "Give the classes as whole numbers; compare probabilities with .5 first.",
+            )
+    elif numbers.dtype == np.uint64 and numbers.size and numbers.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{name} holds {numbers.max()}, which is too large for a class.")
+    if empty.any():
+        return np.where(empty, NOTHING, np.where(empty, 0, numbers).astype(np.int64))
+    return numbers.astype(np.int64) if numbers.dtype.kind == "f" or numbers.dtype == np.uint64 else numbers
+
+
+def _find_values(array: Values) -> Indices:
+    """The values of a mask, sorted; only pixels that differ from the one before them are looked at."""
+    flat = array.ravel()
+    first = np.ones(flat.size, bool)
+    np.not_equal(flat[1:], flat[:-1], out=first[1:])
+    return np.unique(flat[first]).astype(np.int64)
+
+
+def _name_values(values: Indices, classes: object, coloured: bool) -> tuple[Values, Indices, ClassCodes]:
+    """The classes, the value that stands for each, and the class of each of `values`."""
+    spelled = [f"#{value:06x}" if coloured else value for value in values.tolist()]
+    if not spelled:
+        raise InputError("The masks have no answers: every pixel of them is missing.")
+    if len(spelled) > MOST_CLASSES:
+        raise InputError(
+            f"The masks hold {len(spelled):,} different values: {listing(spelled)}. There can be {MOST_CLASSES} "
+            "classes.",
+            "Check that these are masks of classes, and not images, numbers of single objects, or pictures whose "
+            "edges are smoothed.",
+        )
+    if classes is None:
+        return objects(spelled) if coloured else values, values, np.arange(len(values), dtype=np.int8)
+    if not isinstance(classes, Mapping) or not classes:
+        raise parameter_error("classes", "Masks", "a dict that names values, such as {0: 'background'}", classes)
+    named: dict[int, Any] = {}
+    for value, name in classes.items():
+        try:
+            if coloured != isinstance(value, str) or not (coloured or is_whole(value)):
+                raise ValueError
+            named[int(value.removeprefix("#"), 16) if coloured else int(value)] = name
+        except ValueError:
+            example = "colours such as '#ff0000'" if coloured else "whole numbers"
+            raise parameter_error("classes", "Masks", f"a dict whose keys are {example}", value) from None
+    unnamed = [shown for shown, value in zip(spelled, values.tolist(), strict=True) if value not in named]
+    if unnamed:
+        raise InputError(
+            f"The masks hold {listing(unnamed)}, and only {listing(classes)} have a name.",
+            Sentence("Name all values with {classes}."),
+            Sentence("If it is the value of pixels without an answer, name it with {missing}."),
+            keyword="classes",
+        )
+    codes, labels = encode_in_order_of_appearance(to_column(list(named.values()), "Names of classes"))
+    if len(labels) > MOST_CLASSES:
+        raise parameter_error("classes", "Masks", f"a dict with at most {MOST_CLASSES} names", classes)
+    shown = np.array(list(named), np.int64)[np.unique(codes, return_index=True)[1]]
+    place = dict(zip(named, codes.tolist(), strict=True))
+    return labels, shown, np.array([place[value] for value in values.tolist()], np.int8)
+
+
+def _encode(array: Values, values: Indices, codes: ClassCodes) -> ClassCodes:
+    """The code of each pixel, `codes[i]` where it has `values[i]`, and -1 where it has none of them."""
+    if array.dtype in (np.bool_, np.uint8):
+        table = np.full(256, UNANSWERED, np.int8)
+        inside = (values >= 0) & (values < 256)
+        table[values[inside]] = codes[inside]
+        return table[array.astype(np.uint8, copy=False)]
+    place = np.minimum(np.searchsorted(values, array), len(values) - 1)
+    return np.where(values[place] == array, codes[place], np.int8(UNANSWERED))
+
+
+# ------------------------------------------------------------------------------------------------------ known masks
 
 
 def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
-    """Return the classes of pixels that are known, as a table that models take as `gold`: item and label.
+    """The classes of pixels that are known, as a table that models take as `gold`: item and label.
 
     Parameters
     ----------
@@ -308,64 +538,72 @@ def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
     return {"item": np.concatenate(items), "label": known.classes[np.concatenate(codes)]}
 
 
-class Tile(NamedTuple):
-    """A part of an image: the index of the image, and where the part is in it."""
-
-    image: int
-    place: tuple[slice, ...]
+# ------------------------------------------------------------------------------------------------------- disputes
 
 
-def is_small(masks: Masks) -> bool:
-    """Tell whether masks are small enough to be fused without a look at a part of them."""
-    return bool(masks.pictures.offsets[-1] <= SMALL)
+def find_disputes(by_reader: Mapping[int, ClassCodes]) -> Truths:
+    """The pixels to which readers give different classes."""
+    first, *others = by_reader.values()
+    known, disputed = first.copy(), np.zeros(first.shape, bool)
+    for codes in others:
+        disputed |= (codes != known) & (codes >= 0) & (known >= 0)
+        np.copyto(known, codes, where=known < 0)
+    return disputed
 
 
-def cut_tiles(masks: Masks) -> Masks | None:
-    """Return the tiles as images of their own; None if readers agree about all pixels."""
-    disputed = [
-        Tile(i, place)
-        for i, by_reader in enumerate(masks.codes)
-        for place in _find_disputed(masks.shapes[i], find_disputes(by_reader))
-    ]
-    if not disputed:
+def cut_windows(masks: Masks) -> Masks | None:
+    """Windows around disputed pixels as images of their own; None if readers agree about all pixels."""
+    offsets = masks.pictures.offsets
+    disputed = np.concatenate(
+        [first + np.flatnonzero(find_disputes(each)) for first, each in zip(offsets[:-1], masks.codes, strict=True)]
+    )
+    if not len(disputed):
         return None
-    tiles = choose_tiles(masks, disputed)
-    codes = tuple({m: whole[each.place] for m, whole in masks.codes[each.image].items()} for each in tiles)
+    chosen = np.random.default_rng(0).choice(disputed, min(N_WINDOWS, len(disputed)), replace=False)
+    codes = []
+    for pixel in np.sort(chosen).tolist():
+        image = int(np.searchsorted(offsets, pixel, side="right")) - 1
+        shape = masks.shapes[image]
+        middle, side = np.unravel_index(pixel - int(offsets[image]), shape), SIDES[len(shape)]
+        begin = [max(0, min(int(at) - side // 2, size - side)) for at, size in zip(middle, shape, strict=True)]
+        place = tuple(slice(first, first + side) for first in begin)
+        codes.append({m: whole[place] for m, whole in masks.codes[image].items()})
     shapes = tuple(next(iter(by_reader.values())).shape for by_reader in codes)
-    pictures = masks.pictures._replace(images=objects([f"tile {i}" for i in range(len(tiles))]), shapes=shapes)
-    return replace(masks, pictures=pictures, codes=codes)
+    pictures = replace(masks.pictures, images=objects([f"window {i}" for i in range(len(codes))]), shapes=shapes)
+    return replace(masks, pictures=pictures, codes=tuple(codes))
 
 
-def choose_tiles(masks: Masks, tiles: list[Tile]) -> list[Tile]:
-    """Return the tiles to look at, in order of place."""
-    drawn = np.random.default_rng(0).permutation(len(tiles))
-    first, others = drawn[: N_TILES // 2], drawn[N_TILES // 2 :][:N_LOOKED_AT]
-    varied = sorted(others.tolist(), key=lambda i: -measure_variety(masks, tiles[i]))
-    return [tiles[i] for i in sorted([*first.tolist(), *varied[: N_TILES - len(first)]])]
+def find_same_masks(r: Answers) -> list[list[int]]:
+    """Groups of readers whose masks are the same, each by the indices of its members."""
+    from scipy.sparse.csgraph import connected_components  # which takes long to load
+
+    answered = np.flatnonzero(np.diff(r.offsets))
+    if r.n_workers > MOST_READERS or not len(answered):
+        return []
+    starts = r.offsets[answered]
+    differ = np.minimum.reduceat(r.label, starts) != np.maximum.reduceat(r.label, starts)
+    disputed = answered[differ]
+    chosen = disputed[:: max(1, -(-len(disputed) // MOST_PIXELS))]
+    answers, place = r.answers_about(chosen)
+    votes = np.full((r.n_workers, len(chosen)), -1, np.int32)
+    votes[r.worker[answers], place] = r.label[answers]
+    pairs = [pair for pair in combinations(range(r.n_workers), 2) if _are_same(votes[pair[0]], votes[pair[1]])]
+    if not pairs:
+        return []
+    first, second = np.array(pairs).T
+    linked = coo_array((np.ones(len(pairs)), (first, second)), shape=(r.n_workers, r.n_workers))
+    _, group = connected_components(linked, directed=False)
+    return [np.flatnonzero(group == number).tolist() for number in np.flatnonzero(np.bincount(group) > 1)]
 
 
-def measure_variety(masks: Masks, tile: Tile) -> float:
-    """Return the share of the answers in a tile that are not the most frequent one."""
-    codes = np.concatenate([whole[tile.place].ravel() for whole in masks.codes[tile.image].values()])
-    counts = np.bincount(codes[codes >= 0])
-    return float(1 - counts.max() / counts.sum())
+def _are_same(a: NDArray[np.int32], b: NDArray[np.int32]) -> bool:
+    both = (a >= 0) & (b >= 0)
+    if (a != b)[both].any():
+        return False
+    return int((np.bincount(a[both]) >= FEWEST).sum()) > 1
 
 
-def _find_disputed(shape: tuple[int, ...], disputed: Truths) -> list[tuple[slice, ...]]:
-    """Return the places of tiles with disputed pixels, row by row."""
-    side = SIDES[len(shape)]
-    starts = [range(0, extent, side) for extent in shape]
-    for axis, firsts in enumerate(starts):
-        disputed = np.logical_or.reduceat(disputed, list(firsts), axis=axis)
-    places = product(*([slice(first, first + side) for first in firsts] for firsts in starts))
-    return [place for place, found in zip(places, disputed.ravel().tolist(), strict=True) if found]
-
-
-FEWEST = 50
-# So many of the pixels about which readers disagree are looked at, evenly spaced.
-MOST_PIXELS = 20_000
-# Among more readers, those whose masks are the same are not looked for: each is compared with each.
-MOST_READERS = 200
+# --------------------------------------------------------------------------------------------------------- the kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,13 +618,14 @@ class MasksKind(Kind[Masks]):
     is_saved = False
     item = "pixel"
     reviewed = False
-    no_update = Refusal("A fit to masks cannot go on.", "Fit again, to the masks of all readers, with all known masks.")
-    no_joining = Refusal("Masks cannot be added to a fit.", "Fit again, to the masks of all readers.")
+    linked = True
+    no_update = ("A fit to masks cannot go on.", "Fit again, to the masks of all readers, with all known masks.")
+    no_joining = ("Masks cannot be added to a fit.", "Fit again, to the masks of all readers.")
 
     @classmethod
-    def pose(cls, brought: Masks) -> Posed:
+    def pose(cls, brought: Masks) -> tuple[MasksKind, Answers]:
         """Return the class that readers gave to each pixel."""
-        return Posed(cls(brought.pictures), brought.to_responses())
+        return cls(brought.pictures), brought.to_responses()
 
     @classmethod
     def describe(cls, brought: Masks) -> str:
@@ -400,14 +639,14 @@ class MasksKind(Kind[Masks]):
         return cls.name
 
     @classmethod
-    def find_links(cls, brought: Masks) -> Links:
-        """Return how pixels are linked to their neighbours."""
+    def make_graph(cls, brought: Masks) -> Graph:
+        """Return the graph that links pixels to their neighbours."""
+        return brought.graph()
 
-        def take_part() -> tuple[Posed, Graph] | None:
-            tiles = cut_tiles(brought)
-            return None if tiles is None else (cls.pose(tiles), tiles.graph())
-
-        return Links(brought.graph, is_small(brought), take_part, brought.are_complete)
+    @classmethod
+    def take_part(cls, brought: Masks) -> Masks | None:
+        """Return windows in which readers disagree."""
+        return cut_windows(brought)
 
     @classmethod
     def take_known(
@@ -417,26 +656,21 @@ class MasksKind(Kind[Masks]):
         given = [open_known(each, brought) for each in list_given(gold)]
         return brought, [list_known_pixels(brought, each) if isinstance(each, Masks) else each for each in given]
 
-    @classmethod
-    def convert(cls, brought: Masks, path: str, writers: Writers) -> None:
-        """Write the masks of all readers."""
-        writers.write_masks(brought, path)
-
     def to_saved(self, texts: bool) -> TableKind:  # noqa: ARG002
-        """Return the task of a table: files hold no sizes of images."""
+        """Return the kind of a table: files hold no sizes of images."""
         return TABLE
 
     def find_copies(self, r: Answers) -> list[list[int]]:
         """Return groups of readers whose masks are the same."""
         return find_same_masks(r)
 
-    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
-        """Write one mask for each image."""
-        writers.write_masks(draw_masks(self, fused.labels), path)
+    def collect(self, fused: Fused, labels: object) -> FusedMasks:  # noqa: ARG002
+        """Return one mask for each image."""
+        return draw_masks(self, fused.labels)
 
 
 def draw_masks(task: AnyKind, labels: Labels, masks: Masks | None = None) -> FusedMasks:
-    """Return one mask for each image, of a model that was fitted to `Masks`; see `Model.to_masks`."""
+    """One mask for each image, of a model that was fitted to `Masks`; see `Model.to_masks`."""
     if masks is not None and not isinstance(masks, Masks):
         raise parameter_error("masks", "to_masks", "the Masks that the model was fitted to", masks)
     pictures = masks.pictures if masks is not None else getattr(task, "pictures", None)
@@ -446,45 +680,7 @@ def draw_masks(task: AnyKind, labels: Labels, masks: Masks | None = None) -> Fus
             Sentence("If it was fitted to Masks, and loaded from a file, give them with {masks}."),
             keyword="masks",
         )
-    codes = lookup(pictures.coding.labels, to_column(labels.classes))
+    codes = lookup(pictures.labels, to_column(labels.classes))
     if len(labels.codes) != pictures.offsets[-1] or (codes < 0).any():
         raise ParameterError("These are not the masks that the model was fitted to.", keyword="masks")
     return FusedMasks(pictures, codes.astype(np.int8)[labels.codes], labels.confidence)
-
-
-def find_same_masks(r: Answers) -> list[list[int]]:
-    """Return groups of readers whose masks are the same, each by the indices of its members."""
-    from scipy.sparse.csgraph import connected_components  # which takes long to load
-
-    if r.n_workers > MOST_READERS:
-        return []
-    votes = _list_disputed(r)
-    pairs = [pair for pair in combinations(range(r.n_workers), 2) if _are_same(votes[pair[0]], votes[pair[1]])]
-    if not pairs:
-        return []
-    first, second = np.array(pairs).T
-    linked = coo_array((np.ones(len(pairs)), (first, second)), shape=(r.n_workers, r.n_workers))
-    _, group = connected_components(linked, directed=False)
-    return [np.flatnonzero(group == number).tolist() for number in np.flatnonzero(np.bincount(group) > 1)]
-
-
-def _list_disputed(r: Answers) -> NDArray[np.int32]:
-    """Return what each reader says of pixels about which some disagree (reader, pixel); -1 where that is nothing."""
-    answered = np.flatnonzero(np.diff(r.offsets))
-    if not len(answered):
-        return np.full((r.n_workers, 0), -1, np.int32)
-    starts = r.offsets[answered]
-    differ = np.minimum.reduceat(r.label, starts) != np.maximum.reduceat(r.label, starts)
-    disputed = answered[differ]
-    chosen = disputed[:: max(1, -(-len(disputed) // MOST_PIXELS))]
-    answers, place = r.answers_about(chosen)
-    votes = np.full((r.n_workers, len(chosen)), -1, np.int32)
-    votes[r.worker[answers], place] = r.label[answers]
-    return votes
-
-
-def _are_same(a: NDArray[np.int32], b: NDArray[np.int32]) -> bool:
-    both = (a >= 0) & (b >= 0)
-    if (a != b)[both].any():
-        return False
-    return int((np.bincount(a[both]) >= FEWEST).sum()) > 1

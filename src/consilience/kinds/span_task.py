@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +20,13 @@ from ..answers.columns import (
     spell_surrogates,
     to_column,
 )
-from ..answers.tables import build_frame
 from ..answers.tagging import LETTERS, Runs, are_tags, find_runs, follow_alone, judge_runs, split_tag
 from ..errors import DataWarning, InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn
 from ..kernels import Floats, freeze
 from ..specs import WHOLE_COUNTS, ArraySpec, ColumnSpec, Fault
-from .base import AnyKind, Fused, Kind, Labels, Passage, Posed, Refusal, Writers, list_given
-from .span_tables import find_span_columns, read_sole_spans
-from .span_tags import find_fused
-from .spans import Spans
-from .texts import FUSED, Marks, Origin, Tokens, sort_marks
+from .base import AnyKind, Fused, Kind, list_given
+from .spans import FUSED, Marks, Spans, find_span_columns, read_sole_spans, sort_marks
+from .tokens import Tokens, find_fused
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +65,18 @@ class SpansKind(Kind[Spans]):
     argument = "spans"
     results = "spans"
     cut_by_known = True
-    no_update = Refusal(
-        "A fit to spans of texts cannot go on.", "Fit again, to the spans of all workers, with all known spans."
+    no_update = (
+        "A fit to spans of texts cannot go on.",
+        "Fit again, to the spans of all workers, with all known spans.",
     )
-    no_joining = Refusal("Spans of texts cannot be added to a fit.", "Fit again, to the spans of all workers.")
+    no_joining = ("Spans of texts cannot be added to a fit.", "Fit again, to the spans of all workers.")
 
     @classmethod
-    def pose(cls, brought: Spans) -> Posed:
+    def pose(cls, brought: Spans) -> tuple[SpansKind, Answers]:
         """Return the tags that workers gave to the tokens."""
-        answers, tokens = brought.to_responses(), brought.layers.tokenised.tokens
+        answers, tokens = brought.to_responses(), brought.tokenised.tokens
         places = (freeze(tokens.offsets), freeze(tokens.start), freeze(tokens.end))
-        return Posed(
-            cls(brought.documents, brought.texts, *places, find_fused(brought, tokens), brought.origin), answers
-        )
+        return cls(brought.documents, brought.texts, *places, find_fused(brought, tokens), brought.origin), answers
 
     @classmethod
     def describe(cls, brought: Spans) -> str:
@@ -93,7 +89,7 @@ class SpansKind(Kind[Spans]):
     @classmethod
     def find_format(cls, brought: Spans) -> str | None:
         """Return the name of the format that the spans were read from."""
-        return None if brought.origin is None else brought.origin.format
+        return None if brought.origin is None else brought.origin[1]
 
     @classmethod
     def take_known(
@@ -133,11 +129,6 @@ class SpansKind(Kind[Spans]):
         known = f"{n_known:,} of {plural(len(read), 'document')}"
         warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
         return tags
-
-    @classmethod
-    def convert(cls, brought: Spans, path: str, writers: Writers) -> None:
-        """Write the spans of all workers."""
-        writers.write_spans(brought, path)
 
     @classmethod
     def list_losses(cls, brought: Spans, source: str, form: str, carried: Container[str]) -> list[str]:
@@ -209,13 +200,13 @@ class SpansKind(Kind[Spans]):
         places = zip(document.tolist(), self.start[token].tolist(), self.end[token].tolist(), strict=True)
         return [spell_surrogates(self.texts[d][start:end]) for d, start, end in places]
 
-    def read(self, sequence: int) -> Passage | None:
+    def read(self, sequence: int) -> tuple[str, Indices, Indices] | None:
         """Return a text, and where its tokens are."""
         if self.texts is None:
             return None
         document = int(self.fused[sequence])
         tokens = slice(int(self.offsets[document]), int(self.offsets[document + 1]))
-        return Passage(self.texts[document], self.start[tokens], self.end[tokens])
+        return self.texts[document], self.start[tokens], self.end[tokens]
 
     def place(self, runs: Runs) -> tuple[Indices, Indices]:
         """Return where spans start and end, in characters of their texts."""
@@ -225,7 +216,7 @@ class SpansKind(Kind[Spans]):
 
     def summarise(self, answers: Answers, fused: Fused) -> dict[str, object]:
         """Return how many spans were marked, and how many there are now, with their mean confidence."""
-        confidence = find_fused_spans(fused).confidence
+        _, confidence, _, _ = find_fused_spans(fused)
         begins = np.array([str(label).startswith("B") for label in answers.labels.tolist()])
         return {
             "marked": int(begins[answers.label].sum()),
@@ -236,48 +227,31 @@ class SpansKind(Kind[Spans]):
 
     def count(self, fused: Fused, is_sure: bool) -> str:
         """Return in words how many spans the labels make, and how sure these are."""
-        _, confidence, types = find_fused_spans(fused)
+        _, confidence, types, _ = find_fused_spans(fused)
         if not types:
             return "There are no spans among the labels."
         told = f"The labels make {plural(len(types), 'span')}"
         return f"{told}, with a mean confidence of {confidence.mean():.1%}." if is_sure else f"{told}."
 
-    def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
-        """Return the fused spans as a table."""
-        return build_frame(tabulate_spans(self, fused), fused.backend)
-
-    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
-        """Write the fused spans with their texts."""
-        writers.write_spans(collect_spans(self, fused), path)
+    def collect(self, fused: Fused, labels: object) -> Spans:  # noqa: ARG002
+        """Return the fused spans with their texts."""
+        return collect_spans(self, fused)
 
 
 def _read_known(given: object, spans: Spans) -> object:
     """Return a table of known spans as spans in the texts of these; anything else as it is."""
     if isinstance(given, Spans) or find_span_columns(given) is None:
         return given
-    return Spans.of(read_sole_spans(given, "gold", spans.documents, spans.texts))
+    return read_sole_spans(given, "gold", spans.documents, spans.texts)
 
 
-class FusedSpans(NamedTuple):
-    """The spans among fused labels, in order."""
-
-    runs: Runs
-    confidence: Floats
-    types: list[str]
-
-
-def number_sequences(labels: Labels) -> tuple[Indices, Values]:
-    """Return the number of the sequence of each item, and the ids of the sequences."""
+def find_fused_spans(fused: Fused) -> tuple[Runs, Floats, list[str], Values]:
+    """The spans among fused labels, in order, with their confidence and types; and the ids of the sequences."""
+    labels = fused.labels
     if "sequence" not in labels.keys:
         raise InputError("Only labels of sequences are spans, and these items are not in any.")
     codes, ids = encode_in_order_of_appearance(labels.keys["sequence"])
-    return codes.astype(np.int64), ids
-
-
-def find_fused_spans(fused: Fused) -> FusedSpans:
-    """Return the fused spans."""
-    labels = fused.labels
-    sequence, _ = number_sequences(labels)
+    sequence = codes.astype(np.int64)
     if not are_tags(labels.classes):
         raise InputError(
             f"Only tags such as B-PER, I-PER and O are spans. These labels are {listing(labels.classes.tolist())}."
@@ -288,14 +262,15 @@ def find_fused_spans(fused: Fused) -> FusedSpans:
     confidence = fused.span_confidence
     if confidence is None:  # tokens are independent of each other
         confidence = judge_runs(follow_alone(labels.posterior, labels.codes, labels.classes, sequence), runs)
-    return FusedSpans(runs, confidence, types)
+    return runs, confidence, types, ids
 
 
 def tabulate_spans(task: AnyKind, fused: Fused) -> dict[str, Column]:
     """Return the columns of a table of the fused spans; see `Model.to_spans`."""
-    runs, confidence, types = find_fused_spans(fused)
-    _, ids = number_sequences(fused.labels)
-    start, end = task.place(runs)
+    runs, confidence, types, ids = find_fused_spans(fused)
+    start, end = runs.first - runs.offset, runs.stop - runs.offset
+    if isinstance(task, SpansKind):
+        start, end = task.place(runs)
     text: Column = pa.nulls(len(types), pa.string())
     if isinstance(task, SpansKind) and task.texts is not None:
         places = zip(task.fused[runs.sequence].tolist(), start.tolist(), end.tolist(), strict=True)
@@ -319,7 +294,7 @@ def collect_spans(task: AnyKind, fused: Fused) -> Spans:
             f"This {fused.model} {lack}, and has no texts. to_spans() gives a table without them.",
             "Save it with texts=True." if of_spans else "Fit it to a Spans.",
         )
-    runs, confidence, types = find_fused_spans(fused)
+    runs, confidence, types, _ = find_fused_spans(fused)
     start, end = task.place(runs)
     labels = sorted(set(types))
     numbers = {name: number for number, name in enumerate(labels)}
@@ -333,6 +308,6 @@ def collect_spans(task: AnyKind, fused: Fused) -> Spans:
         sort_marks(marks),
         np.stack([task.fused, np.zeros(len(task.fused), np.int64)], axis=1),
         Tokens(task.offsets, task.start, task.end),
-        origin=None if task.origin is None else Origin(*task.origin),
+        origin=task.origin,
         backend=fused.backend,
     )

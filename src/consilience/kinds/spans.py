@@ -1,4 +1,8 @@
-"""Spans that several workers marked in texts, as users hold them and as readers of files collect them.
+"""Spans that several workers marked in texts, as users hold them, and as tables and readers of files give them.
+
+A span is the stretch ``text[start:end]`` of a document, with a type. Offsets count characters (Unicode code points), as
+Python does. A *reading* is one worker's annotation of one document: all spans that the worker marked there, perhaps
+none. A document that a worker never saw has no reading by that worker, which is not the same as an empty one.
 
 Readers of files fill a `SpanCollector`; writers take a `Spans`. The fused spans of a model are a `Spans` too, with one
 worker and a confidence for each span. So anything that can be read can be written in any of the formats.
@@ -6,25 +10,58 @@ worker and a confidence for each span. So anything that can be read can be writt
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, Indices, Values, encode_sorted, objects, split_repeated, to_column
-from ..answers.tables import build_frame
-from ..errors import InputError, listing, parameter_error, plural, shorten
-from .span_tables import add_known, encode_types, read_span_table
-from .span_tags import REASONS, Layers, choose_layers, find_known, make_responses
-from .texts import MarkedTexts, Marks, Origin, Tokens, check_offsets, cut_texts, pick_marks, sort_marks
+from ..answers.columns import (
+    Column,
+    Indices,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    find_missing,
+    join_columns,
+    lookup,
+    objects,
+    spell_surrogates,
+    split_repeated,
+    to_column,
+    to_values,
+)
+from ..answers.item_tables import read_numbers
+from ..answers.tables import SPAN_ROLES, Table, build_frame, is_table, open_frame
+from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
+from ..kernels import Floats
+from .tokens import REASONS, Tokenised, Tokens, choose_layer, find_known, make_responses, tokenise
+
+# What fused spans and labels are called, as a worker.
+FUSED = "consilience"
+Names = Mapping[str, str | None]
+# The parameter that names the column of each role.
+_PARAMETERS = {"document": "document", "worker": "worker", "start": "start", "end": "end", "type": "label"}
+# Documents without a text have no known length.
+_LONGEST = np.iinfo(np.int64).max
+
+
+class Marks(NamedTuple):
+    """Spans as columns, in order of document, then worker, start and end."""
+
+    document: Indices  # (S,): index of the document
+    worker: Indices  # (S,): index of the worker; 0 for known spans
+    start: Indices
+    end: Indices
+    label: Indices  # (S,): index of the type
+    confidence: Floats | None = None  # (S,), NaN for a span that has none; None if no span has one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Spans(MarkedTexts):
+class Spans:
     """Texts, and the spans that several workers marked in them.
 
     Build one with `consilience.read_spans`, or `Spans.from_frame`.
@@ -49,16 +86,31 @@ class Spans(MarkedTexts):
         Spans that are known to be right.
     gold_documents : int64 array
         The documents whose spans are known, ascending; in them all other stretches are known to be no spans.
-    origin : Origin or None
-        Where they were read.
+    origin : tuple of str or None
+        Path and format of the file that they were read from.
     questions : tuple of str
         Questions about whole texts that the same file answers; `consilience.read_answers` reads these answers.
     """
 
-    @classmethod
-    def of(cls, texts: MarkedTexts) -> Spans:
-        """Return marked texts as spans."""
-        return cls(**{each.name: getattr(texts, each.name) for each in fields(texts)})
+    documents: Values
+    texts: list[str]
+    workers: Values
+    labels: Values
+    marks: Marks
+    readings: Indices
+    tokens: Tokens | None = None
+    gold: Marks | None = None
+    gold_documents: Indices = field(default_factory=lambda: np.empty(0, np.int64))
+    origin: tuple[str, str] | None = None
+    questions: tuple[str, ...] = ()
+    backend: str = "pyarrow"  # the frame library in which results go back
+
+    def __repr__(self) -> str:
+        return (
+            f"Spans({plural(len(self.marks.start), 'span')} in {plural(len(self.documents), 'document')} by "
+            f"{plural(len(self.workers), 'worker')}, {plural(len(self.labels), 'type')}: "
+            f"{listing(self.labels.tolist())})"
+        )
 
     def to_frame(self) -> Any:
         """Return the spans as a table: document, worker, start, end, label, text, and confidence if they have one."""
@@ -125,7 +177,7 @@ class Spans(MarkedTexts):
         Spans(2 spans in 2 documents by 2 workers, 1 type: 'PER')
         """
         names = {"document": document, "worker": worker, "start": start, "end": end, "type": label}
-        return cls.of(read_span_table(spans, texts, readings, gold, names))
+        return _read_span_table(spans, texts, readings, gold, names)
 
     def to_responses(self) -> Answers:
         """Return the spans as answers about tokens, in the form of IOB2 tags.
@@ -153,14 +205,14 @@ class Spans(MarkedTexts):
         >>> cs.Spans.from_frame(table, {1: "Ann Lee met Bob."}).to_responses()
         Answers(5 answers: 5 items in 1 sequences x 1 workers, 3 classes: 'B-PER', 'I-PER', 'O')
         """
-        return make_responses(self, self.layers)
+        return make_responses(self)
 
     def left_out(self) -> Any:
         """Return the spans that are not fused, as a table: document, worker, start, end, label, text and reason.
 
         The reason is "overlaps another", for spans that overlap a longer one of the same worker, or "white space only".
         """
-        verdict = self.layers.marks
+        verdict = self.verdicts
         rows = np.flatnonzero(np.isin(verdict, list(REASONS)))
         reason = to_column([REASONS[code] for code in verdict[rows].tolist()])
         return build_frame({**self._list_columns(pick_marks(self.marks, rows)), "reason": reason}, self.backend)
@@ -171,7 +223,7 @@ class Spans(MarkedTexts):
         Columns: sequence (the document), position (the number of the token) and label. It holds the documents that
         `to_responses` has, and is None if there are none. `fuse` uses it by itself.
         """
-        columns = find_known(self, self.layers)
+        columns = find_known(self)
         return None if columns is None else build_frame(columns, self.backend)
 
     def with_gold(self, known: Spans) -> Spans:
@@ -195,16 +247,116 @@ class Spans(MarkedTexts):
         """
         if not isinstance(known, Spans):
             raise parameter_error("known", "with_gold", "a Spans, such as read_spans returns", known)
-        return add_known(self, known)
+        marks, documents = find_truth(known)
+        known = replace(known, documents=known.documents[documents], texts=[known.texts[d] for d in documents.tolist()])
+        check_texts(self, known, lookup(known.documents, to_column(self.documents)))
+        place = lookup(self.documents, to_column(known.documents))
+        if (place < 0).any():
+            absent = f"{int((place < 0).sum()):,} of {plural(len(place), 'document')}"
+            warn_of(f"{absent} whose spans are known do not occur here and were left out.")
+        again = np.intersect1d(place, self.gold_documents)
+        if len(again):
+            raise InputError(
+                f"The spans of {plural(len(again), 'document')} are given twice as known, such as "
+                f"{shorten(self.documents[again[0]])}.",
+                "Give the known spans of a document once.",
+                keyword="gold",
+            )
+        names = sorted({*map(str, self.labels.tolist()), *map(str, known.labels.tolist())})
+        here = np.full(int(documents.max(initial=-1)) + 1, -1, np.int64)
+        here[documents] = place
+        found = renumber(pick_marks(marks, np.flatnonzero(here[marks.document] >= 0)), here, known.labels, names)
+        found = found._replace(worker=np.zeros(len(found.start), np.int64), confidence=None)
+        everywhere = np.arange(len(self.documents))
+        if self.gold is not None:
+            before = renumber(self.gold, everywhere, self.labels, names)
+            found = Marks(*map(np.append, before[:-1], found[:-1]))  # type: ignore[arg-type]
+        return replace(
+            self,
+            labels=objects(names),
+            marks=renumber(self.marks, everywhere, self.labels, names),
+            gold=sort_marks(found),
+            gold_documents=np.union1d(self.gold_documents, place[place >= 0]),
+        )
 
     def without_gold(self) -> Spans:
         """Return the same spans, of which none are known: to see how good fused spans are without them."""
         return replace(self, gold=None, gold_documents=np.empty(0, np.int64))
 
     @cached_property
-    def layers(self) -> Layers:
-        """The tokens of all documents, and which spans are fused."""
-        return choose_layers(self)
+    def tokenised(self) -> Tokenised:
+        """The tokens of all documents, and where spans are among them."""
+        return tokenise(self)
+
+    @cached_property
+    def verdicts(self) -> Indices:
+        """For each span whether it is fused, or why not; see `consilience.kinds.tokens`."""
+        return choose_layer(self.marks, self.tokenised.marks)
+
+
+def pick_marks(marks: Marks, rows: Indices) -> Marks:
+    """Some of the spans."""
+    return Marks(*(None if column is None else column[rows] for column in marks))  # type: ignore[arg-type]
+
+
+def cut_texts(texts: list[str], marks: Marks) -> list[str]:
+    """The stretch of text of each span."""
+    places = zip(marks.document.tolist(), marks.start.tolist(), marks.end.tolist(), strict=True)
+    return [texts[document][start:end] for document, start, end in places]
+
+
+def sort_marks(marks: Marks) -> Marks:
+    """The spans in order."""
+    return pick_marks(marks, np.lexsort((marks.label, marks.end, marks.start, marks.worker, marks.document)))
+
+
+def drop_repeated(marks: Marks) -> Marks:
+    """The spans in order, each once."""
+    ordered = sort_marks(marks)
+    columns = np.stack(ordered[:5])
+    fresh = np.append(True, (columns[:, 1:] != columns[:, :-1]).any(axis=0))[: columns.shape[1]]
+    return pick_marks(ordered, np.flatnonzero(fresh))
+
+
+def _assemble(
+    documents: Values,
+    texts: list[str],
+    workers: Values,
+    marks: Marks,
+    gold: Marks | None,
+    types: list[str],
+    *,
+    open_ended: bool = False,
+    **others: Any,
+) -> Spans:
+    """Spans that were checked; `types` are those of the spans, then those of the known ones, as text.
+
+    `others` are further fields of `Spans`. Where texts are `open_ended`, those that are empty are not known.
+    """
+    code, labels = np.empty(0, np.int64), objects([])
+    if types:
+        codes, labels = encode_sorted(to_column(types, "Types of spans"))
+        code = codes.astype(np.int64)
+    lengths = np.array([len(text) or (_LONGEST if open_ended else 0) for text in texts], np.int64)
+    layers, n_marked = [], len(marks.start)
+    for layer, own in ((marks, code[:n_marked]), (gold, code[n_marked:])):
+        if layer is None:
+            continue
+        bad = np.flatnonzero((layer.start < 0) | (layer.end <= layer.start) | (layer.end > lengths[layer.document]))
+        if len(bad):
+            first, document = bad[0], int(layer.document[bad[0]])
+            raise InputError(
+                f"{plural(len(bad), 'span')} are not within their text, such as {layer.start[first]} to "
+                f"{layer.end[first]} in document {shorten(documents[document])}, which has "
+                f"{plural(int(lengths[document]), 'character')}.",
+                "Check that the offsets belong to this text.",
+            )
+        layers.append(drop_repeated(layer._replace(label=own)))
+    known = None if gold is None else layers[1]
+    return Spans(documents, texts, workers, labels, layers[0], gold=known, **others)
+
+
+# ------------------------------------------------------------------------------------------------- readers of files
 
 
 class SpanCollector:
@@ -225,12 +377,13 @@ class SpanCollector:
         self._texts: list[str] = []
         self._tokens: list[list[tuple[int, int]] | None] = []
         self._readings: list[tuple[int, Any]] = []
-        self._spans: list[tuple[int, int, int, str, float | None]] = []  # reading, start, end, label, confidence
-        self._gold: list[tuple[int, int, int, str]] = []  # document, start, end, label
+        # Document, reading, start, end, label and confidence of each span; those that are known are of no reading.
+        self._spans: list[tuple[int, int, int, int, str, float]] = []
+        self._gold: list[tuple[int, int, int, int, str, float]] = []
         self._gold_documents: list[int] = []
 
     def add_document(self, name: object, text: str, tokens: list[tuple[int, int]] | None = None) -> int:
-        """Add a document, and return its index. Tokens are (start, end) pairs, in order and apart from each other."""
+        """Add a document, and return its index. Tokens are (start, end) pairs, in order and without overlaps."""
         self._documents.append(name)
         self._texts.append(text)
         self._tokens.append(tokens)
@@ -246,17 +399,15 @@ class SpanCollector:
         """Add one worker's annotation of a document: (start, end, label) of each span. A repeated span counts once."""
         reading = len(self._readings)
         self._readings.append((document, worker))
-        if confidence is not None:
-            self._spans += [(reading, *span, each) for span, each in zip(spans, confidence, strict=True)]
-        else:
-            self._spans += [(reading, *span, None) for span in dict.fromkeys(spans)]
+        scored = dict.fromkeys(spans, np.nan) if confidence is None else dict(zip(spans, confidence, strict=True))
+        self._spans += [(document, reading, *span, score) for span, score in scored.items()]
 
     def add_gold(self, document: int, spans: Iterable[tuple[int, int, str]]) -> None:
         """Add the spans of a document that are known to be right: all that it has."""
         self._gold_documents.append(document)
-        self._gold += [(document, *span) for span in dict.fromkeys(spans)]
+        self._gold += [(document, 0, *span, np.nan) for span in spans]
 
-    def finish(self, origin: Origin | None = None) -> Spans:
+    def finish(self, origin: tuple[str, str] | None = None) -> Spans:
         """Return all that was added; impossible offsets, and documents or readings that occur twice, are an error."""
         if not self._documents:
             raise InputError("There are no documents.", "Give at least one text.")
@@ -267,69 +418,287 @@ class SpanCollector:
                 "Give each document its own id.",
             )
         worker_codes, workers = encode_sorted(to_column([worker for _, worker in self._readings], "Ids of workers"))
-        readings = np.array([[document for document, _ in self._readings], worker_codes], np.int64).reshape(2, -1).T
-        self._check_readings(readings, workers)
-        label_of, labels = encode_types([*(span[3] for span in self._spans), *(span[3] for span in self._gold)])
-        n_marked = len(self._spans)
-        reading, start, end = _columns([span[:3] for span in self._spans])
-        confidence = [span[4] for span in self._spans]
-        marks = Marks(
-            readings[reading, 0],
-            readings[reading, 1],
-            start,
-            end,
-            label_of[:n_marked],
-            np.array(confidence, np.float64) if any(each is not None for each in confidence) else None,
+        owner = np.array([document for document, _ in self._readings], np.int64)
+        readings, first, count = np.unique(
+            np.stack([owner, worker_codes.astype(np.int64)], axis=1), axis=0, return_index=True, return_counts=True
         )
-        gold_document, gold_start, gold_end = _columns([span[:3] for span in self._gold])
-        gold = Marks(gold_document, np.zeros(len(gold_document), np.int64), gold_start, gold_end, label_of[n_marked:])
-        lengths = np.array([len(text) for text in self._texts], np.int64)
-        for each in (marks, gold):
-            check_offsets(each, lengths, objects(self._documents))
-        return Spans(
+        if (count > 1).any():
+            document, worker = self._readings[first[count > 1][0]]
+            raise InputError(
+                f"{plural(int((count > 1).sum()), 'document')} have several annotations by the same worker, such as "
+                f"{shorten(self._documents[document])} by {shorten(worker)}.",
+                "Keep one of them.",
+            )
+        layers = []
+        for rows in (self._spans, self._gold):
+            document, reading, start, end = np.array([row[:4] for row in rows], np.int64).reshape(-1, 4).T
+            confidence = np.array([row[5] for row in rows], np.float64)
+            layers.append(
+                Marks(document, reading, start, end, reading, None if np.isnan(confidence).all() else confidence)
+            )
+        marks = layers[0]._replace(worker=worker_codes.astype(np.int64)[layers[0].worker])
+        tokens = None
+        if all(each is not None for each in self._tokens):
+            sizes = [len(each or ()) for each in self._tokens]
+            every = np.array([token for each in self._tokens for token in each or ()], np.int64).reshape(-1, 2)
+            tokens = Tokens(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), *every.T)
+        return _assemble(
             documents,
             self._texts,
             workers,
-            labels,
-            sort_marks(marks),
-            readings[np.lexsort(readings.T[::-1])],
-            self._gather_tokens(),
-            sort_marks(gold) if self._gold_documents else None,
-            np.unique(np.array(self._gold_documents, np.int64)),
-            origin,
+            marks,
+            layers[1] if self._gold_documents else None,
+            [row[4] for row in (*self._spans, *self._gold)],
+            readings=readings,
+            tokens=tokens,
+            gold_documents=np.unique(np.array(self._gold_documents, np.int64)),
+            origin=origin,
         )
 
-    def _check_readings(self, readings: Indices, workers: Values) -> None:
-        _, first, count = np.unique(readings, axis=0, return_index=True, return_counts=True)
-        if (count > 1).any():
-            document, worker = readings[first[count > 1][0]]
-            raise InputError(
-                f"{plural(int((count > 1).sum()), 'document')} have several annotations by the same worker, such as "
-                f"{shorten(self._documents[document])} by {shorten(workers[worker])}.",
-                "Keep one of them.",
-            )
 
-    def _gather_tokens(self) -> Tokens | None:
-        """Return the tokens, if all documents have them."""
-        if any(tokens is None for tokens in self._tokens):
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def _read_span_table(spans: object, texts: object, readings: object, gold: object, names: Names) -> Spans:
+    """The spans of a table; see `Spans.from_frame`."""
+    documents, contents = _read_texts(texts, names)
+    table = open_frame(spans, "the table of spans")
+    table = table.prefer({role: table.need(role, names[role], each) for role, each in _PARAMETERS.items()})
+    marks, types = _read_rows(table, _find_documents(table, documents), np.arange(table.n_rows))
+    said, read = table.values(table.need("worker"), "Say who marked each span."), None
+    if is_table(readings):
+        read = open_frame(readings, "the table of readings").prefer(names)
+        said = join_columns(said, read.values(read.need("worker"), "Say who read each document."))
+    elif not (isinstance(readings, str) and readings in ("marked", "all")):
+        raise parameter_error(
+            "readings", "Spans.from_frame", "'marked', 'all' or a table of document and worker", readings
+        )
+    worker_codes, workers = encode_sorted(said)
+    worker = worker_codes.astype(np.int64)
+    marks = marks._replace(worker=worker[: table.n_rows])
+    known, known_documents = None, np.empty(0, np.int64)
+    if gold is not None:
+        truth = open_frame(gold, "gold").prefer(names)
+        owner = _find_documents(truth, documents)
+        known, known_types = _read_rows(truth, owner, find_marked(truth))
+        types += known_types
+        known_documents = np.unique(owner)
+    pairs = np.stack([marks.document, marks.worker], axis=1)
+    if read is not None:
+        pairs = np.concatenate([pairs, np.stack([_find_documents(read, documents), worker[table.n_rows :]], 1)])
+    elif readings == "all":
+        every = np.arange(len(documents) * len(workers))
+        pairs = np.stack(np.divmod(every, max(1, len(workers))), axis=1)
+    return _assemble(
+        documents,
+        contents,
+        workers,
+        marks,
+        known,
+        types,
+        readings=np.unique(pairs, axis=0),
+        gold_documents=known_documents,
+        backend=table.backend,
+    )
+
+
+def find_span_columns(given: object) -> dict[str, str] | None:
+    """The columns of document, start, end and type of a table of spans; None for anything else.
+
+    A table with positions is one of tokens.
+
+    >>> find_span_columns({"doc": [1], "start": [0], "end": [3], "label": ["PER"]})
+    {'document': 'doc', 'start': 'start', 'end': 'end', 'type': 'label'}
+    >>> find_span_columns({"sequence": [1], "position": [0], "label": ["O"]}), find_span_columns({"start": "PER"})
+    (None, None)
+    """
+    if not is_table(given):
+        return None
+    if isinstance(given, Mapping):
+        if not _is_columns(given):
             return None
-        sizes = [len(tokens) for tokens in self._tokens if tokens is not None]
-        start, end = _columns([token for tokens in self._tokens for token in tokens or ()], 2)
-        self._check_tokens(np.repeat(np.arange(len(sizes)), sizes), start, end)
-        return Tokens(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), start, end)
+        return Table(list(given), given.__getitem__, 0, "", "", str).find_spans()
+    return open_frame(given).find_spans()
 
-    def _check_tokens(self, document: Indices, start: Indices, end: Indices) -> None:
-        lengths = np.array([len(text) for text in self._texts], np.int64)
-        meets = (document[1:] == document[:-1]) & (start[1:] < end[:-1])
-        bad = (start < 0) | (end < start) | (end > lengths[document]) | np.append(False, meets)[: len(start)]
-        if bad.any():
-            first = int(bad.argmax())
+
+def find_marked(table: Table) -> Indices:
+    """The rows that hold a span. The others, without start and end, name a document that holds none."""
+    start, end = (find_missing(table.read(table.need(role))) for role in ("start", "end"))
+    return np.setdiff1d(np.arange(table.n_rows), np.intersect1d(start, end))
+
+
+def _read_texts(texts: object, names: Names) -> tuple[Values, list[str]]:
+    """Ids and texts of all documents."""
+    if isinstance(texts, Mapping) and not _is_columns(texts):
+        ids: Column = to_column(list(texts), "Ids of documents")
+        contents = list(texts.values())
+    else:
+        table = open_frame(texts, "the table of texts").prefer(names)
+        ids = table.values(table.need("document"), "Give each document its id.")
+        contents = to_values(table.values(table.need("text"), "Give each document its text.")).tolist()
+    odd = next((text for text in contents if not isinstance(text, str)), None)
+    if odd is not None:
+        raise InputError(f"Texts must be text. Got {shorten(odd)} instead.", keyword="texts")
+    if not contents:
+        raise InputError("There are no documents.", "Give at least one text.", keyword="texts")
+    distinct, repeated = split_repeated(ids)
+    if repeated:
+        raise InputError(
+            f"{plural(len(repeated), 'document')} have more than one text: {listing(repeated)}.",
+            "Give each document its own id.",
+            keyword="texts",
+        )
+    return distinct, contents
+
+
+def _is_columns(texts: Mapping[Any, Any]) -> bool:
+    """Tell a dict of columns from a dict of texts."""
+    return bool(texts) and not any(isinstance(values, str) for values in texts.values())
+
+
+def _find_documents(table: Table, documents: Values) -> Indices:
+    """The index of the document of each row."""
+    name = table.need("document", parameter="document")
+    column = table.values(name, "Say which document each row is about.")
+    found = lookup(documents, column)
+    unknown = np.flatnonzero(found < 0)
+    if len(unknown):
+        missing = encode_in_order_of_appearance(column.take(unknown))[1]
+        raise InputError(
+            f"{plural(len(missing), 'document')} of {table.name} have no text: {listing(missing.tolist())}. The first "
+            f"is at {table.locate(int(unknown[0]))}.",
+            Sentence("Give their texts with {texts}."),
+            keyword="texts",
+        )
+    return found
+
+
+def _read_rows(table: Table, document: Indices, rows: Indices) -> tuple[Marks, list[str]]:
+    """The spans in some rows, without workers and types, and these; `document` is that of every row of the table."""
+    offsets = []
+    for role in ("start", "end"):
+        name = table.need(role)
+        values = to_values(table.keep(rows).values(name, "Say where each span begins and ends."))
+        odd = [] if values.dtype.kind in "iu" else [n for n, each in enumerate(values.tolist()) if not _is_whole(each)]
+        if odd:
             raise InputError(
-                f"{plural(int(bad.sum()), 'token')} overlap another, are out of order, or are not within their text, "
-                f"such as {start[first]} to {end[first]} in document {shorten(self._documents[document[first]])}.",
-                "Check that the tokens belong to this text.",
+                f"Column {name!r} of {table.name} must hold whole numbers. Got {shorten(values[odd[0]])} at "
+                f"{table.locate(int(rows[odd[0]]))}.",
+                "Count characters from the beginning of the text.",
+            )
+        offsets.append(values.astype(np.int64))
+    column = table.keep(rows).values(table.need("type", parameter="label"), "Give each span its type.")
+    nobody = np.zeros(len(rows), np.int64)
+    types = [spell_surrogates(str(value)) for value in to_values(column).tolist()]
+    return Marks(document[rows], nobody, offsets[0], offsets[1], nobody), types
+
+
+def _is_whole(value: object) -> bool:
+    return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
+
+
+def read_sole_spans(given: object, name: str, documents: Values, texts: list[str], fused: bool = False) -> Spans:
+    """The spans of a table that holds those of one person, or fused ones, as known spans.
+
+    Parameters
+    ----------
+    given : table
+        Columns document, start, end and label, as `find_span_columns` finds them. A row without start and end names a
+        document that holds no span.
+    name : str
+        What messages call a table that has no name of its own.
+    documents, texts
+        Ids and texts of documents. Other documents of the table get an empty text.
+    fused : bool
+        Whether fused spans are wanted, where a table has these beside the spans of workers.
+    """
+    table = _pick_worker(open_frame(given, name), fused)
+    names = {role: table.need(role) for role in SPAN_ROLES}
+    document, own = encode_in_order_of_appearance(
+        table.values(names["document"], "Say which document each span is in.")
+    )
+    contents = [texts[n] if n >= 0 else "" for n in lookup(documents, to_column(own)).tolist()]
+    rows = find_marked(table)
+    marks, types = _read_rows(table, document.astype(np.int64), rows)
+    if "confidence" in table.names:
+        marks = marks._replace(confidence=read_numbers(table, "confidence")[rows])
+    nothing, nobody = pick_marks(marks, np.empty(0, np.int64)), np.empty((0, 2), np.int64)
+    every = np.arange(len(own))
+    found = _assemble(
+        own, contents, objects([]), nothing, marks, types, open_ended=True, readings=nobody, gold_documents=every
+    )
+    _check_stretches(table, rows, marks, contents)
+    return found
+
+
+def _pick_worker(table: Table, fused: bool) -> Table:
+    """A table of spans, which must be of one worker; of fused spans, if these are wanted and there are any."""
+    name = table.find_usual("worker")
+    if name is None:
+        return table
+    column = table.values(name, "Say who marked each span.")
+    workers = encode_in_order_of_appearance(column)[1].tolist()
+    if fused and FUSED in workers:
+        return table.keep(np.flatnonzero(lookup(objects([FUSED]), column) >= 0))
+    if len(workers) > 1:
+        raise InputError(
+            f"{table.name} holds the spans of {plural(len(workers), 'worker')}: {listing(workers)}.",
+            "Give the spans of one.",
+        )
+    return table
+
+
+def _check_stretches(table: Table, rows: Indices, marks: Marks, texts: list[str]) -> None:
+    """Raise an error if a table says what spans read, and that is neither so nor the whole text of the document."""
+    name = table.find_usual("text")
+    if name is None:
+        return
+    said, found = to_values(table.read(name).take(rows)).tolist(), cut_texts(texts, marks)
+    for n, (words, stretch, document) in enumerate(zip(said, found, marks.document.tolist(), strict=True)):
+        whole = texts[document]
+        if whole and isinstance(words, str) and words.strip() not in (stretch.strip(), whole.strip(), ""):
+            raise InputError(
+                f"The span from {marks.start[n]} to {marks.end[n]} at {table.locate(int(rows[n]))} reads "
+                f"{shorten(words)} in {table.name}, and {shorten(stretch)} in the text of the document.",
+                "Offsets count characters from 0, and the end is excluded. Check that both have the same texts.",
             )
 
 
-def _columns(rows: list[Any], width: int = 3) -> Indices:
-    return np.array(rows, np.int64).reshape(-1, width).T
+# ------------------------------------------------------------------------------------------------------- known spans
+
+
+def find_truth(gold: Spans) -> tuple[Marks, Indices]:
+    """The known spans, and the documents whose spans are known: those of one worker, if nothing else is."""
+    if gold.gold is not None:
+        return gold.gold, gold.gold_documents
+    if len(gold.workers) == 1 and len(gold.readings):
+        return gold.marks, np.unique(gold.readings[:, 0])
+    raise InputError(
+        f"No spans are known: there are those of {plural(len(gold.workers), 'worker')}, and none that are known.",
+        "Give a Spans with gold, or with one worker.",
+        keyword="gold",
+    )
+
+
+def check_texts(found: Spans, gold: Spans, place: Indices) -> None:
+    """Raise an error if no document is in both, or if a document has different texts."""
+    both = np.flatnonzero(place >= 0)
+    if not len(both):
+        raise InputError(
+            f"No document is in both: the spans are of {listing(found.documents.tolist(), 3)}, those known of "
+            f"{listing(gold.documents.tolist(), 3)}.",
+            "Check that both use the same ids.",
+        )
+    odd = [row for row in both.tolist() if found.texts[row] != gold.texts[place[row]]]
+    if odd:
+        raise InputError(
+            f"In {plural(len(odd), 'document')}, such as {shorten(found.documents[odd[0]])}, the text is not the one "
+            "whose spans are known.",
+            "Give both the same texts.",
+        )
+
+
+def renumber(marks: Marks, place: Indices, labels: Values, names: list[str]) -> Marks:
+    """Spans with documents and types numbered as on the other side."""
+    code = np.array([names.index(str(label)) for label in labels.tolist()], np.int64)
+    return marks._replace(document=place[marks.document], label=code[marks.label] if len(code) else marks.label)

@@ -6,9 +6,8 @@ set, which is an answer too: the worker saw the item, and gave it no tag.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import repeat
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,11 +27,10 @@ from ..answers.columns import (
     to_values,
     tuples_to_ids,
 )
-from ..answers.gold import find_gold, open_gold
-from ..answers.items import encode_items, read_keys
+from ..answers.gold import open_gold
 from ..answers.long_tables import find_columns
 from ..answers.tables import ALIASES, Table, read_distinct
-from ..arguments import check_truth, is_among, split_by_question
+from ..arguments import is_among, split_by_question
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
 from ..memory import require_memory
@@ -49,37 +47,7 @@ USUAL, OFTEN = (";", "|", ","), 0.02
 # What a column of sets is often called.
 _NAMES = ("tags", "labels")
 SAY_WHICH = "Say which item a known set is of."
-_FILL = "Every set must say who gave it to what: fill it in or drop the row."
-
-
-class TagOptions(NamedTuple):
-    """How a table of sets is read; see `Tags.from_frame`."""
-
-    separator: str | None = None
-    classes: object = None
-    items: object = None
-    duplicates: str = "error"
-    gold: str | bool | None = None
-    drop_missing: bool = False
-    format: str | None = None
-
-
-class TagRows(NamedTuple):
-    """What a table says: items, workers and tags, the set that each worker gave to an item, and the known sets.
-
-    Sets are in order of item and worker; `said[s, t]` tells whether set s has tag t.
-    """
-
-    items: Values
-    workers: Values
-    tags: Values
-    item: Indices
-    worker: Indices
-    said: Truths
-    gold_items: Indices
-    gold: Truths
-    columns: Mapping[str, str]
-    form: str
+FILL = "Every set must say who gave it to what: fill it in or drop the row."
 
 
 def holds_sets(table: Table, label: object) -> bool:
@@ -93,7 +61,7 @@ def holds_sets(table: Table, label: object) -> bool:
 
 
 def find_sets_column(table: Table) -> str | None:
-    """Return the column that is called as sets of tags are, if it is the only one with a name of answers."""
+    """The column that is called as sets of tags are, if it is the only one with a name of answers."""
     by_lower = {str(name).lower(): name for name in reversed(table.names)}
     if any(alias in by_lower for alias in ALIASES["label"]):
         return None
@@ -109,7 +77,7 @@ def check_separator(separator: object, owner: str = "Tags.from_frame") -> None:
 def find_separators(
     given: object, names: Sequence[str], owner: str, find: Callable[[list[str], str], Collection[str]]
 ) -> dict[str, str | None]:
-    """Return the separator of each question that has one: a mapping has it, or else its cells hold the default.
+    """The separator of each question that has one: a mapping has it, or else its cells hold the default.
 
     `find` returns which of some questions hold a separator; if none of them does, that is an error.
     """
@@ -131,84 +99,19 @@ def find_separators(
 
 
 def find_tagged(table: Table, names: Sequence[str], separator: str) -> list[str]:
-    """Return the questions with lists, or with a separator in some cell: the others have one label each."""
+    """The questions with lists, or with a separator in some cell: the others have one label each."""
     there = [name for name in names if name in table.names]
     return [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), separator)]
-
-
-def check_duplicates(policy: object, owner: str) -> None:
-    """Raise an error unless it is known what to do when a worker gave an item several sets."""
-    if not is_among(policy, DUPLICATES):
-        raise parameter_error("duplicates", owner, f"one of {', '.join(map(repr, DUPLICATES))}", policy)
 
 
 # Each tag of each item is a question of its own, whether somebody gave the tag or not.
 MOST_TAGS = 500
 
 
-def need_tags(tags: Values, source: str) -> None:
-    """Raise an error if there are no tags, or too many."""
-    if len(tags) > MOST_TAGS:
-        raise InputError(
-            f"{source} holds {len(tags):,} different tags, and at most {MOST_TAGS:,} are fused.",
-            "Leave out rare tags, or merge them into one.",
-        )
-    if not len(tags):
-        raise InputError(
-            f"All sets in {source} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
-        )
-
-
-def read_sets(table: Table, names: Mapping[str, Any], options: TagOptions) -> TagRows:
-    """Read a table of sets; see `Tags.from_frame`.
-
-    Parameters
-    ----------
-    table : Table
-        The answers.
-    names : mapping
-        The names of the columns item, worker and label, None where they are not given. The last may be several.
-    options : TagOptions
-        The other parameters.
-    """
-    check_separator(options.separator)
-    check_truth("drop_missing", "Tags.from_frame", options.drop_missing)
-    check_duplicates(options.duplicates, "Tags.from_frame")
-    table, columns, hot = _find_roles(table, names, options)
-    if table.n_rows == 0:
-        raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
-    if "item" not in columns:
-        raise InputError(
-            f"{table.name} holds sets of tags of positions in sequences, which are not fused.",
-            Sentence("Name the column of items with {item}.", item="item"),
-            keyword="item",
-        )
-    cells, form = _read_form(table, columns, hot, options.separator)
-    if options.drop_missing:
-        table, cells = _drop_empty(table, cells)
-    if form in ("cells", "rows"):
-        check_signs(count_signs(cells), columns["label"], table.name, options.separator)
-    named = None if options.items is None else read_keys(options.items, 1, columns)
-    codes, keys = encode_items([table.values(columns["item"], _FILL)], named, table.name)
-    owner = np.asarray(codes, np.int64)
-    who, workers = encode_sorted(table.values(columns["worker"], _FILL))
-    known_name = find_gold(table, options.gold)
-    known = [] if known_name is None else _read_known_cells(table, known_name, options.separator)
-    tags = choose_tags([*cells, *(cell for cell in known if cell is not None)], options.classes, hot)
-    need_tags(tags, table.name)
-    rows, item, worker = settle_sets(table, owner, who.astype(np.int64), options.duplicates, form)
-    said = np.zeros((len(item), len(tags)), bool)
-    kept = np.flatnonzero(rows >= 0)
-    np.logical_or.at(said, rows[kept], encode_sets(cells, tags)[kept])
-    gold = _match_column(table, known_name, known, owner, tags)
-    columns = columns | ({"gold": str(known_name)} if len(gold[0]) else {})
-    return TagRows(np.asarray(keys), workers, tags, item, worker, said, *gold, columns, form)
-
-
-def _read_form(
+def read_form(
     table: Table, columns: Mapping[str, str], hot: Sequence[str], separator: str | None
 ) -> tuple[list[list[Any]], str]:
-    """Return the tags in each row, and how the table holds them."""
+    """The tags in each row, and how the table holds them."""
     if hot:
         return _read_hot(table, hot), ONE_HOT
     lists = table.lists(columns["label"])
@@ -218,7 +121,7 @@ def _read_form(
 
 
 def _drop_missing(cell: list[Any] | None, table: Table, column: str) -> list[Any]:
-    """Return the tags in a list, each once; what is missing is none."""
+    """The tags in a list, each once; what is missing is none."""
     try:
         return [tag for tag in dict.fromkeys(cell or []) if not is_missing(tag)]
     except TypeError:  # it has no hash
@@ -229,8 +132,8 @@ def _drop_missing(cell: list[Any] | None, table: Table, column: str) -> list[Any
         ) from None
 
 
-def _drop_empty(table: Table, cells: list[list[Any]]) -> tuple[Table, list[list[Any]]]:
-    """Return the rows with a tag, and warn of the number of others."""
+def drop_empty(table: Table, cells: list[list[Any]]) -> tuple[Table, list[list[Any]]]:
+    """The rows with a tag, and warn of the number of others."""
     present = np.flatnonzero([bool(cell) for cell in cells])
     n_empty = table.n_rows - len(present)
     if not n_empty:
@@ -239,41 +142,38 @@ def _drop_empty(table: Table, cells: list[list[Any]]) -> tuple[Table, list[list[
     return table.keep(present), [cells[row] for row in present.tolist()]
 
 
-def _find_roles(table: Table, names: Mapping[str, Any], options: TagOptions) -> tuple[Table, dict[str, str], list[str]]:
-    """Return the table with a row per answer, its columns by role, and the columns of tags if each has one."""
-    label = names["label"]
-    hot: list[str] = []
+def find_roles(
+    table: Table, item: Any, worker: str | None, label: Any, form: str | None
+) -> tuple[Table, dict[str, str], list[str]]:
+    """The table with a row per answer, its columns by role, and the columns of tags if each has one.
+
+    `item`, `worker` and `label` are names of columns, None where they are not given, and `form` is that of the table.
+    """
     roles = dict.fromkeys(("item", "worker", "label", "sequence", "position", "weight", "order"))
-    table, item = table.combine("item", names["item"])
-    roles |= {"item": item, "worker": names["worker"]}
-    if isinstance(label, (list, tuple)):
-        hot = list(label)
-        for name in hot:
-            if not is_among(name, table.names):
-                raise table.no_column("label", name, "label")
-    elif label is not None:
+    table, item = table.combine("item", item)
+    roles |= {"item": item, "worker": worker}
+    hot = list(label) if isinstance(label, (list, tuple)) else []
+    for name in hot:
+        if not is_among(name, table.names):
+            raise table.no_column("label", name, "label")
+    if not hot and form != ONE_HOT:
         roles["label"] = label
-    if not hot and options.format != ONE_HOT:
-        table = translate(table, options.format, {**roles, "gold": None})
+        table = translate(table, form, {**roles, "gold": None})
         if label is None and table.preferred.get("label") is None:
             roles["label"] = find_sets_column(table)
         if roles["label"] is not None or table.find("label") is not None:
             return table, find_columns(table, roles), []
     columns = {role: table.need(role, roles[role], role) for role in ("item", "worker")}
     if not hot:
-        hot = find_hot(table, columns.values())
+        taken = {*columns.values(), table.find("gold")}
+        hot = [name for name in table.names if name not in taken and _is_hot(table, name)]
         if len(hot) < 2:
             raise table.no_column("label", None, "label")
     return table, columns, hot
 
 
-def find_hot(table: Table, taken: Iterable[str]) -> list[str]:
-    """Return the columns whose cells say nothing but yes or no, without those that have another role."""
-    others = {*taken, table.find("gold")}
-    return [name for name in table.names if name not in others and _is_hot(table, name)]
-
-
 def _is_hot(table: Table, name: str) -> bool:
+    """Whether the cells of a column say nothing but yes or no."""
     if table.lists(name) is not None:
         return False
     values = to_values(table.read(name)).tolist()
@@ -282,7 +182,7 @@ def _is_hot(table: Table, name: str) -> bool:
 
 
 def _read_hot(table: Table, columns: Sequence[str]) -> list[list[str]]:
-    """Return the set of each row, from columns that say yes or no."""
+    """The set of each row, from columns that say yes or no."""
     cells: list[list[str]] = [[] for _ in range(table.n_rows)]
     for name in columns:
         for row, value in enumerate(to_values(table.read(name)).tolist()):
@@ -299,7 +199,7 @@ def _read_hot(table: Table, columns: Sequence[str]) -> list[list[str]]:
 
 
 def _read_cells(table: Table, name: str, separator: str | None) -> list[list[Any]]:
-    """Return the set in each cell of a column: its parts, or without a separator the cell as one tag."""
+    """The set in each cell of a column: its parts, or without a separator the cell as one tag."""
     column = table.read(name)
     values = to_values(column).tolist()
     if separator is None:
@@ -308,7 +208,7 @@ def _read_cells(table: Table, name: str, separator: str | None) -> list[list[Any
 
 
 def split_cell(value: object, separator: str) -> list[str]:
-    """Return the tags in a cell, each once, without blanks around them.
+    """The tags in a cell, each once, without blanks around them.
 
     >>> split_cell(" b; a;;b ", ";"), split_cell(None, ";")
     (['b', 'a'], [])
@@ -318,41 +218,17 @@ def split_cell(value: object, separator: str) -> list[str]:
     return list(dict.fromkeys(part for part in (part.strip() for part in str(value).split(separator)) if part))
 
 
-class Signs(NamedTuple):
-    """Whether a cell holds several tags, how many tags there are, and how many of these hold each of the usual signs.
-
-    The latter are counted only as long as no cell holds several.
-    """
-
-    several: bool
-    n_tags: int
-    counts: Mapping[str, int]
-
-    def plus(self, other: Signs) -> Signs:
-        """Return the same of both."""
-        counts = {sign: self.counts[sign] + other.counts[sign] for sign in USUAL}
-        return Signs(self.several or other.several, self.n_tags + other.n_tags, counts)
-
-
-def count_signs(cells: Sequence[Sequence[Any]], repeats: Iterable[int] | None = None) -> Signs:
-    """Return what usual signs tags in cells hold; `repeats` says how often each cell occurs."""
-    several = any(len(cell) > 1 for cell in cells)
-    often = repeat(1) if repeats is None else repeats
-    texts = [(tag, n) for cell, n in zip(cells, often, strict=False) for tag in cell if isinstance(tag, str)]
-    counts = {sign: 0 if several else sum(n for text, n in texts if sign in text) for sign in USUAL}
-    return Signs(several, sum(n for _, n in texts), counts)
-
-
-def check_signs(signs: Signs, name: str, source: str, separator: str | None) -> None:
+def check_signs(cells: Sequence[Sequence[Any]], name: str, source: str, separator: str | None) -> None:
     """Raise an error if the separator never occurs in a column, but another one does; warn if no cell has two tags."""
-    if signs.several:
+    if any(len(cell) > 1 for cell in cells):
         return
-    counts = {sign: n for sign, n in signs.counts.items() if sign != separator}
+    texts = [tag for cell in cells for tag in cell if isinstance(tag, str)]
+    counts = {sign: sum(sign in text for text in texts) for sign in USUAL if sign != separator}
     often = max(counts, key=lambda sign: counts[sign])
-    if counts[often] >= max(2 if separator is None else 1, OFTEN * signs.n_tags):
+    if counts[often] >= max(2 if separator is None else 1, OFTEN * len(texts)):
         said = "No cell" if separator is None else f"The separator {shorten(separator)} never occurs: no cell"
         raise InputError(
-            f"{said} in column {name!r} of {source} holds two tags, and {counts[often]:,} of {signs.n_tags:,} hold "
+            f"{said} in column {name!r} of {source} holds two tags, and {counts[often]:,} of {len(texts):,} hold "
             f"{often!r}.",
             Sentence("If that stands between tags, use {separator}.", separator=often),
             keyword="separator",
@@ -365,7 +241,7 @@ def check_signs(signs: Signs, name: str, source: str, separator: str | None) -> 
 
 
 def choose_tags(cells: Sequence[Sequence[Any]], classes: object, columns: Sequence[str]) -> Values:
-    """Return all tags, sorted, or those that are named, in their order; a tag that is not named is an error."""
+    """All tags, sorted, or those that are named, in their order; a tag that is not named is an error."""
     flat = [tag for cell in cells for tag in cell]
     kinds = {type(tag) for tag in flat}
     if len(kinds) > 1:
@@ -387,7 +263,7 @@ def choose_tags(cells: Sequence[Sequence[Any]], classes: object, columns: Sequen
 
 
 def encode_sets(cells: Sequence[Sequence[Any] | None], tags: Values) -> Truths:
-    """Return which tags each set has, (S, T)."""
+    """Which tags each set has, (S, T)."""
     require_memory(len(cells) * len(tags), f"There are {plural(len(cells), 'set')} of {plural(len(tags), 'tag')}")
     said = np.zeros((len(cells), len(tags)), bool)
     owner = np.repeat(np.arange(len(cells)), [0 if cell is None else len(cell) for cell in cells])
@@ -405,51 +281,35 @@ def encode_sets(cells: Sequence[Sequence[Any] | None], tags: Values) -> Truths:
 def settle_sets(
     table: Table, item: Indices, worker: Indices, policy: str, form: str
 ) -> tuple[Indices, Indices, Indices]:
-    """Return for each row the set that it belongs to, -1 if it is left out, and the item and worker of each set."""
-    pair = item * (int(worker.max()) + 1) + worker
-    codes, rows = np.unique(pair, return_inverse=True)
-    first = np.full(len(codes), len(pair), np.int64)
-    np.minimum.at(first, rows, np.arange(len(pair)))
-    if form != "rows" and len(codes) < len(pair):
-        again = np.flatnonzero(first[rows] != np.arange(len(pair)))
+    """For each row the set that it belongs to, -1 if it is left out, and the item and worker of each set."""
+    n_rows = len(item)
+    pairs, first, rows = np.unique(item * (int(worker.max()) + 1) + worker, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[rows] != np.arange(n_rows))
+    if form != "rows" and len(again):
         if policy == "error":
-            row = int(again[0])
             raise InputError(
                 f"{table.name} has {plural(len(again), 'row')} in which a worker answers an item again; the first is "
-                f"at {table.locate(row)}.",
+                f"at {table.locate(int(again[0]))}.",
                 Sentence("Keep one of them with {duplicates}.", duplicates="last"),
                 keyword="duplicates",
             )
         kept = first
         if policy == "last":
-            kept = np.zeros(len(codes), np.int64)
-            np.maximum.at(kept, rows, np.arange(len(pair)))
-        left = np.full(len(pair), -1, np.int64)
-        left[kept] = np.arange(len(codes))
-        rows = left
+            kept = np.zeros(len(pairs), np.int64)
+            np.maximum.at(kept, rows, np.arange(n_rows))
+        rows = np.full(n_rows, -1, np.int64)
+        rows[kept] = np.arange(len(pairs))
     return rows.astype(np.int64), item[first], worker[first]
 
 
 # ------------------------------------------------------------------------------------------------------- known sets
 
 
-def _read_known_cells(table: Table, name: str, separator: str | None) -> list[list[Any] | None]:
-    """Return the known set in each row of a table of answers; None where the cell is empty: nothing is known."""
-    lists = table.lists(name)
-    if lists is not None:
-        return lists
-    cells = _read_cells(table, name, separator)
-    missing = set(find_missing(table.read(name)).tolist())
-    return [None if row in missing else cell for row, cell in enumerate(cells)]
-
-
-def _match_column(
-    table: Table, name: str | None, known: Sequence[list[Any] | None], item: Indices, tags: Values
+def read_known_column(
+    table: Table, name: str, item: Indices, tags: Values, known: Sequence[list[Any] | None]
 ) -> tuple[Indices, Truths]:
-    """Return the items whose set a column tells, and the sets; two sets of one item are an error."""
+    """The items whose set a column tells, and the sets; two sets of one item are an error."""
     rows = np.array([row for row, cell in enumerate(known) if cell is not None], np.int64)
-    if not len(rows):
-        return np.empty(0, np.int64), np.zeros((0, len(tags)), bool)
     sets = encode_sets([known[row] for row in rows.tolist()], tags)
     owner, first = np.unique(item[rows], return_index=True)
     clash = np.flatnonzero((sets != sets[first][np.searchsorted(owner, item[rows])]).any(axis=1))
@@ -463,10 +323,19 @@ def _match_column(
     return owner.astype(np.int64), sets[first]
 
 
+def read_known_cells(table: Table, name: str, separator: str | None) -> list[list[Any] | None]:
+    """The known set in each row of a table of answers; None where the cell is empty: nothing is known."""
+    lists = table.lists(name)
+    if lists is not None:
+        return lists
+    missing = set(find_missing(table.read(name)).tolist())
+    return [None if row in missing else cell for row, cell in enumerate(_read_cells(table, name, separator))]
+
+
 def read_known_sets(
     gold: object, items: Values, tags: Values, separator: str | None, names: Mapping[str, str]
 ) -> tuple[Indices, Truths]:
-    """Return the items whose sets are known, and these sets, from a dict, a Series or a table with one row per item.
+    """The items whose sets are known, and these sets, from a dict, a Series or a table with one row per item.
 
     An empty cell is the empty set.
     """
@@ -492,7 +361,7 @@ def read_known_sets(
 
 
 def open_known_sets(gold: object, separator: str | None, names: Mapping[str, str]) -> tuple[Table, list[list[Any]]]:
-    """Return known sets as a table with a column item, and the set in each row."""
+    """Known sets as a table with a column item, and the set in each row."""
     if isinstance(gold, Mapping) and any(isinstance(each, (list, tuple, set, frozenset)) for each in gold.values()):
         gold = {key: _as_list(each, separator) for key, each in gold.items()}
     if name_composite(names) and isinstance(gold, Mapping):
@@ -502,7 +371,7 @@ def open_known_sets(gold: object, separator: str | None, names: Mapping[str, str
 
 
 def read_set_cells(table: Table, separator: str | None, role: str = "label") -> tuple[Table, list[list[Any]]]:
-    """Return a table with one row per item, and the set in each row; an empty cell is the empty set."""
+    """A table with one row per item, and the set in each row; an empty cell is the empty set."""
     name = find_sets_column(table) or table.need(role, None)
     lists = table.lists(name)
     cells = lists if lists is not None else _read_cells(table, name, separator)
@@ -510,14 +379,14 @@ def read_set_cells(table: Table, separator: str | None, role: str = "label") -> 
 
 
 def _as_list(given: object, separator: str | None) -> object:
-    """Return the set of an item that is given as text as a list; a column of sets stays as it is."""
+    """The set of an item that is given as text as a list; a column of sets stays as it is."""
     if isinstance(given, str):
         return [given] * bool(given) if separator is None else split_cell(given, separator)
     return given
 
 
 def to_lists(said: Truths, tags: Values) -> list[list[Any]]:
-    """Return sets as lists of tags."""
+    """Sets as lists of tags."""
     names = tags.tolist()
     rows, codes = np.nonzero(said)
     lists: list[list[Any]] = [[] for _ in range(len(said))]
@@ -527,7 +396,7 @@ def to_lists(said: Truths, tags: Values) -> list[list[Any]]:
 
 
 def join_sets(lists: Sequence[Sequence[Any]], separator: str) -> Column:
-    """Return sets as text, with a separator between tags; a tag that holds it is an error."""
+    """Sets as text, with a separator between tags; a tag that holds it is an error."""
     bad = sorted({str(tag) for each in lists for tag in each if separator in str(tag)})
     if bad:
         raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from ..answers.tables import is_table, open_frame
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..kernels import Floats, Truths
 from ..specs import NOT_SAVED, ColumnSpec, Fault
-from .base import Fused, Kind, Labels, Posed, Writers, list_given
+from .base import Fused, Kind, Labels, list_given
 from .tag_tables import ONE_HOT, SAY_WHICH, SIGN, encode_sets, open_known_sets
 from .tags import NO, SEPARATOR, YES, Tags, list_column
 
@@ -58,10 +58,10 @@ class TagsKind(Kind[Tags]):
     judged = "single tag"
 
     @classmethod
-    def pose(cls, brought: Tags) -> Posed:
+    def pose(cls, brought: Tags) -> tuple[TagsKind, Answers]:
         """Return the answers yes and no about each tag of each item."""
         known = brought.tags, brought.separator, brought.form, brought.origin, brought.columns.get("label")
-        return Posed(cls(*known), brought.to_responses())
+        return cls(*known), brought.to_responses()
 
     def reading(self) -> dict[str, object]:
         """Return that tables hold sets, and what stands between tags."""
@@ -179,14 +179,9 @@ class TagsKind(Kind[Tags]):
 
     def add_up(self, fused: Fused) -> tuple[int, float, float]:
         """How many fused sets there are, their mean size and their mean confidence."""
-        found = find_sets(self, fused.labels)
-        n_sets = max(len(found.said), 1)
-        return len(found.said), float(found.said.sum()) / n_sets, float(found.confidence.sum()) / n_sets
-
-    def write(self, fused: Fused, labels: object, path: str, writers: Writers) -> None:  # noqa: ARG002
-        """Write the sets into a copy of the file that they were read from."""
-        assert self.origin is not None
-        writers.write_labels(labels, path, self.origin[0], self.question)
+        said, confidence, _ = find_sets(self, fused.labels)
+        n_sets = max(len(said), 1)
+        return len(said), float(said.sum()) / n_sets, float(confidence.sum()) / n_sets
 
     def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """Return the columns of a table in which each row is about one tag of an item."""
@@ -211,10 +206,6 @@ class TagsKind(Kind[Tags]):
             raise InputError(f"There is no tag {shorten(item[1])}.", f"There are {listing(self.tags.tolist())}.")
         return item[0], code
 
-    def tabulate(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
-        """Return the table of sets, which says what stands between tags where these are text."""
-        return self.mark(labels) if isinstance(labels, pa.Table) else labels
-
     def mark(self, labels: pa.Table) -> pa.Table:
         """Return the table of sets, which says what stands between tags where these are text."""
         at = labels.column_names.index("labels")
@@ -223,15 +214,17 @@ class TagsKind(Kind[Tags]):
 
     def arrange(self, labels: Labels, shown: bool, undecided: float | None) -> dict[str, Column]:
         """Return the columns of the table of fused sets."""
-        found = find_sets(self, labels)
-        lists = list_column(found.said, self.tags)
+        said, confidence, posterior = find_sets(self, labels)
+        lists = list_column(said, self.tags)
         if undecided is not None:
-            lists = pc.if_else(pa.array(found.confidence >= undecided), lists, pa.scalar(None, lists.type))
-        columns: dict[str, Column] = {"item": found.items, **found.parts, "labels": lists}
-        nothing = np.full(len(found.said), np.nan)
-        columns["confidence"] = to_column(found.confidence if shown else nothing)
+            lists = pc.if_else(pa.array(confidence >= undecided), lists, pa.scalar(None, lists.type))
+        first, nothing = pa.array(np.arange(len(said)) * len(self.tags)), np.full(len(said), np.nan)
+        item, _, *parts = labels.keys
+        columns: dict[str, Column] = {"item": labels.keys[item].take(first)}
+        columns |= {name: labels.keys[name].take(first) for name in parts}
+        columns |= {"labels": lists, "confidence": to_column(confidence if shown else nothing)}
         for t, name in enumerate(name_probabilities(self.tags, columns)):
-            columns[name] = to_column(np.ascontiguousarray(found.posterior[:, t]) if shown else nothing)
+            columns[name] = to_column(np.ascontiguousarray(posterior[:, t]) if shown else nothing)
         return columns
 
 
@@ -254,27 +247,16 @@ def read_known_tags(given: object, tags: Values) -> dict[str, object] | None:
     return {"sequence": rows.read("item"), "position": code, "label": rows.read("label")}
 
 
-class FusedSets(NamedTuple):
-    """Fused sets: items and what these consist of, which tags each has, their probabilities, and that of the set."""
+def find_sets(task: TagsKind, labels: Labels) -> tuple[Truths, Floats, Floats]:
+    """Which tags each fused set has, the confidence of each set, and the probability of each of its tags.
 
-    items: Column
-    parts: dict[str, Column]
-    said: Truths
-    posterior: Floats
-    confidence: Floats
-
-
-def find_sets(task: TagsKind, labels: Labels) -> FusedSets:
-    """Return the fused sets. The confidence of a set is the product of those of its tags, given and not given."""
+    The confidence of a set is the product of those of its tags, given and not given.
+    """
     n_tags = len(task.tags)
     yes = int(lookup(labels.classes, to_column([YES]))[0])
     said = (labels.codes == yes).reshape(-1, n_tags)
     posterior = labels.posterior[:, yes].reshape(-1, n_tags)
-    first = pa.array(np.arange(len(said)) * n_tags)
-    items, _, *parts = (name for name in labels.keys)
-    confidence = labels.confidence.reshape(-1, n_tags).prod(axis=1)
-    shown = {name: labels.keys[name].take(first) for name in parts}
-    return FusedSets(labels.keys[items].take(first), shown, said, posterior, confidence)
+    return said, labels.confidence.reshape(-1, n_tags).prod(axis=1), posterior
 
 
 def report_tags(task: TagsKind, shares: Floats, counts: Floats) -> dict[str, Column]:

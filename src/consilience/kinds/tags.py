@@ -10,13 +10,31 @@ import numpy as np
 import pyarrow as pa
 
 from ..answers.answers import Answers, Provenance
-from ..answers.columns import Indices, Values, lookup, name_composite, narrow_codes, objects, to_column
-from ..answers.items import Sequences
+from ..answers.columns import Indices, Values, encode_sorted, lookup, name_composite, narrow_codes, objects, to_column
+from ..answers.gold import find_gold
+from ..answers.items import Sequences, encode_items, read_keys
 from ..answers.previews import frame_html, html_facts, paragraph, to_word
 from ..answers.tables import build_frame, open_frame
-from ..errors import InputError, Python, Sentence, join_names, listing, plural
+from ..arguments import check_truth, is_among
+from ..errors import InputError, Python, Sentence, join_names, listing, parameter_error, plural
 from ..kernels import Truths
-from .tag_tables import TagOptions, TagRows, read_known_sets, read_sets, to_lists
+from .tag_tables import (
+    DUPLICATES,
+    FILL,
+    MOST_TAGS,
+    check_separator,
+    check_signs,
+    choose_tags,
+    drop_empty,
+    encode_sets,
+    find_roles,
+    read_form,
+    read_known_cells,
+    read_known_column,
+    read_known_sets,
+    settle_sets,
+    to_lists,
+)
 
 # What a worker says of each tag of an item, and what can be true of it.
 NO, YES = "no", "yes"
@@ -160,14 +178,65 @@ class Tags:
         -------
         Tags
         """
-        table = open_frame(frame)
-        names = {"item": item, "worker": worker, "label": label}
-        options = TagOptions(separator, classes, items, duplicates, gold, drop_missing, format)
-        return cls._of(read_sets(table, names, options), separator, table.backend, table.origin)
-
-    @classmethod
-    def _of(cls, rows: TagRows, separator: str | None, backend: str, origin: tuple[str, str] | None) -> Tags:
-        return cls(*rows[:8], separator, rows.form, backend, rows.columns, origin)
+        check_separator(separator)
+        check_truth("drop_missing", "Tags.from_frame", drop_missing)
+        if not is_among(duplicates, DUPLICATES):
+            expected = f"one of {', '.join(map(repr, DUPLICATES))}"
+            raise parameter_error("duplicates", "Tags.from_frame", expected, duplicates)
+        opened = open_frame(frame)
+        table, columns, hot = find_roles(opened, item, worker, label, format)
+        if table.n_rows == 0:
+            raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
+        if "item" not in columns:
+            raise InputError(
+                f"{table.name} holds sets of tags of positions in sequences, which are not fused.",
+                Sentence("Name the column of items with {item}.", item="item"),
+                keyword="item",
+            )
+        cells, form = read_form(table, columns, hot, separator)
+        if drop_missing:
+            table, cells = drop_empty(table, cells)
+        if form in ("cells", "rows"):
+            check_signs(cells, columns["label"], table.name, separator)
+        named = None if items is None else read_keys(items, 1, columns)
+        codes, keys = encode_items([table.values(columns["item"], FILL)], named, table.name)
+        owner = np.asarray(codes, np.int64)
+        who, workers = encode_sorted(table.values(columns["worker"], FILL))
+        known_name = find_gold(table, gold)
+        known = [] if known_name is None else read_known_cells(table, known_name, separator)
+        tags = choose_tags([*cells, *(cell for cell in known if cell is not None)], classes, hot)
+        if len(tags) > MOST_TAGS:
+            raise InputError(
+                f"{table.name} holds {len(tags):,} different tags, and at most {MOST_TAGS:,} are fused.",
+                "Leave out rare tags, or merge them into one.",
+            )
+        if not len(tags):
+            raise InputError(
+                f"All sets in {table.name} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
+            )
+        rows, set_item, set_worker = settle_sets(table, owner, who.astype(np.int64), duplicates, form)
+        said = np.zeros((len(set_item), len(tags)), bool)
+        kept = np.flatnonzero(rows >= 0)
+        np.logical_or.at(said, rows[kept], encode_sets(cells, tags)[kept])
+        gold_items, gold_sets = np.empty(0, np.int64), np.zeros((0, len(tags)), bool)
+        if known_name is not None and any(cell is not None for cell in known):
+            gold_items, gold_sets = read_known_column(table, known_name, owner, tags, known)
+            columns = columns | {"gold": known_name}
+        return cls(
+            np.asarray(keys),
+            workers,
+            tags,
+            set_item,
+            set_worker,
+            said,
+            gold_items,
+            gold_sets,
+            separator,
+            form,
+            opened.backend,
+            columns,
+            opened.origin,
+        )
 
     def to_frame(self) -> Any:
         """Return a table with one row per set: item, worker, and labels as a list; gold too, if sets are known."""

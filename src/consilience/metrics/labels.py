@@ -24,7 +24,7 @@ from ..errors import InputError, first_line, listing, shorten
 from ..kernels import Floats
 
 if TYPE_CHECKING:
-    from ..kinds.texts import Marks
+    from ..kinds.spans import Marks
 
 Labels: TypeAlias = ArrayLike | Sequence[Hashable]
 Codes: TypeAlias = NDArray[np.int64]
@@ -406,7 +406,7 @@ def compare_spans(gold: Marks, found: Marks) -> SpanScores:
 
     Examples
     --------
-    >>> from consilience.kinds.texts import Marks
+    >>> from consilience.kinds.spans import Marks
     >>> gold = Marks(*map(np.array, ([0, 0], [0, 0], [0, 8], [3, 11], [1, 1])))
     >>> found = Marks(*map(np.array, ([0, 0], [0, 0], [0, 8], [3, 12], [1, 1])))
     >>> [round(score.f1, 3) for score in compare_spans(gold, found)]

@@ -14,6 +14,7 @@ from ..answers.answers import Answers
 from ..answers.columns import Values
 from ..answers.tables import build_frame
 from ..arguments import check_truth
+from ..checks.register import complete
 from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing
 from ..formats.reading import open_paths
 from ..formats.sources import COLUMNS, open_source, take_answers
@@ -21,8 +22,9 @@ from ..inference.recipes import Recipe
 from ..inference.starts import Fitted
 from ..kernels import Floats
 from ..kinds import find_kind, need_kind
-from ..kinds.base import TABLE, AnyKind, Posed
+from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import GraphCheck
+from ..results.findings import Finding
 from ..results.fitting import fit
 from ..results.new_answers import Applied, add_content
 from ..results.result import Result
@@ -144,15 +146,24 @@ class Model(Estimator, Fitted):
         """Whether there is a result."""
         return self._result is not None
 
+    @property
+    def findings_(self) -> list[Finding]:
+        """What checks found, the most serious first: what `fuse` warns of, and what a report says of workers and items.
+
+        A `Finding` has the attributes kind, level ("care" or "bad"), problem, remedies and place.
+        """
+        found = self.result_
+        return list(found.findings) if found.findings is not None or found.answers is None else []
+
     def adopt(self, fusion: Result) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self._result = fusion
+        self._result = complete(self.recipe(), fusion)
         return self
 
     def name_source(self, kind: str | None) -> Self:
         """Let the result be told of as one of people, functions or models; None: as it was recognised."""
         if kind is not None:
-            self._result = replace(self.result_, source_kind=check_kind(kind))
+            self.adopt(replace(self.result_, source_kind=check_kind(kind), findings=None))
         return self
 
     @abstractmethod
@@ -224,18 +235,18 @@ class Model(Estimator, Fitted):
         """Return what was learned, ready to be applied to other answers."""
         fusion, recipe = self.result_, self.recipe()
         recipe.check()
-        r = None if responses is None and features is not None else self.read(responses).answers
+        r = None if responses is None and features is not None else self.read(responses)[1]
         gold = fusion.task.spread_known(open_paths(gold), {} if r is None else r.columns)
         return Applied(recipe, fusion, add_content(recipe, fusion, r, features, item_prior), graph, gold, engine)
 
-    def read(self, responses: object) -> Posed:
+    def read(self, responses: object) -> tuple[AnyKind, Answers]:
         """Return other answers on the scale of the fit; their labels in its spelling, if its own are normalised."""
         names = self.result_.names
         read_it = names.normalised and not isinstance(responses, Answers)
         columns = {"normalise": True} if read_it else {}
-        posed = open_posed(responses, self.result_.task, **columns)
-        answers = posed.answers.spelled_as(names.labels) if names.normalised else posed.answers
-        return posed._replace(answers=answers.scaled_as(names.classes, names.positions))
+        task, answers = open_posed(responses, self.result_.task, **columns)
+        answers = answers.spelled_as(names.labels) if names.normalised else answers
+        return task, answers.scaled_as(names.classes, names.positions)
 
     def predict_proba(
         self,
@@ -394,10 +405,10 @@ def adapt(brought: object, like: AnyKind) -> Any:
 
 def as_responses(source: object, **columns: Any) -> Answers:
     """Return answers in any form as `Answers`; see `open_posed`."""
-    return open_posed(source, **columns).answers
+    return open_posed(source, **columns)[1]
 
 
-def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> Posed:
+def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[AnyKind, Answers]:
     """Return answers in any form, with the task that they belong to; see `open_answers`.
 
     They are read as those of a fit with the task `like` were. Whoever calls it cannot name columns. So errors name the

@@ -45,9 +45,9 @@ from ..inference.learned import Before as Earlier
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.sources import Source
 from ..kinds import find_kind, need_kind
-from ..kinds.base import TABLE, AnyKind, Refusal
+from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import explain_move
-from ..results.fitting import Asked, GoingOn, fit_source
+from ..results.fitting import fit_source
 from ..results.result import Result
 from .base import Found, Model, adapt, open_answers
 from .reporting import Planning, Reporting
@@ -221,10 +221,11 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
     links = recipe.align(r, join_graph(before, r, graph))
     going_on, asked = choose_way(recipe, before, joined, r, n_gold)
+    stays = "copies" in asked
     changed: dict[str, Any] = {}
     with tell_news(model, r), open_engine(engine) as opened:
         source = Source(r, known, task=before.task)
-        found = fit_source(going_on, source, links, opened, asked)
+        found = fit_source(going_on, source, links, opened, **asked)
         found = replace(found, scale_check=before.scale_check, soft_check=before.soft_check)
         if before.by_fuse:
             # Fits that check the result start anew: what was found before would confirm itself.
@@ -235,7 +236,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     counts = (joined.n_added, joined.n_corrected, joined.n_retracted, joined.n_repeated)
     n_new_labels = int((lookup(old.labels, to_column(r.labels)) < 0).sum())
     sizes = (joined.n_new_items, joined.n_new_workers, n_new_labels, n_gold, len(moved["new_answers"]))
-    update = Update(*counts, *sizes, asked.going_on is not None, moved, verdict, new.columns)
+    update = Update(*counts, *sizes, stays, moved, verdict, new.columns)
     model.set_params(**changed).adopt(replace(found, update=update, blocked=before.blocked, n_blocked=before.n_blocked))
 
 
@@ -250,10 +251,10 @@ def check_answers(found: Result) -> Answers:
     return found.answers
 
 
-def refuse(refusal: Refusal | None) -> None:
+def refuse(refusal: tuple[str, str] | None) -> None:
     """Raise an error if a task cannot do something."""
     if refusal is not None:
-        raise InputError(refusal.problem, refusal.remedy)
+        raise InputError(*refusal)
 
 
 class Batch(NamedTuple):
@@ -274,16 +275,16 @@ def read_batch(source: object, old: Answers, duplicates: str, like: AnyKind = TA
         source = open_answers(source, **reading, **roles)
     kind = find_kind(source)
     if kind is not None:
-        posed = kind.pose(adapt(source, like))
-        return Batch(posed.answers, task=posed.task)
+        task, answers = kind.pose(adapt(source, like))
+        return Batch(answers, task=task)
     if not isinstance(source, (str, os.PathLike)):
         return Batch(*read_further(open_frame(source), old, duplicates))
     path = os.fspath(source)
     if find_source(path) is not None:  # of an annotation tool
         with tell_duplicates():
             opened = open_source(path, gold=False, duplicates=duplicates)
-            posed = need_kind(opened).pose(opened)
-            return Batch(posed.answers, task=posed.task)
+            task, answers = need_kind(opened).pose(opened)
+            return Batch(answers, task=task)
     table, form = open_table(path)
     return Batch(*read_further(table, old, duplicates, form))
 
@@ -292,11 +293,11 @@ def read_like(model: Model, source: object) -> Answers:
     """Return other answers, read as those of the fit were, as far as the model has them."""
     old = model.result_.given.answers
     if old is None:
-        return model.read(source).answers
+        return model.read(source)[1]
     new = read_batch(source, old, "error", model.result_.task).answers
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
-    return model.read(new).answers
+    return model.read(new)[1]
 
 
 def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple[Gold | None, int]:
@@ -331,10 +332,12 @@ def join_graph(before: Result, r: Answers, graph: object) -> Any:
     return old.aligned_with(r.items) if graph is None else old.joined_with(as_graph(graph, r), r.items)
 
 
-def choose_way(recipe: Recipe, before: Result, joined: Joined, r: Answers, n_gold: int) -> tuple[Recipe, Asked]:
-    """Return the recipe of a fit that may go on from the one before, and what is asked of it."""
+def choose_way(
+    recipe: Recipe, before: Result, joined: Joined, r: Answers, n_gold: int
+) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe of a fit that may start from the one before, and what `fit_source` is asked besides."""
     once = before.by_fuse or before.copies_count_once
-    asked = Asked(count_copies_once=once, source_kind=before.source_kind)
+    asked: dict[str, Any] = {"count_copies_once": once, "source_kind": before.source_kind}
     n_changes = before.n_changes + joined.n_changed
     if not isinstance(recipe, LatentRecipe) or n_changes >= SHARE * r.n_responses or n_gold:
         return recipe, asked
@@ -347,8 +350,7 @@ def choose_way(recipe: Recipe, before: Result, joined: Joined, r: Answers, n_gol
     place = lookup(r.workers, to_column(before.names.workers))
     groups = [sorted(place[group][place[group] >= 0].tolist()) for group in before.copies]
     copies = sorted(group for group in groups if len(group) > 1)
-    asked = asked._replace(copies=copies, going_on=GoingOn(kept, n_changes))
-    return replace(recipe, before=earlier), asked
+    return replace(recipe, before=earlier), asked | {"copies": copies, "kept": kept, "n_changes": n_changes}
 
 
 def list_changes(found: Result, joined: Joined, before: Result) -> dict[str, Column]:

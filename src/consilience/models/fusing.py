@@ -7,22 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.tagging import looks_iob2
 from ..arguments import is_among
-from ..checks.graph_check import GraphVerdict, settle_graph
+from ..checks.graph_check import settle_graph
 from ..checks.register import judge
-from ..checks.scale_check import TOL, check_scale, give_ranks, order_levels
-from ..checks.soft_check import check_ways
+from ..checks.ways import TOL, check_scale, check_ways, give_ranks, order_levels
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, parameter_error, plural, quietly, warn
 from ..inference.em import Progress
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..kinds.base import Links
-from ..results.comparison import ScaleCheck, SoftCheck
-from ..results.fitting import Asked, fit_source, open_source
+from ..kinds.base import AnyKind
+from ..results.comparison import GraphCheck, ScaleCheck
+from ..results.fitting import fit_source, open_source
 from ..results.source_kinds import check_kind
 from .base import Model
 from .dawid_skene import DawidSkene
@@ -32,6 +33,9 @@ from .preparing import Prepared
 from .register import MODELS, model_class
 
 log = logging.getLogger("consilience")
+
+# So many linked items are fused as they are; of more, the graph is tried on a part.
+FEW_ITEMS = 30_000
 
 
 class Fitting(NamedTuple):
@@ -50,113 +54,84 @@ def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
     """Fuse what was opened; see `fuse`."""
     source, _, graph, gold, task, blocked, _, n_blocked = prepared
     model, engine, callback, features, item_prior, parameters, source_kind = fitting
-    asked = Asked(count_copies_once=True, source_kind=None if source_kind is None else check_kind(source_kind))
-    verdict = None
-    links = task.find_links(source) if graph is None and is_among(model, ("auto", "markov-field")) else None
-    if links is not None:
-        model, parameters, graph, verdict = settle_links(links, parameters, engine)
+    source_kind = None if source_kind is None else check_kind(source_kind)
+    check, changed = None, dict[str, Any]()
+    if task.linked and graph is None and is_among(model, ("auto", "markov-field")):
+        model, parameters, graph, check, changed = settle_links(task, source, prepared.answers, parameters, engine)
     with open_engine(engine) as working:
         chosen, answers, scale = settle_model(prepared, model, graph, parameters, working)
         if callback is not None and "callback" in chosen.get_params():
             chosen = chosen.set_params(callback=callback)
         soft = None
-        if answers.is_soft and not answers.silence_counts and "workers" not in parameters and isinstance(model, str):
-            soft = settle_way(answers, chosen, working)
-            chosen = chosen if soft is None else chosen.set_params(workers=soft.way)
+        has_ways = "workers" in chosen.get_params() and "workers" not in parameters and isinstance(model, str)
+        if has_ways and answers.is_soft and not answers.silence_counts:
+            chosen.recipe().check_size(answers, None)  # before both ways are tried
+            log.info("Comparing ways of fusing soft votes")
+            plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"])
+            soft = check_ways(plain.recipe(), answers, working)
+            log.info("Note: %s", soft)
+            chosen = chosen.set_params(workers=soft.way)
         recipe = chosen.recipe()
         opened = open_source(recipe, answers, gold, features, item_prior, task)
         aligned = recipe.align(opened.responses, graph)
-        found = fit_source(recipe, opened, aligned, working, asked)
+        found = fit_source(recipe, opened, aligned, working, count_copies_once=True, source_kind=source_kind)
         found = replace(found, scale_check=scale, soft_check=soft)
-        checked = judge(recipe, found, opened, aligned, working, verdict)
-    left_out = replace(checked.found, blocked=blocked if len(blocked) else None, n_blocked=n_blocked)
-    return chosen.set_params(**checked.changed).adopt(left_out)
+        found, changed = judge(recipe, found, opened, aligned, working, check, changed)
+    left_out = replace(found, blocked=blocked if len(blocked) else None, n_blocked=n_blocked)
+    return chosen.set_params(**changed).adopt(left_out)
 
 
 def settle_model(
     prepared: Prepared, model: str | Model, graph: Graph | None, parameters: dict[str, Any], working: Engine
 ) -> tuple[FittedModel, Answers, ScaleCheck | None]:
-    """Return the model to fuse by, the answers, which may turn out to be on a scale, and what tells of that."""
-    answers, task, scale = prepared.answers, prepared.task, None
+    """The model to fuse by, the answers, which may turn out to be on a scale, and by what that was judged."""
+    answers, task, check = prepared.answers, prepared.task, None
     preferred = task.model if task.model and is_among(model, ("auto",)) and graph is None else model
     chosen = choose_model(preferred, answers, graph, parameters)
-    if prepared.may_be_scale and is_among(model, ("auto",)) and "workers" not in parameters:
-        answers, scale = settle_scale(answers, chosen.get_params()["seed"], working)
-        if scale is not None and scale.ordered:
-            chosen = chosen.set_params(workers=OrdinalWorkers.name)
-    return chosen, answers, scale
+    may_be_scale = prepared.may_be_scale and is_among(model, ("auto",)) and "workers" not in parameters
+    if may_be_scale and not answers.is_ordered and not OrdinalWorkers.are_too_many(answers):
+        order = order_levels(answers)
+        if order is not None:
+            log.info("Comparing classes in order with classes without an order")
+            plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"])
+            check = check_scale(plain.recipe(), answers, order, working)
+            if check is not None:
+                log.info("Note: %s", check)
+                if check.ordered:
+                    answers, chosen = give_ranks(answers, order), chosen.set_params(workers=OrdinalWorkers.name)
+    return chosen, answers, check
 
 
-def settle_scale(answers: Answers, seed: int, engine: Engine) -> tuple[Answers, ScaleCheck | None]:
-    """Return answers on a scale if their classes look like one and hidden answers confirm it, and what these told."""
-    order = None if answers.is_ordered or OrdinalWorkers.are_too_many(answers) else order_levels(answers)
-    if order is None:
-        return answers, None
-    log.info("Comparing classes in order with classes without an order")
-    check = check_scale(DawidSkene(calibration="none", tol=TOL, seed=seed).recipe(), answers, order, engine)
-    if check is not None:
-        log.info("Note: %s", check)
-    return (answers if check is None or not check.ordered else give_ranks(answers, order)), check
+def settle_links(
+    kind: AnyKind, brought: Any, answers: Answers, given: dict[str, Any], engine: Any
+) -> tuple[str, dict[str, Any], Graph | None, GraphCheck | None, dict[str, Any]]:
+    """How to fuse items that are linked by what they are; many of them as a part shows.
 
-
-def settle_way(answers: Answers, chosen: FittedModel, engine: Engine) -> SoftCheck | None:
-    """Return the way in which soft votes are fused by the model, if it has workers; see `soft_check`."""
-    if "workers" not in chosen.get_params():
-        return None
-    chosen.recipe().check_size(answers, None)  # before all ways are tried
-    log.info("Comparing ways of fusing soft votes")
-    check = check_ways(
-        DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"]).recipe(), answers, engine
-    )
-    log.info("Note: %s", check)
-    return check
-
-
-class Settled(NamedTuple):
-    """How items with links are to be fused: model, parameters and graph, and what is known of the graph already."""
-
-    model: str
-    parameters: dict[str, Any]
-    graph: Graph | None
-    verdict: GraphVerdict | None = None
-
-
-def settle_links(links: Links, given: dict[str, Any], engine: Any) -> Settled:
-    """Return how to fuse items that are linked by what they are; many of them as a part shows."""
-    if links.are_few:
-        return Settled("markov-field", given, links.make_graph())
+    Returned are model, parameters and graph, what was found about the graph, and the parameters that were changed
+    because of it.
+    """
+    if answers.n_items <= FEW_ITEMS:
+        return "markov-field", given, kind.make_graph(brought), None, {}
     check_parameters(MarkovField, given)
     alone = {name: value for name, value in given.items() if name in DawidSkene.defaults()}
-    sample = links.take_part()
+    sample = kind.take_part(brought)
     if sample is None:
-        return Settled("dawid-skene", alone, None)
+        return "dawid-skene", alone, None, None, {}
     recipe = MarkovField(**given).recipe()
-    (task, answers), part = sample
+    task, few = kind.pose(sample)
     log.info("Trying the graph on a part of the %ss", task.item)
-    source = open_source(recipe, answers, task=task)
-    graph = recipe.align(source.responses, part)
+    source = open_source(recipe, few, task=task)
+    graph = recipe.align(source.responses, kind.make_graph(sample))
     with open_engine(engine) as opened, quietly():
-        found = fit_source(recipe, source, graph, opened, Asked(count_copies_once=True))
-        found, verdict = settle_graph(recipe, found, source, graph, opened)
+        found = fit_source(recipe, source, graph, opened, count_copies_once=True)
+        found, check, changed = settle_graph(recipe, found, source, graph, opened)
     if "coupling" in given:
-        return Settled("markov-field", given, links.make_graph(), verdict)
-    listeners = {"listeners": recipe.listeners, **verdict.changed}["listeners"]
-    if verdict.check.silent or (listeners == "unanswered" and links.are_answered()):
-        return Settled("dawid-skene", alone, None, verdict)
+        return "markov-field", given, kind.make_graph(brought), check, changed
+    listeners = {"listeners": recipe.listeners, **changed}["listeners"]
+    if check.silent or (listeners == "unanswered" and bool(np.diff(answers.offsets).all())):
+        return "dawid-skene", alone, None, check, changed
     settled = {"coupling": found.coupling, "listeners": listeners}
-    return Settled("markov-field", {**given, **settled}, links.make_graph(), verdict)
-
-
-def warn_of_levels(responses: Answers) -> None:
-    """Warn that there are too many levels and workers for types of workers."""
-    warn(
-        DataWarning(
-            f"{plural(responses.n_responses, 'rating')} by {plural(responses.n_workers, 'worker')} on "
-            f"{responses.n_classes:,} levels are too few to learn who is harsh or lenient: levels are fused without "
-            "their order.",
-            "Merge levels.",
-        )
-    )
+    return "markov-field", {**given, **settled}, kind.make_graph(brought), check, changed
 
 
 def choose_model(
@@ -179,7 +154,14 @@ def choose_model(
         given = {"transitions": "bio", **given}
     if responses.is_ordered and "workers" in kind.defaults() and "workers" not in given:
         if OrdinalWorkers.are_too_many(responses):
-            warn_of_levels(responses)
+            warn(
+                DataWarning(
+                    f"{plural(responses.n_responses, 'rating')} by {plural(responses.n_workers, 'worker')} on "
+                    f"{responses.n_classes:,} levels are too few to learn who is harsh or lenient: levels are fused "
+                    "without their order.",
+                    "Merge levels.",
+                )
+            )
         else:
             given |= {"workers": OrdinalWorkers.name}
     return kind(**given)

@@ -146,7 +146,7 @@ class MarkovField(LatentModel):
         -------
         GraphCheck
         """
-        recipe, r, n_items = self.recipe(), self.read(responses).answers, self.result_.labels.n_items
+        recipe, r, n_items = self.recipe(), self.read(responses)[1], self.result_.labels.n_items
         if r.n_items != n_items:
             raise InputError(
                 f"The model was fitted to {plural(n_items, 'item')}, and these answers are about {r.n_items:,}.",

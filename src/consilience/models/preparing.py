@@ -17,7 +17,7 @@ from ..formats.reading import open_paths
 from ..formats.sources import as_graph, open_known
 from ..kinds import find_kind, need_kind
 from ..kinds.base import TABLE, AnyKind, TableKind
-from ..kinds.texts import FUSED
+from ..kinds.spans import FUSED
 from .base import open_answers
 
 

@@ -38,7 +38,7 @@ from ..kinds.base import AnyKind
 from ..kinds.tag_task import TagsKind
 from ..results.comparison import ScaleCheck
 from ..results.explanations import Explanations
-from ..results.fitting import Asked, fit_questions
+from ..results.fitting import fit_questions
 from ..results.label_files import is_one_file
 from .base import open_answers
 from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
@@ -416,16 +416,19 @@ def read_shared(given: Mapping[str, Any], names: list[str]) -> Shared:
 
 def fit_posed(posed: Sequence[Posed], engine: Engine, source_kind: str | None) -> Questions:
     """Return several questions, fused together as far as their workers are of types."""
-    asked = Asked(count_copies_once=True, source_kind=source_kind)
     recipes, graphs = [each.model.recipe() for each in posed], [each.graph for each in posed]
-    fused = fit_questions(recipes, [each.source for each in posed], graphs, engine, asked)
+    sources = [each.source for each in posed]
+    recipes, results, together, questions = fit_questions(
+        recipes, sources, graphs, engine, count_copies_once=True, source_kind=source_kind
+    )
     models = {}
-    for each, recipe, found in zip(posed, fused.recipes, fused.found, strict=True):
+    for each, recipe, found in zip(posed, recipes, results, strict=True):
         with about(each.name):
-            checked = judge(recipe, replace(found, scale_check=each.scale), each.source, each.graph, engine)
-        left_out = replace(checked.found, blocked=each.blocked, n_blocked=each.n_blocked)
-        models[each.name] = each.model.set_params(**checked.changed).adopt(left_out)
-    shared = None if fused.together is None else describe_sharing(fused.together, [posed[q].name for q in fused.shared])
+            scaled = replace(found, scale_check=each.scale)
+            checked, changed = judge(recipe, scaled, each.source, each.graph, engine)
+        left_out = replace(checked, blocked=each.blocked, n_blocked=each.n_blocked)
+        models[each.name] = each.model.set_params(**changed).adopt(left_out)
+    shared = None if together is None else describe_sharing(together, [posed[q].name for q in questions])
     return Questions(models, shared)
 
 
@@ -484,7 +487,7 @@ def read_question(model: FittedModel, name: str, source: object) -> Answers | No
         return None
     if old is None:
         rows = open_answers(rows, **model.result_.task.reading(), label=label)
-        return model.read(rows).answers
+        return model.read(rows)[1]
     return read_like(model, rows)
 
 

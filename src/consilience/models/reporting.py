@@ -10,41 +10,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..answers.columns import Column, to_column
+from ..answers.columns import to_column
 from ..answers.previews import build_report, draw_histogram, round_figures
 from ..answers.tables import build_frame
 from ..arguments import check_truth, is_whole, to_path
-from ..checks.drift import add_falls, check_order, find_drift, has_order, tabulate_drift
-from ..checks.register import list_findings
 from ..documents.document import Document, Facts
 from ..documents.notebook import show
 from ..documents.overview import list_facts, list_first_labels
-from ..errors import StoreError, parameter_error
-from ..kinds.mask_arrays import FusedMasks
-from ..kinds.masks import Masks, draw_masks
+from ..errors import ParameterError, Sentence, StoreError, parameter_error
+from ..kinds.masks import FusedMasks, Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
 from ..kinds.spans import Spans
 from ..planning.next_items import list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
 from ..results.explanations import Explanation, explain_item
-from ..results.findings import Finding
 from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
 from ..results.result import Result
 from ..results.saving import save_result
-from ..results.worker_report import describe_answers, name_copies
 from ..specs import Fault
 from .base import Model
 
 # Labels that are shown.
 FIRST = 5
-
-
-def list_worker_columns(found: Result) -> dict[str, Column]:
-    """Return the columns of the worker report, after the first."""
-    columns = describe_answers(found)
-    if has_order(found):
-        columns = add_falls(columns, find_drift(found))
-    return name_copies(columns, found.copies)
 
 
 class Reporting(Model):
@@ -203,14 +190,6 @@ class Reporting(Model):
         """
         return explain_item(self.recipe(), self.result_, self.result_.task.find_key(item))
 
-    @property
-    def findings_(self) -> list[Finding]:
-        """What checks found, the most serious first: what `fuse` warns of, and what a report says of workers and items.
-
-        A `Finding` has the attributes kind, level ("care" or "bad"), problem, remedies and place.
-        """
-        return list_findings(self.recipe(), self.result_)
-
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
 
@@ -253,8 +232,8 @@ class Reporting(Model):
         Arrow table that prints as a table.
         """
         found = self.result_
-        columns = {"worker": to_column(found.names.workers), **round_figures(list_worker_columns(found))}
-        return build_report(columns, found.backend)
+        ids, figures = found.workers["worker"], {name: each for name, each in found.workers.items() if name != "worker"}
+        return build_report({"worker": ids, **round_figures(figures)}, found.backend)
 
     def drift_report(self) -> Any:
         """Return a table with one row per worker: how accuracy changes over the order of the answers.
@@ -263,9 +242,9 @@ class Reporting(Model):
 
         Columns: worker; answers, by which the worker is judged: those with a time, to items that at least two others
         answered, or whose label is known and one other did; accuracy_first and accuracy_last, the accuracy in the first
-        and in the last fifth of the worker's answers, by a straight line; change, the difference; change_low and
-        change_high, the ends of its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance.
-        All but the first two are missing for workers with fewer than 20 such answers.
+        and in the last third of the worker's answers; change, the difference; change_low and change_high, the ends of
+        its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance. All but the first two
+        are missing for workers with fewer than 20 such answers.
 
         An answer is judged by those of other workers to the same item, and a worker relative to them: if the items at
         the end are harder for all, that is no fall. In a crowd in which nobody changes, anybody gets a
@@ -283,8 +262,13 @@ class Reporting(Model):
         ['', '', '', '', 'accuracy falls from 93% to 48%']
         """
         found = self.result_
-        check_order(found)
-        columns = {"worker": to_column(found.names.workers), **round_figures(tabulate_drift(find_drift(found)))}
+        if found.answers.order is None:
+            raise ParameterError(
+                "It is not known in which order the answers were given.",
+                Sentence("Read them with {order}, the column of numbers or times that tells."),
+                keyword="order",
+            )
+        columns = {"worker": to_column(found.names.workers), **round_figures(dict(found.drift or {}))}
         return build_report(columns, found.backend)
 
     def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from ..answers.columns import lookup, name_composite, to_column, tuples_to_ids
 from ..answers.previews import build_report
 from ..inference.em import Progress
-from ..inference.recipes.sets import SetsRecipe
+from ..inference.recipes.independent import SetsRecipe
 from ..inference.structures.sets import SetsParameters
 from ..inference.workers.tags import TagWorkers
 from ..kernels import Floats

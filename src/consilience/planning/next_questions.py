@@ -53,7 +53,7 @@ from ..inference.sources import number_groups
 from ..kernels import Codes, Floats, read_only
 from ..memory import NUMBER, require_memory
 from ..results.result import Result
-from ..results.worker_report import Suspected
+from ..results.worker_report import find_accused
 from .next_items import hash_keys
 
 # The most outcomes of earlier answers to tell apart, fewer if there are many labels and classes: each takes a product
@@ -269,8 +269,7 @@ def gather_crew(fused: Result, workers: object, cost: object, per_worker: object
 
 def find_askable(fused: Result) -> Values:
     """Return the workers who do not answer as if by chance."""
-    suspected = Suspected.of(fused)
-    return fused.names.workers if suspected is None else np.asarray(fused.names.workers[~suspected.accused])
+    return np.asarray(fused.names.workers[~find_accused(fused)])
 
 
 def nobody_to_ask(fused: Result) -> ParameterError:

@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self, get_type_hints
+from typing import Any, Self, cast
 
 import numpy as np
 
-from ..answers.columns import Values, decode_categories, lookup, split_repeated, to_column
+from ..answers.columns import Values, lookup, to_column
 from ..answers.previews import build_report, round_figures
-from ..answers.tables import BACKENDS, build_frame
-from ..arguments import check_seed, is_among, is_number, is_whole, to_path
+from ..answers.tables import build_frame
+from ..arguments import is_whole, to_path
 from ..documents.document import Document
 from ..documents.notebook import show
 from ..documents.overview import describe_ranking
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..inference.em import Progress
 from ..models.parameters import Estimator
+from ..options import check
 from ..results.archive import Archive, write_archive
 from ..results.findings import Finding
-from ..specs import FIGURES, FINITE, NOT_NEGATIVE, WHOLE_COUNTS, ArraySpec, Fault
+from ..results.saving import Contents, Reader, pack
 from .checks import check_ranking
 from .comparisons import open_comparisons, open_known
 from .next_comparisons import list_next_comparisons
-from .ranking import Judges, Numbers, Ranking, WinProbability, rank_comparisons
+from .ranking import Ranking, WinProbability, rank_comparisons
 
 # More candidates than this have a covariance that is too large.
 MOST_CANDIDATES = 5_000
 # Time grows with the cube of their number: more than so many candidates have at least so many verdicts each.
 MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
-
-# The arrays of a saved ranking: C candidates, M judges.
-_COUNT, _FINITE = ArraySpec("C", WHOLE_COUNTS), ArraySpec("C", FINITE)
-ARRAYS = dict.fromkeys(("part", "rank", "rank_low", "rank_high"), _COUNT) | {"score": _FINITE}
-ARRAYS |= {"covariance": ArraySpec("C C", FINITE), "tallies": ArraySpec("3 C", NOT_NEGATIVE)}
-OF_JUDGES = dict.fromkeys(Judges._fields, ArraySpec("M", FIGURES))
-OF_JUDGES |= dict.fromkeys(("comparisons", "discrimination_error", "bias_error"), ArraySpec("M", NOT_NEGATIVE))
-# Its header.
-FACTS = {"log_tie": float, "spreads": list, "n_iter": int, "converged": bool, "backend": str, "columns": dict}
-NUMBERS = get_type_hints(Numbers)
 
 
 class BradleyTerry(Estimator):
@@ -158,8 +148,8 @@ class BradleyTerry(Estimator):
         -------
         self
         """
+        self.check()
         parameters = self.get_params()
-        check_parameters(parameters)
         data = open_comparisons(comparisons)
         if data.n_candidates > MOST_CANDIDATES:
             raise InputError(
@@ -299,44 +289,23 @@ class BradleyTerry(Estimator):
         path : str or path
             The file.
         """
-        found = self.found_
-        arrays = {name: getattr(found, name) for name in ARRAYS}
-        arrays |= {f"judges/{name}": array for name, array in found.judges._asdict().items()}
-        columns = {name: to_column(getattr(found, name)) for name in ("candidates", "workers")}
-        header = {
-            "model": type(self).__name__,
-            "parameters": {**self.get_params(), "callback": None},
-            "fusion": {name: getattr(found, name) for name in FACTS} | {"numbers": found.numbers._asdict()},
-            "given": {},
-        }
-        return write_archive(to_path("path", "save", path), header, arrays, columns)
+        into = Contents({}, {})
+        parameters = {**self.get_params(), "callback": None}
+        fusion = pack(self.found_, "", into)
+        header = {"model": type(self).__name__, "parameters": parameters, "fusion": fusion, "given": {}}
+        return write_archive(to_path("path", "save", path), header, into.arrays, into.columns)
 
     def restore(self, archive: Archive) -> Self:
         """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
-        check_parameters(self.get_params())
-        facts = archive.header["fusion"]
-        check_facts(facts, {**FACTS, "numbers": dict})
-        check_facts(facts["numbers"], NUMBERS)
-        ids: dict[str, Any] = {}
-        for name in ("candidates", "workers"):
-            ids[name], repeated = split_repeated(decode_categories(archive.read_column(name)))
-            if repeated:
-                raise Fault(f"the {name} are not distinct")
-        sizes = {"C": len(ids["candidates"]), "M": len(ids["workers"])}
-        arrays: dict[str, Any] = {name: archive.read_array(name, spec, sizes) for name, spec in ARRAYS.items()}
-        judges = {name: archive.read_array(f"judges/{name}", spec, sizes) for name, spec in OF_JUDGES.items()}
+        self.check()
+        found = Reader(archive, {}, cast(Any, None), {}).read_part(Ranking, archive.header["fusion"], "")
         archive.check_all_was_read()
-        given: dict[str, Any] = {**{name: facts[name] for name in FACTS}, "spreads": tuple(facts["spreads"])}
-        found = Ranking(**ids, **arrays, judges=Judges(**judges), numbers=Numbers(**facts["numbers"]), **given)
-        if sizes["C"] < 2 or found.part.max() >= sizes["C"] or (np.diag(found.covariance) < 0).any():
-            raise Fault("parts or variances of the candidates cannot be so")
-        if (found.rank_low > found.rank).any() or (found.rank > found.rank_high).any():
-            raise Fault("a rank is not in its interval")
-        if math.isnan(found.log_tie) or found.log_tie == math.inf or found.backend not in BACKENDS:
-            raise Fault("the weight of ties, or the frame library, cannot be so")
-        if len(found.spreads) != 4 or not all(is_number(each) and each > 0 for each in found.spreads):
-            raise Fault("the spreads cannot be so")
         return self.adopt(found)
+
+    def check(self) -> None:
+        """Raise an error unless the parameters can be so."""
+        for name, value in self.get_params().items():
+            check(name, value, type(self).__name__)
 
     def _describe(self) -> str:
         numbers = self.found_.numbers
@@ -349,26 +318,3 @@ class BradleyTerry(Estimator):
     def _repr_html_(self) -> str:
         call = self.describe_call()
         return show(describe_ranking(self, call) if self.is_fitted else Document(call, "Not fitted yet.", []))
-
-
-def check_parameters(parameters: Mapping[str, Any]) -> None:
-    """Raise an error unless the parameters of a model can be so."""
-    owner = BradleyTerry.__name__
-    for name, choices in (("discrimination", ("learn", "equal")), ("position_bias", ("learn", "none"))):
-        if not is_among(parameters[name], choices):
-            raise parameter_error(name, owner, f"one of {', '.join(map(repr, choices))}", parameters[name])
-    for name in ("max_iter", "n_draws"):
-        if not is_whole(parameters[name]) or parameters[name] < 1:
-            raise parameter_error(name, owner, "a whole number >= 1", parameters[name])
-    if not is_number(parameters["tol"]) or not parameters["tol"] > 0:
-        raise parameter_error("tol", owner, "a number > 0", parameters["tol"])
-    check_seed(parameters["seed"], owner)
-
-
-def check_facts(entries: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
-    """Raise an error unless entries of the header of a file have these names and types."""
-    if entries.keys() != kinds.keys():
-        raise Fault(f"the header has the entries {listing(entries)}, and not {listing(kinds)}")
-    for name, kind in kinds.items():
-        if type(entries[name]) is not kind:
-            raise Fault(f"{name} cannot be {shorten(entries[name])}")

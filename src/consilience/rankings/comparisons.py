@@ -1,21 +1,51 @@
-"""Comparisons: who preferred which of two candidates, checked once and held as plain arrays."""
+"""Comparisons: who preferred which of two candidates, read from tables, checked once and held as plain arrays."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import Codes, Indices, Values, lookup, to_column
-from ..answers.tables import open_frame
-from ..errors import InputError, ParameterError, listing, parameter_error, plural
+from ..answers.columns import (
+    Codes,
+    Indices,
+    Values,
+    encode_in_order_of_appearance,
+    encode_sorted,
+    join_columns,
+    lookup,
+    to_column,
+)
+from ..answers.tables import Table, open_frame, squeeze
+from ..errors import InputError, ParameterError, Sentence, join_names, listing, parameter_error, plural, shorten
 from ..formats.large import open_codes
-from ..kernels import Floats
-from .tables import list_columns, read_comparisons
+from ..kernels import Floats, Integers
+
+# What a verdict can be.
+LEFT, RIGHT, TIE = 0, 1, 2
+VERDICTS = ("left", "right", "tie")
+# Words for verdicts, in letters and digits alone; signs as they are.
+_LEFT = ("left", "a", "modela", "responsea", "answera", "optiona", "candidatea", "systema", "first", "1", "x", ">")
+_RIGHT = ("right", "b", "modelb", "responseb", "answerb", "optionb", "candidateb", "systemb", "second", "2", "y", "<")
+_TIE = ("tie", "tied", "draw", "equal", "same", "both", "neither", "bothbad", "bothgood", "tiebothbad", "0", "=")
+WORDS = {**dict.fromkeys(_LEFT, LEFT), **dict.fromkeys(_RIGHT, RIGHT), **dict.fromkeys(_TIE, TIE)}
+# The share of points that the left one gets; and 1 for the left, -1 for the right one.
+_POINTS = {"1": LEFT, "10": LEFT, "05": TIE, "0": RIGHT, "00": RIGHT}
+_BALANCE = {"1": LEFT, "-1": RIGHT, "0": TIE}
+_SIGNS = {"-1": "-1", ">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
+# Winners are ids of candidates if so many of them are, and those that are not are wrong.
+MOSTLY = 0.9
+# More pairs than this are not made of scores; of many scores, so many for each.
+MOST_PAIRS, PAIRS_PER_SCORE = 3_000_000, 100
+# More verdicts than this, by their weights, cannot be told from certainty in double precision.
+MOST_VERDICTS = 1e12
+_FILL = "Every verdict must say which two were compared: fill it in or drop the row."
+_WRITE = "Write the candidate that won, or left, right and tie."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,3 +245,299 @@ def open_known(gold: object, candidates: Values) -> Comparisons:
     nobody, judge = np.zeros(known.n_comparisons, np.int32), np.array([""], object)
     sides = place[known.left], place[known.right]
     return Comparisons(*sides, known.verdict, nobody, candidates, judge, weight=known.weight)
+
+
+# -------------------------------------------------------------------------------------------------- reading tables
+
+
+def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]:
+    """The fields of `Comparisons` that a table holds; `names` are the columns that are given, by role."""
+    if table.n_rows == 0:
+        raise InputError(f"{table.name} has columns but no rows: there are no comparisons to rank by.")
+    if has_scores(table, names):
+        return read_scores(table, names)
+    sides = ("left", "right", "winner")
+    missing = [role for role in sides if table.find(role, names[role]) is None]
+    if len(missing) > 1:
+        error, hint = table.no_columns(missing), []
+        if "left" in missing and "right" in missing:
+            hint = [Sentence("For a table of scores or ranks, name {candidate} and {score} or {rank}.")]
+        raise InputError(error.problem, *error.remedies, *hint)
+    found = [name for role in sides if (name := table.find(role, names[role])) is not None]
+    columns = {role: replace(table, taken=found).need(role, names[role], parameter=role) for role in sides}
+    columns |= find_others(table, names, found)
+    encoded = [encode_in_order_of_appearance(table.values(columns[role], _FILL)) for role in ("left", "right")]
+    codes, candidates = encode_sorted(join_columns(*(to_column(values) for _, values in encoded)))
+    n_left = len(encoded[0][1])
+    left, right = codes[:n_left][encoded[0][0]], codes[n_left:][encoded[1][0]]
+    same = np.flatnonzero(left == right)
+    if len(same):
+        row = int(same[0])
+        raise InputError(
+            f"In {plural(len(same), 'row')} of {table.name} a candidate is compared with itself; the first is "
+            f"{shorten(candidates[left[row]])} at {table.locate(row)}.",
+            "Drop such rows: they tell nothing.",
+        )
+    verdict, winners = read_winners(table, columns["winner"], left, right, candidates)
+    weight = read_multiples(table, columns["weight"]) if "weight" in columns else None
+    fields = {"left": left, "right": right, "verdict": verdict, "candidates": candidates, "winners": winners}
+    return {**fields, "weight": weight, **read_judges(table, columns)}
+
+
+def list_columns(table: Table, names: Mapping[str, str | None]) -> set[str]:
+    """The columns that may play a role in comparisons, by those that are given."""
+    given = {name for name in names.values() if name is not None and name in table.names}
+    roles = ("left", "right", "winner", "worker", "item", "candidate", "score", "rank")
+    return given | {name for role in roles if (name := table.find(role)) is not None}
+
+
+def find_others(table: Table, names: Mapping[str, str | None], taken: Sequence[str]) -> dict[str, str]:
+    """The columns of judges and items, which may be missing, and others that are named."""
+    found = {}
+    for role in ("worker", "item"):
+        name = table.find(role, names[role])
+        if name is not None and (names[role] is not None or name not in taken):
+            found[role] = name
+    for role in ("group", "weight"):
+        if names[role] is not None:
+            found[role] = table.need(role, names[role], parameter=role)
+    return found
+
+
+def read_judges(table: Table, columns: dict[str, str]) -> dict[str, Any]:
+    """Who gave each verdict, and about what, as fields of `Comparisons`."""
+    worker, workers = np.zeros(table.n_rows, np.int32), np.array([""], object)
+    who = columns.get("worker", columns.get("group"))  # a family without members is one judge
+    if who is not None:
+        worker, workers = encode_sorted(table.values(who, "Every verdict must say who gave it: fill it in."))
+        columns = {**columns, "worker": who}
+    item, group, groups = None, None, np.empty(0, object)
+    if "item" in columns:
+        item = encode_in_order_of_appearance(table.values(columns["item"], "Fill it in, or drop the row."))[0]
+    if "group" in columns and columns["group"] != who:
+        group, groups = encode_sorted(table.values(columns["group"], "Every judge needs a family: fill it in."))
+    judges = {"worker": worker, "workers": workers, "item": item, "group": group, "groups": groups}
+    return {**judges, "columns": columns, "backend": table.backend}
+
+
+# ------------------------------------------------------------------------------------------------------------- winners
+
+
+def read_winners(
+    table: Table, name: str, left: Codes, right: Codes, candidates: Values
+) -> tuple[NDArray[np.int8], str]:
+    """The verdict of each row, by the ids of candidates if all fit, else by words for the two sides; and how."""
+    said, values = encode_in_order_of_appearance(
+        table.values(name, "A comparison without a verdict needs no row: drop it.")
+    )
+    place = lookup(candidates, to_column(values))
+    winner = place[said]
+    is_id = (winner == left) | (winner == right)
+    words = [spell_word(value) for value in values.tolist()]
+    # Numbers are ties only beside ids: in a column without these they are sides.
+    ties = [bool(is_id.any()) if word in ("0", "-1") else WORDS.get(word) == TIE for word in words]
+    is_tie = np.array(ties)[said] & (winner < 0)
+    if (~is_id & ~is_tie).sum() <= (1 - MOSTLY) * np.sum(~is_tie):
+        verdict = np.where(is_tie, TIE, np.where(winner == left, LEFT, RIGHT)).astype(np.int8)
+        wrong = np.flatnonzero(~is_id & ~is_tie)
+        how, codes = "ids of candidates", np.where(place < 0, TIE, -1)
+        seen = np.unique(winner[is_id])
+        # An id that is not among the two of some row can be nothing but an id.
+        sure = len(seen) > 2 or (len(seen) == 2 and not (np.isin(left, seen) & np.isin(right, seen)).all())
+        known = {word for word in words if word == "0" or WORDS.get(word) != TIE}
+        sides = {"1": LEFT, "2": RIGHT, "-1": RIGHT, "0": TIE if known & {"2", "-1"} else RIGHT}
+        if not len(wrong) and not sure and known and known <= sides.keys():
+            other = np.array([sides.get(word, TIE) for word in words])[said]
+            if (other != verdict).any():
+                raise InputError(
+                    f"Column {name!r} of {table.name} holds {join_names(sorted(known))}, which may be candidates, or "
+                    "stand for left and right: the two readings differ.",
+                    "Write left, right and tie; or give candidates other names than 0, 1 and 2.",
+                    keyword="winner",
+                )
+    else:
+        how, known = "sides", set(words)
+        if (known <= {"0", "1"}) or known <= {"true", "false"}:
+            raise InputError(
+                f"Column {name!r} of {table.name} holds {listing(values.tolist())} only, which may be won and lost or "
+                "won and tied.",
+                _WRITE,
+                keyword="winner",
+            )
+        by_points, by_balance = known <= _POINTS.keys() and "05" in known, known <= _BALANCE.keys() and "-1" in known
+        meaning = _POINTS if by_points else _BALANCE if by_balance else WORDS
+        codes = np.array([meaning.get(word, -1) for word in words], np.int8)
+        verdict = codes[said]
+        wrong = np.flatnonzero(verdict < 0)
+    if len(wrong):
+        row = int(wrong[0])
+        pair = " and ".join(shorten(candidates[side[row]]) for side in (left, right))
+        raise InputError(
+            f"Column {name!r} of {table.name} names neither of the two candidates in {plural(len(wrong), 'row')}, nor "
+            f"has a word for a side or a tie; the first is {shorten(values[said[row]])} for {pair} at "
+            f"{table.locate(row)}.",
+            _WRITE,
+            keyword="winner",
+        )
+    texts = {
+        side: sorted(str(value) for value, code in zip(values.tolist(), codes.tolist(), strict=True) if code == number)
+        for number, side in enumerate(VERDICTS)
+    }
+    meanings = "; ".join(f"{side}: {', '.join(found)}" for side, found in texts.items() if found)
+    return np.asarray(verdict), f"{how} ({meanings})" if meanings else how
+
+
+def spell_word(value: object) -> str:
+    """What is compared with the words for verdicts.
+
+    >>> spell_word("Model_A"), spell_word("tie (bothbad)"), spell_word(1.0), spell_word(" > ")
+    ('modela', 'tiebothbad', '1', '>')
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = str(value).strip()
+    return _SIGNS.get(text, squeeze(text))
+
+
+# ------------------------------------------------------------------------------------------------------------- numbers
+
+
+def read_multiples(table: Table, name: str) -> Floats:
+    """The column of how many verdicts rows stand for: finite numbers above 0."""
+    numbers = read_numbers(table, name)
+    wrong = np.flatnonzero(~((numbers > 0) & np.isfinite(numbers)))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} that cannot be so; the first is "
+            f"{numbers[row]} at {table.locate(row)}.",
+            "Weights are finite numbers above 0: drop verdicts that count for nothing.",
+            keyword="weight",
+        )
+    if numbers.sum() > MOST_VERDICTS:
+        raise InputError(
+            f"The weights in column {name!r} of {table.name} add up to {numbers.sum():.3g}, and at most "
+            f"{MOST_VERDICTS:.0e} verdicts can be counted.",
+            "A weight is how many verdicts a row stands for.",
+            keyword="weight",
+        )
+    return numbers
+
+
+def read_numbers(table: Table, name: str) -> Floats:
+    """A column of numbers, as numbers or as text."""
+    codes, values = encode_in_order_of_appearance(table.values(name, "Fill it in, or drop the row."))
+    numbers = np.array([to_number(value) for value in values.tolist()])
+    if values.dtype.kind in "mM" or np.isnan(numbers).any():
+        place = int(np.argmax(np.isnan(numbers)))
+        raise InputError(
+            f"Column {name!r} of {table.name} must hold numbers; the first that is none is {shorten(values[place])} at "
+            f"{table.locate(int(np.argmax(codes == place)))}."
+        )
+    return np.asarray(numbers[codes], np.float64)
+
+
+def to_number(value: object) -> float:
+    """A number, or text that is one, as a float; NaN for anything else.
+
+    >>> to_number("1.5"), to_number("judge")
+    (1.5, nan)
+    """
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+# ---------------------------------------------------------------------------------------------------- scores and ranks
+
+
+def has_scores(table: Table, names: Mapping[str, str | None]) -> bool:
+    """Whether a table has one row for each judge, item and candidate, with a score or a rank."""
+    named = [role for role in ("candidate", "score", "rank") if names[role] is not None]
+    sides = [role for role in ("left", "right", "winner") if names[role] is not None]
+    if named and sides:
+        raise ParameterError(
+            Sentence("Give either {left}, {right} and {winner}, or {candidate} with {score} or {rank}, not both.")
+        )
+    if named or sides:
+        return bool(named)
+    has_sides = table.find("left") is not None and table.find("right") is not None
+    has_scale = table.find("score") is not None or table.find("rank") is not None
+    return not has_sides and table.find("candidate") is not None and has_scale
+
+
+def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]:
+    """Scores or ranks as verdicts on all pairs that one judge saw for one item."""
+    candidate = table.need("candidate", names["candidate"], parameter="candidate")
+    if names["score"] is not None and names["rank"] is not None:
+        raise ParameterError(Sentence("Give either {score} or {rank}, not both."))
+    role = "rank" if names["rank"] is not None else "score"
+    if names[role] is None and table.find("score") is None:
+        role = "rank"
+    if table.find(role, names[role]) is None:
+        raise InputError(
+            f"{table.name} has no column of scores or ranks that is known by its name. It has "
+            f"{listing([str(each) for each in table.names], len(table.names))}.",
+            Sentence("Name it with {score} (higher is better) or {rank} (lower is better)."),
+        )
+    if names["weight"] is not None:
+        raise ParameterError(Sentence("{weight} is for tables of verdicts, and not of scores or ranks."))
+    columns = {"candidate": candidate, role: table.need(role, names[role], parameter=role)}
+    good = read_numbers(table, columns[role]) * (1 if role == "score" else -1)
+    columns |= find_others(table, names, list(columns.values()))
+    who, candidates = encode_sorted(table.values(candidate, _FILL))
+    judges = read_judges(table, columns)
+    worker, item = judges["worker"], np.zeros_like(who) if judges["item"] is None else judges["item"]
+    order = np.lexsort((who, item, worker))
+    again = np.all([np.diff(codes[order]) == 0 for codes in (who, item, worker)], axis=0)
+    if again.any():
+        row = int(order[1:][again].min())
+        raise InputError(
+            f"In {plural(int(again.sum()), 'row')} of {table.name} a candidate is scored that the same judge has "
+            f"scored before for the same item; the first is {shorten(candidates[who[row]])} at {table.locate(row)}.",
+            Sentence("Keep one of them, or name what tells them apart with {item} or {worker}."),
+        )
+    first, second, weight = pair_rows(worker, item)
+    if not len(first):
+        raise InputError(
+            f"No judge of {table.name} has scored two candidates for one item: there is nothing to compare.",
+            Sentence("Name the columns with {worker} and {item}."),
+        )
+    verdict = np.where(good[first] == good[second], TIE, np.where(good[first] > good[second], LEFT, RIGHT))
+    rows = {name: judges[name] for name in ("worker", "item", "group") if judges[name] is not None}
+    return {
+        **judges,
+        **{name: codes[first] for name, codes in rows.items()},
+        "left": who[first],
+        "right": who[second],
+        "verdict": verdict.astype(np.int8),
+        "candidates": candidates,
+        "weight": weight,
+        "has_positions": False,
+        "winners": "higher scores" if role == "score" else "lower ranks",
+    }
+
+
+def pair_rows(worker: Integers, item: Integers) -> tuple[Integers, Integers, Floats]:
+    """All pairs of rows of one judge and item: the two rows of each, and what a pair weighs.
+
+    >>> first, second, weight = pair_rows(np.array([0, 1, 0, 0]), np.zeros(4, int))
+    >>> first.tolist(), second.tolist(), weight.round(2).tolist()
+    ([0, 0, 2], [2, 3, 3], [0.67, 0.67, 0.67])
+    """
+    n = len(worker)
+    order = np.lexsort((worker, item))
+    ends = np.flatnonzero((np.diff(worker[order]) != 0) | (np.diff(item[order]) != 0)) + 1
+    sizes = np.diff(np.concatenate([[0], ends, [n]]))
+    n_pairs, most = int((sizes * (sizes - 1) // 2).sum()), max(MOST_PAIRS, PAIRS_PER_SCORE * n)
+    if n_pairs > most:
+        raise InputError(
+            f"{n:,} scores make {n_pairs:,} pairs, and at most {most:,} are compared.",
+            "Give scores of fewer candidates in each list.",
+        )
+    place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    after = np.repeat(sizes, sizes) - place - 1  # how many rows of the same list come later
+    first = np.repeat(np.arange(n), after)
+    second = first + 1 + np.arange(n_pairs) - np.repeat(np.cumsum(after) - after, after)
+    return order[first], order[second], 2 / np.repeat(sizes, sizes)[first]

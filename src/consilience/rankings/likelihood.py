@@ -27,8 +27,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 
 from ..inference import sum_by
 from ..kernels import Floats, Integers, Truths
-from .comparisons import Comparisons
-from .tables import LEFT, RIGHT, TIE
+from .comparisons import LEFT, RIGHT, TIE, Comparisons
 
 # Kinds of parameters, in their order in the vector.
 SCORE, LOG_TIE, DISCRIMINATION, BIAS, EFFECT = range(5)

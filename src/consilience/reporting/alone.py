@@ -15,7 +15,7 @@ from ..errors import quietly
 from ..inference.sources import Source
 from ..models.base import Model
 from ..models.latent import LatentModel
-from ..results.fitting import Asked, fit
+from ..results.fitting import fit
 from ..results.new_answers import Applied
 from ..results.result import Result
 
@@ -44,7 +44,12 @@ def fit_alone(model: Model) -> Result:
     parameters: dict[str, object] = {"callback": None} if "callback" in model.get_params() else {}
     if model.get_params().get("coupling") == "learn":
         parameters["coupling"] = model.result_.coupling
-    found = model.result_
-    asked = Asked(found.copies, found.copies_count_once)
+    found, once = model.result_, model.result_.copies_count_once
     with quietly():
-        return fit(model.fresh(**parameters).recipe(), found.answers, found.given.graph, asked=asked)
+        return fit(
+            model.fresh(**parameters).recipe(),
+            found.answers,
+            found.given.graph,
+            copies=found.copies,
+            count_copies_once=once,
+        )

@@ -12,7 +12,7 @@ from ..errors import join_names, plural
 from ..kernels import Floats
 from ..metrics.probabilities import reliability_curve
 from ..results.result import Result
-from ..results.worker_report import FEW_ANSWERS, describe_answers
+from ..results.worker_report import FEW_ANSWERS
 from .subject import Subject
 
 # Fewer known labels than this say little about probabilities.
@@ -200,4 +200,4 @@ def list_relabelled(subject: Subject, before: NDArray[np.int64], changed: NDArra
 
 def find_accuracy(found: Result) -> Floats:
     """Return the accuracy of each worker, as `worker_report` has it."""
-    return np.asarray(to_values(describe_answers(found)["accuracy"]), np.float64)
+    return np.asarray(to_values(found.workers["accuracy"]), np.float64)

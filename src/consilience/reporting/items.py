@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import Values
-from ..answers.gold import find_alike, find_empty
 from ..documents.charts import Table
 from ..errors import plural, to_sentence
 from ..kernels import Floats
@@ -313,7 +313,9 @@ def prepare_review(subject: Subject) -> Review | None:
 
 def find_nameless(ids: Values) -> NDArray[np.bool_]:
     """Tell which ids gold.csv cannot hold: empty text, and text that another id has too, such as 1 and "1"."""
-    return np.asarray(find_alike(ids) | find_empty(ids))
+    texts = [str(each) for each in ids.tolist()]
+    counts = Counter(texts)
+    return np.array([text == "" or counts[text] > 1 for text in texts])
 
 
 def list_known(subject: Subject) -> list[list[object]]:

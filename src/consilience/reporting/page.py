@@ -20,7 +20,6 @@ from types import ModuleType
 from typing import Any
 
 from ..arguments import to_path
-from ..checks.register import list_findings
 from ..documents.charts import Chart, Plain, import_converter, not_installed
 from ..errors import ParameterError, parameter_error
 from ..formats.writing import replace_file
@@ -197,7 +196,7 @@ def gather(model: object, content: object = None, folder: str = "", command: Com
     if not isinstance(model, Model):
         raise parameter_error("model", "report", "a fitted model", model)
     found = model.result_
-    findings, n_labels = list_findings(model.recipe(), found), found.labels.n_items
+    findings, n_labels = model.findings_, found.labels.n_items
     r = found.answers.with_classes(found.names.classes)
     shown = show_by_task(found.task) if content is None else find_content(content, r, folder)
     return Subject(model, r, findings, n_labels, shown, command)

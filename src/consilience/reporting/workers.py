@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 
 from ..answers.classes import to_numbers
 from ..answers.columns import distinct_names, to_values
-from ..checks.drift import find_drift, has_order
 from ..documents.charts import Chart, draw_biases, draw_heat, draw_shares, draw_shares_right
 from ..errors import plural
 from ..inference import Cells, sum_by
 from ..inference.levels import place_levels
 from ..kernels import Floats
-from ..models.reporting import list_worker_columns
-from ..results.worker_report import ATTENTION, FEW_ANSWERS, Suspected, rank_attention
+from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
 from .subject import Subject, spell, to_name
 
 # The most workers in the table, and numbers in all heat maps.
@@ -108,13 +106,13 @@ class Blocking(NamedTuple):
     @classmethod
     def of(cls, subject: Subject) -> Blocking | None:
         """Return how to leave out those who answer as if by chance; None if nobody does."""
-        suspected = Suspected.of(subject.fusion)
-        if suspected is None or not suspected.accused.any():
+        accused = find_accused(subject.fusion)
+        if not accused.any():
             return None
         lines = io.StringIO()
         before = subject.fusion.blocked  # who stay left out
         names = [] if before is None else before.tolist()
-        names += subject.fusion.names.workers[suspected.accused].tolist()
+        names += subject.fusion.names.workers[accused].tolist()
         csv.writer(lines).writerows([["worker"], *([name] for name in names)])
         address = "data:text/csv;charset=utf-8," + quote(lines.getvalue(), errors="replace")
         given = subject.command
@@ -138,7 +136,7 @@ def describe_workers(subject: Subject) -> Workers | None:
 
 def tabulate(subject: Subject) -> list[Worker]:
     """Return the rows of `worker_report` with the bias of each worker, in the order of the workers."""
-    report = list_worker_columns(subject.fusion)
+    report = subject.fusion.workers
     columns = {name: to_values(column).tolist() for name, column in report.items()}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     kind, accuracy = (each.tolist() for each in rank_attention(report))
@@ -175,10 +173,10 @@ def find_rating(row: Mapping[str, Any]) -> Rating | None:
 
 def list_changes(subject: Subject) -> list[tuple[float | None, str]]:
     """Return the change of accuracy of each worker over time, and its interval in words."""
-    if not has_order(subject.fusion):
+    drift = subject.fusion.drift
+    if drift is None:
         return [(None, "")] * len(subject.workers)
-    found = find_drift(subject.fusion)
-    ends = zip(found.change.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    ends = zip(*(to_values(drift[name]).tolist() for name in ("change", "change_low", "change_high")), strict=True)
     return [
         (None, "") if math.isnan(change) else (change, f"{change:+.0%} ({low:+.0%} to {high:+.0%})")
         for change, low, high in ends

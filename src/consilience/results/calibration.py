@@ -42,13 +42,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import Column, Values, encode_in_order_of_appearance
-from ..answers.gold import Gold
 from ..answers.random_choices import draw_units
 from ..answers.tagging import are_tags, find_continuations, find_runs, judge_runs, split_tags
 from ..errors import DataWarning, Sentence, warn
@@ -61,7 +59,6 @@ from ..inference.powers import (
     NOTHING_KNOWN,
     POWERS,
     Calibration,
-    KnownScores,
     add_batch,
     draw_powers,
     find_leads,
@@ -88,32 +85,31 @@ POWER_RANGE = (1e-50, 1e50)
 LEAST_WEIGHT = -1e9
 
 
-class Found(NamedTuple):
-    """What calibration found."""
-
-    calibrated: Calibrated
-    left_out: Floats  # posteriors that are yet to be raised to the power
-    confidence: Confidence
-
-
 def calibrate(
     fitting: Fitting,
     posterior: Floats,
     opinion: Opinion | None = None,
     before: Calibrated | None = None,
     kept: Calibrated | None = None,
-) -> Found:
-    """Return how a model calibrates the posteriors of its fit.
+) -> tuple[Calibrated, Floats, Confidence]:
+    """Calibrate the posteriors of a fit.
 
-    `opinion` is what a classifier says of the items, if it has a say. If the answers
-    are a batch of a stream, `before` is the calibration of the batches before. If the fit goes on from
-    another one, `kept` is the calibration of that, if it is to be kept.
+    `opinion` is what a classifier says of the items, if it has a say. If the answers are a batch of a stream, `before`
+    is the calibration of the batches before. `kept` is the calibration of an earlier fit, if it is to be kept.
+
+    Returns
+    -------
+    calibrated : Calibrated
+        The power, and what it was chosen by.
+    left_out : array (N, K)
+        Posteriors that leave each item out of what was learned of its workers, and are yet to be raised to the power.
+    confidence : Confidence
+        What raises them.
     """
     owner, source, problem, fit = fitting
-    r = source.responses
-    if isinstance(owner.calibration, str) and owner.calibration == "none":
+    if owner.calibration == "none":
         confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
-        return Found(Calibrated(Calibration(1.0, given=True), [1.0]), posterior, confidence)
+        return Calibrated(Calibration(1.0, given=True), [1.0]), posterior, confidence
 
     @cache  # only where it is needed: the search for the power takes memory itself
     def left_out() -> Floats:
@@ -128,15 +124,14 @@ def calibrate(
     else:
         calibrated = find_power(fitting, posterior, left_out, opinion, before)
 
-    changed, honest = owner.find_raised(r), left_out()
+    changed, honest = owner.find_raised(source.responses), left_out()
 
     def raised(power: float, run: slice) -> Floats:
         return raise_where(changed[run], honest[run], power)
 
     if calibrated.found.n_gold:
         calibrated = calibrated._replace(blind_accuracy=expect_blindly(fitting, raised, calibrated.found.power_before))
-    confidence = Confidence(np.array(calibrated.powers), raised, calibrated.found.power)
-    return Found(calibrated, honest, confidence)
+    return calibrated, honest, Confidence(np.array(calibrated.powers), raised, calibrated.found.power)
 
 
 def expect_blindly(fitting: Fitting, raised: Callable[[float, slice], Floats], power: float) -> float:
@@ -177,8 +172,7 @@ def find_power(
         by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
         if found.n_hidden:
             found, log_weights = lower(found, log_weights, fitting.problem.workers.caution)
-    known = KnownScores(np.zeros(len(POWERS)), 0) if gold is None else score_known(fitting, posterior)
-    scores, n_known, n_right = known
+    scores, n_known, n_right = score_known(fitting, posterior)
     if before is not None:
         scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
         n_right += before.found.n_right
@@ -205,19 +199,28 @@ def find_power(
     return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, predicted)
 
 
-def score_known(fitting: Fitting, posterior: Floats) -> KnownScores:
+def score_known(fitting: Fitting, posterior: Floats) -> tuple[Floats, int, int]:
     """Judge items of known label as if it were not known.
 
     They were drawn at random, and the power changes their posteriors: not those of independent items without answers.
+
+    Returns
+    -------
+    scores : array
+        Log probability of all labels at each of `POWERS`.
+    n_known, n_right : int
+        How many labels these are, and how many the posteriors get right.
     """
     owner, source, problem, fit = fitting
-    gold = cast(Gold, source.gold)
-    known = np.flatnonzero(gold.judging & owner.find_raised(source.responses))
+    nothing = np.zeros(len(POWERS)), 0, 0
+    if source.gold is None:
+        return nothing
+    known = np.flatnonzero(source.gold.judging & owner.find_raised(source.responses))
     if not len(known):
-        return KnownScores(np.zeros(len(POWERS)), 0)
+        return nothing
     unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
-    codes, judged = gold.codes[known], unknown[known]
-    return KnownScores(score_gold(codes, judged), len(known), int(np.sum(owner.label_items(judged) == codes)))
+    codes, judged = source.gold.codes[known], unknown[known]
+    return score_gold(codes, judged), len(known), int(np.sum(owner.label_items(judged) == codes))
 
 
 def limit_power(
@@ -267,7 +270,7 @@ def score_by_classifier(
     return np.stack(scores, axis=1)
 
 
-def judge_fit(
+def judge_spans(
     problem: Problem,
     fit: Fit,
     posterior: Floats,

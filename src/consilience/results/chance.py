@@ -42,7 +42,6 @@ from ..inference.workers.base import WorkerModel
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats, Rows, Truths, freeze
 from .answer_worth import find_judged
-from .result import Later
 
 # From this probability on a worker is said to answer as if by chance.
 BY_CHANCE = 0.9
@@ -115,11 +114,6 @@ def find_shares(block: Block, workers: WorkerModel, log_weights: Floats) -> tupl
         return freeze(logs), freeze(np.arange(len(logs), dtype=np.int32)), freeze(np.empty(0))
     logs = workers.weigh_rows(log_weights)[block.rows]
     return freeze(np.ascontiguousarray(logs)), block.codes, block.share
-
-
-def judge_chance(apart: Later[Apart], workers: WorkerModel) -> Floats:
-    """Return the probability of chance of each worker, (M,); NaN where nothing can be told."""
-    return find_chance(apart.value.counts, workers.class_of_label, workers.silent)
 
 
 def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool) -> Floats:

@@ -111,6 +111,8 @@ class Comparison:
     kept_share : float
         Of the items to which at least two workers, and all who answered, give the same class, the share that got this
         class: for the class where it is smallest, among those with at least 20 such items. 1 if there are none.
+    lost : int or None
+        Which class that is, as an index.
 
     Notes
     -----
@@ -155,6 +157,7 @@ class Comparison:
     soft: bool = False
     label_gain: Figure = math.nan
     label_error: Figure = math.nan
+    lost: int | None = None
 
     def check_saved(self, sizes: Sizes) -> None:
         """Raise a `Fault` unless it is about the items that there are."""
@@ -162,6 +165,8 @@ class Comparison:
             raise Fault("the comparison is about other items")
         if not 0 <= self.n_known_right <= self.n_known:
             raise Fault("more known labels are right than there are")
+        if self.lost is not None and self.lost >= sizes["K"]:
+            raise Fault("the class that others take is none")
 
     @property
     def agreement(self) -> float:
@@ -475,7 +480,8 @@ class ScaleCheck:
     ----------
     lead, lead_error : float
         By how much, in mean log probability, workers who confuse levels that are near each other predict hidden answers
-        better than workers who do not, and the standard error of that.
+        better than workers who do not, and the standard error of that; nan where different answers to one item are no
+        nearer to each other than at random.
     """
 
     lead: Figure
@@ -492,6 +498,8 @@ class ScaleCheck:
 
     def describe(self) -> str:
         """Return in words what the numbers are judged by."""
+        if math.isnan(self.lead):
+            return "different answers to one item are no nearer to each other than at random"
         figures = f"mean log score {self.lead:+.3f}, standard error {self.lead_error:.3f}"
         if self.ordered:
             return f"hidden answers are predicted better with an order ({figures})"
@@ -508,7 +516,7 @@ class WayScore(NamedTuple):
 
 @dataclass(frozen=True)
 class SoftCheck:
-    """By what a way of fusing soft votes was chosen; see `consilience.checks.soft_check`.
+    """By what a way of fusing soft votes was chosen; see `consilience.checks.ways`.
 
     Attributes
     ----------

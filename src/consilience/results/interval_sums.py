@@ -44,6 +44,7 @@ from .answer_worth import (
     Careful,
     few_units,
     given_weights,
+    sum_chances,
     sum_judged,
     sum_votes,
 )
@@ -110,32 +111,22 @@ class Sums(NamedTuple):
         )
 
 
-def sum_up(
-    r: Answers,
-    posterior: Floats,
-    right: Floats,
-    found: Estimates,
-    chances: Floats,
-    scale: float = 1.0,
-    earlier: Sums | None = None,
-) -> Sums:
-    """Return the sums over these answers, of which there are `scale` times as many, and over earlier ones.
-
-    `chances` are those of `sum_chances`.
-    """
-    chances = np.maximum(chances, 0.0)  # with weights, what is nearly a square may be negative
+def sum_up(r: Answers, posterior: Floats, right: Floats, found: Estimates, earlier: Sums | None = None) -> Sums:
+    """Return the sums over these answers, and over those of earlier batches."""
+    # With weights, what is nearly a square may be negative.
+    chances = np.maximum(sum_chances(r, posterior, found.careful, found.counts), 0.0)
     total = chances if earlier is None else chances + earlier.chances
     said = count_codes(r.label, r.n_labels) > 0
     meant = find_meant(r, said) if earlier is None else find_meant(r, said) | (earlier.meant > 0)
     judged = sum_judged(r, found.judged, found.careful)
     scores, lack = sum_scores(r, posterior, right, found, meant)
-    sequences = 0 if r.sequences is None else int(scale * np.count_nonzero(np.diff(r.sequences.offsets)))
+    sequences = 0 if r.sequences is None else np.count_nonzero(np.diff(r.sequences.offsets))
     own = Sums(
         chances,
         judged,
         sum_votes(r, posterior, total, found.careful),
-        scale * scores,
-        scale * lack,
+        scores,
+        lack,
         np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
         meant.astype(np.float64),
         np.array([len(posterior), sequences], np.float64),
@@ -186,15 +177,11 @@ def sum_scores(
     return np.pad(np.stack([information, clustered]), ((0, 0), *[(0, 2 * n_classes - size)] * 2)), lack
 
 
-class Shared(NamedTuple):
-    """The covariance of estimates that all items share."""
+def invert_scores(r: Answers, sums: Sums, right: Floats, found: Estimates) -> Floats | None:
+    """Return the covariance of what all items share: log odds of right answers by class, and of class shares.
 
-    covariance: Floats  # of the log odds of right answers by class, (K,), and of class shares
-    meant: NDArray[np.bool_]  # (K,): whether there is an answer that means the class
-
-
-def invert_scores(r: Answers, sums: Sums, right: Floats, found: Estimates) -> Shared | None:
-    """Return the covariance that sums of scores call for; None if there are none, or numbers too large."""
+    None if there are no scores, or numbers too large.
+    """
     n_classes = len(found.prior)
     if not sums.scores.size:
         return None
@@ -213,7 +200,7 @@ def invert_scores(r: Answers, sums: Sums, right: Floats, found: Estimates) -> Sh
     covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     if r.sequences is not None:
         covariance = covariance @ (clustered + prior) @ covariance * few_units(int(sums.sizes[1]))
-    return Shared(np.pad(covariance, (0, 2 * n_classes - size)), sums.meant > 0)
+    return np.pad(covariance, (0, 2 * n_classes - size))
 
 
 def cut_runs(r: Answers) -> Iterator[slice]:

@@ -46,10 +46,9 @@ variance :math:`v_i`, and a probability is not linear in them. The second is hal
 predicted hidden answers or known labels; see `consilience.inference.powers`. The ends are Beta quantiles, rounded
 outwards to whole items.
 
-**Ordered classes.** How many labels are right, how many are at most one level off, and by how many levels they are off,
-are judged by draws (see `consilience.inference.draws`): their mean, and for the interval their variance, in place of
-the sum in brackets. Powers below 1 and draws say the same in two ways, how much less sure labels are than the fit has
-it: for each power, what is worse of the two counts.
+**Ordered classes.** How many labels are at most one level off, and by how many levels they are off, is judged in the
+same way: c is the mean of that figure by the probabilities of the item, and its variance stands for
+:math:`c_i (1 - c_i)`.
 
 **Streams.** If answers come in batches (see `consilience.results.new_answers`), intervals are about all batches. Only
 the expected accuracy is about the last batch alone, whose labels it is about.
@@ -63,14 +62,13 @@ All intervals take the model at its word that workers err independently. They do
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
 from ..inference import ITEMS_AT_ONCE
-from ..inference.draws import Levels, describe_labels
 from ..kernels import Floats
 from ..specs import COUNTS, ENDS, ArraySpec, Fault, Sizes
 from .answer_worth import (
@@ -83,13 +81,11 @@ from .answer_worth import (
     find_worth,
     measure_answers,
     open_ends,
-    sum_chances,
 )
 from .interval_sums import (
     LEAST_SHARE,
     MOST_ENTRIES,
     Estimates,
-    Shared,
     Sums,
     count_surprise,
     cut_runs,
@@ -108,7 +104,7 @@ class Intervals(NamedTuple):
     workers: Annotated[Floats, ArraySpec("M 4", ENDS)] | None
     prior: Annotated[Floats, ArraySpec("2 K", ENDS)]
     expected: Annotated[Floats, ArraySpec("2", ENDS)]  # accuracy of the labels
-    # Value and ends of the share of labels at most one level off, and of the levels off; None without draws.
+    # Value and ends of the share of labels at most one level off, and of the levels off; None without raters.
     levels: Annotated[Floats, ArraySpec("* *", COUNTS)] | None = None
 
     def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
@@ -117,36 +113,22 @@ class Intervals(NamedTuple):
             raise Fault("there are not two figures of levels")
 
 
-class Whole(NamedTuple):
-    """The crowd, if the answers are a sample of it."""
-
-    n_items: int
-    confidence: float  # mean probability of the labels, at the power that is reported
-    chances: Floats  # (3, M): as `sum_chances` returns, of all answers
-
-
 class Confidence(NamedTuple):
     """Reported posteriors at each power that they may have to be raised to. All are equally likely."""
 
     powers: Floats
     raised: Callable[[float, slice], Floats]  # those of a run of items at a power
     reported: float = 1.0  # the power that is reported
-    levels: Levels | None = None  # what to expect of labels if nothing is taken for known
-
-    def find_labels(self, n_items: int, choose: Callable[[Floats], NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Return the label of each item, which is chosen by the posteriors that are reported."""
-        runs = (slice(first, first + ITEMS_AT_ONCE) for first in range(0, n_items, ITEMS_AT_ONCE))
-        return np.concatenate([choose(self.raised(self.reported, run)) for run in runs])
 
 
 def find_intervals(
     r: Answers,
     posterior: Floats,
-    label_codes: NDArray[np.int64],
+    codes: NDArray[np.int64],
     found: Estimates,
     confidence: Confidence,
-    whole: Whole | None = None,
     earlier: Sums | None = None,
+    ordered: bool = False,
 ) -> tuple[Intervals, Sums]:
     """Return the intervals of a fit, and the sums that they are made of.
 
@@ -156,151 +138,126 @@ def find_intervals(
         The answers.
     posterior : array (N, K)
         Posteriors of the fit, not calibrated.
-    label_codes : array (N,)
+    codes : array (N,)
         Labels.
     found : Estimates
         What was learned.
     confidence : Confidence
         The calibrated posteriors.
-    whole : Whole, optional
-        If the answers are a sample, the crowd they are from, to which sums over items are scaled.
     earlier : Sums, optional
         If the answers are a batch of a stream, the sums over all batches before.
+    ordered : bool
+        Whether labels are levels of a scale, and may be more or less far off.
     """
-    n_items = r.n_items if whole is None else whole.n_items
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         right = right_matrix(found.confusion, r)
-        chances = sum_chances(r, posterior, found.careful, found.counts) if whole is None else whole.chances
-        sums = sum_up(r, posterior, right, found, chances, n_items / max(r.n_items, 1), earlier)
+        sums = sum_up(r, posterior, right, found, earlier)
         shared = invert_scores(r, sums, right, found)
-        answers = weigh_answers(sums, right, found, shared)
-        workers = judge_workers(r, sums.moments[0], found, answers)
-        n_summed = float(sums.sizes[0])
-        shares = judge_shares(sums.moments, n_summed, found, shared, n_items if earlier is None else n_summed)
-        doubt = find_doubt(right, found, answers)
-        labels, levels = judge_labels(r, posterior, label_codes, confidence, right, shared, doubt, whole), None
-        if confidence.levels is not None:
-            labels, levels = judge_levels(confidence, confidence.levels, label_codes, whole)
-    answered = answers.total > 0
+        workers, worth = judge_workers(r, sums, right, found, shared)
+        shares = judge_shares(sums, found, shared)
+        labels = judge_labels(r, posterior, codes, confidence, right, shared, find_doubt(right, found, worth), ordered)
+    answered = sums.chances[0] > 0
     workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
-    return Intervals(workers, open_ends(shares, 0), open_ends(labels, 0), levels), sums
+    levels = labels[1:] if ordered else None
+    return Intervals(workers, open_ends(shares, 0), open_ends(labels[0, 1:], 0), levels), sums
 
 
-def judge_shares(moments: Floats, n_summed: float, found: Estimates, shared: Shared | None, n_items: float) -> Floats:
-    """Return the interval of each class share, (2, K).
-
-    `moments` (2, K) are sums of posteriors and of their squares over `n_summed` of `n_items` items.
-    """
-    prior, n_classes = found.prior, len(found.prior)
+def judge_shares(sums: Sums, found: Estimates, shared: Floats | None) -> Floats:
+    """Return the interval of each class share, (2, K); `shared` is the covariance of what all items share."""
+    prior, n_classes, n_items = found.prior, len(found.prior), float(sums.sizes[0])
     if found.prior_is_known or n_classes == 1:
         return np.stack([prior, prior])
-    free, mean = prior * (1 - prior), moments[0] / n_summed
-    spread, sure = moments[1] / n_summed - mean**2, 0.25 / n_items
+    free, mean = prior * (1 - prior), sums.moments[0] / n_items
+    spread, sure = sums.moments[1] / n_items - mean**2, 0.25 / n_items
     left = (spread + sure) / (mean * (1 - mean) + sure)
     worth = n_items * np.clip(left, LEAST_LEFT, 1.0)
     if shared is not None:
         # Shares move by diag(pi) - pi pi^T times the change of their log odds.
-        moves = np.diag(prior) - np.outer(prior, prior)
-        variance = np.einsum("ki,ij,kj->k", moves, shared.covariance[n_classes:, n_classes:], moves)
+        meant, moves = sums.meant > 0, np.diag(prior) - np.outer(prior, prior)
+        variance = np.einsum("ki,ij,kj->k", moves, shared[n_classes : 2 * n_classes, n_classes : 2 * n_classes], moves)
         # They also move against the shares of classes that nobody said.
-        variance += (prior / max(prior[shared.meant].sum(), LEAST_SHARE)) ** 2 * np.sum((free / worth)[~shared.meant])
-        worth = np.where(shared.meant, np.minimum(free / np.maximum(variance, 1e-300), n_items), worth)
+        variance += (prior / max(prior[meant].sum(), LEAST_SHARE)) ** 2 * np.sum((free / worth)[~meant])
+        worth = np.where(meant, np.minimum(free / np.maximum(variance, 1e-300), n_items), worth)
     low, high = beta_ends(prior, worth)
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
 
 
-def find_doubt(right: Floats, found: Estimates, answers: AnswerWorth) -> Floats:
+def find_doubt(right: Floats, found: Estimates, worth: Floats) -> Floats:
     """Return the variance of the log odds of an item's label that an answer of each worker adds to it, (M,).
 
     Prior and answers together say as much about a worker's log odds as `worth` and the pseudo-counts do.
     """
     accuracy = right @ found.prior
-    known = (answers.worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3)
+    known = (worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3)
     return np.asarray(1 / np.maximum(known, 1e-3))
 
 
 def judge_labels(
     r: Answers,
     posterior: Floats,
-    label_codes: NDArray[np.int64],
+    codes: NDArray[np.int64],
     confidence: Confidence,
     right: Floats,
-    shared: Shared | None,
+    shared: Floats | None,
     doubt: Floats,
-    whole: Whole | None = None,
+    ordered: bool,
 ) -> Floats:
-    """Return the interval of the accuracy of the labels, (2,)."""
-    powers, times = np.unique(confidence.powers, return_counts=True)
-    n_labels, means, variances = len(label_codes), [], []
-    n_items = n_labels if whole is None else whole.n_items
-    for power in powers.tolist():
-        sums, slope = np.zeros(3), np.zeros(2 * r.n_classes)
-        for run in cut_runs(r):
-            q, codes = confidence.raised(power, run), label_codes[run]
-            chosen = choose(q, codes)
-            free = chosen * (1 - chosen)
-            sums += chosen.sum(), free.sum(), np.sum(sum_answers(r, doubt, run, power=2) * free * (2 * chosen - 1))
-            if shared is not None:
-                slope += sum_slopes(q, codes, chosen, count_surprise(r, right, run))
-        slope *= power / n_labels
-        # A probability is not linear in log odds: what is not known of these moves its mean.
-        bend = 0.5 * power**2 * sums[2] / n_labels
-        common = 0.0 if shared is None else float(slope @ shared.covariance @ slope)
-        means.append(sums[0] / n_labels)
-        variances.append(sums[1] / n_labels / n_items + common + bend**2)
-    mean = float(np.average(means, weights=times))
-    spread = float(np.average((np.array(means) - mean) ** 2, weights=times))
-    # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
-    gap = 0.0
-    for run in cut_runs(r):
-        gap += float(np.sum(choose(posterior[run] - confidence.raised(1.0, run), label_codes[run]))) / 2 / n_labels
-    if whole is not None:
-        # The sample has another mean than all items by chance.
-        sampled = float(choose(confidence.raised(confidence.reported, slice(None)), label_codes).mean())
-        mean = min(max(mean + whole.confidence - sampled, 0.0), 1.0)
-    low, high = accuracy_ends(mean, float(np.average(variances, weights=times)) + spread + gap**2, n_items)
-    return np.array([low, high])
+    """Return figures of the labels, each with both ends of its interval, (F, 3).
 
-
-def judge_levels(
-    confidence: Confidence, levels: Levels, label_codes: NDArray[np.int64], whole: Whole | None = None
-) -> tuple[Floats, Floats]:
-    """Return the interval of the accuracy of labels on a scale, (2,), and figures of levels, (2, 3).
-
-    These are the share of labels at most one level off and the levels off, each with both ends of its interval.
+    The first is the share that is right. For levels, further ones are the share at most one level off, and the levels
+    off.
     """
-    n_labels, n_classes = len(label_codes), confidence.raised(1.0, slice(0, 1)).shape[1]
-    n_items = n_labels if whole is None else whole.n_items
-
-    def expect(power: float) -> Floats:
-        sums = np.zeros(3)
-        for first in range(0, n_labels, ITEMS_AT_ONCE):
-            run = slice(first, first + ITEMS_AT_ONCE)
-            codes = label_codes[run]
-            sums += len(codes) * describe_labels(confidence.raised(power, run), codes)[0]
-        return sums / n_labels
-
     powers, times = np.unique(confidence.powers, return_counts=True)
-    reported, sign = expect(confidence.reported), np.array([1.0, 1.0, -1.0])
-    # Powers below 1 and draws say the same in two ways: how much less sure labels are. What is worse counts.
-    means = sign * np.minimum(sign * np.array([expect(power) for power in powers.tolist()]), sign * levels.mean)
+    n_items, n_figures = len(codes), 3 if ordered else 1
+    means, variances = [], []
+
+    def expect(q: Floats, run: slice) -> tuple[list[Floats], list[Floats]]:
+        """The figures of each class, (n, K), and their means by probabilities, (n,)."""
+        away = np.abs(np.arange(q.shape[1]) - codes[run, None])
+        values = [np.asarray(value, np.float64) for value in (away == 0, away <= 1, away)[:n_figures]]
+        return values, [np.einsum("nk,nk->n", q, value) for value in values]
+
+    for power in powers.tolist():
+        sums, slope = np.zeros((3, n_figures)), np.zeros((n_figures, 2 * r.n_classes))
+        for run in cut_runs(r):
+            q, surprise = confidence.raised(power, run), None if shared is None else count_surprise(r, right, run)
+            chosen = choose(q, codes[run])
+            bend = sum_answers(r, doubt, run, power=2) * chosen * (1 - chosen) * (2 * chosen - 1)
+            for figure, (value, mean) in enumerate(zip(*expect(q, run), strict=True)):
+                # How far the label is from what the other classes would be worth.
+                lead = (choose(value, codes[run]) - mean) / np.maximum(1 - chosen, 1e-300)
+                variance = np.einsum("nk,nk->n", q, value**2) - mean**2
+                sums[:, figure] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
+                if surprise is not None:
+                    slope[figure] += sum_slopes(q, value, mean, surprise)
+        slope *= power / n_items
+        # A probability is not linear in log odds: what is not known of these moves its mean.
+        bias = 0.5 * power**2 * sums[2] / n_items
+        common = 0.0 if shared is None else np.einsum("fi,ij,fj->f", slope, shared, slope)
+        means.append(sums[0] / n_items)
+        variances.append(sums[1] / n_items**2 + common + bias**2)
     mean = np.average(means, axis=0, weights=times)
-    variance = levels.chance / n_items + levels.variance + np.average((means - mean) ** 2, axis=0, weights=times)
-    if whole is not None:
-        # The sample has another mean than all items by chance.
-        mean[0] = min(max(mean[0] + whole.confidence - reported[0], 0.0), 1.0)
-    most = np.array([1.0, 1.0, max(n_classes - 1.0, 1.0)])
-    ends = np.array([accuracy_ends(*each, n_items) for each in zip(mean / most, variance / most**2, strict=True)])
-    ends *= most[:, None]
-    figures = np.column_stack([reported, np.minimum(ends[:, 0], reported), np.maximum(ends[:, 1], reported)])
-    return ends[0], figures[1:]
+    spread = np.average((np.array(means) - mean) ** 2, axis=0, weights=times)
+    # To leave out one item at a time takes away a part of what the fit confirms itself in; half as much may be left.
+    gap, reported = np.zeros(n_figures), np.zeros(n_figures)
+    for run in cut_runs(r):
+        before, after = (expect(q, run)[1] for q in (posterior[run], confidence.raised(1.0, run)))
+        gap += np.sum(before, axis=1) / 2 / n_items - np.sum(after, axis=1) / 2 / n_items
+        if ordered:
+            reported += np.sum(expect(confidence.raised(confidence.reported, run), run)[1], axis=1) / n_items
+    variance = np.average(variances, axis=0, weights=times) + spread + gap**2
+    most = np.array([1.0, 1.0, max(r.n_classes - 1.0, 1.0)])[:n_figures]
+    figures = zip(mean / most, variance / most**2, strict=True)
+    ends = np.array([accuracy_ends(float(m), float(v), n_items) for m, v in figures]) * most[:, None]
+    if not ordered:
+        return np.column_stack([mean, ends])
+    return np.column_stack([reported, np.minimum(ends[:, 0], reported), np.maximum(ends[:, 1], reported)])
 
 
-def sum_slopes(q: Floats, codes: NDArray[np.int64], chosen: Floats, surprise: Floats) -> Floats:
-    """Return the sum over items of the derivatives of the label's probability by what all items share, (2 K,)."""
-    away = -chosen[:, None] * q
-    away[np.arange(len(q)), codes] += chosen
+def sum_slopes(q: Floats, value: Floats, mean: Floats, surprise: Floats) -> Floats:
+    """Return the sum over items of the derivatives of the mean of `value` by what all items share, (2 K,)."""
+    away = q * (value - mean[:, None])
     return np.concatenate([np.einsum("nk,nk->k", away, surprise), away.sum(axis=0)])
 
 
@@ -309,76 +266,45 @@ def choose(values: Floats, codes: NDArray[np.int64]) -> Floats:
     return np.asarray(values[np.arange(len(values)), codes])
 
 
-class VoteSums(NamedTuple):
-    """Sums over the items of a vote. Those of different items add."""
+def judge_votes(
+    shares: Floats, chosen: Floats, prior: Floats, sequences: NDArray[np.int64] | None
+) -> tuple[Floats, Floats]:
+    """Return the intervals of class shares and of the accuracy of labels, where vote shares are all that is known.
 
-    n_items: int
-    n_sequences: int  # 0 if items are independent of each other
-    chosen: float  # the shares of the labels
-    doubt: float  # s (1 - s) for each of these shares s
-    away: Floats  # (K,): squares of shares less the prior, the latter summed over each sequence before
-
-    @classmethod
-    def of(cls, shares: Floats, chosen: Floats, prior: Floats, sequences: NDArray[np.int64] | None) -> VoteSums:
-        """Take the sums over some items; `sequences` are offsets, None if items are independent of each other."""
-        squares, n_sequences = np.zeros(len(prior)), 0
-        if sequences is not None:
-            away, n_sequences = sum_sequences(shares - prior, sequences), len(sequences) - 1
-            squares = np.einsum("nk,nk->k", away, away)
-        else:
-            for first in range(0, len(shares), ITEMS_AT_ONCE):
-                away = shares[first : first + ITEMS_AT_ONCE] - prior
-                squares += np.einsum("nk,nk->k", away, away)
-        doubt = float(np.sum(chosen * (1 - chosen)))
-        return cls(len(shares), n_sequences, float(chosen.sum()), doubt, squares)
-
-    def plus(self, other: VoteSums) -> VoteSums:
-        """Return the sums over the items of both."""
-        sums: list[Any] = [mine + theirs for mine, theirs in zip(self, other, strict=True)]  # type: ignore[operator]
-        return VoteSums(*sums)
-
-
-def judge_votes(sums: VoteSums, prior: Floats) -> tuple[Floats, Floats]:
-    """Return the intervals of class shares and of the accuracy of labels, where vote shares are all that is known."""
-    n_items = sums.n_items
-    factor = few_units(sums.n_sequences) if sums.n_sequences else 1.0
-    variance = sums.away * factor / n_items**2
+    `chosen` (N,) are the shares of the labels, `sequences` offsets, None if items are independent of each other.
+    """
+    n_items, variance = len(shares), np.zeros(len(prior))
+    if sequences is not None:
+        away = sum_sequences(shares - prior, sequences)
+        variance = np.einsum("nk,nk->k", away, away) * few_units(len(sequences) - 1) / n_items**2
+    else:
+        for first in range(0, n_items, ITEMS_AT_ONCE):
+            away = shares[first : first + ITEMS_AT_ONCE] - prior
+            variance += np.einsum("nk,nk->k", away, away) / n_items**2
     low, high = beta_ends(prior, prior * (1 - prior) / np.maximum(variance, 1 / n_items**2))
-    expected = accuracy_ends(sums.chosen / n_items, sums.doubt / n_items**2, n_items)
-    alone = np.stack([np.minimum(low, prior), np.maximum(high, prior)]) if len(prior) > 1 else np.stack([prior, prior])
-    return alone, np.array(expected)
+    expected = accuracy_ends(float(chosen.mean()), float(np.sum(chosen * (1 - chosen))) / n_items**2, n_items)
+    if len(prior) == 1:
+        return np.stack([prior, prior]), np.array(expected)
+    return np.stack([np.minimum(low, prior), np.maximum(high, prior)]), np.array(expected)
 
 
-class AnswerWorth(NamedTuple):
-    """What each worker's answers are worth, (M,) each."""
+def judge_workers(
+    r: Answers, sums: Sums, right: Floats, found: Estimates, shared: Floats | None
+) -> tuple[Floats, Floats]:
+    """Return the intervals of accuracy and informativeness, (M, 4), NaN for workers without answers; and the worth.
 
-    total: Floats  # number of answers, with care
-    accuracy: Floats  # as reported
-    centre: Floats  # accuracy without the pull towards the crowd
-    worth: Floats  # number of answers with a known truth that would tell as much
-
-
-def weigh_answers(sums: Sums, right: Floats, found: Estimates, shared: Shared | None) -> AnswerWorth:
-    """Return what each worker's answers are worth."""
+    The worth (M,) is the number of answers with a known truth that would tell as much as a worker's answers.
+    """
     total, accuracy, _, left = measure_answers(sums.chances)
     believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
-    centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)
+    centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)  # without the pull to the crowd
     worth = find_worth(sums.chances, sums.judged) / design_effect(sums.votes)
     if shared is not None:
         mean = right @ found.prior
         moves = np.concatenate([found.prior * right * (1 - right), found.prior * (right - mean[:, None])], axis=1)
-        common = np.einsum("mi,ij,mj->m", moves, shared.covariance, moves)
+        common = np.einsum("mi,ij,mj->m", moves, shared, moves)
         spread = np.maximum(centre * (1 - centre), 0.25 / (total + 1))
         worth = worth / (1 + worth * common / spread)
-    return AnswerWorth(total, accuracy, centre, worth)
-
-
-def judge_workers(r: Answers, mass: Floats, found: Estimates, answers: AnswerWorth) -> Floats:
-    """Return the intervals of accuracy and informativeness, (M, 4); NaN for workers without answers.
-
-    `mass` (K,) are the sums of posteriors.
-    """
-    total, accuracy, centre, worth = answers
     ends = np.full((r.n_workers, 4), np.nan)
     answered = total > 0
     if r.n_labels == 1 and r.n_classes == 1:  # nobody can err
@@ -387,16 +313,16 @@ def judge_workers(r: Answers, mass: Floats, found: Estimates, answers: AnswerWor
         low, high = beta_ends(centre, worth)
         ends[answered, 0] = np.minimum(low, accuracy)[answered]
         ends[answered, 1] = np.maximum(high, accuracy)[answered]
-    met, centre = found.counts.sum(axis=1), (centre * worth + 0.5) / (worth + 1)
+    met, target = found.counts.sum(axis=1), (centre * worth + 0.5) / (worth + 1)
     if r.silence_counts:
         # A matrix has learned from silence too, and says more than the accuracy of what was said.
-        met, centre = np.broadcast_to(mass, met.shape), np.full(r.n_workers, np.nan)
+        met, target = np.broadcast_to(sums.moments[0], met.shape), np.full(r.n_workers, np.nan)
     size = max(1, MOST_ENTRIES // max(1, found.confusion[0].size))
     for first in range(0, r.n_workers, size):
         part = slice(first, first + size)
         worth_met = met[part] * (worth / np.maximum(total, 1e-300))[part, None]
-        ends[part, 2:] = judge_information(found.confusion[part], found.prior, centre[part], worth_met, r)
-    return ends
+        ends[part, 2:] = judge_information(found.confusion[part], found.prior, target[part], worth_met, r)
+    return ends, worth
 
 
 def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Floats, r: Answers) -> Floats:

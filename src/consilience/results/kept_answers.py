@@ -18,7 +18,7 @@ from ..answers import DIALECTS
 from ..answers.answers import Answers, Provenance
 from ..answers.columns import Column, Values, decode_categories, encode_in_order_of_appearance, to_values
 from ..answers.gold import Gold
-from ..answers.graph import Edges, Graph
+from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..answers.soft_votes import Probabilities
 from ..kernels import Floats
@@ -159,7 +159,7 @@ class KeptGraph(NamedTuple):
 
     def unpack(self, items: Values) -> Graph:
         """Return the graph over the items."""
-        graph = Graph.of(Edges(*self.ends(), self.weights, items, self.description))
+        graph = Graph.of(*self.ends(), self.weights, items, self.description)
         return Graph(items, graph.offsets, graph.neighbours, graph.weights, self.self_loops, self.description)
 
 

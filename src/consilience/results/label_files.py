@@ -58,7 +58,12 @@ def write_labels(found: Result, path: str, undecided: float | None = None) -> No
                 parquet.write_table(marked, new / PART.format(number), compression="zstd")
             if folder.exists():
                 folder.rename(old)
-            new.rename(folder)
+            try:
+                new.rename(folder)
+            except OSError:
+                if old.exists():
+                    old.rename(folder)
+                raise
     except (OSError, pa.ArrowException) as error:
         raise InputError(
             f"{str(folder)!r} cannot be written: {first_line(error)}.", "Free some space or write elsewhere."

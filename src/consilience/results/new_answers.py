@@ -50,7 +50,7 @@ from ..inference.workers.rows import AnyFactors
 from ..kernels import Floats, freeze
 from .fitting import conclude, find_features
 from .interval_sums import Past
-from .result import Given, Guidance, Labels, Later, Result, find_known
+from .result import Given, Guidance, Labels, Result, find_known
 
 
 class NewItems(NamedTuple):
@@ -129,7 +129,7 @@ class Applied(NamedTuple):
         recipe, r, names = self.recipe, self.source.responses, self.fusion.names
         classes = names.classes
         gold = match_gold(open_paths(self.gold), recipe.check_answers(r), classes)
-        told, jointly = self._replace(gold=gold), isinstance(recipe, LatentRecipe) and recipe.decodes_jointly
+        told, jointly = self._replace(gold=gold), recipe.rule == "sequence"
         probabilities = told.find_probabilities()
         if isinstance(recipe, VoteRecipe):
             codes = recipe.label_votes(probabilities, r.keys, classes)
@@ -260,7 +260,7 @@ def fit_first(recipe: LatentRecipe, r: Answers, gold: object, engine: object) ->
         plan = plan._replace(problem=replace(problem, earlier=earlier))
         found = conclude(recipe, source, plan, recipe.run(plan))
     given = found.given._replace(gold=source.gold)
-    return replace(found, given=given, n_batches=1, chance=Later.known(None), raters=Later.known(None))
+    return replace(found, given=given, n_batches=1, chance=None, raters=None)
 
 
 def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, engine: object) -> Result:
@@ -281,7 +281,7 @@ def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, eng
     smoothing, scores = before.course.smoothing, before.coupling_scores
     recipe = replace(recipe, before=Before(False, names, before.learned, smoothing, before.coupling, scores))
     with open_engine(engine) as opened:
-        problem = recipe.pose(used, recipe.structure_of_batch(used.responses), None, opened)
+        problem = recipe.pose(used, recipe.make_structure(used.responses), None, opened)
         past, earlier = carry_over(before, past, r, problem)
         said = add_shares(before, used.responses, float(earlier.counts.sum()))
         problem = replace(problem, earlier=earlier, workers=replace(problem.workers, said=said))
@@ -291,7 +291,7 @@ def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, eng
     return replace(
         found,
         n_answers=n_answers + found.n_answers,
-        copying=Later.known(copies),
+        copies=copies,
         copies_count_once=before.copies_count_once,
         given=Given(gold=source.gold),
         n_batches=max(before.n_batches, 1) + 1,  # what `fit` learned from is the first one
@@ -344,7 +344,7 @@ def need_past(recipe: LatentRecipe, before: Result) -> Past:
             Sentence("Keep {workers}.", workers=kind),
             keyword="workers",
         )
-    past = before.judging.value.past
+    past = before.past
     if past is None:
         raise NotFittedError("This model does not hold what further batches need.", "Fit the model again.")
     return past

@@ -40,8 +40,6 @@ from numpy.typing import NDArray
 from ..answers.columns import Column, to_column
 from ..inference.workers.ordinal import OrdinalWorkers, rate
 from ..kernels import Floats
-from .chance import Apart
-from .result import Later
 
 # The grid.
 STEP, LEAST_REACH, MOST_BIASES = 0.05, 2.0, 401
@@ -68,13 +66,11 @@ class Crowd(NamedTuple):
     pairs: Floats  # the share of each pair of spread and carelessness
 
 
-def judge_raters(apart: Later[Apart], workers: OrdinalWorkers) -> Floats:
-    """Return bias, both ends of its interval, spread and carelessness of each rater, (M, 5); NaN if nothing tells."""
-    return find_raters(*apart.value, workers)
-
-
 def find_raters(counts: Floats, pairs: Floats, workers: OrdinalWorkers) -> Floats:
-    """Return the same by counts (M, L, K) and pairs (K, K)."""
+    """Bias, both ends of its interval, spread and carelessness of each rater, (M, 5); NaN if nothing tells.
+
+    Counts (M, L, K) and pairs (K, K) are those of `consilience.results.chance`.
+    """
     named = np.flatnonzero(workers.class_of_label >= 0)
     found = np.full((len(counts), len(FIGURES)), np.nan)
     told = np.flatnonzero(counts[:, named].sum(axis=(1, 2)) > 0)

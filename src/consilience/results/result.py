@@ -2,17 +2,16 @@
 
 A `Result` holds what was found (estimates, labels and probabilities, calibration, intervals), what it was found from
 (answers, known labels, graph) and what checks say of it. Fitted models hold one, and their attributes that end in an
-underscore read from it. An update or a further batch makes another one. What is costly and seldom wanted is a `Later`:
-it is computed when it is first asked for.
+underscore read from it. An update or a further batch makes another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,14 +24,16 @@ from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.tables import BACKENDS
 from ..arguments import is_among
+from ..engines import open_engine
+from ..engines.base import Engine
 from ..errors import NotFittedError, parameter_error, plural
 from ..inference.classifiers import LinearJudge
+from ..inference.em import expect_from_votes, maximise
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_fits import Predicted
 from ..inference.learned import CouplingScore, Learned, Names
 from ..inference.levels import (
     HIGH,
-    LABEL_BY,
     LOW,
     MEDIAN,
     check_order,
@@ -43,12 +44,17 @@ from ..inference.levels import (
     place_levels,
 )
 from ..inference.powers import NOTHING_KNOWN, POWERS, Calibration
+from ..inference.preconditions import START_TABLES, check_matrices
+from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
+from ..inference.structures.independent import Independent
+from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds import name_saved
 from ..kinds.base import TABLE, AnyKind
+from ..options import LABEL_BY
 from ..specs import (
     BOOLEANS,
     CLASS_CODES,
@@ -77,46 +83,6 @@ from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
 from .interval_sums import Past
 from .intervals import Intervals
-
-Value = TypeVar("Value")
-
-
-class Later(Generic[Value]):
-    """A value that is computed when it is first asked for.
-
-    Examples
-    --------
-    >>> later = Later(int, "7")
-    >>> later.value
-    7
-    """
-
-    def __init__(self, compute: Callable[..., Value], *arguments: object) -> None:
-        self.compute = compute
-        self.arguments = arguments
-
-    @classmethod
-    def known(cls, value: Value) -> Later[Value]:
-        """Return a value that is known already."""
-        later = cls(_return, value)
-        _ = later.value
-        return later
-
-    @cached_property
-    def value(self) -> Value:
-        """The value."""
-        value = self.compute(*self.arguments)
-        self.compute, self.arguments = _return, (value,)  # what it was made of may be large
-        return value
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it has been computed."""
-        return "value" in self.__dict__
-
-
-def _return(value: Value) -> Value:
-    return value
 
 
 def are_keys(names: Iterable[str]) -> bool:
@@ -193,7 +159,7 @@ class Labels:
         """Number of items."""
         return len(self.codes)
 
-    @property
+    @cached_property
     def values(self) -> Values:
         """The labels themselves."""
         return np.asarray(self.classes[self.codes])
@@ -213,7 +179,7 @@ class Labels:
         """The probabilities of the fit itself."""
         return self.posterior if self.uncalibrated is None else self.uncalibrated
 
-    @property
+    @cached_property
     def mean_confidence(self) -> float:
         """The mean probability of the labels: their expected accuracy."""
         return float(self.confidence.mean())
@@ -370,11 +336,15 @@ class Given(NamedTuple):
 NOTHING_GIVEN = Given()
 
 
-class Judgement(NamedTuple):
-    """What is known of how well everything was found."""
-
-    intervals: Intervals
-    past: Past | None  # what a further batch of answers needs
+def learn_from_votes(source: Source, prior: Floats, engine: Engine | None = None) -> Learned:
+    """The matrices that the labels of a vote make."""
+    recipe = VoteRecipe()
+    check_matrices(recipe.model, voters(source.responses), source.responses, START_TABLES)
+    with open_engine(engine) as opened:
+        problem = recipe.pose_votes(source, None, opened)
+        statistics = expect_from_votes(problem)
+        learned = Learned.of(problem, maximise(problem, statistics), statistics)
+    return replace(learned, structure=Independent(len(prior), None, 0.0, "em").given(prior))
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,19 +358,22 @@ class Result:
     backend: Annotated[str, among(BACKENDS)]
     prior: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
     labels: Labels
-    learning: Later[Learned]
     course: Course
-    judging: Later[Judgement]
+    intervals: Intervals
+    estimates: Learned | None = None  # None for a vote, see `learned`
+    past: Past | None = None  # what a further batch of answers needs
     # Groups of near-copies, by index.
-    copying: Later[Annotated[list[list[int]], Check(are_groups)]] = field(default_factory=lambda: Later.known([]))
+    copies: Annotated[list[list[int]], Check(are_groups)] = field(default_factory=list)
     copies_count_once: bool = False
     # The probability that each worker answers by chance; NaN where nothing can be told. None for votes, streams, and
     # functions whose silence is ignored.
-    chance: Later[Annotated[Floats, ArraySpec("M", ENDS)] | None] = field(default_factory=lambda: Later.known(None))
+    chance: Annotated[Floats, ArraySpec("M", ENDS)] | None = None
     # Of raters on a scale, see `consilience.results.raters`; None for other workers, and for streams.
-    raters: Later[Annotated[Floats, ArraySpec("M 5", FIGURES)] | None] = field(
-        default_factory=lambda: Later.known(None)
-    )
+    raters: Annotated[Floats, ArraySpec("M 5", FIGURES)] | None = None
+    # The worker table; see `Model.worker_report`.
+    workers: Annotated[Mapping[str, Column], NOT_SAVED] = field(default_factory=dict)
+    # The table of `Model.drift_report` after the first column; None where answers have no order.
+    drift: Annotated[Mapping[str, Column] | None, NOT_SAVED] = None
     given: Annotated[Given, NOT_SAVED] = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
     blocked: Annotated[Values, ColumnSpec("*", "values")] | None = None  # workers who were left out
     # How many of them there were, and how many answers; None if nobody counted.
@@ -425,7 +398,7 @@ class Result:
     soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
     scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
     limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
-    # What checks of `fuse` found; None if they were not made, or for a result that was loaded.
+    # What checks found, the most serious first; None where the answers were not kept.
     findings: Annotated[tuple[Finding, ...] | None, NOT_SAVED] = None
     update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
 
@@ -443,22 +416,15 @@ class Result:
     @property
     def is_network(self) -> bool:
         """Whether items are linked by a graph."""
-        return isinstance(self.learned.structure, FieldParameters)
+        return self.estimates is not None and isinstance(self.estimates.structure, FieldParameters)
 
-    @property
+    @cached_property
     def learned(self) -> Learned:
-        """What was learned of the workers."""
-        return self.learning.value
-
-    @property
-    def intervals(self) -> Intervals:
-        """Ends of intervals."""
-        return self.judging.value.intervals
-
-    @property
-    def copies(self) -> list[list[int]]:
-        """Groups of workers who seem to copy each other, by index."""
-        return self.copying.value
+        """What was learned of the workers. For a vote these are matrices that its labels make, which may be large."""
+        if self.estimates is not None:
+            return self.estimates
+        assert self.voting is not None
+        return learn_from_votes(self.voting, self.prior)
 
     @property
     def takes_silence(self) -> bool:

@@ -45,7 +45,7 @@ from ..specs import (
 from .archive import Archive, open_archive, write_archive
 from .calibration import check_confidence
 from .kept_answers import Kept
-from .result import Labels, Later, Result
+from .result import Labels, Result
 
 Parameters: TypeAlias = Mapping[str, object]
 Part = TypeVar("Part")
@@ -72,12 +72,8 @@ def save_result(
     guidance = fusion.guidance
     if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
         guidance = guidance._replace(guide=None)
-    # Copies in a vote are looked for when somebody asks for them.
-    copying = fusion.copying if fusion.copying.is_known else Later.known([])
-    # A graph cannot be cut into batches.
-    judging = Later.known(fusion.judging.value._replace(past=None)) if fusion.is_network else fusion.judging
     task = fusion.task.to_saved(texts)
-    kept = replace(fusion, task=task, guidance=guidance, copying=copying, judging=judging)
+    kept = replace(fusion, task=task, guidance=guidance, estimates=fusion.learned)
     into = Contents({}, {})
     header = {
         "model": fusion.model,
@@ -195,8 +191,6 @@ def pack(value: Any, path: str, into: Contents, kind: object = None, mark: objec
     if isinstance(value, np.ndarray):
         into.arrays[path] = value
         return _ARRAY
-    if isinstance(value, Later):
-        return pack(value.value, path, into)
     if isinstance(value, (StructureParameters, Summary)):
         into.arrays.update({join(path, name): np.asarray(getattr(value, name)) for name in type(value).specs()})
         return dict.fromkeys(type(value).specs(), _ARRAY)
@@ -265,8 +259,6 @@ class Reader:
         if isinstance(mark, Mapping):
             return self.read_arrays(entry, path, mark)
         origin = get_origin(kind) or kind
-        if origin is Later:
-            return Later.known(self.read(read_hint(get_args(kind)[0]), entry, path, before))
         if origin in (*_LISTS, *_DICTS, *_SCALARS):
             return self.read_plain(kind, mark, entry, path)
         if kind in (StructureParameters, Summary):
@@ -357,6 +349,8 @@ def _choose(mark: OneOf, entries: object) -> type:
 def check_whole(fusion: Result, recipe: Recipe) -> None:
     """Raise a `Fault` unless the parts of a result are those of one fit with this recipe."""
     labels = fusion.labels
+    if fusion.estimates is None:
+        raise Fault("what was learned is missing")
     if any(member >= len(fusion.names.workers) for group in fusion.copies for member in group):
         raise Fault("a group of copies names a worker who is not there")
     parts = [fusion.calibrated is not None]

@@ -16,29 +16,24 @@ from numpy.typing import NDArray
 
 from ...answers.answers import Answers
 from ...answers.graph import Graph
+from ...arguments import is_among
 from ...engines.base import Engine
-from ...errors import ConvergenceWarning, InputError, ParameterError, Python, Sentence, plural, warn
+from ...errors import ConvergenceWarning, InputError, ParameterError, Python, Sentence, parameter_error, plural, warn
 from ...kernels import Floats
-from .. import ESTIMATIONS
+from ...options import check as check_option
 from ..classifiers import check_classifier
 from ..copies import PlainFit, find_copies
 from ..em import Fit, Parameters, Problem, Progress, expect_from_votes, maximise, run_em
 from ..learned import Before, CouplingScore, as_used
-from ..levels import LABEL_BY, check_order, choose_labels
+from ..levels import check_order, choose_labels
 from ..moments import MomentFit, strongest_answers
 from ..preconditions import (
     FIT_TABLES,
     HIDING_TABLES,
     START_TABLES,
-    Effort,
-    check_calibration,
-    check_callback,
-    check_choice,
     check_matrices,
-    check_number,
     check_posteriors,
     checked_smoothing,
-    estimate_moments,
     fixed_prior,
 )
 from ..sources import Source, list_groups
@@ -58,8 +53,6 @@ VOTE_SMOOTHING = (0.1, 1.1)
 ONE_OF_EACH = 1.0
 # How long the plain fit lasts by which copies are judged.
 PLAIN_ITERATIONS, PLAIN_TOL = 30, 1e-4
-# Settings that say when a fit stops, or what is made of it, and not which way it goes.
-BESIDE = ("callback", "max_iter", "tol", "label_by")
 
 
 class Plan(NamedTuple):
@@ -85,8 +78,6 @@ class Recipe(ABC):
     takes_content: ClassVar[bool] = False
     #: Whether answers to predict from must take silence as those of the fit did.
     needs_same_silence: ClassVar[bool] = True
-    #: Whether workers who copy each other are looked for when somebody asks for them, and not at each fit.
-    finds_copies_later: ClassVar[bool] = False
 
     label_by: str = "mode"
 
@@ -105,15 +96,11 @@ class Recipe(ABC):
 
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
-        check_choice(self, "label_by", LABEL_BY)
+        for field in fields(self):
+            check_option(field.name, getattr(self, field.name), self.model)
 
     def check_learned(self, found: StructureParameters) -> None:  # noqa: B027 (fields look at it)
         """Raise a `Fault` if what a file says of the structure cannot be what the settings call for."""
-
-    def identify(self) -> tuple[str, dict[str, Any]]:
-        """Return what tells the way of a fit from that of others: the model, and its settings."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        return self.model, {name: value for name, value in settings.items() if name not in (*BESIDE, "before")}
 
     def check_content(self, features: object, item_prior: object) -> None:
         """Raise an error for what is known of the items beside their answers, if the model cannot use that."""
@@ -203,22 +190,14 @@ class LatentRecipe(Recipe):
     tol: float
     seed: int
     callback: Callable[[Progress], object] | None
+    coupling: Any = None  # of neighbours, in models that have some
     before: Before | None = None  # of a fit that goes on
     worker_types: WorkerTypes | None = None  # what the workers' answers to other questions say of them
 
     @property
-    def decodes_jointly(self) -> bool:
-        """Whether labels are the most probable joint labelling, and not each the most probable one of its item."""
-        return self.rule == "sequence"
-
-    def decode_jointly(self, problem: Problem, learned: Parameters) -> NDArray[np.int64] | None:
-        """Return the most probable joint labelling, for models whose labels it is."""
-        return None
-
-    @property
     def learns_coupling(self) -> bool:
         """Whether a coupling of neighbours is to be learned."""
-        return False
+        return isinstance(self.coupling, str) and self.coupling == "learn"
 
     #: Whether labels that are tags follow a chain, so that spans among them can be judged.
     follows_tags: ClassVar[bool] = False
@@ -230,15 +209,10 @@ class LatentRecipe(Recipe):
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
         super().check()
-        check_choice(self, "workers", tuple(WORKERS))
-        check_choice(self, "estimation", ESTIMATIONS)
-        check_calibration(self)
+        if not is_among(self.workers, tuple(WORKERS)):
+            expected = f"one of {', '.join(map(repr, WORKERS))}"
+            raise parameter_error("workers", self.model, expected, self.workers)
         check_classifier(self)
-        check_number(self, "n_init", 1, whole=True)
-        check_number(self, "max_iter", 0, whole=True)
-        check_number(self, "tol", 0)
-        check_number(self, "seed", 0, whole=True)
-        check_callback(self)
         if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
             raise ParameterError(
                 "With max_iter=0 nothing is fitted, and starts cannot be compared.",
@@ -316,16 +290,7 @@ class LatentRecipe(Recipe):
         """Tell of which items the posterior is raised to a power."""
         return np.ones(r.n_items, bool)
 
-    def estimate_moments(self, answers: Answers) -> Effort:
-        """Return what a start from moments will take."""
-        return estimate_moments(answers)
-
-    def structure_from_moments(
-        self,
-        r: Answers,
-        structure: AnyStructure,
-        found: MomentFit,
-    ) -> StructureParameters:
+    def structure_from_moments(self, r: Answers, structure: AnyStructure, found: MomentFit) -> StructureParameters:
         """Return what moments say of the structure: the class prior."""
         started: StructureParameters = structure.given(found.prior)
         return started
@@ -333,10 +298,6 @@ class LatentRecipe(Recipe):
     def start_apart(self, problem: Problem, votes: Statistics) -> Parameters:
         """Return what independent items call for, as a start; for models that have such a start."""
         raise NotImplementedError
-
-    def structure_of_batch(self, r: Answers) -> AnyStructure:
-        """Return the structure for a batch of a stream that is not the first."""
-        return self.make_structure(r)
 
     def explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:
         """Return the warning that a fit stopped before it settled; None if it was not asked to settle."""

@@ -29,15 +29,14 @@ from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...answers.random_choices import count_units, hide_answers
 from ...answers.tagging import SCHEMES, complete_tags, find_transitions
-from ...arguments import is_number
 from ...engines.base import Engine
-from ...errors import InputError, ParameterError, Python, Sentence, parameter_error
+from ...errors import InputError, ParameterError, Python, Sentence
 from ...kernels import Floats
-from ..em import Fit, Parameters, Problem, Weighing, decode_labels, expect_from_votes, maximise
+from ..em import Fit, Parameters, Problem, Weighing, expect_from_votes, maximise
 from ..hidden_fits import HeldOutScore, score_hidden
 from ..learned import CouplingScore
 from ..moments import MomentFit, answers_to_match, lay_out
-from ..preconditions import Effort, check_choice, check_transitions, estimate_moments, in_order_of_classes
+from ..preconditions import check_transitions, in_order_of_classes
 from ..sources import Source
 from ..starts import find_starts
 from ..structures import AnyStructure, Statistics, StructureParameters
@@ -62,14 +61,8 @@ class ChainRecipe(LatentRecipe):
     summary_type = ChainSummary
     follows_tags = True
 
-    coupling: Any
     transitions: Any
     decode: str
-
-    @property
-    def learns_coupling(self) -> bool:
-        """Whether the coupling is to be learned."""
-        return isinstance(self.coupling, str) and self.coupling == "learn"
 
     @property
     def rule(self) -> str:
@@ -79,9 +72,6 @@ class ChainRecipe(LatentRecipe):
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
         super().check()
-        check_choice(self, "decode", ("viterbi", "marginal"))
-        if not self.learns_coupling and not (is_number(self.coupling) and 0 <= self.coupling <= 1):
-            raise parameter_error("coupling", self.model, "'learn' or a number between 0 and 1", self.coupling)
         if self.learns_coupling and self.max_iter == 0:
             raise ParameterError(
                 "With max_iter=0 nothing is fitted, and no coupling can be learned.",
@@ -114,8 +104,9 @@ class ChainRecipe(LatentRecipe):
         super().check_size(r, graph)
 
     def make_structure(self, r: Answers) -> Chain:
-        """Return the chain; a coupling that is to be learned stands at 1."""
-        coupling = 1.0 if self.learns_coupling else float(self.coupling)
+        """Return the chain; a coupling that is to be learned is that of the fit before, or stands at 1."""
+        known = None if self.before is None else self.before.coupling
+        coupling = (1.0 if known is None else known) if self.learns_coupling else float(self.coupling)
         allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
         return Chain(*self.structure_parts(r), coupling, allowed)
 
@@ -124,7 +115,7 @@ class ChainRecipe(LatentRecipe):
         chain = self.make_structure(source.responses)
         scores: list[CouplingScore] = []
         if self.learns_coupling and self.before is not None and self.before.coupling_scores:
-            chain, scores = replace(chain, coupling=cast(float, self.before.coupling)), self.before.coupling_scores
+            scores = self.before.coupling_scores
         elif self.learns_coupling and count_units(source.responses) > 1:
             coupling, scores = self.learn_coupling(source, chain, engine)
             chain = replace(chain, coupling=coupling)
@@ -138,27 +129,11 @@ class ChainRecipe(LatentRecipe):
         """Return the strength of the chain."""
         return cast(Chain, problem.structure).coupling
 
-    def structure_of_batch(self, r: Answers) -> Chain:
-        """Return the chain with the coupling that the first batch called for."""
-        chain = self.make_structure(r)
-        found = None if self.before is None else self.before.coupling
-        return replace(chain, coupling=found) if self.learns_coupling and found is not None else chain
-
-    def estimate_moments(self, answers: Answers) -> Effort:
-        """Return what a start from moments will take."""
-        return estimate_moments(answers, in_sequences=True)
-
     def structure_from_moments(self, r: Answers, structure: AnyStructure, found: MomentFit) -> StructureParameters:
         """Return the chain that lagged moments call for: Algorithm 2 of the paper."""
         chain = cast(Chain, structure)
         transition = match_transitions(answers_to_match(r), found.confusion, chain.allowed.steps)
         return chain.given(found.prior, found.prior, transition)
-
-    def decode_jointly(self, problem: Problem, learned: Parameters) -> NDArray[np.int64] | None:
-        """Return the most probable path, unless each item is to have its own most probable label."""
-        if not self.decodes_jointly:
-            return None
-        return decode_labels(problem.engine, problem.placed, problem.factors(learned.workers), learned.structure)
 
     def learn_coupling(self, source: Source, chain: Chain, engine: Engine) -> tuple[float, list[CouplingScore]]:
         """Return the coupling that hidden answers call for, and how well each was judged.

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from ...answers.answers import Answers
 from ...answers.graph import Graph
 from ...answers.random_choices import hide_items
-from ...arguments import check_truth, is_number
 from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
 from ...kernels import Floats
@@ -46,12 +45,11 @@ from ..em import (
 from ..hidden_fits import hide_from_fit
 from ..learned import CouplingScore
 from ..powers import score_powers
-from ..preconditions import check_choice, check_messages
+from ..preconditions import check_messages
 from ..sources import Source
 from ..starts import find_starts
 from ..structures import Statistics, StructureParameters, Summary
 from ..structures.field import (
-    INFERENCES,
     LEAST_UNIT,
     MOST_COUPLING,
     Field,
@@ -68,7 +66,6 @@ log = logging.getLogger("consilience")
 MULTIPLES = (0.0, 1.0, 1.5, 2.0, 3.0, 5.0)
 # A fifth of the items is hidden at a time, until there are enough of them, or all have been hidden once.
 N_PARTS, ENOUGH_ITEMS = 5, 5000
-LISTENERS = ("all", "unanswered")
 # A fit goes on where inference from the evidence counts more than this share of the answers in other classes.
 MOVED, MOST_ROUNDS = 1e-3, 10
 
@@ -83,15 +80,9 @@ class FieldRecipe(LatentRecipe):
     start_choices = ("dawid-skene", *LatentRecipe.start_choices)
     takes_graph = True
 
-    coupling: Any
     inference: str
     degree_normalised: bool
     listeners: str
-
-    @property
-    def learns_coupling(self) -> bool:
-        """Whether the coupling is to be learned."""
-        return isinstance(self.coupling, str) and self.coupling == "learn"
 
     @property
     def given_coupling(self) -> float | None:
@@ -102,12 +93,6 @@ class FieldRecipe(LatentRecipe):
     def check(self) -> None:
         """Raise an error for a setting with a value that it cannot have."""
         super().check()
-        check_choice(self, "inference", INFERENCES)
-        check_truth("degree_normalised", self.model, self.degree_normalised)
-        named = isinstance(self.coupling, str) and self.coupling in ("learn", "paper")
-        if not named and not (is_number(self.coupling) and 0 <= self.coupling < np.inf):
-            raise parameter_error("coupling", self.model, "'learn', 'paper' or a number >= 0", self.coupling)
-        check_choice(self, "listeners", LISTENERS)
         if self.listeners == "unanswered" and self.learns_coupling:
             raise ParameterError(
                 "A coupling is learned from items that were answered, and with listeners='unanswered' they do not hear "
@@ -116,7 +101,7 @@ class FieldRecipe(LatentRecipe):
                 keyword="listeners",
             )
         started = isinstance(self.start, str) and self.start == "dawid-skene"
-        if self.max_iter == 0 and (started or (named and self.coupling == "learn")):
+        if self.max_iter == 0 and (started or self.learns_coupling):
             raise ParameterError(
                 "With max_iter=0 nothing is fitted: neither a coupling nor a start from DawidSkene can be found.",
                 Sentence("Give {coupling}, and another {start}.", coupling=1.0, start="majority"),

@@ -1,4 +1,4 @@
-"""Models of items that are independent of each other: Dawid-Skene, majority vote and moment matching."""
+"""Models of items that are independent of each other: Dawid-Skene, sets of tags, majority vote and moment matching."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ from ...answers.items import Sequences
 from ...answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
 from ...engines.base import Engine
 from ...errors import ConvergenceWarning, DataWarning, InputError, ParameterError, Python, Sentence, plural, warn
-from ...kernels import Floats
+from ...kernels import Floats, freeze
 from .. import ITEMS_AT_ONCE
 from ..em import Progress
 from ..moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from ..preconditions import (
     NAME_CLASSES,
     SLOW,
-    check_callback,
-    check_choice,
     check_matrices,
     check_moments,
-    check_number,
     estimate_moments,
     fixed_prior,
     is_hopeless,
@@ -38,9 +35,15 @@ from ..preconditions import (
 from ..sources import Source
 from ..starts import find_starts
 from ..structures.independent import Independent, IndependentParameters
+from ..structures.sets import Sets, SetsParameters, SetsSummary
 from ..workers import voters
 from ..workers.rows import vote
+from ..workers.tags import count_tags
 from . import LatentRecipe, Plan, Recipe
+
+# Skills, one for each worker and tag, that are learned from few sets, and for each of many.
+MOST_PAIRS, PAIRS_PER_SET = 200_000, 5
+LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,22 +72,57 @@ class IndependentRecipe(LatentRecipe):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class SetsRecipe(LatentRecipe):
+    """How `TagSets` is fitted."""
+
+    model = "TagSets"
+    structure_type = SetsParameters
+    summary_type = SetsSummary
+    takes_content = False
+
+    def check_answers(self, r: Answers) -> Answers:
+        """Return the answers, if they are about tags."""
+        count_tags(r)
+        return r
+
+    def prepare(self, r: Answers) -> Answers:
+        """Return the answers for a fit, if the skills to be learned are not far more than the sets."""
+        n_tags, r = count_tags(r), super().prepare(r)
+        n_pairs, n_sets = r.n_workers * n_tags, r.n_responses // n_tags
+        most = max(MOST_PAIRS, PAIRS_PER_SET * n_sets)
+        if n_pairs > most:
+            raise InputError(
+                f"{r.n_workers:,} workers x {n_tags:,} tags are {n_pairs:,} skills to be learned from "
+                f"{plural(n_sets, 'set')}, and at most {most:,} are.",
+                "Leave out rare tags, or workers with few sets.",
+            )
+        return r
+
+    def make_structure(self, r: Answers) -> Sets:
+        """Return the tags, each expected to fit so many things as votes say."""
+        n_tags, n_answers = count_tags(r), np.diff(r.offsets)
+        is_yes = r.class_of_label[r.label] == 1
+        votes = np.bincount(r.item_of_answer(), weights=is_yes, minlength=r.n_items) / np.maximum(n_answers, 1)
+        answered = (n_answers > 0).reshape(-1, n_tags).all(axis=1)
+        shares = votes.reshape(-1, n_tags)[answered].mean(axis=0) if answered.any() else np.full(n_tags, 0.5)
+        return Sets(2, None, 0.0, self.estimation, freeze(np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)))
+
+    def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+        """Return what is to be fitted, and from where."""
+        problem = self.pose(source, self.make_structure(source.responses), graph, engine)
+        return Plan(problem, find_starts(self, problem, source.responses))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class VoteRecipe(Recipe):
     """How `MajorityVote` is taken."""
 
     model = "MajorityVote"
     structure_type = IndependentParameters
     needs_same_silence = False
-    finds_copies_later = True
 
     ties: str = "random"
     seed: int = 0
-
-    def check(self) -> None:
-        """Raise an error for a setting with a value that it cannot have."""
-        super().check()
-        check_choice(self, "ties", ("random", "first"))
-        check_number(self, "seed", 0, whole=True)
 
     def label_votes(self, shares: Floats, keys: Values | Sequences, classes: Values) -> NDArray[np.int64]:
         """Return the class with the largest share of each item, ties broken by the rule; or the median."""
@@ -147,14 +185,6 @@ class MomentRecipe(Recipe):
     max_iter: int
     tol: float
     callback: Callable[[Progress], object] | None
-
-    def check(self) -> None:
-        """Raise an error for a setting with a value that it cannot have."""
-        super().check()
-        check_number(self, "shrinkage", 0)
-        check_number(self, "max_iter", 1, whole=True)
-        check_number(self, "tol", 0)
-        check_callback(self)
 
     def check_answers(self, r: Answers) -> Answers:
         """Return the answers, unless silence is one."""

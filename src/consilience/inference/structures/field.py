@@ -36,13 +36,13 @@ from numpy.typing import NDArray
 from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze
+from ...options import INFERENCES
 from ...specs import DISTRIBUTIONS, FINITE, NOT_NEGATIVE, OBJECTIVES, TRUTH, WEIGHTS, ArraySpec, one_of
 from . import Structure, StructureParameters, Summary, Trail
 from .independent import IndependentParameters
 
 Result = TypeVar("Result")
 
-INFERENCES = ("mean_field", "icm", "belief_propagation")
 MOST_COUPLING = 3.0
 LEAST_UNIT, MOST_UNIT = 2.0**-300, 2.0**1000
 # No edge couples by more nats than this, which is certainty: sums and squares of couplings stay numbers.

@@ -39,7 +39,6 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from ...answers.columns import Values, lookup, to_column
-from ...answers.random_choices import RandomByName, pick_places
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from ..skills import RARE
@@ -126,30 +125,6 @@ class TypedWorkers(WorkerModel):
         logs[:, self.within] = shares.log_weights[:, :1] + found.log_weights
         mean[:, self.within] = shares.mean[:, :1] * found.mean
         return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), found.bound + shares.bound)
-
-    def draw(self, counts: Floats, mass: Floats, prior: Prior, random: RandomByName) -> tuple[Distributions, Prior]:
-        r"""Return matrices that are drawn given all counts, and a prior with shares of types that are drawn too.
-
-        A type is drawn by its responsibility, the matrix from :math:`\operatorname{Dir}(C_k + c_t \pi_{tk})`, and then
-        shares from :math:`\operatorname{Dir}(0.02 + n_t)`, with :math:`n_t` the number of workers of type t.
-        """
-        assert prior.types is not None
-        inner, outer = self._split(counts, mass)
-        types, units = prior.types, random.draw_by_worker()
-        parts = [pick_places(each, units[part]) for part, each, _ in respond_by_parts(inner, types)]
-        chosen = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        logs = random.draw_matrices(inner + types.pseudo_counts[chosen])
-        if not self.within.all():
-            pseudo_counts = np.array([WITHIN] + [OUTSIDE] * (outer.shape[1] - 1))
-            shares = random.draw_matrices(outer + pseudo_counts[:, None])
-            every = np.empty((len(inner), *prior.smoothing.shape[1:]))
-            every[:, ~self.within], every[:, self.within] = shares[:, 1:], shares[:, :1] + logs
-            logs = every
-        n_workers = np.bincount(chosen, minlength=types.n_types).astype(np.float64)
-        if len(types.log_shares) == 1:  # probabilities of each worker, which come from elsewhere, stay
-            types = types._replace(log_shares=freeze(random.draw_shares(n_workers + RARE)[None]))
-        matrices = freeze(np.exp(logs))
-        return Distributions(matrices, freeze(logs), matrices, 0.0), prior._replace(types=types)
 
     def compare_types(self, counts: Floats, mass: Floats, types: Types) -> Floats:
         """Return how well each type explains the counts of each worker, (M, T): the evidence e over its sum."""
