@@ -234,7 +234,7 @@ def test_a_model_shows_what_it_found(fused):
         "75 more rows",
     ):
         assert words in found.text
-    assert fused.comparison_.describe_test() in found.text
+    assert fused.comparison_.describe_test()[1:] in found.text
     assert "svg" in dict(found.tags)
     unfitted = Snippet(cs.HiddenMarkov(coupling=0.5)._repr_html_())
     assert "HiddenMarkov(coupling=0.5)" in unfitted.text

@@ -116,7 +116,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     made = None if r is None else task.summarise(r, found)
     tags, spans = (made if task.results == kind else None for kind in ("sets", "spans"))
     n_known, all_known = count_known(found.given.gold), knows_all(found)
-    classes = names.classes.tolist()
+    classes = names.classes.tolist() if tags is None else tags["tags"]
     facts = [
         *list_accuracy(found, remedy),
         Fact("columns", "Columns" if any(a != b for a, b in columns.items()) else "", columns, format_columns(columns)),
@@ -488,9 +488,8 @@ def describe_questions(found: Any, title: str = "") -> Document:
     rows = []
     for name, document in documents.items():
         values = {each.key: each.value for facts in document.find(Facts) for each in facts.facts}
-        tags, compared = values["tags"], values["comparison"]
-        sizes = len(values["classes"] if tags is None else tags["tags"]), values["items"], values["answers"]
-        told = values["mean_confidence"]
+        tags, compared, told = values["tags"], values["comparison"], values["mean_confidence"]
+        sizes = len(values["classes"]), values["items"], values["answers"]
         sure = told if tags is None or told is None else tags["mean_confidence"]
         rows.append([name, *sizes, sure, "" if compared is None else compared["verdict"]])
     counted = ("classes", "items", "answers")

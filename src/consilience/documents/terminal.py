@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ..answers.previews import MOST_ROWS, NARROWEST, text_table, wrap
+from ..answers.previews import MOST_ROWS, NARROWEST, fit_text, text_table, wrap
 from ..errors import count_shown, make_inert, spell_in_python
 from ..results.findings import Finding
 from .document import Document, Documents, Fact, Facts, Findings, Part, Section, Table, Text, spell
@@ -72,7 +72,7 @@ def list_lines(part: Part, width: int, describe: Describe) -> list[str]:
         for finding in (each for found in document.find(Findings) for each in found.findings):
             record = describe(finding, name)
             if not record["warned"]:
-                problems.setdefault(record["problem"], []).extend([name] if name else [])
+                problems.setdefault(record["problem"], []).extend([fit_text(name, NARROWEST)] if name else [])
     found = [f"{', '.join(names)}: {problem}" if names else problem for problem, names in problems.items()]
     said = [f"{'    ' if n else '  - '}{line}" for each in found for n, line in enumerate(wrap(each, width - 4))]
     return [bold("What needs attention"), *said] if said else []
