@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -116,7 +116,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     made = None if r is None else task.summarise(r, found)
     tags, spans = (made if task.results == kind else None for kind in ("sets", "spans"))
     n_known, all_known = count_known(found.given.gold), knows_all(found)
-    classes = names.classes.tolist() if tags is None else tags["tags"]
+    classes: list[object] = names.classes.tolist() if tags is None else list(cast(Any, tags["tags"]))
     facts = [
         *list_accuracy(found, remedy),
         Fact("columns", "Columns" if any(a != b for a, b in columns.items()) else "", columns, format_columns(columns)),

@@ -172,7 +172,7 @@ def find_power(
         by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
         if found.n_hidden:
             found, log_weights = lower(found, log_weights, fitting.problem.workers.caution)
-    scores, n_known, n_right = score_known(fitting, posterior)
+    scores, n_known, n_right, blind = score_known(fitting, posterior)
     if before is not None:
         scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
         n_right += before.found.n_right
@@ -196,10 +196,10 @@ def find_power(
                 keyword="calibration",
             )
         )
-    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, predicted)
+    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, predicted, blind=blind)
 
 
-def score_known(fitting: Fitting, posterior: Floats) -> tuple[Floats, int, int]:
+def score_known(fitting: Fitting, posterior: Floats) -> tuple[Floats, int, int, Floats | None]:
     """Judge items of known label as if it were not known.
 
     They were drawn at random, and the power changes their posteriors: not those of independent items without answers.
@@ -210,9 +210,11 @@ def score_known(fitting: Fitting, posterior: Floats) -> tuple[Floats, int, int]:
         Log probability of all labels at each of `POWERS`.
     n_known, n_right : int
         How many labels these are, and how many the posteriors get right.
+    blind : array or None
+        These posteriors, of all items of known label; None if there is nothing to judge by.
     """
     owner, source, problem, fit = fitting
-    nothing = np.zeros(len(POWERS)), 0, 0
+    nothing = np.zeros(len(POWERS)), 0, 0, None
     if source.gold is None:
         return nothing
     known = np.flatnonzero(source.gold.judging & owner.find_raised(source.responses))
@@ -220,7 +222,8 @@ def score_known(fitting: Fitting, posterior: Floats) -> tuple[Floats, int, int]:
         return nothing
     unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
     codes, judged = source.gold.codes[known], unknown[known]
-    return score_gold(codes, judged), len(known), int(np.sum(owner.label_items(judged) == codes))
+    n_right = int(np.sum(owner.label_items(judged) == codes))
+    return score_gold(codes, judged), len(known), n_right, unknown[source.gold.codes >= 0]
 
 
 def limit_power(
