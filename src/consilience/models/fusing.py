@@ -132,7 +132,8 @@ def fit_posed(
         with about(name):
             known = replace(result, **each.beside)
             found, changed = judge(recipe, known, each.source, each.graph, engine, each.check, dict(each.changed))
-        models[name] = each.model.set_params(**changed).adopt(found)
+        own = {parameter: value for parameter, value in changed.items() if parameter in each.model.defaults()}
+        models[name] = each.model.set_params(**own).adopt(found)
     names = list(posed)
     return models, together, [names[place] for place in shared]
 
@@ -185,7 +186,7 @@ def settle_links(
         return "markov-field", given, kind.make_graph(brought), check, changed
     listeners = {"listeners": recipe.listeners, **changed}["listeners"]
     if check.silent or (listeners == "unanswered" and bool(np.diff(answers.offsets).all())):
-        return "dawid-skene", alone, None, check, {}
+        return "dawid-skene", alone, None, check, changed
     settled = {"coupling": found.coupling, "listeners": listeners}
     return "markov-field", {**given, **settled}, kind.make_graph(brought), check, changed
 
