@@ -280,8 +280,9 @@ def drawing():
 
 
 def test_charts_are_those_of_the_report(fused, drawing):
-    from consilience.reporting import CHARTS
-    from consilience.reporting.page import gather, make_page
+    from consilience.documents.html import render
+    from consilience.documents.sections import CHARTS, describe
+    from consilience.documents.view import look_at
 
     gold = dict.fromkeys(fused.responses_.items[:30].tolist(), HOSTILE[0])
     crowd = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)
@@ -294,7 +295,7 @@ def test_charts_are_those_of_the_report(fused, drawing):
     models["votes"] = cs.DawidSkene(workers="temperatures").fit(cs.Answers.from_probabilities(votes))
     models["raters"] = cs.DawidSkene(workers="ordinal").fit(cs.simulate.ratings(40, n_raters=5, seed=1).responses)
     pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
-    pages = {id(model): make_page(gather(model), "x") for model in (fused, *models.values())}
+    pages = {id(model): render(describe(look_at(model), "x")) for model in (fused, *models.values())}
     for name in CHARTS:
         model = models.get(name, fused)
         chart = cs.chart(model, name)
@@ -319,7 +320,7 @@ def test_a_chart_is_written_light_and_dark(fused, drawing, tmp_path):
 
 
 def test_colours_of_files_are_those_of_the_page():
-    from consilience.reporting import charts
+    from consilience.documents import charts
 
     css = (Path(charts.__file__).parent / "templates" / "report.css").read_text("utf-8")
     light, dark = (block for block in re.findall(r"--paper: [^}]*}", css)[:2])

@@ -188,7 +188,7 @@ def refuse(what: str, *names: str) -> None:
 
 def typed_command(name: str, gold: Sequence[str], typed: Sequence[str] | None = None, source: str = "") -> Any:
     """The command as it was typed, without known labels, in two parts: others belong between them."""
-    from ..reporting.subject import Command as Typed  # which loads the sections of the report
+    from ..documents.view import Command as Typed  # which loads what it is given to
 
     every = [name, *(click.get_current_context().meta[TYPED] if typed is None else typed)]
     n_options = every.index("--") if "--" in every else len(every)  # what follows is no option

@@ -252,7 +252,7 @@ def check_page(path: str) -> None:
 
     A device may have any name.
     """
-    from ..reporting.page import check_installed
+    from ..documents.html import check_installed
 
     check_installed()
     if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):
@@ -346,12 +346,9 @@ def write_together(results: Mapping[str, Output], page: Output) -> dict[str, str
 
 def write_report(found: Any, title: str, content: Any, folder: str, command: Any, path: str) -> None:
     """Write the report on a model, a ranking or several questions."""
-    from ..reporting.page import write_page, write_questions  # which load templates
+    from ..api import write_report as write  # which loads everything
 
-    if isinstance(found, Questions):
-        write_questions(found, path, title)
-    else:
-        write_page(found, path, content, title, folder, command)
+    write(found, path, content, title, folder, command)
 
 
 def tabulate_labels(found: Any, labels: pa.Table | None = None) -> pa.Table:

@@ -24,9 +24,9 @@ N_WORKERS, SUSPECT = 5, 0.1
 
 def write_report(found: Questions, path: str, source: str) -> None:
     """Write the report on all questions."""
-    from ..reporting.page import write_questions  # which loads templates
+    from ..api import write_report as write  # which loads everything
 
-    write_questions(found, path, os.path.basename(source.rstrip("/")))
+    write(found, path, None, os.path.basename(source.rstrip("/")))
 
 
 def in_arrow(found: Questions) -> Questions:

@@ -31,10 +31,10 @@ from scipy.sparse import issparse
 from scipy.special import softmax
 
 from ..answers.columns import Values, lookup, to_column
+from ..engines.base import one_thread
 from ..errors import InputError, MissingDependencyError, first_line, parameter_error
 from ..kernels import Floats
 from ..specs import CLASS_CODES, FINITE, POSITIVE, ArraySpec, Fault, Sizes
-from .one_thread import one_thread
 
 # Classes for which an item is repeated: those that have this much of its posterior, and no more than so many.
 COVERED, MOST_CLASSES = 0.99, 3

@@ -266,7 +266,7 @@ class Reporting(Model):
         >>> table = {"item": item, "worker": r.worker, "label": r.label ^ tired, "time": item}
         >>> answers = cs.Answers.from_frame(table, order="time")
         >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
-        ['', '', '', '', 'accuracy falls from 93% to 48%']
+        ['', '', '', '', 'accuracy falls from 86% to 52%']
         """
         found = self.result_
         if found.answers.order is None:

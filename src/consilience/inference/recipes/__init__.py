@@ -37,7 +37,7 @@ from ..preconditions import (
     fixed_prior,
 )
 from ..sources import Source, list_groups
-from ..structures import AnyStructure, Statistics, StructureParameters, Summary
+from ..structures import AnyStructure, StructureParameters, Summary
 from ..structures.independent import Independent
 from ..workers import WORKERS, voters
 from ..workers.base import WorkerModel
@@ -295,7 +295,7 @@ class LatentRecipe(Recipe):
         started: StructureParameters = structure.given(found.prior)
         return started
 
-    def start_apart(self, problem: Problem, votes: Statistics) -> Parameters:
+    def start_apart(self, problem: Problem) -> Parameters:
         """Return what independent items call for, as a start; for models that have such a start."""
         raise NotImplementedError
 
