@@ -186,7 +186,7 @@ def settle_links(
         return "markov-field", given, kind.make_graph(brought), check, changed
     listeners = {"listeners": recipe.listeners, **changed}["listeners"]
     if check.silent or (listeners == "unanswered" and bool(np.diff(answers.offsets).all())):
-        return "dawid-skene", alone, None, check, {}
+        return "dawid-skene", alone, None, check, changed
     settled = {"coupling": found.coupling, "listeners": listeners}
     return "markov-field", {**given, **settled}, kind.make_graph(brought), check, changed
 
