@@ -53,7 +53,7 @@ PLAIN = Comparison(
 
 def compare(model, r):
     source = Source(model.recipe().prepare(r))
-    return compare_with_vote(model.recipe(), model.result_, source, None, cs.engines.Threads(1))
+    return compare_with_vote(model.recipe(), model.result_, source, None, cs.engines.Threads(1))[0]
 
 
 def vote_on(r):

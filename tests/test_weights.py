@@ -13,9 +13,9 @@ import pytest
 
 import consilience as cs
 import oracles
-from consilience.inference.care import Care
 from consilience.inference.sources import Source
 from consilience.inference.workers import WORKERS
+from consilience.inference.workers.rows import Care
 from consilience.results import answer_worth
 
 ESTIMATIONS = ("em", "variational")

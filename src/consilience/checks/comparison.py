@@ -39,11 +39,11 @@ from ..answers.slips import doubt_silence, find_sets
 from ..engines.base import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
-from ..inference.care import Care
 from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, log_chance, mean_and_error, shrink_rows
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_tied
 from ..inference.sources import HIDDEN, Source
+from ..inference.workers.rows import Care
 from ..kernels import Floats
 from ..kinds.base import TableKind
 from ..metrics.agreement import krippendorff_interval
@@ -59,8 +59,10 @@ from ..results.result import count_known as count_gold
 MOST_CLASSES = 20
 
 
-def compare_with_vote(recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine) -> Comparison:
-    """Compare a result with majority vote on the same answers.
+def compare_with_vote(
+    recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine
+) -> tuple[Comparison, Floats]:
+    """Compare a result with majority vote on the same answers, of which the shares (N, K) are returned too.
 
     The fits made here give no warnings: those of the result were given when it was fitted.
     """
@@ -145,7 +147,8 @@ def compare_with_vote(recipe: Recipe, found: Result, source: Source, graph: Grap
         unknown: dict[str, Any] = dict.fromkeys((*names, "blind_accuracy", "expected_gain"), math.nan)
         comparison = replace(comparison, withheld=reason, **unknown)
     # Known labels of a sequence are right or wrong together, so they do not tell how many are.
-    return comparison if r.sequences is not None else comparison.judge_accuracy()
+    comparison = comparison if r.sequences is not None else comparison.judge_accuracy()
+    return comparison, vote.labels.posterior
 
 
 def are_soft(responses: Answers) -> bool:

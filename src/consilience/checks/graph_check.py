@@ -44,14 +44,14 @@ from ..answers.graph import Graph
 from ..answers.random_choices import hide_items
 from ..engines.base import Engine
 from ..errors import DataWarning, Sentence, quietly
-from ..inference.care import Care
-from ..inference.em import Fit, Problem, expect_from_votes
+from ..inference.em import Fit, Problem
 from ..inference.powers import score_powers
 from ..inference.recipes import Recipe
 from ..inference.recipes.field import ENOUGH_ITEMS, N_PARTS, FieldRecipe, list_couplings, pick_coupling, settle
 from ..inference.sources import Source
 from ..inference.structures import Trail
 from ..inference.structures.field import Field, FieldSummary, find_linked, weight_unit
+from ..inference.workers.rows import Care
 from ..kernels import Floats
 from ..results.comparison import CHECK_IDS, GraphCheck, describe_limit
 from ..results.findings import Finding, Words
@@ -196,7 +196,7 @@ def check_graph(recipe: FieldRecipe, found: Result, source: Source, graph: Graph
     links, r = learner.weigh_links(source.responses, graph), source.responses
     with quietly():
         posed = learner.pose(source, learner.make_structure(r), links, engine)
-        apart, alone = learner.fit_apart(posed, expect_from_votes(posed))
+        apart, alone = learner.fit_apart(posed)
     plain = learner.conclude(apart, alone.parameters).argmax(axis=1)
     problem = settle(posed, alone) if find_linked(links).any() else posed
     power = 1.0 if found.calibrated is None else found.calibrated.found.power

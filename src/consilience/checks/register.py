@@ -41,7 +41,7 @@ class Check(NamedTuple):
         Takes a `Result` and the recipe of the fit, and yields a `Finding` for each thing it found. `fuse` warns of it,
         unless its `category` is None.
     place : str
-        The section of the report that shows more: the id of one with a `link` in `consilience.reporting.SECTIONS`. The
+        The section of the report that shows more: the id of one with a `link` in `documents.sections.SECTIONS`. The
         link comes after the remedies, so a finding without remedies has none.
     silent : bool
         Whether `fuse` never warns of it, whatever the category: readers and fits have warned already, or it is advice.
@@ -117,14 +117,15 @@ def judge(
         log.info("Comparing with a shuffled graph")
         found, check, changed = settle_graph(recipe, found, source, cast(Graph, graph), engine)
         recipe = replace(recipe, **changed)
-    comparison = None
+    comparison, vote = None, None
     if not isinstance(recipe, VoteRecipe) and count_units(source.responses) > 1:
         log.info("Comparing with majority vote")
-        comparison = compare_with_vote(recipe, found, source, graph, engine)
+        comparison, vote = compare_with_vote(recipe, found, source, graph, engine)
     found = replace(
         found,
         by_fuse=True,
         comparison=comparison,
+        vote=vote,
         graph_check=check,
         limits_graph=check is not None and bool(changed),
         findings=None,

@@ -50,11 +50,11 @@ from ..answers.joining import keep_workers
 from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
 from ..engines.base import Engine
 from ..errors import quietly
-from ..inference.care import Care
 from ..inference.hidden_fits import log_chance, mean_and_error
 from ..inference.powers import POWERS, raise_to
 from ..inference.recipes.independent import IndependentRecipe
 from ..inference.sources import HIDDEN, Source
+from ..inference.workers.rows import Care
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, TemperatureWorkers
 from ..kernels import Floats, Integers
 from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, SURE, TELLING, ScaleCheck, SoftCheck, WayScore

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -98,3 +99,12 @@ class Threads(Engine):
                 waiting.append(pool.submit(function, block, *shared))
             while waiting:
                 yield waiting.popleft().result()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep matrix products, and what else uses a pool of threads, to one: the last bits of sums depend on how many."""
+    from threadpoolctl import threadpool_limits  # here, since few need it
+
+    with threadpool_limits(limits=1):
+        yield

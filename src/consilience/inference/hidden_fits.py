@@ -31,7 +31,6 @@ from ..answers.random_choices import count_units, draw_numbers, hash_owners, hid
 from ..errors import ParameterError
 from ..kernels import Floats, Integers
 from . import Cells
-from .care import WITH_CARE, Care
 from .em import Problem, infer_left_out, maximise
 from .powers import (
     LEAST_UNITS,
@@ -47,6 +46,7 @@ from .recipes import Fitting
 from .sources import HIDDEN, MOST_ANSWERS, Source
 from .structures import Statistics, Trail, subtract_statistics
 from .structures.field import FieldParameters
+from .workers.rows import WITH_CARE, Care
 
 # Folds, and steps of EM that follow answers that are hidden.
 N_FOLDS, STEPS = 5, 2

@@ -9,7 +9,7 @@ with one power t for all items. t = 1 changes nothing; the nearer it is to 0, th
 
     log sum_k q_nk^t / Z_n Gamma_m[k, l]
 
-or, if it has a weight, what `consilience.inference.care` makes of that probability.
+or, if it has a weight, what `consilience.inference.workers.rows` makes of that probability.
 With s_u(t) the score of a unit u (an answer, or all answers of a worker in a sequence), and t* the power of the largest
 sum, the lead of t* over t and its standard error are
 
@@ -33,7 +33,7 @@ from ..errors import plural
 from ..kernels import Floats
 from ..specs import Positive
 from . import ITEMS_AT_ONCE
-from .care import WITH_CARE, Care
+from .workers.rows import WITH_CARE, Care
 
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
@@ -193,17 +193,6 @@ def add_batch(
     log_likelihood = earlier + log_weights - 2 * NOTHING_KNOWN
     power = float(POWERS[(log_likelihood >= log_likelihood.max() - 2).argmax()])
     return Calibration(power, n_hidden), NOTHING_KNOWN + log_likelihood
-
-
-def lower(found: Calibration, log_weights: Floats, n_steps: int) -> tuple[Calibration, Floats]:
-    """Return a power that is lowered by so many steps of `POWERS`, and their log weights."""
-    if not n_steps:
-        return found, log_weights
-    moved = np.full_like(log_weights, -np.inf)
-    moved[: len(POWERS) - n_steps] = log_weights[n_steps:]
-    moved[0] = np.logaddexp.reduce(log_weights[: n_steps + 1])
-    place = int(np.abs(POWERS - found.power).argmin())
-    return found._replace(power=float(POWERS[max(place - n_steps, 0)]), lowered=True), moved
 
 
 def mean_power(scores: Floats) -> float:

@@ -74,7 +74,7 @@ def find_starts(owner: LatentRecipe, problem: Problem, r: Answers) -> list[tuple
             choices = f"one of {', '.join(map(repr, owner.start_choices))}"
             raise parameter_error("start", owner.model, choices, owner.start)
         if owner.start == "dawid-skene":
-            starts.append(("dawid-skene", owner.start_apart(problem, votes)))
+            starts.append(("dawid-skene", owner.start_apart(problem)))
         if owner.start in ("majority", "best"):
             starts.append(("majority", by_vote))
         if owner.start in ("moments", "best"):

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
 from ..answers.columns import Values, lookup, to_column
-from ..answers.previews import build_report, frame_html, paragraph, round_figures, to_html
+from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
 from ..arguments import is_whole, to_path
+from ..documents.document import Document
+from ..documents.notebook import show
+from ..documents.overview import describe_ranking
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..inference.em import Progress
 from ..models.parameters import Estimator
 from ..options import check
-from ..results.archive import Archive, write_archive
 from ..results.findings import Finding
-from ..results.saving import Contents, Reader, pack
+from ..results.saving import SavedModel, write_parts
 from .checks import check_ranking
 from .comparisons import open_comparisons, open_known
 from .next_comparisons import list_next_comparisons
@@ -287,17 +288,14 @@ class BradleyTerry(Estimator):
         path : str or path
             The file.
         """
-        into = Contents({}, {})
         parameters = {**self.get_params(), "callback": None}
-        fusion = pack(self.found_, "", into)
-        header = {"model": type(self).__name__, "parameters": parameters, "fusion": fusion, "given": {}}
-        return write_archive(to_path("path", "save", path), header, into.arrays, into.columns)
+        return write_parts(to_path("path", "save", path), type(self).__name__, parameters, self.found_)
 
-    def restore(self, archive: Archive) -> Self:
+    def restore(self, saved: SavedModel) -> Self:
         """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
         self.check()
-        found = Reader(archive, {}, cast(Any, None), {}).read_part(Ranking, archive.header["fusion"], "")
-        archive.check_all_was_read()
+        found = saved.read_part(Ranking, saved.header["fusion"], "")
+        saved.check_all_was_read()
         return self.adopt(found)
 
     def check(self) -> None:
@@ -314,10 +312,5 @@ class BradleyTerry(Estimator):
         return f"{self.describe_call()}: {self._describe()}" if self.is_fitted else self.describe_call()
 
     def _repr_html_(self) -> str:
-        call = f"<code>{escape(self.describe_call())}</code>"
-        if not self.is_fitted:
-            return frame_html(call)
-        shown = ("candidate", "part", "score", "low", "high", "rank", "rank_low", "rank_high", "comparisons")
-        table = self.ranking_.select([name for name in shown if name in self.ranking_.column_names])
-        notes = [paragraph(str(finding.problem)) for finding in self.findings_[:3]]
-        return frame_html(call, paragraph(self._describe()), to_html(table), *notes)
+        call = self.describe_call()
+        return show(describe_ranking(self, call) if self.is_fitted else Document(call, "Not fitted yet.", []))

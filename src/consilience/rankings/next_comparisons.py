@@ -24,8 +24,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..answers.columns import Column, lookup, to_column
+from ..engines.base import one_thread
 from ..errors import listing, parameter_error
-from ..inference.one_thread import one_thread
 from ..kernels import Floats, Integers
 from .likelihood import find_odds
 from .ranking import Ranking

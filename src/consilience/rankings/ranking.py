@@ -14,9 +14,9 @@ from scipy.special import ndtri
 
 from ..answers.columns import Column, Values, to_column
 from ..answers.tables import BACKENDS
+from ..engines.base import one_thread
 from ..inference import sum_by
 from ..inference.em import Progress
-from ..inference.one_thread import one_thread
 from ..kernels import Floats, Integers, Truths
 from ..specs import (
     FIGURES,

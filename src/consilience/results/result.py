@@ -304,6 +304,8 @@ class Calibrated(NamedTuple):
     predicted: Annotated[Predicted | None, NOT_SAVED] = None  # the hidden answers of the fit
     # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
     blind_accuracy: Share = 1.0
+    # Uncalibrated posteriors of the items of known label as if it were not known, each left out of what judges it.
+    blind: Annotated[Floats, ArraySpec("* K", DISTRIBUTIONS)] | None = None
 
 
 class Guidance(NamedTuple):
@@ -394,6 +396,7 @@ class Result:
     checked: bool = True
     by_fuse: bool = False  # whether `fuse` made it, and compared it with majority vote
     comparison: Comparison | None = None
+    vote: Annotated[Floats | None, NOT_SAVED] = None  # shares of the votes of each item, known labels among them
     graph_check: GraphCheck | None = None
     soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
     scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale

@@ -10,10 +10,8 @@ judges of pairs. `spans` makes texts in which workers mark entities, and `tags` 
 from __future__ import annotations
 
 from .campaigns import campaign
-from .comparisons import ComparisonSimulation, comparisons
 from .crowds import Oracle, Simulation, TrueParameters, independent, network, ratings, sequences
-from .span_projects import SpanSimulation, spans
-from .tag_projects import TagSimulation, tags
+from .projects import ComparisonSimulation, SpanSimulation, TagSimulation, comparisons, spans, tags
 
 __all__ = [
     "independent",

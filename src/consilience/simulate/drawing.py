@@ -301,22 +301,13 @@ def draw_labels(
     rng: np.random.Generator, confusion: Floats, worker: NDArray[np.int64], truth: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """Draw each answer from the worker's row for the item's truth: the place of a random number in cumulated ones."""
-    n_classes = confusion.shape[2]
-    width = 1 << (n_classes - 1).bit_length()
-    cumulated = np.full((*confusion.shape[:2], width), np.inf)
-    cumulated[:, :, :n_classes] = cumulate(confusion)
-    flat = cumulated.ravel()
+    cumulated = cumulate(confusion)
     label = np.zeros(worker.shape, np.int32)
     chunk = max(1, CHUNK // worker.shape[1])
     for start in range(0, len(worker), chunk):
         here = slice(start, start + chunk)
         draw = rng.random(worker[here].shape)
-        first = (worker[here] * n_classes + truth[here, None]) * width
-        at, step = first.copy(), width // 2
-        while step:  # halve the interval: `at` ends at the first entry that exceeds the draw
-            at += step * (draw >= flat[at + (step - 1)])
-            step //= 2
-        label[here] = at - first
+        label[here] = (draw[..., None] >= cumulated[worker[here], truth[here, None]]).sum(axis=-1)
     return label
 
 

@@ -121,8 +121,11 @@ class ChainRecipe(LatentRecipe):
             chain = replace(chain, coupling=coupling)
         problem = self.pose(source, chain, graph, engine)
         starts = find_starts(self, problem, source.responses)
-        if scores and any(name == "majority" for name, _ in starts):
-            starts += self.start_by_climbing(problem, expect_from_votes(problem))
+        below = [coupling for coupling in COUPLINGS if coupling < chain.coupling]
+        if scores and below and any(name == "majority" for name, _ in starts):
+            # As a learned coupling was judged: from weaker ones.
+            *_, (_, fit) = self.climb(problem, below)
+            starts.append(("climbing", maximise(problem, fit.statistics, fit.parameters.prior)))
         return Plan(problem, starts, scores)
 
     def find_coupling(self, problem: Problem, parameters: Parameters) -> float:
@@ -145,8 +148,10 @@ class ChainRecipe(LatentRecipe):
         n_folds = min(n_folds, max(1, MOST_PRODUCTS // (r.n_items * r.n_classes**2)))
         scores: list[HeldOutScore] = []
         for hidden, unit in hide_answers(r, HIDDEN, self.seed, n_folds):
-            problem = self.pose(source.keep(~hidden), chain, None, engine)
-            fold = [score_hidden(r, hidden, unit, *found) for found in self.judge_couplings(problem)]
+            problem, fold = self.pose(source.keep(~hidden), chain, None, engine), []
+            for climbed, fit in self.climb(problem, COUPLINGS):
+                counts = climbed.workers.plain_counts(fit.statistics.counts)
+                fold.append(score_hidden(r, hidden, unit, climbed.infer(fit.parameters)[0], counts))
             scores = [old.plus(new) for old, new in zip(scores, fold, strict=True)] if scores else fold
         best = max(scores, key=lambda score: score.score)
         within = [gap <= error for gap, error in (best.minus(score) for score in scores)]
@@ -154,29 +159,14 @@ class ChainRecipe(LatentRecipe):
         chosen = next(c for (c, score), near in zip(judged, within, strict=True) if near or score is best)
         return chosen, [CouplingScore(coupling, score.score, score.error) for coupling, score in judged]
 
-    def judge_couplings(self, problem: Problem) -> Iterator[tuple[Floats, Floats]]:
-        """Yield posteriors and expected counts (M, L, K) of the fit with each coupling."""
-        for climbed, fit in self.climb(problem, expect_from_votes(problem), COUPLINGS):
-            yield climbed.infer(fit.parameters)[0], climbed.workers.plain_counts(fit.statistics.counts)
-
-    def climb(
-        self, problem: Problem, statistics: Statistics, couplings: Sequence[float]
-    ) -> Iterator[tuple[Problem, Fit]]:
-        """Yield the fit at each coupling, from weak to strong; the first starts from `statistics`, the others go on."""
-        chain, prior = cast(Chain, problem.structure), problem.prior
+    def climb(self, problem: Problem, couplings: Sequence[float]) -> Iterator[tuple[Problem, Fit]]:
+        """Yield the fit at each coupling, from weak to strong: the first from the votes, others from the one before."""
+        chain, statistics, prior = cast(Chain, problem.structure), expect_from_votes(problem), problem.prior
         for coupling in couplings:
             problem = replace(problem, structure=replace(chain, coupling=coupling))
             fit = self.run_from(problem, maximise(problem, statistics, prior))
             yield problem, fit
             statistics, prior = fit.statistics, fit.parameters.prior
-
-    def start_by_climbing(self, problem: Problem, votes: Statistics) -> list[tuple[str, Parameters]]:
-        """Return the start by which a learned coupling was judged: climbing to it from weaker ones."""
-        below = [coupling for coupling in COUPLINGS if coupling < cast(Chain, problem.structure).coupling]
-        if not below:
-            return []
-        *_, (_, fit) = self.climb(problem, votes, below)
-        return [("climbing", maximise(problem, fit.statistics, fit.parameters.prior))]
 
 
 def match_transitions(

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...answers.answers import Answers
 from ...answers.graph import Graph
@@ -33,15 +32,7 @@ from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
 from ...kernels import Floats
 from ...specs import Fault
-from ..care import Care
-from ..em import (
-    Fit,
-    Parameters,
-    Problem,
-    expect_from_votes,
-    maximise,
-    run_em,
-)
+from ..em import Fit, Parameters, Problem, expect_from_votes, maximise, run_em
 from ..hidden_fits import hide_from_fit
 from ..learned import CouplingScore
 from ..powers import score_powers
@@ -60,6 +51,7 @@ from ..structures.field import (
 )
 from ..structures.independent import Independent, IndependentParameters
 from ..workers.priors import LEARNING
+from ..workers.rows import Care
 from . import Fitting, LatentRecipe, Plan
 
 log = logging.getLogger("consilience")
@@ -118,7 +110,12 @@ class FieldRecipe(LatentRecipe):
 
     def align(self, r: Answers, graph: object) -> Graph:
         """Return the graph with the items of the answers as its nodes."""
-        return require_graph(graph).aligned_with(r.items)
+        if graph is None:
+            how = Sentence("Give one with {graph}.", graph=Python("graph=cs.Graph.from_edges(source, target)"))
+            raise ParameterError("MarkovField needs a graph.", how, keyword="graph")
+        if not isinstance(graph, Graph):
+            raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges)", graph)
+        return graph.aligned_with(r.items)
 
     def weigh_links(self, r: Answers, graph: Graph | None) -> Graph:
         """Return a graph over these items with the weights that the settings call for."""
@@ -133,7 +130,11 @@ class FieldRecipe(LatentRecipe):
             aligned = replace(aligned, weights=aligned.weights * scale)
         if self.coupling == "paper":
             aligned = replace(aligned, weights=aligned.weights * paper_couplings(r, aligned))
-        return aligned if self.listeners == "all" else silence_answered(r, aligned)
+        if self.listeners == "unanswered":
+            # Neighbours tell nothing to items that were answered, which still tell theirs.
+            answered = np.repeat(Source(r).find_told(), aligned.degrees)
+            aligned = replace(aligned, weights=np.where(answered, 0.0, aligned.weights), directed=True)
+        return aligned
 
     def check_size(self, r: Answers, graph: Graph | None) -> None:
         """Raise an error for a fit that needs more memory than there is."""
@@ -148,7 +149,7 @@ class FieldRecipe(LatentRecipe):
     def plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
         """Return what is to be fitted, and from where, with a coupling that was chosen by hidden items."""
         posed, scores = self.pose(source, self.make_structure(source.responses), graph, engine), list[CouplingScore]()
-        apart, fit = self.fit_apart(posed, expect_from_votes(posed))
+        apart, fit = self.fit_apart(posed)
         settled = settle(posed, fit) if find_linked(cast(Graph, graph)).any() else posed
         coupling = self.given_coupling
         if self.learns_coupling and self.before is not None and self.before.coupling_scores:
@@ -158,7 +159,7 @@ class FieldRecipe(LatentRecipe):
             agreeing = self.run_from(settled, first)
             hidden = None if settled is posed else hide_from_fit(Fitting(self, source, apart, fit))
             power = 1.0 if hidden is None else hidden.choose_power()[0].power
-            coupling, scores = choose_coupling(self, source, settled, agreeing, power)
+            coupling, scores = self.choose_coupling(source, settled, agreeing, power)
         # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
         problem = posed if coupling == 0 else settled
         # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
@@ -176,12 +177,11 @@ class FieldRecipe(LatentRecipe):
     def fit_unguided(self, source: Source, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
         """Return the problem without features and without the graph, and its fit."""
         # Neighbours would tell an item's label to the classifier that judges it.
-        posed = self.pose(source, self.make_structure(source.responses), graph, engine)
-        return self.fit_apart(posed, expect_from_votes(posed))
+        return self.fit_apart(self.pose(source, self.make_structure(source.responses), graph, engine))
 
-    def fit_apart(self, problem: Problem, votes: Statistics) -> tuple[Problem, Fit]:
+    def fit_apart(self, problem: Problem) -> tuple[Problem, Fit]:
         """Return the problem of the same answers to independent items, and its fit from the votes."""
-        apart, start = pose_apart(problem, votes)
+        apart, start = pose_apart(problem, expect_from_votes(problem))
         return apart, self.run_from(apart, start)
 
     def set_off(self, source: Source, posed: Problem, problem: Problem) -> Iterator[tuple[str, Parameters]]:
@@ -208,7 +208,8 @@ class FieldRecipe(LatentRecipe):
         """
         fit = super().choose(problem, fits)
         for _ in range(MOST_ROUNDS):
-            if not fit.converged or are_near(count_anew(problem, fit.parameters), fit.statistics.counts):
+            anew, counts = problem.expect(fit.parameters).counts, fit.statistics.counts
+            if not fit.converged or float(np.abs(anew - counts).sum()) <= 2 * MOVED * float(anew.sum()):
                 break
             fit = self.run_from(problem, fit.parameters)
         return fit
@@ -222,11 +223,49 @@ class FieldRecipe(LatentRecipe):
         alone = fit.parameters._replace(structure=learned.structure)
         return apart.objective(alone, apart.expect(alone))
 
-    def start_apart(self, problem: Problem, votes: Statistics) -> Parameters:
+    def start_apart(self, problem: Problem) -> Parameters:
         """Return what `DawidSkene` finds, as a start for the field."""
-        _, found = self.fit_apart(problem, votes)
+        _, found = self.fit_apart(problem)
         summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
         return maximise(problem, Statistics(found.statistics.counts, summary), found.parameters.prior)
+
+    def choose_coupling(
+        self, source: Source, problem: Problem, fit: Fit, power: float
+    ) -> tuple[float, list[CouplingScore]]:
+        """Return the coupling that hidden items call for, and how well each was judged.
+
+        Parameters
+        ----------
+        source, problem
+            What is fitted.
+        fit : Fit
+            A fit in which the coupling was learned by pseudo-likelihood.
+        power : float
+            The power that calibrates a fit without the graph.
+        """
+        r, prior = source.responses, fit.parameters.prior
+        agreement = cast(FieldParameters, fit.parameters.structure).coupling
+        known = None if source.gold is None else source.gold.codes >= 0
+        folds = list(hide_items(r, N_PARTS, ENOUGH_ITEMS, self.seed, known))
+        if agreement == 0 or not folds:
+            return agreement, []
+        couplings, by_fold = list_couplings(agreement, power), []
+        for number, hidden in enumerate(folds, 1):
+            log.info("Choosing the coupling by hidden items: fold %d of %d", number, len(folds))
+            rest = self.pose(source.keep(~hidden), problem.structure, problem.graph, problem.engine)
+            answer = np.flatnonzero(hidden)
+            item, share = r.items_of(answer), None if r.share is None else r.share[answer]
+            unit = np.unique(item, return_inverse=True)[1]
+            statistics, scores = fit.statistics, []
+            for coupling in couplings:  # from weak to strong, each from where the last one ended
+                field = replace(cast(Field, problem.structure), coupling=coupling)
+                tried = replace(rest, structure=field, prior=prior)
+                learned, statistics = self.run_from(tried, maximise(tried, statistics, prior))[:2]
+                confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
+                by_class, posterior = confusion[r.worker[answer], r.label[answer]], tried.infer(learned)[0]
+                scores.append(score_powers(posterior[item], by_class, unit, Care.of(r, answer), share))
+            by_fold.append(scores)
+        return pick_coupling(couplings, by_fold)
 
 
 def settle(problem: Problem, apart: Fit) -> Problem:
@@ -249,34 +288,6 @@ def pose_apart(problem: Problem, found: Statistics) -> tuple[Problem, Parameters
     return apart, maximise(apart, Statistics(found.counts, Summary(0.0, found.summary.mass)))
 
 
-def require_graph(graph: object) -> Graph:
-    """Return the graph, or say how to make one."""
-    if isinstance(graph, Graph):
-        return graph
-    if graph is None:
-        how = Python("graph=cs.Graph.from_edges(source, target)")
-        raise ParameterError(
-            "MarkovField needs a graph.", Sentence("Give one with {graph}.", graph=how), keyword="graph"
-        )
-    raise parameter_error("graph", "MarkovField", "a consilience.Graph (see Graph.from_edges)", graph)
-
-
-def count_anew(problem: Problem, parameters: Parameters) -> Floats:
-    """Return the expected counts of posteriors that are inferred from the evidence for as long as results are."""
-    return problem.expect(parameters).counts
-
-
-def are_near(counts: Floats, others: Floats) -> bool:
-    """Tell whether two tables of expected counts have nearly all answers in the same classes."""
-    return float(np.abs(counts - others).sum()) <= 2 * MOVED * float(counts.sum())
-
-
-def silence_answered(r: Answers, graph: Graph) -> Graph:
-    """Return the graph with no weight on what neighbours say to items that were answered; they are still heard."""
-    heard = np.where(np.repeat(Source(r).find_told(), graph.degrees), 0.0, graph.weights)
-    return replace(graph, weights=heard, directed=True)
-
-
 def paper_couplings(r: Answers, graph: Graph) -> Floats:
     """Return the paper's coupling of each edge: delta / 2, with delta = M, or M_n / 2 where not all workers answer.
 
@@ -289,85 +300,24 @@ def paper_couplings(r: Answers, graph: Graph) -> Floats:
     return np.asarray((source + answers[graph.neighbours]) / 8)
 
 
-def choose_coupling(
-    owner: LatentRecipe, source: Source, problem: Problem, fit: Fit, power: float
-) -> tuple[float, list[CouplingScore]]:
-    """Return the coupling that hidden items call for, and how well each was judged.
-
-    Parameters
-    ----------
-    owner : recipe
-        The settings of the model.
-    source, problem
-        What is fitted.
-    fit : Fit
-        A fit in which the coupling was learned by pseudo-likelihood.
-    power : float
-        The power that calibrates a fit without the graph.
-    """
-    agreement = cast(FieldParameters, fit.parameters.structure).coupling
-    r, gold = source.responses, source.gold
-    known = None if gold is None else gold.codes >= 0
-    folds = list(hide_items(r, N_PARTS, ENOUGH_ITEMS, owner.seed, known))
-    if agreement == 0 or not folds:
-        return agreement, []
-    couplings = list_couplings(agreement, power)
-    by_fold = []
-    for number, hidden in enumerate(folds, 1):
-        log.info("Choosing the coupling by hidden items: fold %d of %d", number, len(folds))
-        by_fold.append(judge_couplings(owner, source, problem, fit, couplings, hidden))
-    return pick_coupling(couplings, by_fold)
-
-
 def list_couplings(agreement: float, power: float) -> list[float]:
     """The multiples of the coupling by pseudo-likelihood that the power of a fit without the graph allows."""
     return [multiple * agreement for multiple in MULTIPLES if multiple <= max(power**-2, 1.0)]
 
 
 def pick_coupling(couplings: list[float], by_fold: list[list[Floats]]) -> tuple[float, list[CouplingScore]]:
-    """The smallest coupling within a standard error of the best, by scores of hidden items in folds; and all scores."""
-    scores = [best_power(np.concatenate(each)) for each in zip(*by_fold, strict=True)]
+    """The smallest coupling within a standard error of the best, by scores of hidden items in folds; and all scores.
+
+    The scores of a coupling in a fold are the log probabilities of items (N, T) at each power. The power is the one
+    that suits all of them.
+    """
+
+    def mean_and_error(values: Floats) -> tuple[float, float]:
+        return float(values.mean()), float(values.std() / np.sqrt(len(values)))
+
+    at_powers = [np.concatenate(each) for each in zip(*by_fold, strict=True)]
+    scores = [each[:, int(each.sum(axis=0).argmax())] for each in at_powers]
     judged = [CouplingScore(c, *mean_and_error(each)) for c, each in zip(couplings, scores, strict=True)]
     best = max(scores, key=lambda each: float(each.mean()))
     near = [mean_and_error(best - each) for each in scores]
     return next(c for c, (gap, error) in zip(couplings, near, strict=True) if gap <= error), judged
-
-
-def judge_couplings(
-    owner: LatentRecipe,
-    source: Source,
-    problem: Problem,
-    fit: Fit,
-    couplings: list[float],
-    hidden: NDArray[np.bool_],
-) -> list[Floats]:
-    """Return for each coupling, from weak to strong, the log probability of each hidden item at each power."""
-    r = source.responses
-    rest = owner.pose(source.keep(~hidden), problem.structure, problem.graph, problem.engine)
-    answer = np.flatnonzero(hidden)
-    item = r.items_of(answer)
-    unit = np.unique(item, return_inverse=True)[1]
-    prior, statistics, scores = fit.parameters.prior, fit.statistics, []
-    for coupling in couplings:
-        field = replace(cast(Field, problem.structure), coupling=coupling)
-        tried = replace(rest, structure=field, prior=prior)
-        start = maximise(tried, statistics, prior)
-        found = owner.run_from(tried, start)
-        learned, statistics = found.parameters, found.statistics
-        posterior, _ = tried.infer(learned)
-        by_class = tried.workers.plain_mean(learned.workers, statistics.counts, prior)[
-            r.worker[answer], r.label[answer]
-        ]
-        share = None if r.share is None else r.share[answer]
-        scores.append(score_powers(posterior[item], by_class, unit, Care.of(r, answer), share))
-    return scores
-
-
-def best_power(scores: Floats) -> Floats:
-    """Return the scores of items (N,) at the power that suits all of them, of those (N, T) at each power."""
-    return np.asarray(scores[:, int(scores.sum(axis=0).argmax())])
-
-
-def mean_and_error(values: Floats) -> tuple[float, float]:
-    """Return the mean and its standard error."""
-    return float(values.mean()), float(values.std() / np.sqrt(len(values)))

@@ -18,6 +18,13 @@ to W <= 1: w_j is the probability that j was the answer, and with care,
 Where silence is an answer, who did not take care is as good as silent: Gamma_m[k, silence] rho_l is in the place of
 rho_l. An answer of a vanishing weight is then as one that was never given.
 
+Where classes are summed out, an answer whose label j
+has the probability p_j has itself the probability
+
+    sum_j w_j p_j + (1 - W) sum_j w_j rho_j / W
+
+with one term for each of the labels over which it is spread; mostly that is one.
+
 **Items left out.** An item's posterior q has helped to make the matrices that judge it; where workers gave few answers
 it confirms itself. What is reported therefore judges each answer by its worker's matrix without this item: with
 expected counts C, pseudo-counts a and an answer l that counts c, in the place of Gamma_m[k, l] there is
@@ -37,10 +44,13 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...answers.answers import Answers
 from ...answers.blocks import Block
 from ...kernels import Array, Floats, Rows, freeze, read_only
 from .. import Distributions, log_of, weigh_logs
 
+# Probabilities below this are as good as 0.
+IMPOSSIBLE = 1e-300
 LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
 # Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.
 N_STEPS, STEEP = 65, 3.0
@@ -426,3 +436,40 @@ def sum_answers(block: Block, logs: Floats) -> Floats:
     if len(answered):
         sums[answered] = np.add.reduceat(logs, block.offsets[answered], axis=0)
     return sums
+
+
+class Care(NamedTuple):
+    """With what care some answers were given."""
+
+    weight: Floats | None  # of each row; None if all were given with care
+    first: NDArray[np.int64]  # the first of the rows of each answer
+    other: Floats  # how probable each answer is without care, times the probability that it was given so
+
+    @classmethod
+    def of(cls, r: Answers, answer: NDArray[np.int64]) -> Care:
+        """Return that of some rows, ascending. All rows of an answer that is spread over labels must be among them."""
+        if r.weight is None:
+            return WITH_CARE
+        item, worker, weight = r.items_of(answer), r.worker[answer], r.weight[answer]
+        first = np.flatnonzero(np.append(True, (np.diff(item) != 0) | (np.diff(worker) != 0))[: len(answer)])
+        total, said = (
+            np.add.reduceat(each, first) if len(first) else np.empty(0)
+            for each in (weight, weight * r.label_shares()[r.label[answer]])
+        )
+        return cls(weight, first, np.maximum(1.0 - total, 0.0) / total * said)
+
+    def log_chances(self, probability: Floats) -> Floats:
+        """Return the log probability of each row; of an answer that is spread over labels, in the first of its rows.
+
+        `probability` is that of each row if it was given with care.
+        """
+        if self.weight is None:
+            return np.asarray(np.log(np.maximum(probability, IMPOSSIBLE)))
+        logs = np.zeros(len(probability))
+        if len(self.first):
+            mixed = np.add.reduceat(self.weight * probability, self.first) + self.other
+            logs[self.first] = np.log(np.maximum(mixed, IMPOSSIBLE))
+        return logs
+
+
+WITH_CARE = Care(None, np.empty(0, np.int64), np.empty(0))

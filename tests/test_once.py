@@ -1,0 +1,107 @@
+"""What a result says is computed once, at the end of the fit, and kept."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from command_line import run
+from consilience.checks import register
+from consilience.inference import em
+from consilience.results import drift, fitting, worker_report
+
+CROWD = cs.simulate.independent(300, n_workers=8, n_classes=3, seed=1)
+# Attributes that belong to other models, or say why there is nothing.
+ABSENT = (AttributeError, cs.errors.ConsilienceError)
+
+
+def count_calls(monkeypatch, *functions):
+    """Count how often functions are called, wherever they were imported to."""
+    calls = dict.fromkeys((function.__name__ for function in functions), 0)
+    for function in functions:
+
+        def counted(*arguments, function=function, **keywords):
+            calls[function.__name__] += 1
+            return function(*arguments, **keywords)
+
+        for name, module in list(sys.modules.items()):
+            if name.startswith("consilience") and getattr(module, function.__name__, None) is function:
+                monkeypatch.setattr(module, function.__name__, functools.wraps(function)(counted))
+    return calls
+
+
+def count_checks(monkeypatch):
+    """Count how often each check runs."""
+    calls = dict.fromkeys(register.CHECKS, 0)
+    for kind, check in list(register.CHECKS.items()):
+
+        def counted(found, recipe, kind=kind, find=check.find):
+            calls[kind] += 1
+            return find(found, recipe)
+
+        monkeypatch.setitem(register.CHECKS, kind, check._replace(find=functools.wraps(check.find)(counted)))
+    return calls
+
+
+def test_a_report_computes_nothing_twice(tmp_path, monkeypatch):
+    pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
+    pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
+    r = CROWD.responses
+    rows = zip(r.item_of_answer().tolist(), r.worker.tolist(), r.labels[r.label].tolist(), strict=True)
+    file = tmp_path / "answers.csv"
+    file.write_text("item,worker,label,time\n" + "".join(f"{i},{w},{k},{n}\n" for n, (i, w, k) in enumerate(rows)))
+    arguments = ("--order", "time", "-o", tmp_path / "labels.csv", "--report", tmp_path / "report.html")
+    assert run("fuse", file, *arguments).exit_code == 0  # imports everything
+    functions = (worker_report.tabulate_workers, drift.tabulate_drift, fitting.learn_votes, em.run_em)
+    calls, checks = count_calls(monkeypatch, *functions), count_checks(monkeypatch)
+    assert run("fuse", file, *arguments).exit_code == 0
+    assert calls == {"tabulate_workers": 1, "tabulate_drift": 1, "learn_votes": 1, "run_em": 1}
+    assert checks == dict.fromkeys(register.CHECKS, 1)
+
+
+def test_what_is_read_is_not_computed(monkeypatch):
+    fused = cs.fuse(CROWD.responses)
+    assert fused.findings_
+    calls = count_calls(monkeypatch, worker_report.tabulate_workers, fitting.learn_votes, em.run_em)
+    checks = count_checks(monkeypatch)
+    slow = []
+    for name in dir(fused):
+        if name.startswith("__"):
+            continue
+        try:
+            getattr(fused, name)  # some are made when they are first read
+            start = time.perf_counter()
+            getattr(fused, name)
+        except ABSENT:
+            continue
+        if time.perf_counter() - start > 0.001 and min(_time(fused, name) for _ in range(5)) > 0.001:
+            slow.append(name)
+    assert slow == []
+    fused.worker_report()
+    assert fused.findings_ == fused.findings_
+    assert not any(calls.values())
+    assert not any(checks.values())
+
+
+def _time(fused, name):
+    start = time.perf_counter()
+    getattr(fused, name)
+    return time.perf_counter() - start
+
+
+def test_whether_numbers_are_a_scale_takes_two_fits(monkeypatch):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(5, size=300)
+    ratings = np.clip(np.round(truth[:, None] + 0.8 * rng.normal(size=(300, 8))), 0, 4).astype(int)
+    answers = cs.Answers.from_matrix(ratings)
+    calls = count_calls(monkeypatch, em.run_em)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert cs.fuse(answers).workers == "ordinal"
+    assert calls == {"run_em": 3}
