@@ -290,8 +290,8 @@ def prepare_review(subject: Subject) -> Review | None:
         return None
     nameless = find_nameless(subject.responses.items if sequences is None else sequences.ids)
     nameless = nameless if sequences is None else nameless[sequences.of_items()]
-    found = choose_next_items(subject.fusion, N_REVIEW)
-    listed = zip(found.items.tolist(), found.drawn.tolist(), strict=True)
+    items, at_random, _ = choose_next_items(subject.fusion, N_REVIEW)
+    listed = zip(items.tolist(), at_random.tolist(), strict=True)
     chosen = [(item, drawn) for item, drawn in listed if not nameless[item]]
     if not chosen:
         return None
