@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 
 import consilience as cs
 from benchmarks.real_crowds import is_present, load
-from consilience.reporting.page import write_page
+from consilience.api import write_report
 
 # The comment in report.md that is replaced by the sentence on the origin of the reports.
 PLACE = "<!-- what the reports are about -->"
@@ -85,7 +85,7 @@ def write_reports(app: Sphinx) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for exhibit in EXHIBITS:
         title = exhibit.title if exhibit.is_real else f"{exhibit.title} (simulated)"
-        write_page(exhibit.fuse(), str(folder / f"{exhibit.name}.html"), title=title)
+        write_report(exhibit.fuse(), str(folder / f"{exhibit.name}.html"), None, title)
 
 
 def say_origin(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001 (Sphinx calls it so)

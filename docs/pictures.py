@@ -326,12 +326,13 @@ def photograph(page: Path, *shots: Shot) -> None:
 
 def draw_report() -> None:
     """The first screen of the report on the crowd of the demo, light and dark."""
+    from consilience.api import write_report
     from consilience.cli.simulate import N_KNOWN, make_crowd
-    from consilience.reporting.page import write_page
 
     with tempfile.TemporaryDirectory() as folder:
         answers, images, _ = make_crowd()
-        page = write_page(cs.fuse(answers, gold=images.slice(0, N_KNOWN)), f"{folder}/report.html", title="answers.csv")
+        fused = cs.fuse(answers, gold=images.slice(0, N_KNOWN))
+        page = write_report(fused, f"{folder}/report.html", None, "answers.csv")
         photograph(page, Shot("report.png"), Shot("report-dark.png", dark=True))
 
 
@@ -340,7 +341,7 @@ SECTIONS = {"ner": "sequences", "llm_judges": None, "music": "workers"}
 
 def draw_gallery() -> None:
     """A part of each report of the gallery that shows sums and no single answers. This needs the real data."""
-    from consilience.reporting.page import write_page
+    from consilience.api import write_report
     from docs.gallery import EXHIBITS
 
     for exhibit in EXHIBITS:
@@ -348,7 +349,7 @@ def draw_gallery() -> None:
             print(f"gallery: the data of {exhibit.name} are absent, so its picture stays as it is")
             continue
         with tempfile.TemporaryDirectory() as folder:
-            page = write_page(exhibit.fuse(), f"{folder}/report.html", title=exhibit.title)
+            page = write_report(exhibit.fuse(), f"{folder}/report.html", None, exhibit.title)
             photograph(page, Shot(f"gallery-{exhibit.name}.png", SECTIONS[exhibit.name], 900, 600))
 
 

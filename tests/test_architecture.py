@@ -20,10 +20,11 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience import formats, reporting
+from consilience import formats
 from consilience.answers.columns import to_column
 from consilience.checks import register as checks
-from consilience.documents import charts
+from consilience.documents import charts, sections
+from consilience.documents.document import Column, Columns, Fold, Table, Text
 from consilience.engines import ENGINES
 from consilience.engines.base import Threads
 from consilience.errors import DataWarning, Sentence
@@ -37,7 +38,6 @@ from consilience.inference.workers import WORKERS
 from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
-from consilience.reporting import SECTIONS
 from consilience.results.findings import Finding
 from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 
@@ -439,7 +439,7 @@ def test_every_check_is_in_its_register():
 
 
 def test_every_place_is_a_section_that_the_report_links_to():
-    linked = {name for name, section in SECTIONS.items() if section.link}
+    linked = {name for name, (*_, link, _) in sections.SECTIONS.items() if link}
     assert {check.place for check in checks.CHECKS.values()} - {""} <= linked
 
 
@@ -486,41 +486,34 @@ def test_a_new_check_is_one_line(warns, tmp_path, monkeypatch):
 # -------------------------------------------------------------------------------------------------- a new section
 
 
-def test_every_template_is_that_of_a_section():
-    """A section without one of its own shows words, charts and tables."""
-    templates = {path.name.removesuffix(".html.jinja") for path in (PACKAGE / "reporting").rglob("*.jinja")}
-    own = templates - {"page", "questions", "macros", "plain"}  # the first two are whole pages
-    returned = {name: section.describe.__annotations__["return"] for name, section in SECTIONS.items()}
-    assert own == {name for name, kind in returned.items() if kind != "Plain | None"}
-
-
 @pytest.mark.parametrize("is_shown", [True, False])
 def test_a_new_section_of_the_report_is_one_line(is_shown, monkeypatch, tmp_path):
-    def describe_toys(subject):
+    def describe_toys(view):
         """Return what a section of words, a chart and a table shows."""
         if not is_shown:
-            return None
+            return []
         bars = charts.draw_bars("Toys by size", "All are small.", ["small", "<large>"], [7, 0], "Size", "Toys")
-        table = charts.Table("Toys in figures", [("Items", f"{subject.n_items}")], ["What", "How many"])
-        return charts.Plain(["There are <b>toys</b>.", "Put them away."], [bars], [table])
+        columns = [Column("what", "What"), Column("number", "How many", "count")]
+        table = Table("toys", "Toys in figures", columns, [("Items", view.answers.n_items)])
+        return [Text(["There are <b>toys</b>.", "Put them away."]), Columns([[bars]]), Fold("In detail", [table])]
 
     def find_toys(found, recipe):
         """The answers are toys."""
         yield Finding("The answers are toys.", ("Look at them.",), "bad", category=None)
 
-    monkeypatch.setitem(reporting.SECTIONS, "toys", reporting.Section("Toys", "Toy box", describe_toys, "See the toys"))
+    monkeypatch.setitem(sections.SECTIONS, "toys", ("Toys", "Toy box", "See the toys", describe_toys))
     monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, "toys"))
     pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
     pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
     fused = cs.fuse(cs.simulate.independent(60, n_workers=5, n_classes=2, accuracy=0.8, seed=1).responses)
     page = cs.report(fused, tmp_path / "report.html").read_text("utf-8")
     for shown in (
-        '<li><a href="#toys">Toy box</a></li>',
-        '<section id="toys" aria-labelledby="toys-h">\n<h2 id="toys-h">Toys</h2>',
+        '<li><a href="#toys"><bdi>Toy box</bdi></a></li>',
+        '<section id="toys" aria-labelledby="toys-h">\n<h2 id="toys-h"><bdi>Toys</bdi></h2>',
         "<p>There are &lt;b&gt;toys&lt;/b&gt;. Put them away.</p>",
         "<figcaption>Toys by size</figcaption>",
         "<caption>Toys in figures</caption>",
-        '<tr><th scope="row"><bdi>Items</bdi></th><td class="n">60</td></tr>',
+        '<tr><th scope="row"><bdi>Items</bdi></th><td class="n"><bdi>60</bdi></td></tr>',
         '<a href="#toys">See the toys</a>',
     ):
         assert (shown in page) is is_shown

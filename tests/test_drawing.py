@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.documents import charts
+from consilience.documents import charts, html, sections
+from consilience.documents.view import look_at
 from consilience.formats.writing import write_table
-from consilience.reporting import page
 from test_cli import make_answers, run
 
 vl_convert = pytest.importorskip("vl_convert", reason="charts need vl-convert: pip install 'consilience[report]'")
@@ -34,8 +34,8 @@ def test_each_chart_of_a_page_is_drawn_once(fused, monkeypatch):
     drawn = []
     usual = vl_convert.vegalite_to_svg
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda figure: drawn.append(figure) or usual(figure))
-    html = page.make_page(page.gather(fused), "x")
-    assert len(drawn) == html.count("<figcaption>") == html.count("<svg") > 3
+    page = html.render(sections.describe(look_at(fused), "x"))
+    assert len(drawn) == page.count("<figcaption>") == page.count("<svg") > 3
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_labels_are_written_before_the_report_is_begun(answers, monkeypatch):
         assert Path("m.model").exists()
         raise ZeroDivisionError
 
-    monkeypatch.setattr(page, "make_page", fail)
+    monkeypatch.setattr(html, "render", fail)
     result = run("fuse", "answers.csv", "-o", "labels.csv", "--save", "m.model", "--report", "r.html")
     assert result.exit_code == 1
     assert "Only the report is missing: labels.csv, m.model had been written before." in result.stderr
@@ -82,8 +82,8 @@ def test_characters_that_no_picture_can_hold_are_replaced(tmp_path):
         "worker": np.tile([f"{w}\x02\uffff" for w in range(5)], 60),
         "label": [names[label] for label in said.ravel()],
     }
-    html = cs.report(cs.fuse(table), tmp_path / "r.html").read_text("utf-8")
-    assert html.count("<svg") > 3
+    page = cs.report(cs.fuse(table), tmp_path / "r.html").read_text("utf-8")
+    assert page.count("<svg") > 3
     pairs = {"left": names * 20, "right": (names[1:] + names[:1]) * 20, "winner": ["left", "right", "right"] * 20}
     ranking = cs.rank(pairs)
     assert "<svg" in cs.report(ranking, tmp_path / "r.html").read_text("utf-8")

@@ -16,10 +16,11 @@ import consilience as cs
 import dask_kills
 from command_line import run
 from consilience.documents.charts import draw_biases
+from consilience.documents.document import Document, Text
+from consilience.documents.items import list_uncertain
+from consilience.documents.view import look_at
 from consilience.errors import DataWarning, ParameterError
 from consilience.inference.levels import HIGH, LOW, MEDIAN, find_mean, find_quantile, name_levels, place_levels
-from consilience.reporting.items import list_uncertain
-from consilience.reporting.page import gather
 from consilience.results import fitting
 from real_data import FOLDER, gold_of, needs_data
 
@@ -278,10 +279,10 @@ def test_words_say_that_labels_are_medians(crowd, tmp_path):
     assert "labels by median" in " ".join(printed.split())
     chosen = run("fuse", tmp_path / "ratings.csv", "--ordered").stdout
     assert "median" not in chosen
-    view = list_uncertain(gather(fused))
+    words = Document("", "", list_uncertain(look_at(fused))).find(Text)
     # The terminal shows fewer items than the page.
-    assert view.n_behind > 0 or "Labels are medians, so a runner-up can be ahead." not in printed
-    assert "medians" in view.behind
+    assert words or "Labels are medians, so a runner-up can be ahead." not in printed
+    assert all("labels are medians" in each.sentences[0] for each in words)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DataWarning")

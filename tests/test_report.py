@@ -24,10 +24,13 @@ import pytest
 import consilience as cs
 from benchmarks import real_crowds
 from command_line import run
+from consilience.api import write_report
+from consilience.documents import charts, items, sections, sequences, workers
+from consilience.documents.document import Document, Findings, Items, Table, Text
+from consilience.documents.header import describe_overview, list_facts, list_figures
+from consilience.documents.html import load_templates, render, spell_notes, to_json
+from consilience.documents.view import View, look_at
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError, Sentence
-from consilience.reporting import changes, charts, items, overview, sequences, workers
-from consilience.reporting.page import gather, make_page, render, to_json, write_page
-from consilience.reporting.subject import Subject
 from consilience.results.findings import Finding
 from consilience.results.worker_report import ATTENTION
 from real_data import needs_data
@@ -79,8 +82,22 @@ class Page(HTMLParser):
         return next(json.loads(text) for attrs, text in self.all("script") if attrs.get("id") == "data")
 
 
+def make_page(view: View, title: str) -> str:
+    return render(sections.describe(view, title))
+
+
 def page_of(model, content=None) -> Page:
-    return Page(make_page(gather(model, content), "answers.csv"))
+    return Page(make_page(look_at(model, content), "answers.csv"))
+
+
+def find_parts(parts, kind) -> list:
+    """Return the parts of one kind, wherever they are."""
+    return Document("", "", parts).find(kind)
+
+
+def list_notes(view: View) -> list[Finding]:
+    """Return what needs attention, as the page words it."""
+    return [note for part in find_parts(sections.list_notes(view), Findings) for note in spell_notes(part.findings)]
 
 
 def make_crowd(n_items=120, n_workers=8, labels=("cat", "dog", "fox"), seed=1):
@@ -113,7 +130,7 @@ def test_the_page_says_first_whether_to_trust_the_labels(fused, page):
     assert headings[0][1] == headline
     low, high = fused.comparison_.expected_accuracy_low, fused.comparison_.expected_accuracy_high
     assert ("Right, if workers err independently", f"95% interval {low:.1%} to {high:.1%}") in [
-        (figure.name, figure.detail) for figure in overview.list_figures(gather(fused))
+        (figure.name, figure.detail) for figure in list_figures(look_at(fused), counts=True)
     ]
     assert page.text().count("err independently") == page.text().count("Real workers share errors") == 1
     assert f"{fused.comparison_.expected_accuracy:.1%}" in page.text()
@@ -147,7 +164,7 @@ def test_tables_have_captions_and_charts_have_words_and_a_table(page):
 
 
 def test_the_page_loads_nothing_and_runs_only_its_own_script(fused):
-    html = make_page(gather(fused), "x")
+    html = make_page(look_at(fused), "x")
     page = Page(html)
     assert not re.search(r"https?:|//cdn|@import|url\(|<link|<iframe|<object", html)
     policy = next(attrs["content"] for attrs, _ in page.all("meta") if attrs.get("http-equiv"))
@@ -169,7 +186,7 @@ def test_the_same_model_gives_the_same_bytes_also_after_saving(fused, tmp_path):
 
 def test_a_large_crowd_makes_a_small_page():
     crowd = cs.simulate.independent(n_items=20_000, n_workers=1500, n_classes=6, answers_per_item=3, seed=1).responses
-    html = make_page(gather(cs.fuse(crowd)), "x")
+    html = make_page(look_at(cs.fuse(crowd)), "x")
     assert len(html.encode()) < 1_500_000
     assert "The table has 1,000 of them" in html
 
@@ -230,7 +247,7 @@ def test_control_characters_do_not_end_the_process():
 
 
 def test_half_characters_in_content_and_title_are_spelled(fused):
-    assert "x\\ud800" in make_page(gather(fused, dict.fromkeys(range(400), "x\ud800")), "t\ud800")
+    assert "x\\ud800" in make_page(look_at(fused, dict.fromkeys(range(400), "x\ud800")), "t\ud800")
 
 
 # ------------------------------------------------------------------------------------------------------------- odd data
@@ -332,17 +349,17 @@ def test_every_verdict_has_its_words(fused, changes, level, badge, headline):
     figures = {"accuracy": 0.9, "accuracy_low": 0.85, "accuracy_high": 0.95, "n_differ": 9}
     compared = dataclasses.replace(fused.comparison_, **{**figures, **changes})
     model.adopt(dataclasses.replace(fused.result_, comparison=compared, findings=None))
-    subject = gather(model)
-    verdict = overview.judge(subject)
+    subject = look_at(model)
+    verdict = describe_overview(subject, "x")
     assert (verdict.level, verdict.badge) == (level, badge)
     assert verdict.headline.startswith(headline)
-    assert all(note.problem and note.remedies for note in overview.list_notes(subject))
+    assert all(note.problem and note.remedies for note in list_notes(subject))
 
 
 def test_noise_is_called_so_and_workers_are_not_blamed():
     page = page_of(fuse_matrix(np.random.default_rng(0).integers(0, 3, (400, 6))))
     assert page.all("h1")[0][1] == "Do not rely on these labels: the answers show no signal."
-    notes = overview.list_notes(gather(fuse_matrix(np.random.default_rng(0).integers(0, 3, (400, 6)))))
+    notes = list_notes(look_at(fuse_matrix(np.random.default_rng(0).integers(0, 3, (400, 6)))))
     assert len(notes) == 1
     assert notes[0].level == "bad"
 
@@ -361,8 +378,8 @@ def test_copies_and_useless_workers_are_named():
     random = np.array(["cat", "dog", "fox"], object)[rng.integers(0, 3, 300)]
     names = ["a", "b", "c", "d", "e", "f", "twin of d", "spam", "random"]
     model = cs.fuse(cs.Answers.from_matrix(np.column_stack([matrix, matrix[:, 3], spam, random]), workers=names))
-    subject = gather(model)
-    notes = overview.list_notes(subject)
+    subject = look_at(model)
+    notes = list_notes(subject)
     text = " ".join(note.problem for note in notes)
     assert "('d', 'twin of d')" in text
     assert "2 workers answer as if by chance: 'spam', 'random'. They gave 600 of 2,700 answers." in text
@@ -377,8 +394,8 @@ def test_a_worker_who_is_more_often_wrong_than_right_is_named():
     right = rng.random((500, 6)) < [0.9, 0.9, 0.9, 0.9, 0.6, 0.35]
     said = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, 10, (500, 6))) % 10)
     names = ["a", "b", "c", "d", "often right", "often wrong"]
-    subject = gather(cs.fuse(cs.Answers.from_matrix(said, workers=names)))
-    notes = overview.list_notes(subject)
+    subject = look_at(cs.fuse(cs.Answers.from_matrix(said, workers=names)))
+    notes = list_notes(subject)
     assert notes[0].problem.startswith("1 worker (16.7% of the answers) is more often wrong than right: 'often wrong'.")
     assert not any("often right" in note.problem for note in notes)
 
@@ -386,9 +403,9 @@ def test_a_worker_who_is_more_often_wrong_than_right_is_named():
 # ---------------------------------------------------------------------------------------------- figures and their twins
 
 
-def slow_counts(subject: Subject):
+def slow_counts(subject: View):
     """Return how often each worker gives each label to items of each class, one answer after the other."""
-    r, q = subject.responses, subject.model.uncalibrated_posterior_
+    r, q = subject.answers, subject.model.uncalibrated_posterior_
     counts = np.zeros((r.n_workers, r.n_labels, r.n_classes))
     for item in range(r.n_items):
         for answer in range(r.offsets[item], r.offsets[item + 1]):
@@ -397,7 +414,7 @@ def slow_counts(subject: Subject):
 
 
 def test_confusions_are_those_of_the_answers(fused, page):
-    subject, counts = gather(fused), slow_counts(gather(fused))
+    subject, counts = look_at(fused), slow_counts(look_at(fused))
     shares = counts.sum(axis=0).T / counts.sum(axis=(0, 1))[:, None]
     chart = workers.draw_confusion(subject)
     assert chart.rows[0] == ("cat", *(f"{share:.1%}" for share in shares[0]))
@@ -421,12 +438,12 @@ def rated():
 
 
 def test_levels_are_in_their_order(rated):
-    chart = workers.draw_confusion(gather(rated))
+    chart = workers.draw_confusion(look_at(rated))
     assert chart.columns == ("Fused label", *LEVELS, "can't tell")
     assert [row[0] for row in chart.rows] == list(LEVELS)
     shares = np.array([[float(each.rstrip("%")) for each in row[1:6]] for row in chart.rows])
     assert (shares.argmax(axis=1) == np.arange(5)).sum() >= 3
-    counts = slow_counts(gather(rated)).sum(axis=0)
+    counts = slow_counts(look_at(rated)).sum(axis=0)
     agree = rated.answer_labels_.tolist().index("agree")
     assert chart.rows[3][4] == f"{counts[agree, 3] / counts[:, 3].sum():.1%}"
     confusions = page_of(rated).data()["confusions"]
@@ -435,11 +452,11 @@ def test_levels_are_in_their_order(rated):
 
 def test_ratings_before_and_after_the_bias_is_taken_out(rated):
     """Of the harshest and the most lenient rater, one answer after the other."""
-    subject = gather(rated)
+    subject = look_at(rated)
     table = workers.tabulate(subject)
     charts = workers.draw_counted(subject, table)
     assert [chart.title for chart in charts] == [f"Ratings of {name}, before and after" for name in ("r0", "r7")]
-    r = subject.responses
+    r = subject.answers
     for chart, name in zip(charts, ("r0", "r7"), strict=True):
         worker = rated.workers_.tolist().index(name)
         given, meant = np.zeros(5), np.zeros(5)
@@ -459,11 +476,11 @@ def test_ratings_before_and_after_the_bias_is_taken_out(rated):
         )
         assert chart.alt == f"{name} gives {words}"
     # Only where a bias is beyond doubt.
-    assert workers.draw_counted(subject, [row._replace(remarks="") for row in table]) == []
+    assert workers.draw_counted(subject, [row | {"remarks": ""} for row in table]) == []
 
 
 def test_raters_have_bias_and_spread(rated):
-    chart, report = workers.draw_raters(workers.tabulate(gather(rated))), rated.worker_report().to_pydict()
+    chart, report = workers.draw_raters(workers.tabulate(look_at(rated))), rated.worker_report().to_pydict()
     assert chart.columns == ("Rater", "Bias in levels", "95% interval", "Spread in levels")
     order = np.argsort(report["bias"])
     assert [row[0] for row in chart.rows] == [report["worker"][k] for k in order]
@@ -475,17 +492,17 @@ def test_raters_have_bias_and_spread(rated):
 
 
 def test_matrices_of_votes_are_counted_like_others():
-    vote = gather(cs.fuse(make_crowd(), model="majority"))
+    vote = look_at(cs.fuse(make_crowd(), model="majority"))
     cells = vote.counts
     table = np.zeros(cells.shape)
     table[cells.worker, cells.label, cells.klass] = cells.count
     shown = workers.choose_shown(vote, 2)
-    assert shown.classes[1:] == ["2 other classes"]
+    assert shown[0][1:] == ["2 other classes"]
     for worker in (None, 3):
         whole, part = workers.count_shown(table, shown, worker), workers.count_shown(cells, shown, worker)
         np.testing.assert_allclose(part, whole, rtol=1e-12)
-    for axis in (1, 2):
-        np.testing.assert_allclose(workers.sum_over_workers(cells, axis), workers.sum_over_workers(table, axis))
+    np.testing.assert_allclose(vote.said, table.sum(axis=2))
+    np.testing.assert_allclose(vote.met, table.sum(axis=1))
 
 
 def test_biases_are_labels_given_too_often():
@@ -494,7 +511,7 @@ def test_biases_are_labels_given_too_often():
     fair = np.where(rng.random((400, 4)) < 0.9, truth[:, None], 1 - truth[:, None])
     biased = np.where(rng.random(400) < 0.5, 1, truth)
     model = cs.fuse(cs.Answers.from_matrix(np.column_stack([fair, biased]), labels=["no", "yes"]))
-    found = [row.bias for row in workers.tabulate(gather(model))]
+    found = [row["words"] for row in workers.tabulate(look_at(model))]
     assert found[:4] == [""] * 4
     share = (biased == 1).mean() - 0.5
     assert found[4].startswith("yes +")
@@ -511,50 +528,52 @@ def test_two_wrong_answers_are_no_bias():
     data["item"] += [0, 2]
     data["worker"] += ["new", "new"]
     data["label"] += ["b", "b"]
-    rows = workers.tabulate(gather(cs.fuse(data)))
-    assert {row.bias for row in rows} == {""}
+    rows = workers.tabulate(look_at(cs.fuse(data)))
+    assert {row["words"] for row in rows} == {""}
 
 
 def test_many_labels_of_an_item_are_summed_up():
     labels = [str(n) for n in range(9)] + ["0"]
     model = cs.DawidSkene().fit({"item": [1] * 10, "worker": range(10), "label": labels})
-    said = items.describe_item(gather(model), 0).said
-    assert [each.label for each in said] == ["0", "1", "2", "3", "4", "4 other labels"]
-    assert sum(each.n_workers for each in said) == 10
+    said = items.describe_item(look_at(model), 0).said
+    assert [label for label, _, _ in said] == ["0", "1", "2", "3", "4", "4 other labels"]
+    assert sum(n_workers for _, n_workers, _ in said) == 10
 
 
 def test_label_shares_and_agreement(fused):
-    subject = gather(fused)
-    r = subject.responses
-    rows = {row[0]: row[1:] for row in overview.draw_classes(subject).rows}
+    subject = look_at(fused)
+    r = subject.answers
+    rows = {row[0]: row[1:] for row in sections.draw_classes(subject).rows}
     assert rows["cat"] == (f"{(r.label == 0).mean():.1%}", f"{(fused.labels_ == 'cat').mean():.1%}")
     agree = sum(len(set(r.label[a:b])) == 1 for a, b in pairwise(r.offsets))
-    chart = overview.draw_agreement(subject)
+    chart = sections.draw_agreement(subject)
     assert chart.rows[-1] == ("all", agree)
     assert sum(row[1] for row in chart.rows) == r.n_items
 
 
 def test_kept_labels_are_counted(fused):
-    subject = gather(fused)
+    subject = look_at(fused)
     confidence = fused.posterior_.max(axis=1)
-    for limit, share, right in overview.list_kept(subject).rows:
+    for limit, share, right in sections.list_kept(subject).spelled():
         kept = confidence >= float(limit.rstrip("%")) / 100
         assert share == f"{kept.mean():.1%}"
         assert right == (f"{confidence[kept].mean():.1%}" if kept.any() else "")
 
 
 def test_differences_from_the_vote(fused):
-    subject, r = gather(fused), make_crowd()
+    subject, r = look_at(fused), make_crowd()
     differ = 0
     for item in range(r.n_items):
         votes = np.bincount(r.label[r.offsets[item] : r.offsets[item + 1]], minlength=3)
         differ += votes[fused.result_.labels.codes[item]] < votes.max()
-    found = items.compare_labels(subject)
-    assert differ == sum(int(n_items) for _, n_items in found.flows.rows)
-    assert f": {differ} have fewer votes than another class, elsewhere votes are tied." in found.words
-    example = found.examples[0]
+    found = items.describe_differences(subject)
+    (flows,) = find_parts(found, Table)
+    assert differ == sum(n_items for _, n_items in flows.rows)
+    words = find_parts(found, Text)[0].sentences[0]
+    assert f": {differ} have fewer votes than another class, elsewhere votes are tied." in words
+    example = find_parts(found, Items)[0].items[0]
     assert example.label != example.vote
-    assert sum(said.n_workers for said in example.said) == 8
+    assert sum(n_workers for _, n_workers, _ in example.said) == 8
 
 
 def test_bins_hold_everything():
@@ -571,7 +590,7 @@ def test_of_many_classes_each_that_is_shown_has_a_row_and_a_column():
     rng = np.random.default_rng(0)
     truth = np.arange(1200) % 60
     matrix = np.where(rng.random((1200, 5)) < 0.8, truth[:, None], rng.integers(0, 60, (1200, 5)))
-    subject = gather(cs.DawidSkene(max_iter=3, tol=0, calibration="none").fit(cs.Answers.from_matrix(matrix)))
+    subject = look_at(cs.DawidSkene(max_iter=3, tol=0, calibration="none").fit(cs.Answers.from_matrix(matrix)))
     chart = workers.draw_confusion(subject)
     assert "other classes" not in chart.alt
     for row in chart.rows[:-1]:
@@ -580,7 +599,7 @@ def test_of_many_classes_each_that_is_shown_has_a_row_and_a_column():
 
 def test_a_class_without_items_is_not_called_confused():
     chart = workers.draw_confusion(
-        gather(cs.fuse({"item": [1] * 9, "worker": range(9), "label": ["a"] * 7 + ["b"] * 2}))
+        look_at(cs.fuse({"item": [1] * 9, "worker": range(9), "label": ["a"] * 7 + ["b"] * 2}))
     )
     assert "items of a are called b" in chart.alt
 
@@ -589,13 +608,14 @@ def test_labels_that_are_no_classes_are_no_votes():
     rng = np.random.default_rng(1)
     matrix = np.where(rng.random((200, 5)) < 0.85, (np.arange(200) % 4)[:, None], rng.integers(0, 4, (200, 5)))
     r = cs.Answers.from_matrix(matrix, labels=["a", "b", "unsure", "other"], classes=["a", "b"])
-    subject = gather(cs.fuse(r))
+    subject = look_at(cs.fuse(r))
     votes = np.array([np.bincount(row, minlength=4) for row in matrix])
-    ours = np.asarray(subject.codes)
+    ours = np.asarray(subject.result.labels.codes)
     fewer = votes[np.arange(200), ours] < votes[:, :2].max(axis=1)
     assert subject.differs.tolist() == fewer.tolist()
-    assert "votes are tied, or there are none." in items.compare_labels(subject).words
-    chart = overview.draw_agreement(subject)
+    words = find_parts(items.describe_differences(subject), Text)[0].sentences[0]
+    assert "votes are tied, or there are none." in words
+    chart = sections.draw_agreement(subject)
     assert chart.rows[-1] == ("all", int((votes.max(axis=1) == 5).sum()))
 
 
@@ -611,15 +631,15 @@ def test_known_labels_judge_the_probabilities():
     crowd = cs.simulate.independent(n_items=400, n_workers=6, n_classes=3, seed=2)
     truth = np.asarray(crowd.truth)
     gold = {int(item): crowd.responses.classes[truth[item]] for item in range(100)}
-    subject = gather(cs.fuse(crowd.responses, gold=gold))
-    found = changes.draw_by_gold(subject)
-    codes = cs.DawidSkene().fit(crowd.responses).result_.labels.codes[:100]  # which has not seen these labels
-    n_right = int((codes == truth[:100]).sum())
+    fused = cs.fuse(crowd.responses, gold=gold)
+    subject = look_at(fused)
+    found = items.draw_by_gold(subject)
+    n_right = fused.result_.calibrated.found.n_right  # without these labels
     assert f"{n_right / 100:.1%} of 100 labels are right" in found.alt
-    assert f"The crowd alone is right about {n_right} of 100 known items" in make_page(subject, "x")
+    assert f"The answers alone are right about {n_right} of 100 known items" in make_page(subject, "x")
     assert sum(row[2] for row in found.rows) == 100
     assert found.title in make_page(subject, "x")
-    assert changes.draw_by_gold(gather(cs.fuse(crowd.responses))) is None
+    assert items.draw_by_gold(look_at(cs.fuse(crowd.responses))) is None
 
 
 def one_answer_each():
@@ -640,7 +660,7 @@ def too_few():
 def test_where_confidences_are_withheld_none_is_shown(make):
     model = cs.fuse(make())
     assert model.result_.told_confidence is None
-    page = make_page(gather(model), "x")
+    page = make_page(look_at(model), "x")
     assert 'id="confidence"' not in page
     assert 'id="uncertain"' not in page
     assert 'class="share"' not in page
@@ -659,7 +679,7 @@ def test_nothing_is_said_of_workers_whom_nothing_checks(tmp_path, monkeypatch):
     table = one_answer_each()
     lines = [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
     Path("one.csv").write_text("\n".join([",".join(table), *lines]))
-    assert 'id="workers"' not in make_page(gather(cs.fuse(table)), "x")
+    assert 'id="workers"' not in make_page(look_at(cs.fuse(table)), "x")
     shown = run("fuse", "one.csv").stdout
     assert "Workers, those to look at first" not in shown
     assert "consilience next" not in shown
@@ -667,10 +687,10 @@ def test_nothing_is_said_of_workers_whom_nothing_checks(tmp_path, monkeypatch):
 
 def test_the_next_steps_are_named(fused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = Page(make_page(gather(fused), "x")).text()
+    text = Page(make_page(look_at(fused), "x")).text()
     assert "consilience next lists what is done (--stop .95), and whom to ask what (--questions)." in text
     functions = copy.copy(fused).name_source("functions")
-    assert "--questions" not in Page(make_page(gather(functions), "x")).text()
+    assert "--questions" not in Page(make_page(look_at(functions), "x")).text()
     assert run("simulate", "independent", "-o", "crowd", "--items", 100).exit_code == 0
     answers = next(Path("crowd").glob("answers*"))
     shown = run("fuse", answers, "--save", "crowd.model").stdout
@@ -685,17 +705,17 @@ def test_the_next_steps_are_named(fused, tmp_path, monkeypatch):
 def test_sequences_show_every_workers_track_above_the_fused_one():
     crowd = cs.simulate.sequences(20, length=9, n_workers=4, seed=1)
     fused = cs.fuse(crowd.responses)
-    example = sequences.list_examples(gather(fused))[0]
-    number = crowd.responses.sequences.ids.tolist().index(int(example.name))
+    example = sequences.list_examples(look_at(fused))[0]
+    number = crowd.responses.sequences.ids.tolist().index(int(example["name"]))
     start, stop = crowd.responses.sequences.offsets[number : number + 2]
-    assert [cell.text for cell in example.fused.cells] == [str(name) for name in fused.labels_[start:stop]]
+    assert [text for text, *_ in example["fused"]] == [str(name) for name in fused.labels_[start:stop]]
     r = crowd.responses
-    for track in example.tracks:
-        worker = [str(name) for name in r.workers.tolist()].index(track.name)
-        for cell, item in zip(track.cells, range(start, stop), strict=True):
+    for name, cells in example["tracks"]:
+        worker = [str(each) for each in r.workers.tolist()].index(name)
+        for cell, item in zip(cells, range(start, stop), strict=True):
             mine = r.worker[r.offsets[item] : r.offsets[item + 1]] == worker
             said = r.label[r.offsets[item] : r.offsets[item + 1]][mine]
-            assert (cell.text if cell else None) == (str(r.labels[said[0]]) if len(said) else None)
+            assert (cell[0] if cell else None) == (str(r.labels[said[0]]) if len(said) else None)
     page = page_of(fused)
     assert fused.explain_coupling() in page.text()
     assert "Which label follows which" in page.text()
@@ -724,9 +744,9 @@ def test_words_stand_above_the_tracks():
 
 def test_items_of_texts_are_called_by_their_word():
     project = cs.simulate.spans(40, seed=1)
-    subject = gather(cs.fuse(project.spans))
+    subject = look_at(cs.fuse(project.spans))
     words = [word for text in project.spans.texts for word in re.findall(r"\w+|[^\w\s]", text)]
-    names = [subject.name_of(item) for item in range(subject.n_items)]
+    names = [subject.name_of(item) for item in range(subject.answers.n_items)]
     assert [re.sub(r".*: “(.*)”", r"\1", name) for name in names] == words
     assert any(text.endswith("”") for _, text in page_of(subject.model).all("h3"))
 
@@ -743,7 +763,7 @@ def test_labels_of_words_are_not_taken_for_spans():
     assert fused.result_.task.count(fused.result_, is_sure=False) == f"The labels make {spans.num_rows} spans."
     labels = fused.result_.labels
     outside = dataclasses.replace(labels, codes=np.full_like(labels.codes, fused.classes_.tolist().index("O")))
-    fused.adopt(dataclasses.replace(fused.result_, labelled=outside))
+    fused.adopt(dataclasses.replace(fused.result_, labels=outside))
     assert fused.result_.task.count(fused.result_, is_sure=False) == "There are no spans among the labels."
 
 
@@ -762,10 +782,10 @@ def test_texts_show_their_spans():
     marks = {text for attrs, text in page.all("mark") if attrs["class"] != "here"}
     spans = {f"{row['text']}{row['label']}" for row in fused.to_spans().to_pylist()}
     assert len(marks & spans) >= 5
-    example = sequences.list_examples(gather(fused))[0]
+    example = sequences.list_examples(look_at(fused))[0]
     texts = dict(zip(project.spans.documents.tolist(), project.spans.texts, strict=True))
-    for _, pieces in [*example.readers, ("fused", example.text)]:
-        assert "".join(piece.text for piece in pieces) in {str(text) for text in texts.values()}
+    for _, pieces in [*example["readers"], ("fused", example["text"])]:
+        assert "".join(text for text, *_ in pieces) in {str(text) for text in texts.values()}
 
 
 def test_networks_say_what_the_graph_does():
@@ -776,7 +796,7 @@ def test_networks_say_what_the_graph_does():
     def find(**changes):
         check = dataclasses.replace(sound, **changes)
         again = fused.fresh().adopt(dataclasses.replace(fused.result_, graph_check=check, findings=None))
-        return " ".join(note.problem for note in overview.list_notes(gather(again)) if note.kind == "graph")
+        return " ".join(note.problem for note in list_notes(look_at(again)) if note.kind == "graph")
 
     assert find() == ""
     assert "the same error on neighbouring items" in find(error_correlation=0.5, error_correlation_error=0.01)
@@ -799,13 +819,13 @@ def test_content_comes_from_dicts_tables_and_series(fused):
         pd.DataFrame({"item": range(120), "text": texts}),
         pd.Series(texts, index=range(120)),
     ):
-        subject = gather(fused, content)
+        subject = look_at(fused, content)
         assert subject.show(7).text == "text 7"
-    assert gather(fused, {3: "only this"}).show(7) is None
+    assert look_at(fused, {3: "only this"}).show(7) is None
     with pytest.raises(InputError, match="about none of the items"):
-        gather(fused, {"nothing": "x"})
+        look_at(fused, {"nothing": "x"})
     with pytest.raises(InputError, match="which of them is the content"):
-        gather(fused, {"item": [1], "a": ["x"], "b": ["y"]})
+        look_at(fused, {"item": [1], "a": ["x"], "b": ["y"]})
 
 
 def test_pictures_are_made_small_and_embedded(fused, tmp_path):
@@ -813,7 +833,7 @@ def test_pictures_are_made_small_and_embedded(fused, tmp_path):
     for number in range(6):
         image.new("RGB", (900, 600), (number, 90, 200)).save(tmp_path / f"{number}.png")
     (tmp_path / "5.png").write_bytes(b"no picture")
-    subject = gather(fused, {n: f"{n % 6}.png" for n in range(120)}, str(tmp_path))
+    subject = look_at(fused, {n: f"{n % 6}.png" for n in range(120)}, str(tmp_path))
     shown = subject.show(3)
     head, data = shown.picture.split(",")
     assert head == "data:image/jpeg;base64"
@@ -845,7 +865,7 @@ def test_known_items_are_not_reviewed_and_labels_come_back(tmp_path):
     again = cs.fuse(crowd, gold=tmp_path / "gold.csv")
     known = {item for item, _ in review["items"][:30]}
     assert not known & {item for item, _ in page_of(again).data()["review"]["items"]}
-    assert ("Known labels", "30") in overview.list_facts(gather(again))
+    assert ("Known labels", "30") in [(fact.name, fact.shown) for fact in list_facts(look_at(again))]
 
 
 def test_labels_that_were_known_are_downloaded_too(monkeypatch):
@@ -874,7 +894,7 @@ def test_ties_are_not_called_outvoted():
     table["worker"] = np.tile(["a", "b"], 60)
     table["label"] = np.where((table["item"] % 6 == 0) & (table["worker"] == "b"), "y", "x")
     model = cs.fuse(table)
-    words = items.compare_labels(gather(model)).words
+    words = find_parts(items.describe_differences(look_at(model)), Text)[0].sentences[0]
     assert model.comparison_.n_differ > 0
     assert words.endswith("from majority vote: votes are tied.")
 
@@ -912,7 +932,7 @@ def test_what_is_not_installed_is_named(fused, tmp_path, monkeypatch, missing):
 
 def test_the_template_says_what_it_lacks():
     with pytest.raises(Exception, match="is undefined"):
-        render(data="{}")
+        load_templates().get_template("page.html.jinja").render(data="{}")
 
 
 @pytest.fixture
@@ -1033,39 +1053,48 @@ def test_ticks_of_counts_are_whole_numbers(most):
 
 
 def test_workers_with_remarks_are_drawn_first_and_of_many_others_some_from_best_to_worst():
-    some = workers.tabulate(gather(cs.fuse(make_crowd(20))))[0]
+    some = workers.tabulate(look_at(cs.fuse(make_crowd(20))))[0]
     shares, last = np.arange(100) / 100, ATTENTION.index("")
     rows = [
-        some._replace(number=n, name=f"w{n}", accuracy=share, low=share, rank=(last, share))
+        some
+        | {
+            "number": n,
+            "name": f"w{n}",
+            "accuracy": share,
+            "interval": (share, share),
+            "rank": (last, share),
+            "flag": "",
+        }
         for n, share in enumerate(shares.tolist())
     ]
-    rows[7], rows[60] = rows[7]._replace(rank=(1, 0.07)), rows[60]._replace(rank=(3, 0.6))
-    names = [row.name for row in workers.choose_drawn(rows)]
+    rows[7] |= {"rank": (1, 0.07), "flag": ATTENTION[1]}
+    rows[60] |= {"rank": (3, 0.6), "flag": ATTENTION[3]}
+    chart = workers.draw_workers(rows)
+    names = [row[0] for row in chart.rows]
     assert len(names) == workers.MOST_DRAWN
     assert (names[:3], names[-1]) == (["w7", "w60", "w99"], "w0")
     assert sorted(names[2:], key=lambda name: -int(name[1:])) == names[2:]
-    chart = workers.draw_workers(rows)
     assert "20 of them are shown" in chart.alt
     assert re.findall(r">(contrary|near-copy)<", chart.svg) == ["contrary", "near-copy"]
-    rows = [row._replace(rank=(1, row.low)) for row in rows]
-    assert [row.number for row in workers.choose_drawn(rows)] == list(range(20))
+    rows = [row | {"rank": (1, row["accuracy"]), "flag": ATTENTION[1]} for row in rows]
+    assert [row[0] for row in workers.draw_workers(rows).rows] == [f"w{n}" for n in range(20)]
 
 
 def test_of_raters_the_bias_is_drawn_from_harsh_to_lenient():
     crowd = cs.simulate.ratings(300, n_raters=30, seed=2)
     model = cs.DawidSkene(workers="ordinal").fit(crowd.responses)
-    rows = workers.tabulate(gather(model))
+    rows = workers.tabulate(look_at(model))
     chart = workers.draw_raters(rows)
     biases = [float(bias) for _, bias, *_ in chart.rows]
     assert biases == sorted(biases)
     assert (len(biases), f"30 raters: biases from {workers.MINUS}" in chart.alt) == (workers.MOST_DRAWN, True)
     assert {"harsh", "lenient"} <= set(re.findall(r">(harsh|lenient)<", chart.svg))
-    assert re.fullmatch(r"[+-]\d\.\d levels \([+-]\d\.\d to [+-]\d\.\d\)", rows[0].bias)
-    page = make_page(gather(model), "x")
+    assert re.fullmatch(r"[+-]\d\.\d levels \([+-]\d\.\d to [+-]\d\.\d\)", rows[0]["words"])
+    page = make_page(look_at(model), "x")
     assert chart.svg in page
     assert "rates lower than the others do" in page
     assert "compared with the mean of all raters" in page
-    assert workers.draw_raters(workers.tabulate(gather(cs.fuse(make_crowd(20))))) is None
+    assert workers.draw_raters(workers.tabulate(look_at(cs.fuse(make_crowd(20))))) is None
 
 
 @pytest.mark.parametrize(
@@ -1110,7 +1139,7 @@ def test_no_advice_is_given_twice(fused):
         Finding("Second.", ("Look.", Sentence("Give {gold}.")), place="workers"),
         Finding("Third.", ("Ask.",), place="review"),
     ]
-    notes = overview.list_notes(dataclasses.replace(gather(fused), findings=findings))
+    notes = list_notes(dataclasses.replace(look_at(fused), findings=findings))
     gold = "Give gold= (--gold on the command line)."
     assert [note.remedies for note in notes] == [("Look.", "Ask."), (gold,), ()]
     assert [note.place for note in notes] == ["workers", "", "review"]
@@ -1118,9 +1147,8 @@ def test_no_advice_is_given_twice(fused):
 
 def test_remarks_are_explained(page):
     assert "Most frequent mistake" in [text for _, text in page.all("th")]
-    found = workers.tabulate(gather(cs.fuse(make_crowd(20))))
-    rows = [found[0]._replace(remarks="one label; near-copy (group 1)"), found[1]._replace(remarks="")]
-    assert [name for name, _ in workers.list_meanings(rows)] == ["one label", "near-copy"]
+    found = workers.tabulate(look_at(cs.fuse(make_crowd(20))))
+    assert workers.list_remarks(found[0] | {"remarks": "one label; near-copy (group 1)"}) == ["one label", "near-copy"]
     assert set(workers.MEANINGS) == set(ATTENTION) - {""}
 
 
@@ -1131,7 +1159,7 @@ def test_remarks_are_explained(page):
 @pytest.mark.parametrize("name", ["rte"])
 def test_real_crowds(name):
     data = real_crowds.load(name)
-    html = make_page(gather(cs.fuse(data.responses, graph=data.graph)), name)
+    html = make_page(look_at(cs.fuse(data.responses, graph=data.graph)), name)
     assert len(html) < 400_000
     Page(html)
 
@@ -1148,7 +1176,7 @@ def test_a_worker_with_one_lucky_answer_is_not_the_best():
     assert drawn == sorted(report, key=lambda name: -report[name]["accuracy_low"])
     assert drawn[-1] == "lucky"
     low, high = report["lucky"]["accuracy_low"], report["lucky"]["accuracy_high"]
-    assert f">{low:.0%} to {high:.0%}</td>" in make_page(gather(model), "Lucky")
+    assert f">{low:.0%} to {high:.0%}</td>" in make_page(look_at(model), "Lucky")
 
 
 def test_items_that_gold_csv_cannot_name_are_not_reviewed():
@@ -1172,6 +1200,6 @@ def test_marks_of_direction_are_not_in_pages(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
         ranking = cs.rank(table, n_draws=50)
-    page = write_page(ranking, str(tmp_path / "r.html"), title="x\u202ey").read_text("utf-8")
+    page = write_report(ranking, str(tmp_path / "r.html"), None, "x\u202ey").read_text("utf-8")
     assert "<svg" in page
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", page)

@@ -38,8 +38,8 @@ _HOMES = {
     "held_out_score": "api",
     "evaluate": "evaluation.labels",
     "load": "api",
-    "report": "reporting.page",
-    "chart": "reporting.page",
+    "report": "api",
+    "chart": "api",
 }
 _MODULES = ("engines", "errors", "metrics", "simulate")
 
@@ -52,10 +52,12 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from .answers.answers import Answers as Answers
     from .answers.graph import Graph as Graph
+    from .api import chart as chart
     from .api import fuse as fuse
     from .api import held_out_score as held_out_score
     from .api import load as load
     from .api import rank as rank
+    from .api import report as report
     from .evaluation.labels import evaluate as evaluate
     from .formats.masks import read_masks as read_masks
     from .formats.masks import write_masks as write_masks
@@ -76,8 +78,6 @@ if TYPE_CHECKING:
     from .models.tag_sets import TagSets as TagSets
     from .rankings.bradley_terry import BradleyTerry as BradleyTerry
     from .rankings.comparisons import Comparisons as Comparisons
-    from .reporting.page import chart as chart
-    from .reporting.page import report as report
 
 
 def __getattr__(name: str) -> Any:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from pathlib import Path
 from typing import Any
 
 from .answers.random_choices import hide_answers
 from .arguments import check_seed, is_number, to_path
 from .checks.comparison import settle
+from .documents.charts import Chart, import_converter
+from .documents.html import check_installed, write_page
+from .documents.sections import CHARTS, describe
+from .documents.special import show_questions
+from .documents.view import Command, look_at
 from .engines import EngineLike, open_engine
 from .errors import InputError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten, warn
 from .formats.sources import COLUMNS, TAG_COLUMNS
@@ -19,11 +26,13 @@ from .models.base import Model, as_responses
 from .models.fitted import FittedModel
 from .models.fusing import Fitting, fuse_prepared
 from .models.preparing import prepare
-from .models.questions import read_questions
+from .models.question_tables import count_question, report_workers
+from .models.questions import Questions, read_questions
 from .models.register import MODELS, model_class
 from .options import given
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
+from .rankings.page import RANKING_CHARTS, describe_page
 from .results.fitting import fit_source, open_source
 from .results.saving import SavedResult, compare_names, open_saved
 from .results.worker_report import count_answers
@@ -382,3 +391,131 @@ def held_out_score(
     with open_engine(engine) as opened:
         found = fit_source(recipe, source.keep(~hidden), aligned, opened, copies=[])
     return score_hidden(r, hidden, unit, found.labels.posterior, count_answers(found))
+
+
+def report(
+    model: Any,
+    path: str | os.PathLike[str],
+    content: object = None,
+    *,
+    source_kind: str | None = None,
+) -> Path:
+    """Write one HTML page about a fitted model: whether to trust the labels, whom to talk to, what to look at.
+
+    The page needs no network and no other file. It holds sums over the data, and some items, workers and answers as
+    examples; see the user guide for what it contains before you send it to others.
+
+    Parameters
+    ----------
+    model : Model, mapping of models, or BradleyTerry
+        A fitted model, with its answers. Best is one that `consilience.fuse` returned: it was compared with majority
+        vote. Or what `fuse` returned of several questions, or a ranking, for which there is no other parameter.
+    path : str or path
+        The file to write.
+    content : dict, Series, table or path, optional
+        What the items look like: a text, or the path of a picture, which is embedded small (this needs pillow). {item:
+        text}, for sequences {(sequence, position): text}; or a table with the items and a column of content. Relative
+        paths of pictures start in the current folder.
+    source_kind : {"people", "functions", "models"}, optional
+        Who gives the answers; the page is worded for them. Default: as `consilience.fuse` recognised it.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Examples
+    --------
+    >>> import consilience as cs, tempfile
+    >>> fused = cs.fuse(cs.simulate.independent(n_items=200, n_workers=12, seed=1).responses)
+    >>> cs.report(fused, f"{tempfile.mkdtemp()}/report.html").name
+    'report.html'
+    """
+    if isinstance(model, BradleyTerry) and not (content is None and source_kind is None):
+        raise ParameterError("A ranking has no items to show.", "Leave out content and source_kind.")
+    target = to_path("path", "report", path)
+    if source_kind is not None and isinstance(model, Model):
+        model = copy(model).name_source(source_kind)
+    return write_report(model, target, content, "Ranking" if isinstance(model, BradleyTerry) else "Fused labels")
+
+
+def write_report(
+    model: Any, path: str, content: object, title: str, folder: str = "", command: Command | None = None
+) -> Path:
+    """Write the page that `report` writes.
+
+    Parameters
+    ----------
+    model, path, content
+        As for `report`.
+    title : str
+        What the page is called: usually the name of the file of answers.
+    folder : str
+        Where relative paths of pictures start.
+    command : Command, optional
+        The command that fused the answers: the page says how to repeat it with new labels.
+    """
+    check_installed()
+    if isinstance(model, BradleyTerry):
+        return write_page(describe_page(model, title), path)
+    if isinstance(model, Questions):
+        documents = {name: describe(look_at(need_fitted(each, "report")), name) for name, each in model.items()}
+        counts = {name: count_question(each.result_) for name, each in model.items()}
+        workers = report_workers(model)
+        return write_page(show_questions(title, documents, counts, model.explain_sharing(), workers), path)
+    return write_page(describe(look_at(need_fitted(model, "report"), content, folder, command), title), path)
+
+
+def chart(model: Any, name: str | None = None) -> Chart:
+    """Return one of the charts of the report.
+
+    A notebook shows it. `Chart.save` writes it to a file, `Chart.spec` is its specification in Vega-Lite, and
+    `Chart.rows` are the figures behind it.
+
+    Parameters
+    ----------
+    model : Model or BradleyTerry
+        A fitted model, with its answers.
+    name : str, optional
+        Of a ranking, "ranking" (the default): scores of the candidates; "wins": the probability that each beats each
+        other; "judges": discrimination and position bias. Of other models, "workers" (the default): the accuracy of
+        the workers. "raters": the bias of raters on a scale. "confusion": what the crowd
+        says about items of each class. "confidence": how sure the labels are. "classes": how frequent classes are in
+        answers and labels. "agreement": how many workers share the most frequent answer. "answers_per_item",
+        "answers_per_worker". "reliability": how often labels of each confidence are right, by known labels.
+        "transitions": which label follows which, of a `HiddenMarkov`.
+
+    Returns
+    -------
+    Chart
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> fused = cs.DawidSkene().fit(cs.simulate.independent(200, n_workers=5, seed=1).responses)
+    >>> chart = cs.chart(fused, "workers")
+    >>> print(chart.title)
+    Accuracy of the workers, with 95% intervals
+    >>> chart.rows[0]
+    ('3', '11.3%', '6.0% to 16.8%')
+    """
+    charts: Mapping[str, Any] = RANKING_CHARTS if isinstance(model, BradleyTerry) else CHARTS
+    name = next(iter(charts)) if name is None else name
+    if not isinstance(name, str) or name not in charts:
+        raise parameter_error("name", "chart", f"one of {', '.join(map(repr, charts))}", name)
+    import_converter()
+    if isinstance(model, BradleyTerry):
+        found, lack = RANKING_CHARTS[name](model.found_), "there is only one judge"
+    else:
+        draw, lack = CHARTS[name]
+        found = draw(look_at(need_fitted(model, "report")))
+    if found is None:
+        raise ParameterError(f"This model has no chart {name!r}: {lack}.", keyword="name")
+    return found
+
+
+def need_fitted(model: object, owner: str) -> Model:
+    """Return a model, or raise the error for something else."""
+    if not isinstance(model, Model):
+        raise parameter_error("model", owner, "a fitted model", model)
+    return model

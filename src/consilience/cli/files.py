@@ -19,7 +19,7 @@ from .. import formats as register
 from ..answers import DIALECTS, LONG, Dialect
 from ..answers.answers import LAYOUTS
 from ..api import load
-from ..errors import InputError, count_shown, join_names
+from ..errors import InputError, count_shown, join_names, make_inert
 from ..evaluation.labels import evaluate as evaluate_files
 from ..evaluation.questions import QuestionsEvaluation
 from ..formats import FOLDER, list_suffixes, readable_formats
@@ -30,7 +30,7 @@ from ..kinds.tag_tables import ONE_HOT
 from ..models.question_files import holds_questions
 from ..models.questions import Questions
 from ..results.archive import HEADER
-from .command import Record, is_asked, make_inert, tell
+from .command import Record, is_asked, tell
 from .terminal import Column, Display, Screen, fit_text, format_number
 
 # Rows shown in a table of scores; --json has all.
@@ -252,7 +252,7 @@ def check_page(path: str) -> None:
 
     A device may have any name.
     """
-    from ..reporting.page import check_installed
+    from ..documents.html import check_installed
 
     check_installed()
     if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):
@@ -346,12 +346,9 @@ def write_together(results: Mapping[str, Output], page: Output) -> dict[str, str
 
 def write_report(found: Any, title: str, content: Any, folder: str, command: Any, path: str) -> None:
     """Write the report on a model, a ranking or several questions."""
-    from ..reporting.page import write_page, write_questions  # which load templates
+    from ..api import write_report as write  # which loads everything
 
-    if isinstance(found, Questions):
-        write_questions(found, path, title)
-    else:
-        write_page(found, path, content, title, folder, command)
+    write(found, path, content, title, folder, command)
 
 
 def tabulate_labels(found: Any, labels: pa.Table | None = None) -> pa.Table:

@@ -23,7 +23,7 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,23 +162,6 @@ class Chart:
         with replace_file(target) as temporary:
             temporary.write_bytes(content)
         return target
-
-
-class Table(NamedTuple):
-    """A small table, the first column of which names the rows."""
-
-    caption: str
-    rows: Sequence[tuple[str, ...]]
-    columns: Sequence[str] = ()  # heads, if it has any
-
-
-class Plain(NamedTuple):
-    """What a section shows that needs no template of its own: sentences, charts, and to unfold tables and more."""
-
-    words: Sequence[str] = ()
-    charts: Sequence[Chart] = ()
-    tables: Sequence[Table] = ()
-    more: Sequence[str] = ()
 
 
 def colour(svg: str, palette: Mapping[str, str]) -> str:
@@ -420,24 +403,31 @@ def draw_scores(title: str, alt: str, rows: Sequence[Interval], ranks: Sequence[
     return Chart(title, alt, figure, ("Candidate", "Score", "95% interval", "Rank"), table)
 
 
-class Dot(NamedTuple):
-    """A thing at two figures, with its size, and a remark if it is remarkable."""
-
-    name: str
-    x: float
-    y: float
-    size: float
-    remark: str
+# A name, two figures, a size, and a remark if it is remarkable.
+Dot = tuple[str, float, float, float, str]
 
 
 def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: str) -> Chart:
     """Return dots at two figures, with lines at 0; those with a remark are coloured, and the largest of them named."""
-    reach = 1.1 * max((abs(dot.x) for dot in dots), default=1) or 1
-    heights = [0.0, *(dot.y for dot in dots)]
+    reach = 1.1 * max((abs(dot[1]) for dot in dots), default=1) or 1
+    heights = [0.0, *(dot[2] for dot in dots)]
     room = 0.1 * (max(heights) - min(heights)) or 1
-    shown = choose_named(dots, 2 * reach, max(heights) - min(heights) + 2 * room)
+    width, height = 2 * reach, max(heights) - min(heights) + 2 * room
+    # Remarkable dots that have room for their name, the largest first.
+    named = list[Dot]()
+    for dot in sorted((dot for dot in dots if dot[-1]), key=lambda dot: -dot[3]):
+        is_free = all(abs(dot[1] - near[1]) > 0.14 * width or abs(dot[2] - near[2]) > 0.06 * height for near in named)
+        if is_free and len(named) < MOST_NAMED:
+            named.append(dot)
     values = [
-        {**dot._asdict(), "x": round(dot.x, 4), "y": round(dot.y, 4), "shown": dot.name if dot.name in shown else ""}
+        {
+            "name": dot[0],
+            "x": round(dot[1], 4),
+            "y": round(dot[2], 4),
+            "size": dot[3],
+            "remark": dot[4],
+            "shown": dot[0] if dot in named else "",
+        }
         for dot in dots
     ]
     colours = {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT}
@@ -445,6 +435,12 @@ def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: s
     across = _measure("x", x, scale={"domain": [-reach, reach]}, axis={"grid": False, "tickCount": 5})
     domain = [min(heights) - room, max(heights) + room]
     up = _measure("y", y, scale={"domain": domain, "nice": False}, axis={"tickCount": 5})
+    sizes = _measure("size", legend=None, scale={"range": [25, 220], "zero": True})
+    points = {"mark": {"type": "point", "filled": True, "opacity": 0.8}, "encoding": {"size": sizes}}
+    texts = {
+        "mark": {"type": "text", "align": "left", "dx": 9, "fontSize": 12, "limit": 90},
+        "encoding": {"text": {"field": "shown"}},
+    }
     figure = {
         "width": WIDTH - 60,
         "height": 260,
@@ -453,36 +449,13 @@ def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: s
             {**zero, "data": {"values": [{"y": 0}]}, "encoding": {"y": up}},
             {
                 "data": {"values": values},
-                "encoding": {
-                    "x": across,
-                    "y": up,
-                    "color": colours,
-                },
-                "layer": [
-                    {
-                        "mark": {"type": "point", "filled": True, "opacity": 0.8},
-                        "encoding": {"size": _measure("size", legend=None, scale={"range": [25, 220], "zero": True})},
-                    },
-                    {
-                        "mark": {"type": "text", "align": "left", "dx": 9, "fontSize": 12, "limit": 90},
-                        "encoding": {"text": {"field": "shown"}},
-                    },
-                ],
+                "encoding": {"x": across, "y": up, "color": colours},
+                "layer": [points, texts],
             },
         ],
     }
-    table = [(dot.name, f"{dot.y:.2f}", f"{dot.x:+.2f}", round(dot.size), dot.remark) for dot in dots]
+    table = [(name, f"{b:.2f}", f"{a:+.2f}", round(weight), remark) for name, a, b, weight, remark in dots]
     return Chart(title, alt, figure, ("Name", y, x, size, "Remarks"), table)
-
-
-def choose_named(dots: Sequence[Dot], width: float, height: float) -> set[str]:
-    """Return the remarkable dots that have room for their name, the largest first."""
-    named = list[Dot]()
-    for dot in sorted((dot for dot in dots if dot.remark), key=lambda dot: -dot.size):
-        is_free = all(abs(dot.x - near.x) > 0.14 * width or abs(dot.y - near.y) > 0.06 * height for near in named)
-        if is_free and len(named) < MOST_NAMED:
-            named.append(dot)
-    return {dot.name for dot in named}
 
 
 def _draw_intervals(

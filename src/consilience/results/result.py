@@ -304,6 +304,8 @@ class Calibrated(NamedTuple):
     predicted: Annotated[Predicted | None, NOT_SAVED] = None  # the hidden answers of the fit
     # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
     blind_accuracy: Share = 1.0
+    # Uncalibrated posteriors of the items of known label as if it were not known, each left out of what judges it.
+    blind: Annotated[Floats, ArraySpec("* K", DISTRIBUTIONS)] | None = None
 
 
 class Guidance(NamedTuple):

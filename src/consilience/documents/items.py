@@ -1,0 +1,299 @@
+"""Single items: what known labels say, where labels differ from the vote, which are least certain, what to review."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from ..answers.columns import Values, spell_surrogates
+from ..errors import join_names, plural, to_sentence
+from ..kernels import Floats
+from ..metrics.probabilities import reliability_curve
+from ..planning.next_items import choose_next_items
+from ..results.explanations import explain_row
+from .charts import Chart, draw_reliability
+from .document import Column, Columns, Fold, Item, Items, Part, Table, Text, Widget
+from .view import View, find_address
+
+# How many items each list shows, how many of these before they are folded, and workers for each label.
+N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW, N_FIRST = 9, 9, 4, 50, 3
+MOST_WORKERS, MOST_LABELS, MOST_PROBABLE = 6, 6, 3
+# Words that are shown on either side of an item.
+AROUND = 10
+# Labels of at least this confidence are not called uncertain.
+SURE = 0.95
+# Fewer known labels than this say little about probabilities.
+LEAST_KNOWN = 20
+# The file that the page downloads. Labels that were known before are in it too, if there are no more than so many.
+GOLD, MOST_KNOWN = "gold.csv", 10_000
+# Why labels need not be the most probable classes, by the rule.
+BEHIND = {
+    "sequence": "the labels of a sequence are chosen together, so that they fit each other",
+    "median": "labels are medians, which are the nearest to the truth on average",
+}
+
+
+def describe_item(view: View, item: int, drawn: bool = False, explained: bool = False) -> Item:
+    """An item with its probabilities and answers."""
+    r, labels = view.answers, view.result.labels
+    posterior, label = labels.posterior[item], int(labels.codes[item])
+    order = np.argsort(-posterior, kind="stable")[:MOST_PROBABLE].tolist()
+    shown = [k for k in order if posterior[k] >= 0.005 or k == label]
+    shown += [] if label in shown else [label]
+    voted = np.flatnonzero(view.vote[item] >= view.vote[item].max() - 1e-12)
+
+    given = slice(int(r.offsets[item]), int(r.offsets[item + 1]))
+    worker, code = r.worker[given], r.label[given]
+    who = {each: worker[code == each].tolist() for each in np.unique(code).tolist()}
+    said = [(view.labels[k], len(w), [view.workers[m] for m in w[:MOST_WORKERS]]) for k, w in who.items()]
+    said.sort(key=lambda each: -each[1])
+    if len(said) > MOST_LABELS:
+        rest = said[MOST_LABELS - 1 :]
+        said[MOST_LABELS - 1 :] = [(f"{len(rest):,} other labels", sum(n for _, n, _ in rest), [])]
+
+    around = list[tuple[str, bool]]()  # only if all is known
+    if r.sequences is not None and view.content is not None:
+        start, stop = view.bounds_of(view.sequence_of(item))
+        near = range(max(start, item - AROUND), min(stop, item + AROUND + 1))
+        words = [(view.show(each), each == item) for each in near]
+        if all(content is not None and not content.picture for content, _ in words):
+            around = [(content.text, here) for content, here in words if content is not None]
+    is_told = view.confidence is not None
+    return Item(
+        key=dict(zip(labels.keys, view.key_of(item), strict=False)),
+        name=view.name_of(item),
+        address=find_address(view.key_of(item)[0]),
+        label=view.classes[label],
+        confidence=float(posterior[label]) if is_told else None,
+        probable=[(view.classes[k], float(posterior[k])) for k in shown] if is_told else [],
+        said=said,
+        content=view.show(item),
+        around=around,
+        vote=", ".join(view.classes[k] for k in voted[:3].tolist()),
+        drawn=drawn,
+        why=list(explain_row(view.model.recipe(), view.result, item).list_rows()) if explained else [],
+    )
+
+
+def first(rows: NDArray[np.int64], size: Floats, n: int) -> list[int]:
+    """The rows with the smallest sizes, in order; of equal sizes the first."""
+    return [int(row) for row in rows[np.argsort(size, kind="stable")[:n]]]
+
+
+def describe_known(view: View) -> list[Part]:
+    """What known labels say of the others: what the answers alone say of the same items, and how that is judged."""
+    gold, blind, found = view.result.given.gold, view.blind, view.result.calibrated
+    if gold is None or not view.is_known.any():
+        return []
+    rows, is_told = np.flatnonzero(view.is_known), view.confidence is not None
+    one, words, more = len(rows) == 1, list[str](), list[str]()
+    words.append(f"{plural(len(rows), 'label')} {'is' if one else 'are'} known.")
+    if blind is not None:
+        truth, codes, confidence = gold.codes[rows], blind.argmax(axis=1), blind.max(axis=1)
+        differ = np.flatnonzero(codes != truth)
+        agree = "It agrees with" if one else "All of them agree with"
+        verb = "differs from" if len(differ) == 1 else "differ from"
+        differs = f"{'It' if one else f'{len(differ):,} of them'} {verb}"
+        words.append(f"{differs if len(differ) else agree} what the answers alone say.")
+        sure = differ[confidence[differ] >= SURE]
+        sure = sure[np.argsort(-confidence[sure], kind="stable")]
+        if is_told and len(sure):
+            named = join_names(
+                f"{view.name_of(int(rows[i]))} (known {view.classes[truth[i]]}, crowd {view.classes[codes[i]]} "
+                f"{confidence[i]:.1%})"
+                for i in sure.tolist()
+            )
+            those, check = f"Known labels of {len(sure):,} items contradict labels", "Check these."
+            if len(sure) == 1:
+                those, check = "The known label of 1 item contradicts a label", "Check it."
+            words.append(f"{those} of which the crowd was at least {SURE:.0%} sure: {named}. {check}")
+        drawn = (gold.judging & view.is_answered)[rows]
+        if drawn.sum() >= LEAST_KNOWN:
+            n_drawn, n_right = int(drawn.sum()), int((codes == truth)[drawn].sum())
+            low, high = find_interval(n_right, n_drawn)
+            at_random = "" if len(rows) == int(gold.judging.sum()) else " that were drawn at random"
+            right = f"right about {n_right:,} of {plural(n_drawn, 'known item')}{at_random} ({n_right / n_drawn:.1%})"
+            so = "So" if at_random else "If these were drawn at random,"
+            more.append(f"The answers alone are {right}.")
+            more.append(f"{so} they are right about {low:.1%} to {high:.1%} of all items (95% interval).")
+    if found is not None and found.found.n_gold:
+        before, after, n_gold = found.found.power_before, found.found.power, found.found.n_gold
+        same = f"{before:.2g}" == f"{after:.2g}"
+        without = ", as without known labels." if same else f"; without known labels it would be {before:.2g}."
+        more.append(f"Probabilities are raised to the power {after:.2g}{without}")
+        more += [] if same else ["A lower power makes them less extreme."]
+        if is_told and not view.is_known.all():
+            expected = f"{view.result.labels.confidence[~view.is_known].mean():.1%}", f"{found.blind_accuracy:.1%}"
+            as_before = ", as" if expected[0] == expected[1] else f"; it would be {expected[1]}"
+            what = f"The expected accuracy of the labels that are not known is {expected[0]}"
+            more.append(f"{what}{as_before} without known labels.")
+        if is_told and n_gold < LEAST_KNOWN and after < before:
+            count = "1 known label counts" if n_gold == 1 else f"{n_gold} known labels count"
+            words.append(
+                f"Only {count} as drawn at random. So few say little about the other items, and probabilities are "
+                "lowered as a precaution, whatever the few labels say."
+            )
+    return [Text(words), *([Fold("In detail", [Text(more)])] if more else [])]
+
+
+def find_interval(n_right: int, n: int) -> tuple[float, float]:
+    """The exact (Clopper-Pearson) 95 % interval of a share.
+
+    >>> tuple(round(end, 3) for end in find_interval(0, 20)), tuple(round(end, 3) for end in find_interval(16, 20))
+    ((0.0, 0.168), (0.563, 0.943))
+    """
+    low = float(betaincinv(n_right, n - n_right + 1, 0.025)) if n_right else 0.0
+    high = float(betaincinv(n_right + 1, n - n_right, 0.975)) if n_right < n else 1.0
+    return low, high
+
+
+def draw_by_gold(view: View) -> Chart | None:
+    """How often labels of the answers alone are right, by their confidence; None if few labels are known.
+
+    Only labels of items that were drawn at random count.
+    """
+    gold, blind = view.result.given.gold, view.blind
+    if gold is None or blind is None or view.result.model == "MajorityVote":
+        return None
+    drawn = (gold.judging & view.is_answered)[view.is_known]
+    truth, posterior = gold.codes[view.is_known][drawn], blind[drawn]
+    if len(truth) < LEAST_KNOWN:
+        return None
+    right, mean = np.mean(posterior.argmax(axis=1) == truth), posterior.max(axis=1).mean()
+    judged = f"{right:.1%} of {plural(len(truth), 'label')} are right"
+    alt = f"Without known labels, {judged}, with a mean confidence of {mean:.1%}."
+    curve = reliability_curve(truth, posterior, np.arange(posterior.shape[1]), bins=10, adaptive=True)
+    title = "Confidence without known labels, and how often it is right"
+    return draw_reliability(title, alt, curve.confidence, curve.accuracy, curve.n_items)
+
+
+def describe_differences(view: View) -> list[Part]:
+    """Where another class than the fused label has most votes, with the clearest examples; nothing for a vote."""
+    if view.result.model == "MajorityVote":
+        return []
+    compared, soft, codes = view.result.comparison, view.answers.is_soft, view.result.labels.codes
+    rows, rival = np.flatnonzero(view.differs), "the mean of the probabilities" if soft else "majority vote"
+    n_fewer = len(rows)
+    # `Comparison.n_differ` has a part of the ties, since majority vote draws lots there.
+    n_differ = n_fewer if compared is None else max(compared.n_differ, n_fewer)
+    words = f"{n_differ:,} fused {'label differs' if n_differ == 1 else 'labels differ'} from {rival}"
+    if not n_differ:
+        most = "is that of the mean of the probabilities" if soft else "has most votes, or as many as another one"
+        words = f"Every fused label {most}"
+    elif not soft:
+        tied = "votes are tied" if view.is_voted.all() else "votes are tied, or there are none"
+        fewer = f"{n_fewer:,} {'has' if n_fewer == 1 else 'have'} fewer votes than another class"
+        rest = "" if n_differ == n_fewer else f", elsewhere {tied}"
+        words = f"{words}: {fewer}{rest}" if n_fewer else f"{words}: {tied}"
+    test = [] if compared is None else [compared.describe_test()]
+    test += [compared.describe_record()] if compared is not None and compared.has_record else []
+    said: list[Part] = [Text([f"{words}."])]
+    said += [Fold("How this was tested", [Text([to_sentence(each) for each in test])])] if test else []
+
+    voted = view.vote[rows].argmax(axis=1) if n_fewer else np.empty(0, np.int64)
+    pairs, counts = np.unique(voted * len(view.classes) + codes[rows], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    flows: list[tuple[str, int]] = []
+    for n in order[:N_FLOWS].tolist():
+        before, after = divmod(int(pairs[n]), len(view.classes))
+        flows.append((f"{view.classes[before]} → {view.classes[after]}", int(counts[n])))
+    if len(order) > N_FLOWS:
+        flows.append((plural(len(order) - N_FLOWS, "other kind"), int(counts[order[N_FLOWS:]].sum())))
+    title = f"Labels that were changed against the {'mean' if soft else 'majority'}"
+    heads = [Column("change", f"{'Mean' if soft else 'Vote'} → fused label"), Column("items", "Items", "count")]
+    shown = first(rows, -view.result.labels.confidence[rows], N_DIFFERENT)
+    examples = Items([describe_item(view, item) for item in shown], rival)
+    return [
+        Columns([said, [Table("changed", title, heads, flows)] if flows else []]),
+        *([Fold("Clearest differences", [examples])] if shown else []),
+    ]
+
+
+def list_uncertain(view: View) -> list[Part]:
+    """The items with the lowest confidence among those with answers; those without if there are no others.
+
+    Nothing if confidences are not told.
+    """
+    confidence = view.confidence
+    if confidence is None:
+        return []
+    doubtful = ~view.is_known & (confidence < SURE) & (len(view.classes) > 1)
+    told = doubtful & view.is_answered
+    rows = np.flatnonzero(told if told.any() else doubtful)
+    chosen = first(rows, confidence[rows], N_UNCERTAIN)
+    if not chosen:
+        one_class = "There is only one class, so no label is uncertain."
+        return [
+            Text([one_class if len(view.classes) < 2 else "Every label has a confidence of at least 95%, or is known."])
+        ]
+    items = [describe_item(view, item, explained=True) for item in chosen]
+    n_behind = sum(item.probable[0][1] > (item.confidence or 0.0) for item in items)
+    why = BEHIND.get(view.result.labels.rule, "")
+    behind = f"For {n_behind} of these {len(items)} items, another class is more probable than the fused label: {why}."
+    parts: list[Part] = [Text([behind], quiet=True)] if n_behind else []
+    rest = [Fold(f"{len(items) - N_FIRST} more uncertain items", [Items(items[N_FIRST:])])] if items[N_FIRST:] else []
+    return [*parts, Items(items[:N_FIRST]), *rest]
+
+
+def prepare_review(view: View) -> list[Part]:
+    """The items to review, with what a person sees and what is written to gold.csv; nothing if there are none."""
+    result, sequences = view.result, view.answers.sequences
+    classes, gold = result.names.classes, result.given.gold
+
+    nameless = find_nameless(view.answers.items if sequences is None else sequences.ids)
+    nameless = nameless if sequences is None else nameless[sequences.of_items()]
+    if not result.task.reviewed or len(classes) < 2 or find_nameless(classes).any():
+        return []
+    items, at_random, _ = choose_next_items(result, N_REVIEW)
+    listed = zip(items.tolist(), at_random.tolist(), strict=True)
+    chosen = [(item, drawn) for item, drawn in listed if not nameless[item]]
+    if not chosen:
+        return []
+    data: dict[str, object] = {
+        "columns": ["item"] if sequences is None else list(result.task.places),
+        "items": [[*view.key_of(item), drawn] for item, drawn in chosen],
+        "classes": [spell_surrogates(str(name)) for name in classes.tolist()],
+    }
+    # The same list and classes have the same name in the browser's storage, so that work survives a new report.
+    data["id"] = hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
+    known = np.flatnonzero(view.is_known)
+    holds_known = len(known) <= MOST_KNOWN and not nameless[known].any()
+    data["known"] = [
+        [*view.key_of(item), int(gold.codes[item]), bool(gold.judging[item])]
+        for item in (known.tolist() if holds_known else [])
+        if gold is not None
+    ]
+    # How to fuse again: for the shell, if the command that was given is known, or for Python.
+    command, python, gives_known = "", "", not holds_known
+    if view.command is None:
+        files = f'"{GOLD}"' if holds_known else f'["known.csv", "{GOLD}"]'
+        python = f"fused = consilience.fuse({result.task.argument}, gold={files})"
+    else:
+        before = view.command.gold or ([view.command.source] if view.command.source else [])
+        command = view.command.write([GOLD] if holds_known and not view.command.keeps else [*before, GOLD])
+        gives_known = not holds_known and bool(before)
+    values = {
+        "items": [describe_item(view, item, drawn) for item, drawn in chosen],
+        "n_random": sum(drawn for _, drawn in chosen),
+        "command": command,
+        "python": python,
+        "n_known": len(known),
+        "holds_known": holds_known,
+        "gives_known": gives_known,
+        "n_nameless": int(nameless.sum()),
+        "tells": view.confidence is not None,
+        "asks": result.source_kind != "functions",
+    }
+    return [Widget("review", values, {"review": data})]
+
+
+def find_nameless(ids: Values) -> NDArray[np.bool_]:
+    """Which ids gold.csv cannot hold: empty text, and text that another id has too, such as 1 and "1"."""
+    texts = [str(each) for each in ids.tolist()]
+    counts = Counter(texts)
+    return np.array([text == "" or counts[text] > 1 for text in texts])
