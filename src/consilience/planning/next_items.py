@@ -73,11 +73,11 @@ def choose_items(
     return items, at_random
 
 
-def list_next_items(found: Result, n: int, words: bool = False, at_random: bool = False) -> dict[str, Column]:
-    """The columns of `Model.next_items`; if `words`, with the word of each token where texts are known."""
+def list_next_items(found: Result, n: int, at_random: bool = False) -> dict[str, Column]:
+    """The columns of `Model.next_items`."""
     labels = found.labels
     rows, drawn, entropy = choose_next_items(found, n, 1 if at_random else EVERY)
-    texts = found.task.show(rows) if words else None
+    texts = found.task.show(rows)
     return (
         labels.take(rows)
         | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
