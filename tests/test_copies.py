@@ -16,7 +16,6 @@ from benchmarks.copies import draw_crowd, draw_teams
 from consilience.answers.random_choices import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.inference import copies
-from consilience.inference import copy_suspects as suspects
 from consilience.inference.moments import answers_to_match
 from consilience.inference.recipes.independent import VoteRecipe
 from consilience.inference.sources import are_groups, count_once
@@ -288,7 +287,7 @@ def test_few_false_alarms(kind):
 def test_agreement_is_counted_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Answers.from_matrix(votes, labels=[0, 1, 2])
-    sample = suspects.draw_sample(r, None, suspects.draw_items(r))
+    sample = copies.draw_sample(r, None, copies.draw_items(r))
     order = np.lexsort((sample.worker, sample.item))
     assert np.array_equal(order, np.arange(len(order)))
     by_hand = {}
@@ -297,11 +296,11 @@ def test_agreement_is_counted_as_by_hand():
             both = (votes[:, a] >= 0) & (votes[:, b] >= 0)
             by_hand[a, b] = (both.sum(), (votes[both, a] == votes[both, b]).sum())
     codes = sample.item, sample.item * 3 + sample.label
-    dense = suspects.count_densely(sample, None), sum(suspects.count_densely(sample, label) for label in range(3))
-    for common, agree in (dense, [suspects.count_sparsely(sample, code).toarray() for code in codes]):
+    dense = copies.count_densely(sample, None), sum(copies.count_densely(sample, label) for label in range(3))
+    for common, agree in (dense, [copies.count_sparsely(sample, code).toarray() for code in codes]):
         for (a, b), (n_common, n_agree) in by_hand.items():
             assert (common[a, b], agree[a, b]) == (n_common, n_agree)
-    pairs, few = suspects.count_agreement(sample)
+    pairs, few = copies.count_agreement(sample)
     for a, b, n_common, n_agree in zip(*pairs, strict=True):
         assert by_hand[a, b] == (n_common, n_agree)
     assert len(pairs.first) + len(few.first) == 21
@@ -311,7 +310,7 @@ def test_common_items_of_pairs_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Answers.from_matrix(votes, labels=[0, 1, 2])
     first, second = np.triu_indices(7, 1)
-    pair, item, agree = suspects.find_common(r, suspects.Pairs(first, second, np.zeros(21)))
+    pair, item, agree = copies.find_common(r, copies.Pairs(first, second, np.zeros(21)))
     for p, (a, b) in enumerate(zip(first, second, strict=True)):
         both = np.flatnonzero((votes[:, a] >= 0) & (votes[:, b] >= 0))
         assert item[pair == p].tolist() == both.tolist()
@@ -332,13 +331,13 @@ def test_a_sample_is_extended(monkeypatch):
     whole = cs.MajorityVote().fit(r).copies_
     assert whole
     for name, value in {"MOST_ANSWERS": 1_000, "N_SAMPLED": 1_000}.items():
-        monkeypatch.setattr(suspects, name, value)
-    numbers = suspects.draw_items(r)
-    sample = suspects.draw_sample(r, None, numbers)
+        monkeypatch.setattr(copies, name, value)
+    numbers = copies.draw_items(r)
+    sample = copies.draw_sample(r, None, numbers)
     assert sample.is_part
     assert len(sample.item) < 2_000
-    pairs = suspects.Pairs(np.array([0, 3]), np.array([1, 4]), np.zeros(2), np.zeros(2))
-    larger = suspects.extend_sample(r, None, sample, numbers, pairs, np.array([True, False]))
+    pairs = copies.Pairs(np.array([0, 3]), np.array([1, 4]), np.zeros(2), np.zeros(2))
+    larger = copies.extend_sample(r, None, sample, numbers, pairs, np.array([True, False]))
     assert set(range(100)) | set(r.items[sample.items]) == set(r.items[larger.items])  # all items of the first team
     found = cs.MajorityVote().fit(r).copies_
     assert len(found) >= len(whole)
@@ -349,15 +348,15 @@ def test_the_probability_of_agreement_as_by_hand():
     """The twin takes one pair and one item at a time."""
     votes, _ = crowd(80, 2, 5, 2, seed=2)
     r = cs.Answers.from_matrix(votes)
-    sample = suspects.draw_sample(r, None, suspects.draw_items(r))
+    sample = copies.draw_sample(r, None, copies.draw_items(r))
     rng = np.random.default_rng(0)
     prior, halves = np.array([0.6, 0.4]), rng.dirichlet([1, 1], size=(2, 7, 2)).transpose(0, 1, 3, 2)
-    fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
+    fits = iter([(prior, halves[0]), (prior, halves[1])])
     groups = np.array([1, 0, 0, 0, 0, 1, 1])
-    pairs, _ = suspects.count_agreement(sample)
+    pairs, _ = copies.count_agreement(sample)
     events = copies.find_events(sample, pairs, np.zeros(len(pairs.first), bool))
     said = copies.interpret_answers(sample, groups, lambda *_: next(fits))
-    fits = iter([copies.PlainFit(prior, halves[0]), copies.PlainFit(prior, halves[1])])
+    fits = iter([(prior, halves[0]), (prior, halves[1])])
     table = sample.label.reshape(80, 7)
     by_all = np.ascontiguousarray(halves[0].transpose(2, 0, 1))
     expected = copies.expect_agreement(sample, events, groups, lambda *_: next(fits), by_all, 0.0)
@@ -390,9 +389,9 @@ def test_the_probability_of_agreement_as_by_hand():
 def test_what_counts_as_copied():
     n_common, n_agree, chance = np.array([40.0, 40.0, 40.0]), np.array([38.0, 30.0, 22.0]), np.array([0.5, 0.5, 0.5])
     tails = binom.sf(n_agree - 1, 40, 0.5)
-    assert suspects.is_copied(n_common, n_agree, chance, 1.0).tolist() == [True, True, False]  # 90 %, 50 % and 10 %
-    assert suspects.is_copied(n_common, n_agree, chance, float(tails[1]) * 1.01).tolist() == [True, True, False]
-    assert suspects.is_copied(n_common, n_agree, chance, float(tails[1]) * 0.99).tolist() == [True, False, False]
+    assert copies.is_copied(n_common, n_agree, chance, 1.0).tolist() == [True, True, False]  # 90 %, 50 % and 10 %
+    assert copies.is_copied(n_common, n_agree, chance, float(tails[1]) * 1.01).tolist() == [True, True, False]
+    assert copies.is_copied(n_common, n_agree, chance, float(tails[1]) * 0.99).tolist() == [True, False, False]
 
 
 @needs_data

@@ -20,11 +20,11 @@ from consilience.formats.sources import open_item_data
 from consilience.inference.classifiers import LinearTrainer, spread_labels
 from consilience.inference.guidance import (
     N_FOLDS,
-    FeatureFindings,
     Opinion,
-    School,
+    choose_strength,
     find_folds,
     judge_out_of_fold,
+    log_loss,
     loss_of_answers,
     make_trainers,
 )
@@ -113,9 +113,10 @@ def test_better_labels_call_for_a_stronger_classifier():
     alone = cs.DawidSkene(calibration="none").fit(r).posterior_
     rows, units = np.arange(r.n_items), np.arange(r.n_items)
     trainers = make_trainers(cs.DawidSkene().recipe(), r, match_features(features, r))
-    school = School(trainers, alone, rows, units, units % 5)
-    found, _ = school.examine(FeatureFindings(False, len(rows), 12))
-    assert found.strength < school.choose(np.eye(4)[truth])[0]
+    by = alone, rows, units, units % 5
+    weak, gain, error = choose_strength(trainers, alone, *by, log_loss)
+    assert gain > error
+    assert weak < choose_strength(trainers, np.eye(4)[truth], *by, loss_of_answers)[0]
 
 
 @pytest.mark.robust

@@ -11,7 +11,7 @@ from consilience import arguments
 from consilience.answers import soft_votes as soft_tables
 from consilience.answers import tables
 from consilience.formats import arrays, masks
-from consilience.inference import copy_suspects, preconditions
+from consilience.inference import copies, preconditions
 from consilience.inference.recipes import independent
 from consilience.inference.workers import ordinal, types
 from consilience.kinds import masks as masks_task
@@ -51,7 +51,7 @@ LIMITS: dict[str, tuple[float, ...]] = {
     ),
     "pairs that scores or ranks make": (verdict_tables.MOST_PAIRS, verdict_tables.PAIRS_PER_SCORE),
     "verdicts, by their weights": (verdict_tables.MOST_VERDICTS,),
-    "near-copies, if nearly all items are answered by all workers": (copy_suspects.MOST_DENSE,),
+    "near-copies, if nearly all items are answered by all workers": (copies.MOST_DENSE,),
     "bias, spread and carelessness of raters": (raters.MOST_LEVELS,),
     "readers with the same masks": (masks_task.MOST_READERS,),
     "what folders of masks stand for: give `folders=`": (masks.MOST_READ,),

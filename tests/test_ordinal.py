@@ -168,3 +168,22 @@ def test_raters_help_more_than_free_matrices():
 
 def test_it_is_registered():
     assert WORKERS["ordinal"] is OrdinalWorkers
+
+
+@pytest.mark.robust
+def test_expected_accuracy_of_ratings_holds():
+    held = np.zeros(3)
+    for seed in range(12):
+        crowd = cs.simulate.ratings(200, n_raters=20, seed=seed)
+        fused = cs.DawidSkene(workers="ordinal").fit(crowd.responses)
+        off = np.abs(fused.posterior_.argmax(axis=1) - crowd.truth)
+        ends = [(fused.expected_accuracy_low_, fused.expected_accuracy_high_), *fused.result_.intervals.levels[:, 1:]]
+        truth = np.mean(off == 0), np.mean(off <= 1), off.mean()
+        held += [low <= value <= high for (low, high), value in zip(ends, truth, strict=True)]
+    assert (held >= 10).all()
+
+
+def test_raters_with_few_ratings_make_probabilities_less_sure():
+    few, many = (cs.simulate.ratings(200, n_raters=n, seed=1).responses for n in (60, 6))
+    caution = [cs.DawidSkene(workers="ordinal").fit(r).calibration_.power for r in (few, many)]
+    assert caution[0] < 0.5 < caution[1]  # ten ratings each

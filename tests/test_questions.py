@@ -13,9 +13,11 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.cli.questions import join_findings
+from consilience.documents.document import Document, Documents, Findings
+from consilience.documents.terminal import render
 from consilience.models.questions import Questions
 from consilience.results.chance import find_chance, pool_chance
+from consilience.results.findings import Finding
 
 NAMES = ["Answer.spam", "Answer.tone"]
 # Small crowds are hardly better than the vote.
@@ -484,9 +486,11 @@ def test_answers_of_other_types_are_text_in_one_table():
 
 
 def test_what_several_questions_have_in_common_is_said_once():
-    few, other = ({"problem": text, "warned": False} for text in ("Few answers.", "Classes merge."))
-    said = [each["problem"] for each in join_findings({"spam": [few], "tone": [other, few], "x" * 30: [few]})]
-    assert said == ["spam, tone, xxxxxxxxxxxxxx...xxxxxxx: Few answers.", "tone: Classes merge."]
+    few, other = Finding("Few answers."), Finding("Classes merge.")
+    found = {"spam": [few], "tone": [other, few], "x" * 30: [few]}
+    documents = {name: Document(name, "", [Findings(each)]) for name, each in found.items()}
+    said = render(Document("", "", [Documents("questions", documents)])).splitlines()[1:]
+    assert said == ["  - spam, tone, xxxxxxxxxxxxxx...xxxxxxx: Few answers.", "  - tone: Classes merge."]
 
 
 def test_the_summary_says_who_is_left_out(tmp_path, monkeypatch):

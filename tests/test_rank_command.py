@@ -216,7 +216,7 @@ def test_charts_one_by_one(arena):
     assert dots.columns[0] == "Name"
     with pytest.raises(cs.errors.ParameterError, match="one of 'ranking', 'wins', 'judges'"):
         cs.chart(model, "confusion")
-    with pytest.raises(cs.errors.ParameterError, match="it is not known who gave which verdict"):
+    with pytest.raises(cs.errors.ParameterError, match="there is only one judge"):
         cs.chart(cs.rank({"left": ["a"], "right": ["b"], "winner": ["a"]}), "judges")
     with pytest.raises(cs.errors.ParameterError, match="no items to show"):
         cs.report(model, "x.html", content={})

@@ -14,7 +14,7 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError
 from consilience.formats import arrays, masks
-from consilience.inference import copy_suspects
+from consilience.inference import copies as copy_suspects
 from consilience.inference.copies import find_copies
 from consilience.kinds import masks as masks_task
 from test_cli import run

@@ -9,7 +9,6 @@ from consilience.answers.random_choices import hide_answers
 from consilience.checks.ways import TELLING, choose_way, measure_told, predict_labels
 from consilience.errors import InputError, ParameterError
 from consilience.inference.learned import as_used
-from consilience.inference.powers import POWERS, Calibration, lower
 from consilience.inference.sources import Source
 from consilience.inference.workers.temperatures import DAMPING, FLOOR, PULLS, TemperatureWorkers, describe_temperature
 from consilience.kernels.pools import count_pulls, pool_votes
@@ -249,11 +248,10 @@ def test_ways_need_soft_votes():
 
 
 def test_the_power_is_lowered():
-    found, weights = lower(Calibration(1.0, 100), np.log(np.full(len(POWERS), 1 / len(POWERS))), 5)
-    assert found.power == POWERS[-6] == pytest.approx(0.487, abs=1e-3)
-    assert np.exp(weights).sum() == pytest.approx(1)
+    found = MODELS["temperatures"].calibration_
+    assert found.lowered
     assert "twice as much" in found.describe()
-    assert lower(Calibration(0.3), weights, 0)[0] == Calibration(0.3)
+    assert not MODELS["mean"].calibration_.lowered
 
 
 # ----------------------------------------------------------------------------------------------------------- the choice

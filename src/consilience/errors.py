@@ -337,3 +337,20 @@ def parameter_error(name: str, owner: str, expected: str, got: object) -> Parame
     complaint = f"must be {expected}. Got {shorten(got)} instead.".replace("{", "{{").replace("}", "}}")
     subject = Python(f"The {name!r} parameter of {owner}")
     return ParameterError(Sentence(f"{{{name}}} {complaint}", **{name: subject}), keyword=name)
+
+
+# Joiners hold emoji and many scripts together, and do nothing else.
+_JOINERS = "\u200c\u200d"
+
+
+def make_inert(text: str) -> str:
+    r"""Text in which control and direction characters are shown by their codes.
+
+    >>> print(make_inert("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in _JOINERS else char.encode("unicode_escape").decode() for char in text
+    )

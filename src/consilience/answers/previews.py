@@ -1,8 +1,8 @@
-"""Tables and small pictures for terminals and notebooks.
+"""Tables and facts as plain text and as HTML: what terminals, `print` and notebooks show is put together here.
 
-The HTML has its styles in its elements, takes its colours from the text around it, and holds neither scripts nor
-anything that must be loaded. So it looks the same in Jupyter, VS Code and Colab, light or dark. Everything that comes
-from data is escaped.
+Lines of text have no control characters, and what is too long for its column is cut in its middle. The HTML has its
+styles in its elements, takes its colours from the text around it, and holds neither scripts nor anything that must be
+loaded. So it looks the same in Jupyter, VS Code and Colab, light or dark. Everything that comes from data is escaped.
 
 `ReportTable` holds an Arrow table. It cannot *be* one: pyarrow makes objects of its own class only, also when a
 subclass is asked for one (``Subclass.from_arrays`` returns a plain ``Table``), does not let an object change its class,
@@ -15,43 +15,35 @@ to be read are `ReportTable`.
 from __future__ import annotations
 
 import math
+import re
+import textwrap
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import make_inert
 from ..kernels import Floats
 from .columns import Column, spell_surrogates
 from .tables import build_frame
 
 # So many rows of a table are shown, and so many characters of a cell: two remarks about a worker have up to 60.
 MOST_ROWS, WIDEST = 20, 60
+# Columns of text are not made narrower than this: the names in a confusion could not be told from each other.
+NARROWEST = 24
 # Digits of figures in tables that are made to be read.
 DIGITS = 3
 
+_CONFUSION = re.compile(r"(.*?) -> (.*)( \(\d+%\))", re.DOTALL)
 _TABLE = (
     "border-collapse:collapse;background:transparent;color:inherit;font-size:13px;line-height:1.4;margin:.4em 0;"
     "font-variant-numeric:tabular-nums"
 )
 _CELL = "padding:.15em .7em;border:0;border-bottom:1px solid rgba(128,128,128,.3);background:transparent;color:inherit;"
-
-
-class Cell(NamedTuple):
-    """What a cell of a column shows, and its figures if they are an estimate with an interval from 0 to 1."""
-
-    text: str
-    interval: tuple[float, float, float] | None = None
-
-
-class Shown(NamedTuple):
-    """A column as it is shown."""
-
-    name: str
-    cells: list[Cell]
-    is_number: bool
 
 
 class ReportTable:
@@ -107,31 +99,28 @@ class ReportTable:
 
 
 def build_report(columns: Mapping[str, Column], backend: str) -> Any:
-    """Return what `build_frame` does, for tables that are made to be read: one of pyarrow prints as a table."""
+    """The table that `build_frame` makes, for tables that are made to be read: one of pyarrow prints as a table."""
     frame = build_frame(columns, backend)
     return ReportTable(frame) if isinstance(frame, pa.Table) else frame
 
 
 def round_figures(columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Return columns with fractions rounded to the digits that mean something: no library shows them so by itself.
+    """Columns with fractions rounded to the digits that mean something: no library shows them so by itself.
 
     >>> round_figures({"accuracy": pa.array([0.91234, None])})["accuracy"].to_pylist()
     [0.912, None]
     """
-    return {
-        name: round_column(column) if isinstance(column, pa.Array) and pa.types.is_floating(column.type) else column
-        for name, column in columns.items()
-    }
-
-
-def round_column(column: pa.Array) -> pa.Array:
-    """Return a column of fractions, rounded. Numbers so large that they have none are left alone: Arrow overflows."""
-    large = pc.greater(pc.abs(column), 2.0**52)
-    return pc.if_else(large, column, pc.round(pc.if_else(large, pa.scalar(0.0, column.type), column), DIGITS))
+    rounded = dict(columns)
+    for name, column in columns.items():
+        if isinstance(column, pa.Array) and pa.types.is_floating(column.type):
+            large = pc.greater(pc.abs(column), 2.0**52)  # such numbers have no fraction, and Arrow overflows
+            figures = pc.round(pc.if_else(large, pa.scalar(0.0, column.type), column), DIGITS)
+            rounded[name] = pc.if_else(large, column, figures)
+    return rounded
 
 
 def to_text(table: pa.Table, most: int = MOST_ROWS) -> str:
-    r"""Return the first rows of a table as lines of text, with aligned columns and few digits.
+    r"""The first rows of a table as lines of text, with aligned columns and few digits.
 
     A column with its interval beside it (x, x_low, x_high) is shown as one.
 
@@ -140,62 +129,56 @@ def to_text(table: pa.Table, most: int = MOST_ROWS) -> str:
     ann     0.91 (0.80-1.00)
     bo
     """
-    columns = show_columns(table, most)
-    lines = [
-        [
-            _align(text, column.is_number, width)
-            for text, column, width in zip(row, columns, _widths(columns), strict=True)
-        ]
-        for row in zip(*([column.name, *(cell.text for cell in column.cells)] for column in columns), strict=True)
-    ]
-    return "\n".join([*("  ".join(line).rstrip() for line in lines), *_say_rest(table.num_rows, most)])
+    names, rows, numbers = spell_table(table, most)
+    texts = [[spell_estimate(each) if isinstance(each, tuple) else to_word(each) for each in row] for row in rows]
+    lines = text_table(names, texts, numbers) if names else []
+    return "\n".join([*lines, *count_rest(table.num_rows, most)])
 
 
 def to_html(table: pa.Table, most: int = MOST_ROWS) -> str:
-    """Return the first rows of a table as HTML. An estimate from 0 to 1 with its interval is drawn, too."""
-    columns = show_columns(table, most)
-    names = [column.name for column in columns]
-    rows = [
-        [_show_cell(column.cells[row]) for column in columns]
-        for row in range(min(table.num_rows, most) if columns else 0)
+    """The first rows of a table as HTML. An estimate from 0 to 1 with its interval is drawn, too."""
+    names, rows, numbers = spell_table(table, most)
+    cells = [
+        [html_estimate(each) if isinstance(each, tuple) else escape(to_word(each)) for each in row] for row in rows
     ]
-    numbers = [column.is_number for column in columns]
-    rest = "".join(paragraph(line) for line in _say_rest(table.num_rows, most))
-    return html_table(names, rows, numbers) + rest
+    return html_table(names, cells, numbers) + "".join(map(paragraph, count_rest(table.num_rows, most)))
 
 
-def show_columns(table: pa.Table, most: int) -> list[Shown]:
-    """Return the columns of a table as they are shown; those of an interval together with what it is for."""
-    first, names = table.slice(0, most), list(table.column_names)
-    estimates = [name for name in names if f"{name}_low" in names and f"{name}_high" in names]
-    ends_of_intervals = {f"{name}{end}" for name in estimates for end in ("_low", "_high")}
-    shown = []
-    for name in names:
-        if name in ends_of_intervals:
-            continue
-        values = first[name].to_pylist()
-        kind = first.schema.field(name).type
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if name in estimates:
-            ends = (first[f"{name}{end}"].to_pylist() for end in ("_low", "_high"))
-            cells, is_number = [_estimate(*each) for each in zip(values, *ends, strict=True)], False
-        else:
-            cells = [Cell(to_word(value)) for value in values]
-        shown.append(Shown(to_word(name), cells, is_number))
-    return shown
+def spell_table(table: pa.Table, most: int) -> tuple[list[str], list[list[Any]], list[bool]]:
+    """Heads and first rows of a table, and which columns are numbers; an estimate and its interval are one value."""
+    first, given = table.slice(0, most), list(table.column_names)
+    estimates = [name for name in given if f"{name}_low" in given and f"{name}_high" in given]
+    ends = {f"{name}{end}" for name in estimates for end in ("_low", "_high")}
+    shown = [name for name in given if name not in ends]
+    columns = [
+        list(zip(*(first[each].to_pylist() for each in (name, f"{name}_low", f"{name}_high")), strict=True))
+        if name in estimates
+        else first[name].to_pylist()
+        for name in shown
+    ]
+    types = [first.schema.field(name).type for name in shown]
+    numbers = [
+        name not in estimates and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
+        for name, kind in zip(shown, types, strict=True)
+    ]
+    return [to_word(name) for name in shown], [list(row) for row in zip(*columns, strict=True)], numbers
 
 
-def _estimate(value: float | None, low: float | None, high: float | None) -> Cell:
-    if value is None or low is None or high is None or not all(map(math.isfinite, (value, low, high))):
-        return Cell(to_word(value))
-    within = 0 <= low <= high <= 1 and 0 <= value <= 1
-    dash, digits = "-" if low >= 0 else " to ", 0 if isinstance(value, int) else 2
-    words = f"{value:.{digits}f} ({low:.{digits}f}{dash}{high:.{digits}f})"
-    return Cell(words, (value, low, high) if within else None)
+def count_rest(n_rows: int, most: int) -> list[str]:
+    """What is said of rows that are not shown.
+
+    >>> count_rest(164, 20), count_rest(3, 20), count_rest(0, 20)
+    (['... 144 more rows'], [], ['no rows'])
+    """
+    n_left = n_rows - most
+    return [f"... {n_left:,} more row{'' if n_left == 1 else 's'}"] if n_left > 0 else [] if n_rows else ["no rows"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
 
 
 def to_word(value: object) -> str:
-    r"""Return a value as a short text in one line; nothing for one that is missing.
+    r"""A value as a short text in one line; nothing for one that is missing.
 
     >>> to_word(0.123456), to_word(None), to_word(1234), to_word("a\n  b")
     ('0.123', '', '1234', 'a b')
@@ -211,33 +194,147 @@ def to_word(value: object) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 
-def _widths(columns: Sequence[Shown]) -> list[int]:
-    return [max(len(text) for text in (column.name, *(cell.text for cell in column.cells))) for column in columns]
+def spell_estimate(estimate: Sequence[Any]) -> str:
+    """An estimate with its interval: of whole numbers without digits, and alone where the interval is not known.
 
-
-def _align(text: str, is_number: bool, width: int) -> str:
-    return text.rjust(width) if is_number else text.ljust(width)
-
-
-def _say_rest(n_rows: int, most: int) -> list[str]:
-    """Return what is said of the rows that are not shown.
-
-    >>> _say_rest(164, 20), _say_rest(3, 20), _say_rest(0, 20)
-    (['... 144 more rows'], [], ['no rows'])
+    >>> spell_estimate((0.5, 0.25, 0.75)), spell_estimate((-1.0, -2.0, 0.0)), spell_estimate((2, 1, 3))
+    ('0.50 (0.25-0.75)', '-1.00 (-2.00 to 0.00)', '2 (1-3)')
+    >>> spell_estimate((1, 1, 1)), spell_estimate((0.5, None, None))
+    ('1', '0.500')
     """
-    if not n_rows:
-        return ["no rows"]
-    n_left = n_rows - most
-    return [f"... {n_left:,} more row{'' if n_left == 1 else 's'}"] if n_left > 0 else []
+    value, low, high = estimate
+    if not all(each is not None and math.isfinite(each) for each in estimate):
+        return to_word(value)
+    whole = all(isinstance(each, int) for each in estimate)
+    if whole and low == high:
+        return str(value)
+    digits = 0 if whole else 2
+    return f"{value:.{digits}f} ({low:.{digits}f}{'-' if low >= 0 else ' to '}{high:.{digits}f})"
 
 
-def _show_cell(cell: Cell) -> str:
-    text = escape(cell.text)
-    return text if cell.interval is None else f"{draw_interval(*cell.interval)} {text}"
+def text_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str] | None], numbers: Sequence[bool], width: int | None = None
+) -> list[str]:
+    """Lines of a table with aligned columns. Where there is a width, the widest columns of text are cut to fit.
+
+    A row that is None stands for rows left out.
+
+    >>> rows = ["https://example.org/0001/a.jpeg", "1"], None, ["bo", "12"]
+    >>> for line in text_table(["worker", "n"], rows, [False, True], 30):
+    ...     print(line)
+    worker                       n
+    https://example...1/a.jpeg   1
+    ...
+    bo                          12
+    """
+    n = len(heads)
+    cells = [["..."] + [""] * (n - 1) if row is None else list(row) for row in rows]
+    columns = [list(column) for column in zip(*cells, strict=True)] or [[] for _ in heads]
+    widths = [max(map(count_cells, (head, *column))) for head, column in zip(heads, columns, strict=True)]
+    if width is not None:
+        widths = [each if number else min(each, WIDEST) for each, number in zip(widths, numbers, strict=True)]
+    while width is not None and sum(widths) + 2 * (n - 1) > width:
+        lowest = [NARROWEST if not number else each for number, each in zip(numbers, widths, strict=True)]
+        can = [k for k in range(n) if widths[k] > max(lowest[k], count_cells(heads[k]))]
+        if not can:
+            break
+        widths[max(can, key=lambda k: widths[k])] -= 1
+    columns = [
+        column if number else fit_texts(column, w) for column, number, w in zip(columns, numbers, widths, strict=True)
+    ]
+    lines = []
+    for row in [list(heads), *zip(*columns, strict=True)]:
+        blanks = [" " * (w - count_cells(cell)) for cell, w in zip(row, widths, strict=True)]
+        padded = [gap + cell if number else cell + gap for cell, gap, number in zip(row, blanks, numbers, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return lines
+
+
+def count_cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    kinds = (
+        0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 1 + (unicodedata.east_asian_width(c) in "WF")
+        for c in text
+    )
+    return sum(kinds)
+
+
+def crop(text: str, width: int) -> str:
+    """The beginning of a text that takes at most so many columns."""
+    while count_cells(text) > width:
+        text = text[:-1]
+    return text
+
+
+def fit_text(value: object, width: int) -> str:
+    """A value as inert text of at most `width` columns; the middle of a longer one is left out.
+
+    Of a confusion "truth -> answer (31%)" each name is shortened by itself.
+
+    >>> fit_text("https://example.org/items/0001", 16), fit_text("first long name -> second long name (31%)", 32)
+    ('https://e...0001', 'first...me -> second...me (31%)')
+    """
+    text = str(value)
+    if len(text) > 4 * width:
+        text = text[: 2 * width] + text[-2 * width :]
+    text = make_inert(text)
+    if count_cells(text) <= width:
+        return text
+    parts = _CONFUSION.fullmatch(text)
+    if parts is not None and " -> " not in parts[2]:
+        room = (width - len(" -> ") - len(parts[3])) // 2
+        if room >= 3:
+            return f"{fit_text(parts[1], room)} -> {fit_text(parts[2], room)}{parts[3]}"
+    n_tail = (width - 3) // 3
+    return f"{crop(text, width - 3 - n_tail)}...{crop(text[::-1], n_tail)[::-1]}"
+
+
+def fit_texts(values: Sequence[object], width: int) -> list[str]:
+    """Values as `fit_text` shows them; but if different ones would look the same, with the part in which they differ.
+
+    >>> fit_texts(["https://example.org/0001/text.html", "https://example.org/0002/text.html"], 16)
+    ['.../0001/tex...', '.../0002/tex...']
+    """
+    fitted, texts = [fit_text(value, width) for value in values], [str(value) for value in values]
+    if len(set(fitted)) == len(set(texts)):
+        return fitted
+    long = {text for text, shown in zip(texts, fitted, strict=True) if text != shown}
+    n_head = _count_common(long)
+    n_tail = _count_common({text[n_head:][::-1] for text in long})
+    differing = max(len(text) - n_head - n_tail for text in long)
+    if n_head + differing <= width - 3:  # the beginning tells them apart
+        cut = {text: fit_text(f"{text[: width - 3]}...", width) for text in long}
+        return [cut.get(text, shown) for text, shown in zip(texts, fitted, strict=True)]
+    room = max(0, width - 6 - differing)
+    n_head -= min(n_head, room // 2)
+    n_tail -= min(n_tail, room // 2)
+    ends = "..." if n_head else "", "..." if n_tail else ""
+    cut = {text: f"{ends[0]}{text[n_head : len(text) - n_tail]}{ends[1]}" for text in long}
+    return [fit_text(cut.get(text, text), width) for text in texts]
+
+
+def _count_common(texts: set[str]) -> int:
+    """With how many characters all texts begin: those that the first and the last in their order share."""
+    first, last = min(texts), max(texts)
+    return next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """The lines of a text, inert. A command must not be broken at the hyphens of its options.
+
+    >>> wrap("see consilience next --at-random", 27)
+    ['see consilience next', '--at-random']
+    """
+    return textwrap.wrap(make_inert(text), width, break_on_hyphens=False)
+
+
+# ---------------------------------------------------------------------------------------------------------------- HTML
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[bool]) -> str:
-    """Return a table as HTML.
+    """A table as HTML.
 
     Parameters
     ----------
@@ -263,28 +360,31 @@ def html_table(names: Sequence[str], rows: Iterable[Sequence[str]], numbers: Seq
 
 
 def html_facts(facts: Iterable[tuple[str, str]]) -> str:
-    """Return names, and what is to be said of them as text, as a table of HTML."""
+    """Names, and what is to be said of them as text, as a table of HTML."""
     return html_table((), [(escape(name), escape(value)) for name, value in facts], (False, False))
 
 
-def paragraph(text: str) -> str:
-    """Return a text as a paragraph of HTML."""
-    return f'<p style="margin:.3em 0;color:inherit;font-size:13px">{escape(text)}</p>'
-
-
-def draw_interval(value: float, low: float, high: float) -> str:
-    """Return a point with its interval, on a line from 0 to 1."""
-    x, left, right = (4 + 72 * share for share in (value, low, high))
+def html_estimate(estimate: Sequence[Any]) -> str:
+    """An estimate as text; one from 0 to 1 after a drawing: a point with its interval, on a line."""
+    shares = [each for each in estimate if each is not None and 0 <= each <= 1]
+    if len(shares) < 3 or isinstance(shares[0], int) or not shares[1] <= shares[2]:
+        return escape(spell_estimate(estimate))
+    x, left, right = (4 + 72 * share for share in shares)
     return (
         f'<svg width="80" height="10" viewBox="0 0 80 10" aria-hidden="true" style="vertical-align:middle">'
         f'<path d="M4 5H76" stroke="currentColor" stroke-opacity=".2"/>'
         f'<path d="M{left:.1f} 5H{right:.1f}" stroke="currentColor" stroke-opacity=".5" stroke-width="3"/>'
-        f'<circle cx="{x:.1f}" cy="5" r="3" fill="currentColor"/></svg>'
+        f'<circle cx="{x:.1f}" cy="5" r="3" fill="currentColor"/></svg> {escape(spell_estimate(estimate))}'
     )
 
 
+def paragraph(text: str) -> str:
+    """A text as a paragraph of HTML."""
+    return f'<p style="margin:.3em 0;color:inherit;font-size:13px">{escape(text)}</p>'
+
+
 def draw_histogram(shares: Floats, alt: str, n_bins: int = 20) -> str:
-    """Return how often numbers from 0 to 1 occur, as bars."""
+    """How often numbers from 0 to 1 occur, as bars."""
     counts = np.bincount(np.minimum((shares * n_bins).astype(np.int64), n_bins - 1), minlength=n_bins)
     heights = 50 * counts / max(int(counts.max()), 1)
     bars = "".join(
@@ -303,5 +403,5 @@ def draw_histogram(shares: Floats, alt: str, n_bins: int = 20) -> str:
 
 
 def frame_html(*parts: str) -> str:
-    """Return what a notebook shows as one piece, in the colours of the page."""
+    """What a notebook shows as one piece, in the colours of the page."""
     return f'<div style="color:inherit;background:transparent">{"".join(parts)}</div>'

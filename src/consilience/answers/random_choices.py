@@ -19,7 +19,7 @@ Where near-copies count once, they are one worker here: the answers of a whole g
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..kernels import Floats, Integers, Truths
+from ..kernels import Integers, Truths
 from .answers import Answers
 from .columns import Indices, Values, to_column, to_values
 from .items import Sequences
@@ -134,51 +134,6 @@ def combine_hashes(*hashes: Hashes) -> Hashes:
         total += STEP
         mix_bits(total)
     return total
-
-
-class RandomByName(NamedTuple):
-    """A stream of random numbers for items and workers, which depends on their names and not on where they stand."""
-
-    generator: np.random.Generator
-    items: Indices  # the place of each item in an order by name and seed
-    workers: Indices  # and of each worker
-
-    @classmethod
-    def of(cls, r: Answers, seed: int) -> RandomByName:
-        """Return the stream for some answers."""
-        hashes = hash_items(r.keys), hash_ids(r.workers)
-        places = [np.argsort(np.argsort(draw_numbers(seed, each), kind="stable")) for each in hashes]
-        return cls(np.random.default_rng(seed), *places)
-
-    def draw_by_item(self) -> Floats:
-        """Return a number between 0 and 1 for each item."""
-        return self.generator.random(len(self.items))[self.items]
-
-    def draw_by_worker(self) -> Floats:
-        """Return a number between 0 and 1 for each worker."""
-        return self.generator.random(len(self.workers))[self.workers]
-
-    def draw_shares(self, parameters: Floats) -> Floats:
-        """Return the logarithms of shares from a Dirichlet distribution (K,)."""
-        logs = np.log(np.maximum(self.generator.standard_gamma(parameters), TINY))
-        return np.asarray(logs - np.log(np.exp(logs).sum()))
-
-    def draw_matrices(self, parameters: Floats) -> Floats:
-        """Return the logarithms of distributions over axis 1, one for each worker, from Dirichlet ones (M, L, K)."""
-        drawn = self.generator.standard_gamma(parameters[np.argsort(self.workers)])[self.workers]
-        logs = np.log(np.maximum(drawn, TINY))
-        return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
-
-
-def pick_places(weights: Floats, units: Floats) -> Indices:
-    """Return for each row of weights a place that is drawn in proportion to them, by a number between 0 and 1.
-
-    >>> pick_places(np.array([[0.2, 0.8], [0.2, 0.8]]), np.array([0.1, 0.3])).tolist()
-    [0, 1]
-    """
-    total = np.cumsum(weights, axis=1)
-    below = total <= units[:, None] * total[:, -1:]
-    return np.asarray(np.minimum(below.sum(axis=1), weights.shape[1] - 1))
 
 
 def _split_tuples(ids: Values) -> list[Values] | None:

@@ -22,10 +22,11 @@ import sys
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from inspect import cleandoc
+from shutil import get_terminal_size
 from textwrap import indent
 from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -34,11 +35,23 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from ..errors import LONGEST, ConsilienceError, ConsilienceWarning, Message, Python, Sentence, Spelling, cut, first_line
+from ..errors import (
+    LONGEST,
+    ConsilienceError,
+    ConsilienceWarning,
+    Message,
+    Python,
+    Sentence,
+    Spelling,
+    cut,
+    first_line,
+    make_inert,
+)
 from ..memory import available_memory, format_bytes
 from ..options import FLAG, Option, find_option
 
 if TYPE_CHECKING:
+    from ..documents.document import Document
     from ..results.findings import Finding
 
 FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signal
@@ -49,8 +62,6 @@ Record = dict[str, Any]
 # Under which names the context of a command keeps its arguments as they were typed, the warnings that were given, and
 # what is printed and how.
 TYPED, WARNINGS, PRINTING = "consilience.typed", "consilience.warnings", ("quiet", "as_json", "debug")
-# Joiners hold emoji and many scripts together, and do nothing else.
-_JOINERS = "\u200c\u200d"
 ENDINGS = {"SIGHUP": "Hung up.", "SIGINT": "Interrupted.", "SIGTERM": "Terminated."}
 # What a context holds if the process has nothing to do but to run a command.
 ALONE = "alone"
@@ -383,19 +394,6 @@ def _to_line(text: str) -> str:
     return cut(make_inert(cut(text)))
 
 
-def make_inert(text: str) -> str:
-    r"""Text in which control and direction characters are shown by their codes.
-
-    >>> print(make_inert("a\x1b[31mb"))
-    a\x1b[31mb
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char in _JOINERS else char.encode("unicode_escape").decode() for char in text
-    )
-
-
 def describe_signal(stop: BaseException | None) -> tuple[int, str]:
     """The exit code and the message for an interruption."""
     number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
@@ -484,15 +482,26 @@ def tell(content: Callable[[], Record], show: Callable[[], None]) -> None:
         show()
 
 
-def describe_findings(findings: Iterable[Finding], question: str | None = None) -> list[Record]:
-    """What checks found, of one of several questions, in the words of this command, and whether it was warned of."""
+def describe_finding(finding: Finding, question: str = "") -> Record:
+    """What a check found, of one of several questions, in the words of this command, and whether it was warned of."""
     context = click.get_current_context()
     spell, shown = spell_options(context.command), context.meta[WARNINGS]
-    records = []
-    for each in findings:
-        warning = each.warning() if question is None else each.warning().said_of(question)
-        records.append(each.to_record(spell) | {"warned": _to_line(warning.say(spell)) in shown})
-    return records
+    warning = finding.warning().said_of(question) if question else finding.warning()
+    return finding.to_record(spell) | {"warned": _to_line(warning.say(spell)) in shown}
+
+
+def publish(document: Document) -> None:
+    """Print a document in the form asked for: one JSON object, text, or nothing."""
+    if is_asked("as_json"):
+        from ..documents.json import to_record
+
+        print_json(to_record(document, describe_finding))
+    elif not is_asked("quiet"):
+        from ..documents.terminal import render
+
+        text = render(document, get_terminal_size().columns, describe_finding)
+        # Not by click, which would replace what a poor encoding does not have.
+        print(text if sys.stdout.isatty() else click.unstyle(text))
 
 
 def print_json(content: Record) -> None:

@@ -19,7 +19,7 @@ from .. import formats as register
 from ..answers import DIALECTS, LONG, Dialect
 from ..answers.answers import LAYOUTS
 from ..api import load
-from ..errors import InputError, count_shown, join_names
+from ..errors import InputError, count_shown, join_names, make_inert
 from ..evaluation.labels import evaluate as evaluate_files
 from ..evaluation.questions import QuestionsEvaluation
 from ..formats import FOLDER, list_suffixes, readable_formats
@@ -30,7 +30,7 @@ from ..kinds.tag_tables import ONE_HOT
 from ..models.question_files import holds_questions
 from ..models.questions import Questions
 from ..results.archive import HEADER
-from .command import Record, is_asked, make_inert, tell
+from .command import Record, is_asked, tell
 from .terminal import Column, Display, Screen, fit_text, format_number
 
 # Rows shown in a table of scores; --json has all.

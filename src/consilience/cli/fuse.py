@@ -6,24 +6,29 @@ import fnmatch
 import glob
 import inspect
 import os
+import shlex
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import click
+import pyarrow as pa
 
 from .. import api, memory
 from ..answers import DIALECTS
 from ..answers.graph import Graph
+from ..answers.previews import fit_text
+from ..documents.document import Fact, Facts
+from ..documents.overview import describe_fit, describe_questions, tabulate_workers
 from ..engines.base import Threads
 from ..errors import ConsilienceError
 from ..formats import readable_formats
 from ..formats.arrays import read_features
-from ..formats.files import is_folder
+from ..formats.files import is_folder, name_of
 from ..formats.reading import open_file, scan_table
 from ..formats.scanning import FORMS, scan_answers
 from ..formats.sources import find_source, open_table, read_answers
@@ -34,15 +39,15 @@ from ..models.questions import Questions
 from ..options import BY_QUESTION, given
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
-from . import questions as several_questions
-from .command import is_asked, refuse, tell, typed_command
+from ..results.result import Result, count_known
+from .command import is_asked, publish, refuse, typed_command
 from .files import check_folder, check_outputs, check_page, write_report, write_together
-from .fuse_tables import print_summary
-from .summary import summarise, tabulate_workers
-from .terminal import Display, fit_text
+from .terminal import Display, list_files
 
 # What a fit in memory takes for each answer at most, reading included (measured: 60 to 90 bytes).
 BYTES_PER_ANSWER = 100
+# Seconds that are worth telling.
+LONG = 60.0
 # Keywords of `consilience.fuse` are options of the command; so are those of `scan_answers`.
 KEYWORDS = frozenset(inspect.signature(api.fuse).parameters) - {"source", "graph", "gold", "engine", "callback"}
 SCANNED = frozenset(inspect.signature(scan_answers).parameters)
@@ -106,13 +111,10 @@ def fuse(**typed: Any) -> None:
         several = isinstance(found, Questions)
         if several:
             refuse("several questions", "content", "disagreements", "all_workers")
-            task = None
-            workers = several_questions.tabulate_workers(found)
+            task, workers = None, pa.table(found.worker_report())
         else:
             refuse("one question", "wide", "settings")
-            task = found.result_.task
-            workers = tabulate_workers(found)
-            summary = summarise(found, workers, options)
+            task, workers = found.result_.task, tabulate_workers(found)
         display.say("Writing")
 
         def write_labels(path: str) -> None:
@@ -138,13 +140,27 @@ def fuse(**typed: Any) -> None:
         )
     seconds = round(time.perf_counter() - started, 3)
     if several:
-        tell(
-            lambda: several_questions.describe(found, source, files, seconds),
-            lambda: several_questions.print_questions(found, source, files),
-        )
-        return
-    summary = replace(summary, files=files, seconds=seconds)
-    tell(lambda: asdict(summary), lambda: print_summary(summary))
+        document = describe_questions(found, f"Labels for {fit_text(name_of(source), 60)}")
+    else:
+        title = f"{'Spans' if found.result_.task.results == 'spans' else 'Labels'} for {fit_text(name_of(source), 60)}"
+        document = describe_fit(found, title, options.undecided, options.all_workers)
+    ending = [
+        Fact("source", "", source),
+        *list_files(files, ("Written", "nothing; give -o FILE to keep the labels")),
+        *([] if several else [advise(found.result_, files)]),
+        Fact("seconds", "Time" if seconds >= LONG else "", seconds, f"{seconds:.1f} s"),
+    ]
+    publish(replace(document, parts=[*document.parts, Facts(ending)]))
+
+
+def advise(found: Result, files: Mapping[str, str]) -> Fact:
+    """Which command lists the labels that are done, and which the questions that are worth asking."""
+    n_known, n_classes = count_known(found.given.gold), len(found.names.classes)
+    can_go_on = found.task.results != "spans" and found.told_confidence is not None and n_classes > 1
+    asked = "" if found.source_kind == "functions" else ", --questions (open)"
+    given = f"consilience next {shlex.quote(files['model'])}" if "model" in files else "--save FILE, then next FILE"
+    name = "Next" if can_go_on and n_known < found.labels.n_items else ""
+    return Fact("", name, None, f"{given} --stop .95 (done){asked}")
 
 
 def settle_keywords(options: SimpleNamespace) -> dict[str, Any]:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import click
 import pyarrow as pa
 
+from ..answers.previews import fit_text
 from ..api import load
-from ..errors import DataWarning, InputError, count_shown, plural, to_sentence, warn
+from ..documents.document import Column, Document, Fact, Facts, Format, Part, Section, Table, Text
+from ..documents.overview import describe_fit, describe_questions, format_columns, tabulate_workers
+from ..errors import DataWarning, InputError, plural, to_sentence, warn
 from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
@@ -31,15 +32,9 @@ from ..planning.next_items import add_label
 from ..rankings.bradley_terry import BradleyTerry
 from ..rankings.comparisons import to_number
 from ..results.explanations import Explanation
-from . import questions as several_questions
-from .command import describe_findings, is_asked, refuse, tell, typed_command
+from .command import is_asked, publish, refuse, typed_command
 from .files import check_content, check_outputs, check_page, tabulate_labels, write_report, write_together
-from .fuse_tables import describe_right
-from .summary import describe_accuracy, describe_verdict, summarise, tabulate_workers
-from .terminal import MOST_KEY, Column, Display, Screen, fit_text, format_columns, format_number
-
-# Rows shown in tables; files and --json have all.
-MOST_CHANGES, MOST_LISTED = 10, 20
+from .terminal import Display, list_files
 
 
 def open_labels(path: str) -> Any:
@@ -108,7 +103,7 @@ def update(
         found.update(source, gold=list(gold) or None, duplicates=duplicates, **({} if several else {"graph": graph}))
         shown = in_arrow(found)
         changed: Any = None if several else shown.changes()
-        workers = several_questions.tabulate_workers(shown) if several else tabulate_workers(shown)
+        workers = pa.table(shown.worker_report()) if several else tabulate_workers(shown)
         title, folder, command = os.path.basename(model), os.path.dirname(content or ""), typed_command("update", gold)
         display.say("Writing")
         if save is None and find_version(model) != version:
@@ -126,66 +121,41 @@ def update(
             (report, partial(write_report, shown, title, content, folder, command)),
         )
     seconds = round(time.perf_counter() - started, 3)
-    if several:
-        tell(
-            lambda: several_questions.describe(shown, source or model, files, seconds),
-            lambda: several_questions.print_questions(shown, model, files),
-        )
-        return
-    news = shown.update_
-
-    def describe() -> dict[str, Any]:
-        options = SimpleNamespace(source=source or model, all_workers=False, undecided=None)
-        fit = asdict(summarise(shown, workers, options))
-        return {
-            **fit,
-            "columns": news.roles,
-            **{name: value for name, value in news._asdict().items() if name not in ("columns", "verdict", "roles")},
-            "verdict_before": None if before is None else before.verdict,
-            "verdict": None if fit["comparison"] is None else fit["comparison"]["verdict"],
-            "reason": news.verdict,
-            "changes": changed.to_pylist(),
-            "files": files,
-            "seconds": seconds,
-        }
-
-    tell(describe, lambda: print_update(shown, changed, model, files))
-
-
-def print_update(model: Any, changed: pa.Table, name: str, files: dict[str, str]) -> None:
-    """Print what is new, which labels changed, and the verdict now and before."""
-    screen, found, r, result = Screen(), model.update_, model.responses_, model.result_
-    screen.title(f"Update of {fit_text(name, 60)}")
-    sizes = [plural(*size) for size in ((r.n_workers, "worker"), (r.n_items, "item"))]
-    comparison = getattr(model, "comparison_", None)
-    facts = [
-        *([] if comparison is None else describe_right(describe_accuracy(model, comparison))),
-        *([("Columns", format_columns(found.roles))] if found.roles else []),
-        ("New", found.describe_news()),
-        ("Answers", f"{r.n_responses:,} by {sizes[0]} about {sizes[1]}"),
-        ("Changed", f"{found.n_changed:,} of {plural(r.n_items - found.n_new_items, 'label')}"),
+    title = f"Update of {fit_text(model, 60)}"
+    document = describe_questions(shown, title) if several else describe_update(shown, changed, before, title)
+    ending = [
+        Fact("source", "", source or model),
+        *list_files(files, ("Written", "nothing")),
+        Fact("seconds", "", seconds),
     ]
-    if result.task.judged != "label":
-        counted = f"are {result.task.judged}s: each of an item is an answer and a label of its own."
-        facts.append(("Counted", counted))
-    if comparison is not None:
-        facts.append(("Verdict", to_sentence(describe_verdict(model, comparison))))
-        facts += [] if found.verdict is None else [("Before", to_sentence(found.verdict))]
-    elif result.labels.shown:
-        facts.append(("Confidence", f"{format_number(result.labels.mean_confidence)} on average"))
-    if hasattr(model, "explain_calibration"):
-        facts.append(("Calibration", model.explain_calibration()))
-    screen.facts(facts)
-    screen.line()
-    screen.findings(describe_findings(model.findings_))
-    if changed.num_rows:
-        hidden = changed.num_rows - count_shown(changed.num_rows, MOST_CHANGES)
-        more = f" ({hidden:,} more with --changes or --json)" if hidden > 0 else ""
-        screen.title(f"Labels that changed{more}")
-        shown = {"label_before": "before", "label": "now", "confidence": "confidence", "new_answers": "new answers"}
-        print_rows(screen, changed.slice(0, changed.num_rows - hidden), shown, hidden)
-        screen.line()
-    screen.facts([(kind.capitalize(), fit_text(path, 60)) for kind, path in files.items()])
+    publish(replace(document, parts=[*document.parts, Facts(ending)]))
+
+
+def describe_update(model: Any, changed: pa.Table, before: Any, title: str) -> Document:
+    """The overview of a model that was updated: also what is new, and which labels changed."""
+    news, judged, after = model.update_, model.result_.task.judged, model.result_.comparison
+    counts = {name: value for name, value in news._asdict().items() if name not in ("columns", "verdict", "roles")}
+    n_before = model.result_.labels.n_items - news.n_new_items
+    facts = [
+        Fact("columns", "Columns" if news.roles else "", dict(news.roles), format_columns(news.roles)),
+        Fact("", "New", None, news.describe_news()),
+        Fact("", "Changed", None, f"{news.n_changed:,} of {plural(n_before, 'label')}"),
+        *(Fact(name, "", value) for name, value in counts.items()),
+        Fact("verdict_before", "", None if before is None else before.verdict),
+        Fact("verdict", "", None if after is None else after.verdict),
+        Fact("reason", "Before", news.verdict, to_sentence(news.verdict) if news.verdict else ""),
+    ]
+    if judged != "label":
+        facts.append(Fact("", "Counted", None, f"are {judged}s: each of an item is an answer and a label of its own."))
+    if model.result_.calibrated is not None:
+        explanation = model.explain_calibration()
+        facts.append(Fact("calibration", "Calibration", explanation))
+    keys = changed.column_names[: changed.column_names.index("label_before")]
+    columns = [*(Column(key, key) for key in keys), Column("label_before", "before"), Column("label", "now")]
+    columns += [Column("confidence", "confidence", "figure"), Column("new_answers", "new answers", "count")]
+    document = describe_fit(model, title, more=facts)
+    table = Table.of("changes", "Labels that changed", columns, changed.to_pylist())
+    return replace(document, parts=[*document.parts, table])
 
 
 def predict(
@@ -199,7 +169,7 @@ def predict(
         labels = found.predict(source, as_frame=True)
         counts = {name: labels["question"].to_pylist().count(name) for name in found}
         figures: dict[str, Any] = {"items": {name: n for name, n in counts.items() if n}}
-        facts = [(name, plural(n, "item")) for name, n in figures["items"].items()]
+        facts = [Fact("", name, None, plural(n, "item")) for name, n in figures["items"].items()]
     else:
         found.set_params(**({} if label_by is None else {"label_by": label_by}))
         r = replace(read_like(found, source), backend="pyarrow")
@@ -207,21 +177,22 @@ def predict(
         labels = found.predict(r, None if graph is None else as_graph(graph, r), list(gold) or None, as_frame=True)
         labels = tabulate_labels(found, labels)
         figures = {"columns": r.columns, "answers": r.n_responses, "items": r.n_items, "workers": r.n_workers}
-        facts = [("Columns", format_columns(r.columns))] if r.columns else []
         sizes = f"{plural(r.n_workers, 'worker')} about {plural(r.n_items, 'item')}"
-        facts.append(("Answers", f"{r.n_responses:,} by {sizes}"))
+        facts = [
+            Fact("", "Columns" if r.columns else "", None, format_columns(r.columns)),
+            Fact("", "Answers", None, f"{r.n_responses:,} by {sizes}"),
+        ]
     if output is not None:
         write_table(labels, output)
     mean = float(labels["confidence"].to_numpy().mean())  # NaN if nothing checks the answers of the fit
 
-    def show() -> None:
-        screen = Screen()
-        screen.title(f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}")
-        sure = [] if math.isnan(mean) else [("Confidence", f"{format_number(mean)} on average")]
-        written = fit_text(output, 60) if output else "not written; give -o FILE to keep them"
-        screen.facts([*facts, *sure, ("Labels", written)])
-
-    tell(lambda: {"model": model, **figures, "mean_confidence": mean, "file": output}, show)
+    title = f"Labels for {fit_text(name_of(source), 40)} by {fit_text(model, 40)}"
+    facts += [
+        Fact("mean_confidence", "" if math.isnan(mean) else "Confidence", mean, f"{mean:.3f} on average"),
+        Fact("file", "Labels", output, "" if output else "not written; give -o FILE to keep them"),
+        *(Fact(name, "", value) for name, value in {"model": model, **figures}.items()),
+    ]
+    publish(Document(title, "", [Facts(facts)]))
 
 
 def warn_of_known(model: Any, responses: Any) -> None:
@@ -243,26 +214,17 @@ def explain(model: str, item: str, position: str | None) -> None:
     models = open_labels(model)
     found = models.explain(item if position is None else (item, position))
     several = isinstance(models, Questions)
-    each_by = "questions" if several else "tags"
-
-    def describe() -> dict[str, Any]:
-        if isinstance(found, Explanation):
-            return {"model": model, **found.to_record()}
-        return {"model": model, each_by: {name: each.to_record() for name, each in found.items()}}
-
-    def show() -> None:
-        screen = Screen()
-        listed = {"": found} if isinstance(found, Explanation) else found
-        for place, (name, each) in enumerate(listed.items()):
-            if place:
-                screen.line()
-            title, words, *lines = str(each).splitlines()
-            screen.title(f"{fit_text(name, 40)}: {title}" if name and several else title)
-            screen.sentence(words)
-            for line in lines:
-                screen.line(line)
-
-    tell(describe, show)
+    listed = {"": found} if isinstance(found, Explanation) else found
+    records = {name: each.to_record() for name, each in listed.items()}
+    figures = records.get("", {"questions" if several else "tags": records})
+    parts: list[Part] = [Facts([Fact(name, "", value) for name, value in {"model": model, **figures}.items()])]
+    for name, each in listed.items():
+        title = f"{name}: {each.describe()}" if name and several else each.describe()
+        formats: tuple[Format, ...] = ("text", "text", "spelled", "text")
+        columns = [Column("", *column) for column in zip(each.heads, formats, strict=True)]
+        weighed = Table("", "", columns, list(each.list_rows()))
+        parts.append(Section("", title, "", [Text([each.summarise()]), weighed]))
+    publish(Document("", "", parts))
 
 
 def report(model: str, output: str, content: str | None, source_kind: str | None) -> None:
@@ -278,10 +240,7 @@ def report(model: str, output: str, content: str | None, source_kind: str | None
     given = () if content is None else ("--content", content)
     command = typed_command("update", (), (model, *given, "--report", output))
     write_report(found, os.path.basename(model), content, os.path.dirname(content or ""), command, output)
-    tell(
-        lambda: {"model": model, "file": output},
-        lambda: Screen().facts([("Report", fit_text(output, 60))]),
-    )
+    publish(Document("", "", [Facts([Fact("model", "", model), Fact("file", "Report", output)])]))
 
 
 def next_items(
@@ -301,103 +260,63 @@ def next_items(
     check_outputs([output], [], [model, workers, asked])
     found = in_arrow(load(model))
     several, is_ranking = isinstance(found, Questions), isinstance(found, BradleyTerry)
-    n = N_LISTED if n is None and budget is None else n
-    kind, more, advice, figures = "items", "more", "; fill in its column label", dict[str, Any]()
+    n, shown = N_LISTED if n is None and budget is None else n, fit_text(model, 40)
+    kind, advice, figures = "items", "; fill in its column label", dict[str, Any]()
     if several:
         refuse("several questions", "stop", "workers", "budget", "cost", "per_worker", "asked")
     if is_ranking:
         refuse("a ranking", "at_random", "questions", "stop")
         table, kind, advice = found.next_comparisons(n), "comparisons", "; add a column winner"
-        title, facts, empty = "Comparisons to ask for, by {}", [], ("Nothing to ask", "nothing is uncertain")
+        title, fact = f"Comparisons to ask for, by {shown}", ("Order", "By gain.")
+        empty = "Nothing to ask", "nothing is uncertain"
     elif questions:
         who, costs, limits = (None, cost, per_worker) if workers is None else read_workers(workers, cost, per_worker)
         wishes = {} if several else {"cost": costs, "per_worker": limits, "asked": open_path(asked), "budget": budget}
         table, kind = found.next_questions(n, who, **wishes), "questions"
-        title = "Questions of {} to ask next"
-        facts = [("Order", "By gain, over all questions.")] if several else []
-        facts += (
-            [] if several else [("Questions", f"{len(table):,}, for {sum(table['cost'].to_pylist()):,.10g} in all")]
-        )
+        title, fact = f"Questions of {shown} to ask next", ("Order", "By gain, over all questions.")
+        if not several:
+            fact = "Questions", f"{len(table):,}, for {sum(table['cost'].to_pylist()):,.10g} in all"
         empty = "Nothing to ask", "no answer would tell more, or nobody can be asked within these limits"
     elif stop is not None:
         table, kept = found.stop_items(stop), found.undecided(stop)
-        title, more, advice = "Items of {} to stop paying for, most certain first", "before these", ""
-        facts, empty = [("Certain", kept.describe())], ("Nothing to stop", kept.describe())
+        title, advice = f"Items of {shown} to stop paying for, most certain first", ""
+        fact, empty = ("Certain", kept.describe()), ("Nothing to stop", kept.describe())
         figures = {"n_stopped": kept.n_kept, "n_open": kept.n_open, "expected_errors": kept.expected_errors}
     else:
-        table, title = found.next_items(n, at_random=at_random), "Items of {} to label next"
-        facts, empty = [("Order", describe_order(table))], ("Nothing to label", "the label of every item is known")
+        table, title = found.next_items(n, at_random=at_random), f"Items of {shown} to label next"
+        fact, empty = ("Order", describe_order(table)), ("Nothing to label", "the label of every item is known")
     if output is not None:
         is_final = is_ranking or stop is not None  # else labels are to be filled in
         columns = dict(zip(table.column_names, table.columns, strict=True))
         write_table(table if is_final else pa.table(add_label(columns)), output)
 
-    def show() -> None:
-        screen = Screen()
-        if not table.num_rows:
-            screen.facts([empty])
-            return
-        hidden = table.num_rows - count_shown(table.num_rows, MOST_LISTED)
-        rest = f" ({hidden:,} {more} with -o or --json)" if hidden > 0 else ""
-        screen.title(f"{title.format(fit_text(model, 40))}{rest}")
-        from_end = stop is not None  # many items are certain: only the last ones tell where the line is drawn
-        part = table.slice(hidden if from_end else 0, table.num_rows - hidden)
-        print_rows(screen, part, _LISTED, hidden, from_end)
-        screen.line()
-        written = f"{fit_text(output, 60)}{advice}" if output else "nothing; give -o FILE to keep it"
-        screen.facts([*facts, ("List", written)])
-
-    tell(lambda: {"model": model, **figures, kind: table.to_pylist(), "file": output}, show)
+    keys = [Column(name, name) for name in _KEYS if name in table.column_names]
+    heads = [*keys, *(column for column in _LISTED if column.key in table.column_names)]
+    written = f"{fit_text(output, 60)}{advice}" if output else "nothing; give -o FILE to keep it"
+    said = (fact, ("List", written)) if table.num_rows else (empty,)
+    facts = [Fact("", name, None, text) for name, text in said]
+    facts += [Fact(name, "", value) for name, value in {"model": model, "file": output, **figures}.items()]
+    # Many items are certain: only the last ones tell where the line is drawn.
+    listed = Table.of(kind, title, heads, table.to_pylist(), last=stop is not None)
+    publish(Document("", "", [listed, Facts(facts)]))
 
 
-# What columns of a list are called, of those there are and that are no keys of items; others are for files alone.
-_LISTED = {
-    "left": "left",
-    "right": "right",
-    "text": "text",
-    "worker": "worker",
-    "fused_label": "fused label",
-    "label": "label",
-    "confidence": "confidence",
-    "entropy": "entropy",
-    "gain": "gain in nats",
-    "cost": "cost",
-    "expected_errors": "expected errors up to here",
-    "random": "at random",
-}
+# The columns of a list that people see, of those there are, beside the keys of items.
 _KEYS = ("item", "sequence", "position", "tag", "question")
-
-
-def print_rows(screen: Screen, table: pa.Table, names: dict[str, str], hidden: int, from_end: bool = False) -> None:
-    """Print the keys of items and some columns under other names; `...` stands for rows that are hidden."""
-    spell: dict[str, Callable[[Any], str]] = {
-        "cost": "{:g}".format,
-        "expected_errors": "{:.1f}".format,
-        "gain": spell_gain,
-        "new_answers": str,
-    }
-    keys = [name for name in _KEYS if name in table.column_names]
-    shown = [name for name in names if name in table.column_names]
-    spare = screen.spare // 3
-    columns, cells = [Column(name, 20 + spare) for name in keys], [table[name].to_pylist() for name in keys]
-    for name in shown:
-        values = table[name].to_pylist()
-        is_number = name in ("confidence", "entropy", *spell)
-        if is_number:
-            values = [spell.get(name, format_number)(value) for value in values]
-        if name == "random":
-            values = ["yes" if drawn else "" for drawn in values]
-        columns.append(Column(names[name], 14 if is_number else 20 + spare, number=is_number))
-        cells.append(values)
-    rows: list[tuple[object, ...] | None] = list(zip(*cells, strict=True))
-    if hidden > 0:
-        rows.insert(0 if from_end else len(rows), None)
-    screen.table(screen.widen(columns, rows, keys, MOST_KEY + spare), rows)
-
-
-def spell_gain(gain: float) -> str:
-    """A gain, whose first digits are shown however small it is."""
-    return format_number(gain) if gain >= 0.001 else f"{gain:.2g}"
+_LISTED = (
+    Column("left", "left"),
+    Column("right", "right"),
+    Column("text", "text"),
+    Column("worker", "worker"),
+    Column("fused_label", "fused label"),
+    Column("label", "label"),
+    Column("confidence", "confidence", "figure"),
+    Column("entropy", "entropy", "figure"),
+    Column("gain", "gain in nats", "figure"),
+    Column("cost", "cost", "count"),
+    Column("expected_errors", "expected errors up to here", "count"),
+    Column("random", "at random"),
+)
 
 
 def describe_order(table: pa.Table) -> str:

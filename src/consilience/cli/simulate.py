@@ -19,12 +19,12 @@ from .. import metrics
 from .. import simulate as simulators
 from ..answers.answers import Answers
 from ..api import fuse
-from ..errors import ConsilienceError, InputError, MissingDependencyError, first_line, listing, to_sentence
+from ..errors import ConsilienceError, InputError, MissingDependencyError, first_line, listing, make_inert, to_sentence
 from ..formats import writable_formats
 from ..formats.writing import check_writable, replace_file, write_table
 from ..models.majority_vote import MajorityVote
 from ..simulate.crowds import Simulation
-from .command import Record, make_inert, tell, to_json, typed_command
+from .command import Record, tell, to_json, typed_command
 from .files import check_page, write_report
 from .terminal import Column, Display, Screen, format_difference, format_number
 

@@ -5,8 +5,10 @@ Lines of tables are put together here and not by rich's tables, which fill every
 
 from __future__ import annotations
 
+import glob
 import logging
 import math
+import os
 import re
 import sys
 import textwrap
@@ -18,8 +20,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from ..errors import plural
-from .command import Record, make_inert
+from ..documents.document import Fact
+from ..errors import make_inert, plural
+from .command import Record
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -234,6 +237,16 @@ def _find_widths(cells: list[list[str]]) -> list[int]:
 def _align(cell: str, width: int, column: Column) -> str:
     blanks = " " * (width - cell_len(cell))
     return blanks + cell if column.number else cell + blanks
+
+
+def list_files(files: Mapping[str, str], otherwise: tuple[str, str]) -> list[Fact]:
+    """What was written where; of a folder of Parquet files also how many there are."""
+    written = [Fact("files", "", dict(files))]
+    for kind, path in files.items():
+        parts = glob.glob(os.path.join(glob.escape(path), "part-*.parquet")) if os.path.isdir(path) else []
+        number = f" ({plural(len(parts), 'Parquet file')})" if parts else ""
+        written.append(Fact("", kind.capitalize(), None, f"{fit_text(path, 60)}{number}"))
+    return written if files else [*written, Fact("", otherwise[0], None, otherwise[1])]
 
 
 class Listener(logging.Handler):

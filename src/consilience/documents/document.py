@@ -16,10 +16,24 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from ..answers.columns import spell_surrogates
+from ..answers.previews import spell_estimate
 from ..results.findings import Finding
 from .charts import Chart
 
-Format = Literal["text", "count", "number", "signed", "share", "percent", "confidence", "interval", "change", "spelled"]
+Format = Literal[
+    "text",
+    "count",
+    "number",
+    "figure",
+    "signed",
+    "share",
+    "percent",
+    "confidence",
+    "interval",
+    "estimate",
+    "change",
+    "spelled",
+]
 Level = Literal["good", "care", "bad"]
 
 # The most characters of a label or an id that are shown.
@@ -110,6 +124,10 @@ class Table:
         As many values as there are columns; None or NaN is what is not known.
     n_more : int
         How many rows there are that the table does not have.
+    data : sequence of mapping
+        The rows as JSON shows them, where these have more than people see.
+    last : bool
+        Whether the last rows are shown where there is no room for all.
     links : sequence of str
         For each row, the id of a section about it; none if there are no such sections.
     """
@@ -119,7 +137,28 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
     n_more: int = 0
+    data: Sequence[Mapping[str, Any]] = ()
+    last: bool = False
     links: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls, key: str, title: str, columns: Sequence[Column], data: Sequence[Mapping[str, Any]], last: bool = False
+    ) -> Table:
+        """A table of records, of which people see some columns. An estimate is the column with its interval.
+
+        >>> columns = Column("name", "name"), Column("x", "x", "estimate")
+        >>> Table.of("points", "", columns, [{"name": "a", "x": 0.5, "x_low": 0.0, "x_high": 1.0}]).spelled()
+        [['a', '0.50 (0.00-1.00)']]
+        """
+
+        def pick(row: Mapping[str, Any], column: Column) -> Any:
+            value = row[column.key]
+            if column.format != "estimate" or value is None:
+                return value
+            return value, row.get(f"{column.key}_low"), row.get(f"{column.key}_high")
+
+        return cls(key, title, columns, [[pick(row, each) for each in columns] for row in data], 0, data, last)
 
     def spelled(self) -> list[list[str]]:
         """The entries in words."""
@@ -127,6 +166,8 @@ class Table:
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as JSON shows them."""
+        if self.data:
+            return list(map(dict, self.data))
         return [dict(zip([each.key for each in self.columns], row, strict=True)) for row in self.rows]
 
 
@@ -266,7 +307,15 @@ class Section:
     link: str = ""
 
 
-Part: TypeAlias = Facts | Text | Table | Chart | Findings | Items | Columns | Fold | Widget | Section
+@dataclass(frozen=True)
+class Documents:
+    """A document on each of several things, such as questions, by name; `key` is that of all of them in JSON."""
+
+    key: str
+    documents: Mapping[str, Document]
+
+
+Part: TypeAlias = Facts | Text | Table | Chart | Findings | Items | Columns | Fold | Widget | Section | Documents
 Kind = TypeVar("Kind")
 
 
@@ -316,10 +365,11 @@ def spell(value: Any, format: Format = "text") -> str:
     value : object
         What is shown; None and NaN are "".
     format : str
-        "count": a whole number; "number": two decimals; "signed": the same with a sign; "share": a whole percentage;
-        "percent": one with a decimal; "confidence": a whole percentage that is not rounded to certainty; "interval": a
-        pair of shares; "change": a difference of shares, and the ends of its interval; "text": as it is, without lone
-        surrogates; "spelled": the same of a number that was spelled already.
+        "count": a whole number; "number": two decimals; "signed": the same with a sign; "figure": three decimals;
+        "share": a whole percentage; "percent": one with a decimal; "confidence": a whole percentage that is not rounded
+        to certainty; "interval": a pair of shares; "estimate": a number with its interval; "change": a difference of
+        shares with its interval; "text": as it is, without lone surrogates; "spelled": the same of a number that was
+        spelled already.
 
     Examples
     --------
@@ -330,22 +380,30 @@ def spell(value: Any, format: Format = "text") -> str:
     >>> spell("a\ud800")
     'a\\ud800'
     """
+    if isinstance(value, bool):
+        return "yes" if value else ""
     if format in ("text", "spelled"):
         return "" if value is None else spell_surrogates(str(value))
     if format == "interval":
         ends = [] if value is None else [spell(end, "share") for end in value]
         return " to ".join(ends) if all(ends) else ""
+    if format == "estimate":
+        return "" if value is None else spell_estimate(value)
     if format == "change":
         ends = [] if value is None or math.isnan(value[0]) else [f"{each:+.0%}" for each in value]
         return f"{ends[0]} ({ends[1]} to {ends[2]})" if ends else ""
     if value is None or math.isnan(value):
         return ""
+    if format == "count" and value != round(value):
+        return f"{value:,.1f}"
+    if format == "figure" and 0 < abs(value) < 0.001:
+        return f"{value:.2g}"
     if format == "confidence":
         return ">99%" if 0.995 <= value < 1 else f"{value:.0%}"
     return f"{value:{_SPECS[format]}}"
 
 
-_SPECS = {"count": ",.0f", "number": "z.2f", "signed": "+z.2f", "share": "z.0%", "percent": "z.1%"}
+_SPECS = {"count": ",.0f", "number": "z.2f", "figure": ".3f", "signed": "+z.2f", "share": "z.0%", "percent": "z.1%"}
 
 
 def to_name(value: object, width: int = LONGEST_NAME) -> str:

@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,23 +39,6 @@ from ..specs import CLASS_CODES, FINITE, POSITIVE, ArraySpec, Fault, Sizes
 # Classes for which an item is repeated: those that have this much of its posterior, and no more than so many.
 COVERED, MOST_CLASSES = 0.99, 3
 MAX_ITER, TOL = 200, 1e-4
-
-
-class Judge(Protocol):
-    """A classifier after training."""
-
-    def judge(self, rows: Any) -> Floats:
-        """Return class probabilities (n, K) from features (n, D)."""
-
-
-class Trainer(Protocol):
-    """A classifier before training, with the features it is trained by."""
-
-    def train(self, at: NDArray[np.int64], posterior: Floats) -> Judge:
-        """Return a classifier that has learned from the rows `at`, with their posteriors as soft labels."""
-
-    def ask(self, judge: Any, at: NDArray[np.int64]) -> Floats:
-        """Return what a classifier says of the rows `at`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +171,11 @@ class EstimatorTrainer:
         """Return what a classifier says of the rows `at`."""
         found: Floats = judge.judge(self.rows[at])
         return found
+
+
+# A classifier after training, and before it, with the features it is trained by.
+Judge: TypeAlias = LinearJudge | EstimatorJudge
+Trainer: TypeAlias = LinearTrainer | EstimatorTrainer
 
 
 def spread_labels(posterior: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:

@@ -240,18 +240,28 @@ def guide_by_features(fitting: Fitting) -> Guided:
     elif r.sequences is not None and len(np.unique(unit[pupils])) < 2:
         found = found._replace(reason="one sequence")
     else:
-        school = School(make_trainers(owner, r, features), known, pupils, unit, fold)
-        found, trainer = school.examine(found)
+        trainers, before = make_trainers(owner, r, features), known
+        strength, gain, error = choose_strength(trainers, known, before, pupils, unit, fold, log_loss)
+        found = found._replace(used=gain > STANDARD_ERRORS * error, gain=gain, error=error, strength=strength)
     if not found.used:
-        warn_of_silence(r, features, found)
+        remedies = []
+        if features.names is None and found.reason is None:
+            first = listing(r.items[:3].tolist())
+            order = f"Check that the rows are in the order of the items, which begin with {first}"
+            remedies = [f"{order}; a table with ids is safer."]
+        warn(DataWarning(found.describe(), *remedies, keyword="features"))
         return Guided(plain, found, alone, features.names)
-    n_rounds = ROUNDS if err_independently(fitting._replace(source=plain)) else 1
+    # Workers seem to err independently of each other, and from item to item: unless this is known there is one round.
+    hidden = None if r.sequences is not None else hide_from_fit(fitting._replace(source=plain))
+    power = Calibration(1.0) if hidden is None else hidden.choose_power()[0]
+    n_rounds = ROUNDS if power.n_hidden > 0 and power.power >= INDEPENDENT else 1
     labels = known.argmax(axis=1)
     for number in range(1, n_rounds + 1):
         log.info("Learning from features: round %d of at most %d", number, n_rounds)
-        if number > 1:
-            strength, trainer = school.choose(known)
+        if number > 1 and len(trainers) > 1:
+            strength, _, _ = choose_strength(trainers, known, before, pupils, unit, fold, loss_of_answers)
             found = found._replace(strength=strength)
+        trainer = trainers[strength]
         blended = known[pupils].mean(axis=0)
         judged = blend(judge_out_of_fold(trainer, known, pupils, fold), blended)
         priors = ItemPriors(features.item, judged)
@@ -260,23 +270,12 @@ def guide_by_features(fitting: Fitting) -> Guided:
         problem = replace(problem, placed=problem.engine.place(guided.lay_out(problem.workers)))
         fit = owner.run_from(problem, maximise(problem, fit.statistics, fit.parameters.prior))
         known = owner.conclude(problem, fit.parameters)[features.item]
-        before, labels = labels, known.argmax(axis=1)
-        if (before != labels).mean() < SETTLED:
+        last, labels = labels, known.argmax(axis=1)
+        if (last != labels).mean() < SETTLED:
             break
     guide = Guide(trainer.train(pupils, known[pupils]), blended, shares)
     opinion = Opinion(features.item, unit, judged)
     return Guided(guided, found, alone, features.names, opinion, guide)
-
-
-def warn_of_silence(r: Answers, features: Features, found: FeatureFindings) -> None:
-    """Say that features which were given have no say, and what may be the reason."""
-    remedies = []
-    if features.names is None and found.reason is None:
-        remedies = [
-            f"Check that the rows are in the order of the items, which begin with {listing(r.items[:3].tolist())}; a "
-            "table with ids is safer."
-        ]
-    warn(DataWarning(found.describe(), *remedies, keyword="features"))
 
 
 def compare_opinions(source: Source, opinion: Opinion, alone: Floats, posterior: Floats) -> ComparedOpinions:
@@ -298,15 +297,6 @@ def compare_opinions(source: Source, opinion: Opinion, alone: Floats, posterior:
         np.minimum(opinion.probabilities[rows, said], 1.0),
         np.eye(alone.shape[1])[said].T @ posterior[item],
     )
-
-
-def err_independently(fitting: Fitting) -> bool:
-    """Tell whether workers seem to err independently of each other, and from item to item; not if it is unknown."""
-    if fitting.source.responses.sequences is not None:
-        return False
-    hidden = hide_from_fit(fitting)
-    found = Calibration(1.0) if hidden is None else hidden.choose_power()[0]
-    return found.n_hidden > 0 and found.power >= INDEPENDENT
 
 
 def find_folds(r: Answers, item: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -332,84 +322,68 @@ def make_trainers(owner: LatentRecipe, r: Answers, features: Features) -> dict[f
     return {strength: default.of_strength(strength) for strength in STRENGTHS}
 
 
-class School(NamedTuple):
-    """Classifiers to choose from, and what they are judged by."""
+def choose_strength(
+    trainers: dict[float | None, Trainer],
+    known: Floats,
+    alone: Floats,
+    pupils: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    fold: NDArray[np.int64],
+    loss: Callable[[Floats, Floats], Floats],
+) -> tuple[float | None, float, float]:
+    """Return the smallest C whose loss is within one standard error of the least, and how good a classifier it makes.
 
-    trainers: dict[float | None, Trainer]
-    alone: Floats  # (n, K): posteriors without features
-    pupils: NDArray[np.int64]  # rows that train
-    unit: NDArray[np.int64]  # (n,): as those of an `Opinion`
-    fold: NDArray[np.int64]  # (n,)
+    Parameters
+    ----------
+    trainers : dict
+        Classifiers by their C.
+    known, alone : array (n, K)
+        Posteriors that they learn from, and those without features, by which they are judged.
+    pupils : array
+        Rows that train. Some of them judge.
+    unit, fold : array (n,)
+        As `find_folds` returns them.
+    loss : callable
+        The loss of each row, from `alone` and what a classifier says.
 
-    @property
-    def sample(self) -> NDArray[np.int64]:
-        """The rows that judge."""
-        return draw_units(self.pupils, self.unit, SAMPLE)
+    Returns
+    -------
+    tuple
+        C; by how much its mean loss is below that of the class shares; and the standard error of that.
+    """
+    sample = draw_units(pupils, unit, SAMPLE)
+    units, judging, base = np.unique(unit[sample], return_inverse=True)[1], alone[sample], known[sample].mean(axis=0)
 
-    def examine(self, found: FeatureFindings) -> tuple[FeatureFindings, Trainer]:
-        """Return what features are found to say, and the classifier with about the smallest loss."""
-        losses, alone = self._measure(self.alone, log_loss), self.alone[self.sample]
-        best = self._find_best(losses)
-        plain = log_loss(alone, np.broadcast_to(alone.mean(axis=0), alone.shape))
-        gain, error = self._compare(plain, losses[best])
-        used = gain > STANDARD_ERRORS * error
-        return found._replace(used=used, gain=gain, error=error, strength=best), self.trainers[best]
-
-    def choose(self, known: Floats) -> tuple[float | None, Trainer]:
-        """Return C and the classifier that has about the smallest loss if it learns from the posteriors `known`."""
-        if len(self.trainers) == 1:
-            return next(iter(self.trainers.items()))
-        best = self._find_best(self._measure(known, loss_of_answers))
-        return best, self.trainers[best]
-
-    def _measure(self, known: Floats, measure: Callable[[Floats, Floats], Floats]) -> dict[float | None, Floats]:
-        """Return the loss of each row of the sample by classifiers that learn from other rows of it."""
-        sample, base = self.sample, known[self.sample].mean(axis=0)
-        return {
-            strength: measure(self.alone[sample], blend(judge_by_fold(trainer, known, sample, self.fold), base))
-            for strength, trainer in self.trainers.items()
-        }
-
-    def _find_best(self, losses: dict[float | None, Floats]) -> float | None:
-        """Return the smallest C whose loss is within one standard error of the least."""
-        smallest = min(losses.values(), key=lambda loss: float(loss.sum()))
-        near = (self._compare(loss, smallest) for loss in losses.values())
-        return next(strength for strength, (lead, error) in zip(losses, near, strict=True) if not lead > error)
-
-    def _compare(self, one: Floats, other: Floats) -> tuple[float, float]:
-        """Return by how much one loss is above the other on average, and the standard error."""
-        units = np.unique(self.unit[self.sample], return_inverse=True)[1]
+    def compare(one: Floats, other: Floats) -> tuple[float, float]:
         return mean_and_error(np.bincount(units, one - other).astype(np.float64), np.bincount(units))
 
+    losses = {
+        strength: loss(judging, blend(judge_out_of_fold(trainer, known, sample, fold, all_rows=False)[sample], base))
+        for strength, trainer in trainers.items()
+    }
+    least = min(losses.values(), key=lambda each: float(each.sum()))
+    leads = {strength: compare(each, least) for strength, each in losses.items()}
+    best = next(strength for strength, (lead, error) in leads.items() if not lead > error)
+    return best, *compare(loss(judging, np.broadcast_to(base, judging.shape)), losses[best])
 
-def judge_by_fold(trainer: Trainer, known: Floats, rows: NDArray[np.int64], fold: NDArray[np.int64]) -> Floats:
-    """Return the probabilities of some rows, each by a classifier trained on those of them in other folds."""
-    judged = np.empty((len(rows), known.shape[1]))
-    for number in range(N_FOLDS):
-        inside = fold[rows] == number
-        judged[inside] = ask_others(trainer, known, rows[~inside], rows[inside])
+
+def judge_out_of_fold(
+    trainer: Trainer, known: Floats, pupils: NDArray[np.int64], fold: NDArray[np.int64], all_rows: bool = True
+) -> Floats:
+    """Return the probabilities of rows (n, K), each by a classifier that has not learned from it.
+
+    `pupils` are judged by those of them in other folds, and all other rows, if they are wanted, by all pupils.
+    """
+    judged, own = np.empty(known.shape), fold[pupils]
+    groups = [(pupils[own != number], pupils[own == number]) for number in range(N_FOLDS)]
+    if all_rows:
+        groups.append((pupils, np.setdiff1d(np.arange(len(known)), pupils)))
+    for others, asked in groups:
+        if len(others) and len(np.unique(known[others].argmax(axis=1))) > 1:
+            judged[asked] = trainer.ask(trainer.train(others, known[others]), asked) if len(asked) else 0.0
+        else:  # nothing to learn from
+            judged[asked] = known[others].mean(axis=0) if len(others) else 1 / known.shape[1]
     return judged
-
-
-def judge_out_of_fold(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], fold: NDArray[np.int64]) -> Floats:
-    """Return the probabilities of all rows, each by a classifier that has not learned from it."""
-    judged = np.empty(known.shape)
-    others = np.ones(len(known), bool)
-    others[pupils] = False
-    judged[pupils] = judge_by_fold(trainer, known, pupils, fold)
-    if others.any():
-        judged[others] = ask_others(trainer, known, pupils, np.flatnonzero(others))
-    return judged
-
-
-def ask_others(trainer: Trainer, known: Floats, pupils: NDArray[np.int64], asked: NDArray[np.int64]) -> Floats:
-    """Return the probabilities of the rows `asked` by a classifier trained on `pupils`."""
-    if not len(asked):
-        return np.empty((0, known.shape[1]))
-    if not len(pupils) or len(np.unique(known[pupils].argmax(axis=1))) < 2:  # nothing to learn from
-        shares = known[pupils].mean(axis=0) if len(pupils) else np.full(known.shape[1], 1 / known.shape[1])
-        return np.broadcast_to(shares, (len(asked), len(shares)))
-    return trainer.ask(trainer.train(pupils, known[pupils]), asked)
 
 
 def loss_of_answers(alone: Floats, judged: Floats) -> Floats:

@@ -195,17 +195,6 @@ def add_batch(
     return Calibration(power, n_hidden), NOTHING_KNOWN + log_likelihood
 
 
-def lower(found: Calibration, log_weights: Floats, n_steps: int) -> tuple[Calibration, Floats]:
-    """Return a power that is lowered by so many steps of `POWERS`, and their log weights."""
-    if not n_steps:
-        return found, log_weights
-    moved = np.full_like(log_weights, -np.inf)
-    moved[: len(POWERS) - n_steps] = log_weights[n_steps:]
-    moved[0] = np.logaddexp.reduce(log_weights[: n_steps + 1])
-    place = int(np.abs(POWERS - found.power).argmin())
-    return found._replace(power=float(POWERS[max(place - n_steps, 0)]), lowered=True), moved
-
-
 def mean_power(scores: Floats) -> float:
     """Return the power whose logarithm is the mean of those of `POWERS`, with log weights `scores`."""
     weights = np.exp(scores - scores.max())

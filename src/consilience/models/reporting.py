@@ -7,24 +7,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..answers.columns import to_column, to_values
-from ..answers.previews import (
-    build_report,
-    draw_histogram,
-    frame_html,
-    html_facts,
-    html_table,
-    paragraph,
-    round_figures,
-    to_word,
-)
+from ..answers.columns import to_column
+from ..answers.previews import build_report, draw_histogram, round_figures
 from ..answers.tables import build_frame
 from ..arguments import check_truth, is_whole, to_path
-from ..errors import ParameterError, Sentence, StoreError, count_shown, join_names, parameter_error, plural
+from ..documents.document import Document, Facts
+from ..documents.notebook import show
+from ..documents.overview import list_facts, list_first_labels
+from ..errors import ParameterError, Sentence, StoreError, parameter_error
 from ..kinds.masks import FusedMasks, Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
 from ..kinds.spans import Spans
@@ -32,7 +25,7 @@ from ..planning.next_items import list_next_items, list_stop_items
 from ..planning.next_questions import list_questions, open_round
 from ..results.explanations import Explanation, explain_item
 from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
-from ..results.result import Labels, Result
+from ..results.result import Result
 from ..results.saving import save_result
 from ..specs import Fault
 from .base import Model
@@ -307,7 +300,14 @@ class Reporting(Model):
         return save_result(self.result_, self.get_params(), target, answers=answers, texts=texts)
 
     def _repr_html_(self) -> str:
-        return show_model(self.describe_call(), self._result)
+        if self._result is None:
+            return show(Document(self.describe_call(), "Not fitted yet.", []))
+        labels = self._result.labels
+        picture = ""
+        if labels.n_items and labels.shown:
+            picture = draw_histogram(labels.confidence, "Confidence: how many labels have which")
+        facts, labels_shown = Facts(list_facts(self)), list_first_labels(self._result, FIRST)
+        return show(Document(self.describe_call(), "", [facts, labels_shown]), picture)
 
 
 class Planning(Model):
@@ -429,47 +429,3 @@ class Planning(Model):
     def _seeded(self) -> Result:
         """Return the result with the seed that the model has now: another one draws other items."""
         return replace(self.result_, seed=self.get_params().get("seed", 0))
-
-
-def show_model(call: str, found: Result | None) -> str:
-    """Return what a notebook shows of a model; `call` is how it is made."""
-    head = f'<p style="margin:.3em 0;color:inherit"><code>{escape(call)}</code></p>'
-    if found is None:
-        return frame_html(head, paragraph("Not fitted yet."))
-    confidence = found.labels.confidence
-    alt = "Confidence: how many labels have which"
-    picture = draw_histogram(confidence, alt) if len(confidence) and found.labels.shown else ""
-    n_more = len(confidence) - count_shown(len(confidence), FIRST)
-    rest = [paragraph(f"... {plural(n_more, 'more label')}; to_frame() has them all.")] if n_more > 0 else []
-    return frame_html(head, html_facts(list_facts(found)), picture, show_labels(found.labels), *rest)
-
-
-def list_facts(found: Result) -> list[tuple[str, str]]:
-    """Return the figures of a result."""
-    classes, n_items = found.names.classes, found.labels.n_items
-    names = join_names(map(to_word, classes.tolist()), "classes_ has all")
-    facts = [
-        ("Items", f"{n_items:,}"),
-        ("Workers", f"{len(found.names.workers):,}, with {plural(int(found.n_answers.sum()), 'answer')}"),
-        ("Classes", f"{len(classes)}: {names}"),
-    ]
-    if n_items and found.told_confidence is not None:
-        facts.append(("Mean confidence", f"{found.told_confidence:.3f}"))
-    if not found.course.converged:
-        facts.append(("Iterations", f"{found.course.n_iter:,}, not converged"))
-    if found.comparison is not None:
-        compared = found.comparison
-        facts += [("Right labels", compared.describe_headline()), ("Verdict", compared.describe_test())]
-    return facts
-
-
-def show_labels(labels: Labels) -> str:
-    """Return the first labels as a table, with their confidence."""
-    first = slice(count_shown(len(labels.codes), FIRST))
-    keys = {name: to_values(column[first]).tolist() for name, column in labels.keys.items()}
-    rows = zip(*keys.values(), labels.classes[labels.codes[first]].tolist(), strict=True)
-    cells = [
-        [*(escape(to_word(value)) for value in row), f"{share:.3f}" if labels.shown else ""]
-        for row, share in zip(rows, labels.confidence[first].tolist(), strict=True)
-    ]
-    return html_table([*keys, "label", "confidence"], cells, [*(False for _ in keys), False, True])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
 
 from ..answers.columns import Values, lookup, to_column
-from ..answers.previews import build_report, frame_html, paragraph, round_figures, to_html
+from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
 from ..arguments import is_whole, to_path
+from ..documents.document import Document
+from ..documents.notebook import show
+from ..documents.overview import describe_ranking
 from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..inference.em import Progress
 from ..models.parameters import Estimator
@@ -314,10 +316,5 @@ class BradleyTerry(Estimator):
         return f"{self.describe_call()}: {self._describe()}" if self.is_fitted else self.describe_call()
 
     def _repr_html_(self) -> str:
-        call = f"<code>{escape(self.describe_call())}</code>"
-        if not self.is_fitted:
-            return frame_html(call)
-        shown = ("candidate", "part", "score", "low", "high", "rank", "rank_low", "rank_high", "comparisons")
-        table = self.ranking_.select([name for name in shown if name in self.ranking_.column_names])
-        notes = [paragraph(str(finding.problem)) for finding in self.findings_[:3]]
-        return frame_html(call, paragraph(self._describe()), to_html(table), *notes)
+        call = self.describe_call()
+        return show(describe_ranking(self, call) if self.is_fitted else Document(call, "Not fitted yet.", []))

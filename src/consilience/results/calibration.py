@@ -63,7 +63,6 @@ from ..inference.powers import (
     draw_powers,
     find_leads,
     log_density_around,
-    lower,
     mean_power,
     raise_where,
     score_gold,
@@ -158,8 +157,9 @@ def find_power(
     Hidden answers are predicted at the power that they call for themselves: errors that workers share are in these
     answers too, and known labels lower the power because of such errors.
     """
-    owner, source, gold = fitting.recipe, fitting.source, fitting.source.gold
+    owner, source, problem, fit = fitting
     found, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None
+    caution, limits = 1.0, np.ones(1)
     if owner.calibration == "hidden answers":
         hidden = hide_from_fit(fitting)
         if hidden is not None:
@@ -171,7 +171,9 @@ def find_power(
         predicted = None if hidden is None else hidden.predict(found.power)
         by_hidden = np.maximum(log_weights, LEAST_WEIGHT)
         if found.n_hidden:
-            found, log_weights = lower(found, log_weights, fitting.problem.workers.caution)
+            caution, limits = problem.workers.caution, problem.workers.limit_power(fit.statistics.counts)
+            power = min(caution * found.power, float(np.median(limits)))
+            found = found._replace(power=power, lowered=caution < 1)
     scores, n_known, n_right, blind = score_known(fitting, posterior)
     if before is not None:
         scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
@@ -185,6 +187,7 @@ def find_power(
             power = float(POWERS[log_weights.argmax()])
         found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
     elif owner.calibration == "gold":
+        gold = source.gold
         lack = "There are no known labels" if gold is None else "No known label was drawn at random"
         if gold is not None and gold.judging.any():
             lack = "The known labels that were drawn at random are those of items without answers"
@@ -196,7 +199,10 @@ def find_power(
                 keyword="calibration",
             )
         )
-    return Calibrated(found, draw_powers(log_weights).tolist(), by_hidden, scores, predicted, blind=blind)
+    powers = draw_powers(log_weights)
+    if not n_known:
+        powers = np.minimum.outer(limits, caution * powers).ravel()
+    return Calibrated(found, powers.tolist(), by_hidden, scores, predicted, blind=blind)
 
 
 def score_known(fitting: Fitting, posterior: Floats) -> tuple[Floats, int, int, Floats | None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Annotated, NamedTuple
 
-from ..answers.previews import draw_interval, frame_html, html_table
+from ..answers.previews import frame_html, html_estimate, html_table
 from ..errors import plural, to_sentence
 from ..metrics.agreement import LEVELS
 from ..specs import Fault, Figure, Share, Sizes, among
@@ -250,25 +250,50 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        return show_comparison(self)
+        words = self.describe()
+        right = escape(to_sentence(words["headline"]))
+        if self.known:
+            right = f"{html_estimate((self.accuracy, self.accuracy_low, self.accuracy_high))}. {right}"
+        named = {
+            "known_labels": "With known labels",
+            "expected": "Expected",
+            "verdict": "Verdict",
+            "alpha": "Agreement",
+        }
+        rows = [("Right labels", right), ("Labels that differ", f"{self.n_differ:,} of {self.n_items:,}")]
+        rows += [(name, escape(to_sentence(words[key]))) for key, name in named.items() if words[key]]
+        return frame_html(html_table((), rows, (False, False)))
+
+    def describe(self, judged: str = "labels") -> dict[str, str]:
+        """All that is said of the labels, by topic; "" where there is nothing to say.
+
+        Parameters
+        ----------
+        judged : str
+            What the labels are called.
+        """
+        expected = self.describe_expected()
+        return {
+            "headline": self.describe_headline(judged),
+            "known_labels": self.describe_more(),
+            "expected": expected if judged == "labels" or not expected else f"of {judged}, {expected}",
+            "verdict": self.describe_test(),
+            "record": self.describe_record() if self.has_record else "",
+            "alpha": self.describe_agreement(),
+        }
 
     def describe_headline(self, labels: str = "labels") -> str:
         """Return in words how many labels are right: the first thing to say of a result."""
         if self.known:
-            ends = self.describe_ends()
-            return f"about {self.describe_middle()} of these {labels} are right ({ends}), {self.describe_basis()}"
-        if self.withheld:
-            return f"it is not known how many of these {labels} are right: {self.withheld}"
-        return f"it is not known how many of these {labels} are right: there is no record of such data"
+            share, ends = show_share(self.accuracy, self.width), self.describe_ends()
+            return f"about {share} of these {labels} are right ({ends}), {self.describe_basis()}"
+        why = self.withheld or "there is no record of such data"
+        return f"it is not known how many of these {labels} are right: {why}"
 
     @property
     def width(self) -> float:
         """How wide the range of the accuracy is."""
         return self.accuracy_high - self.accuracy_low
-
-    def describe_middle(self) -> str:
-        """Return the median of the accuracy."""
-        return show_share(self.accuracy, self.width)
 
     def describe_ends(self) -> str:
         """Return the ends of the range of the accuracy."""
@@ -319,8 +344,11 @@ class Comparison:
         """Return in words how many labels are expected to be right if workers err independently."""
         if math.isnan(self.expected_accuracy):
             return ""
-        low, high = self.expected_accuracy_low, self.expected_accuracy_high
-        levels = self.describe_levels()
+        low, high, levels = self.expected_accuracy_low, self.expected_accuracy_high, ""
+        if not math.isnan(self.within_one):
+            within = f"{self.within_one:.1%} ({self.within_one_low:.1%} to {self.within_one_high:.1%})"
+            off = f"{self.absolute_error_low:.2f} to {self.absolute_error_high:.2f}"
+            levels = f"{within} at most one level off, {self.absolute_error:.2f} levels off on average ({off})"
         if is_unclear(self.expected_accuracy, low, high, bool(levels)):
             lack = "know the scale" if levels else "calibrate probabilities"
             right = f"between {low:.1%} and {high:.1%} if workers err independently; {levels}{'; ' if levels else ''}"
@@ -328,25 +356,11 @@ class Comparison:
         right = f"{self.expected_accuracy:.1%} ({low:.1%} to {high:.1%}) if workers err independently"
         return f"{right}; {levels}" if levels else right
 
-    def describe_levels(self) -> str:
-        """Return in words how far labels are off, for ordered classes."""
-        if math.isnan(self.within_one):
-            return ""
-        within = f"{self.within_one_low:.1%} to {self.within_one_high:.1%}"
-        off = f"{self.absolute_error_low:.2f} to {self.absolute_error_high:.2f}"
-        return (
-            f"{self.within_one:.1%} ({within}) at most one level off, "
-            f"{self.absolute_error:.2f} levels off on average ({off})"
-        )
-
     def describe_test(self, figures: bool = True) -> str:
         """Return the verdict in words, with or without its figures."""
         if not self.tested:
-            why = (
-                "silence is an answer, so none can be hidden"
-                if math.isnan(self.held_out_error)
-                else "there are too few"
-            )
+            none = "silence is an answer, so none can be hidden"
+            why = none if math.isnan(self.held_out_error) else "there are too few"
             return f"not tested on hidden answers: {why}"
         if self.n_differ == 0:
             return f"the labels are those of {self.rival}"
@@ -456,19 +470,6 @@ def show_share(share: float, width: float) -> str:
     ('78%', '78.4%')
     """
     return f"{share:.0%}" if width >= NARROW else f"{share:.1%}"
-
-
-def show_comparison(comparison: Comparison) -> str:
-    """Return what a notebook shows of a comparison with majority vote."""
-    c = comparison
-    rows = [("Right labels", escape(to_sentence(c.describe_headline())))]
-    if c.known:
-        rows[0] = ("Right labels", f"{draw_interval(c.accuracy, c.accuracy_low, c.accuracy_high)} {rows[0][1]}")
-    told = (("With known labels", c.describe_more()), ("Expected", c.describe_expected()))
-    rows += [(name, escape(to_sentence(words))) for name, words in told if words]
-    rows.append(("Labels that differ", f"{c.n_differ:,} of {c.n_items:,}"))
-    rows += [("Verdict", escape(c.describe_test())), ("Agreement", escape(c.describe_agreement()))]
-    return frame_html(html_table((), rows, (False, False)))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ import numpy as np
 from ..answers.answers import Answers
 from ..answers.columns import lookup, name_composite, to_column, tuples_to_ids
 from ..answers.items import Sequences, key_of
-from ..answers.previews import frame_html, html_table, paragraph, to_word
+from ..answers.previews import frame_html, html_table, paragraph, text_table, to_word
 from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten
 from ..inference.learned import as_used
@@ -208,24 +208,21 @@ class Explanation:
     def __repr__(self) -> str:
         return f"<Explanation: {self.describe()}>"
 
-    def _name_columns(self) -> tuple[str, str, str, str]:
+    @property
+    def heads(self) -> tuple[str, str, str, str]:
+        """Heads of the columns of `list_rows`."""
         return "", "answer", ("share" if self.is_vote else "log odds") if self.checked else "", ""
 
     def __str__(self) -> str:
-        rows = [self._name_columns(), *self.list_rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        lines = [
-            f"  {name:{widths[0]}}  {answer:{widths[1]}}  {weight:>{widths[2]}}  {word}".rstrip()
-            for name, answer, weight, word in rows
-        ]
-        return "\n".join([self.describe(), self.summarise(), *lines])
+        lines = text_table(self.heads, list(self.list_rows()), (False, False, True, False))
+        return "\n".join([self.describe(), self.summarise(), *(f"  {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
         from html import escape
 
         cells = [[escape(cell) for cell in row] for row in self.list_rows()]
         words = paragraph(self.describe()), paragraph(self.summarise())
-        return frame_html(*words, html_table(self._name_columns(), cells, (False, False, True, False)))
+        return frame_html(*words, html_table(self.heads, cells, (False, False, True, False)))
 
     def to_frame(self) -> Any:
         """Return a table with one row per part: part, worker, answer, log_odds (of a vote: share) and words.

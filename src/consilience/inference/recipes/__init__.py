@@ -22,7 +22,7 @@ from ...errors import ConvergenceWarning, InputError, ParameterError, Python, Se
 from ...kernels import Floats
 from ...options import check as check_option
 from ..classifiers import check_classifier
-from ..copies import PlainFit, find_copies
+from ..copies import find_copies
 from ..em import Fit, Parameters, Problem, Progress, expect_from_votes, maximise, run_em
 from ..learned import Before, CouplingScore, as_used
 from ..levels import check_order, choose_labels
@@ -146,7 +146,7 @@ class Recipe(ABC):
         if found is not None:
             return found
 
-        def fit_plain(part: Answers, known: NDArray[np.int32] | None) -> PlainFit:
+        def fit_plain(part: Answers, known: NDArray[np.int32] | None) -> tuple[Floats, Floats]:
             workers = ConfusionWorkers.of(part, part.class_of_label, part.n_classes)
             smoothing = smoothing_array(VOTE_SMOOTHING, part.class_of_label, part.n_classes, part.n_workers)
             prior = workers.prior(smoothing, "em", part.vote_shares())
@@ -154,7 +154,7 @@ class Recipe(ABC):
             problem = place(Source.of_codes(part, known), workers, prior, structure, None, engine)
             start = maximise(problem, expect_from_votes(problem))
             found = run_em(problem, start, PLAIN_ITERATIONS, PLAIN_TOL).parameters
-            return PlainFit(found.structure.mean, found.workers.mean)
+            return found.structure.mean, found.workers.mean
 
         gold = None if source.gold is None else source.gold.codes
         return list_groups(find_copies(strongest_answers(source.responses), gold, fit_plain))

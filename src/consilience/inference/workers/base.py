@@ -79,8 +79,8 @@ class WorkerModel:
     needs_votes: ClassVar[bool] = False
     #: After so many steps a fit has settled, whatever the objective says; None: it says so.
     enough_steps: ClassVar[int | None] = None
-    #: By how many steps of `POWERS` the power that hidden answers call for is lowered.
-    caution: ClassVar[int] = 0
+    #: By what the power that hidden answers call for is multiplied.
+    caution: ClassVar[float] = 1.0
     #: What the logarithms that the E-step uses, and the arrays of `further_arrays`, must look like in a file.
     log_weights_spec: ClassVar[ArraySpec] = ArraySpec("M A K", LOG_WEIGHTS)
     further_specs: ClassVar[Mapping[str, ArraySpec]] = {}
@@ -145,6 +145,10 @@ class WorkerModel:
         """Return in words what makes a table large, such as "300 workers x 20 labels x 20 classes"."""
         sizes = (self.n_workers, "worker"), (self.n_labels, "label")
         return " x ".join(plural(*size) for size in sizes) + f" x {self.n_classes:,} classes"
+
+    def limit_power(self, counts: Floats) -> Floats:
+        """The largest power by expected counts of rows: equally likely limits, of which the one in the middle holds."""
+        return np.ones(1)
 
     def encode(self, responses: Answers) -> Integers:
         """Return the row of each answer."""

@@ -41,6 +41,8 @@ CARELESS = (0.02, 0.2, 0.6)
 N_TYPES = N_BIASES * len(SPREADS) * len(CARELESS)
 # The most entries of matrices of types, of all workers, that few answers are worth, and those for each of many.
 MOST_ENTRIES, ENTRIES_PER_ANSWER = 5_000_000, 15_000
+# So many ratings of a rater are as good as lost on what is not known of the rater.
+FEW_RATINGS = 11.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,18 @@ class OrdinalWorkers(TypedWorkers):
     def of(cls, responses: Answers, *layout: Any) -> Self:
         """Return the model for the workers of these answers."""
         return replace(super().of(responses, *layout), positions=responses.positions)
+
+    def limit_power(self, counts: Floats) -> Floats:
+        r"""The largest power.
+
+        An E-step takes for known how harsh, exact and careless a rater is. With n ratings this is not known well, and
+        posteriors are too sure. In crowds of `consilience.simulate.ratings`, a power of at most
+        :math:`c = n / (n + 11)` makes up for that, whatever the sizes. The limit may also be the root of c, or c to
+        the power of one and a half.
+        """
+        n = self.plain_counts(counts).sum(axis=(1, 2))
+        limit = float(n @ (n / (n + FEW_RATINGS)) / n.sum()) if n.sum() > 0 else 1.0
+        return limit ** np.array([0.5, 1.0, 1.5])
 
     @property
     def places(self) -> Floats:

@@ -54,9 +54,9 @@ from .base import Axes, WorkerModel
 from .priors import Prior
 from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, own_shares, sum_answers
 
-# So many steps of `consilience.inference.powers.POWERS` are about a factor of a half. Classifiers are trained on alike
-# data, and err alike: hidden answers, which have the same errors, call for a power about twice as large as is right.
-HALF = 5
+# Classifiers are trained on alike data, and err alike: hidden answers, which have the same errors, call for a power
+# about twice as large as is right.
+HALF = 0.487
 # Probabilities below this count as this.
 FLOOR = 1e-2
 # A class that nobody gives anything to is not impossible to the mean.
@@ -175,7 +175,7 @@ class TemperatureWorkers(WorkerModel):
     name: ClassVar[str] = "temperatures"
     needs_votes: ClassVar[bool] = True
     enough_steps: ClassVar[int | None] = 20  # votes that say little go on drifting, and labels hardly change
-    caution: ClassVar[int] = HALF
+    caution: ClassVar[float] = HALF
     log_weights_spec: ClassVar[ArraySpec] = ArraySpec("M 4 K", FINITE)
     further_specs: ClassVar[Mapping[str, ArraySpec]] = {
         "temperatures_": ArraySpec("M", POSITIVE),
@@ -385,7 +385,7 @@ class MeanWorkers(TemperatureWorkers):
     """Workers who are taken at their word. Rows are those of workers with temperatures, which are all 1."""
 
     name: ClassVar[str] = "mean"
-    caution: ClassVar[int] = 0  # it is never surer than the workers
+    caution: ClassVar[float] = 1.0  # it is never surer than the workers
 
     def read_votes(self, responses: Answers) -> Probabilities:
         """Return what each vote gives to each class."""
