@@ -21,13 +21,13 @@ from .errors import InputError, ParameterError, Sentence, StoreError, listing, p
 from .formats.sources import COLUMNS, TAG_COLUMNS
 from .inference.em import Progress
 from .inference.hidden_fits import HeldOutScore, score_hidden
-from .models.asking import SPLIT, are_answers, find_questions, fuse_questions, list_labels
+from .models.asking import SPLIT, are_answers, find_questions, list_labels, open_questions
 from .models.base import Model, as_responses
 from .models.fitted import FittedModel
-from .models.fusing import Fitting, fuse_prepared
+from .models.fusing import fuse_prepared
 from .models.preparing import prepare
 from .models.question_tables import count_question, report_workers
-from .models.questions import Questions, read_questions
+from .models.questions import Questions, Shared, read_questions
 from .models.register import MODELS, model_class
 from .options import given
 from .rankings.bradley_terry import BradleyTerry
@@ -185,7 +185,6 @@ def fuse(
     asked = given(locals())
     columns = {name: value for name, value in asked.items() if name in COLUMNS | TAG_COLUMNS and name not in BESIDE}
     parameters = {name: value for name, value in asked.items() if name not in (*columns, *BESIDE, "gold_column")}
-    fitting = Fitting(model, engine, callback, features, item_prior, parameters, source_kind)
     if gold_column is not None:
         if gold is not None:
             raise ParameterError(
@@ -196,7 +195,7 @@ def fuse(
                 keyword="gold_column",
             )
         columns["gold"] = gold_column
-    names = list(source) if are_answers(source) else list_labels(columns)
+    names: list[Any] | None = list(source) if are_answers(source) else list_labels(columns)
     if names is None:
         by_question = [name for name in SPLIT if isinstance(columns.get(name), Mapping)]
         plain = {name: value for name, value in columns.items() if name not in by_question}
@@ -213,8 +212,12 @@ def fuse(
                     Sentence("Name the questions with {label}."),
                     keyword=by_question[0],
                 )
-            return fuse_prepared(prepared, fitting)
-    return fuse_questions(source, names, graph, gold, columns, block, fitting)
+    several = names is not None
+    opening = open_questions(source, names, graph, gold, columns, block) if names else lambda _: prepared
+    models, together, shared = fuse_prepared(
+        names or [None], opening, model, engine, callback, features, item_prior, parameters, source_kind
+    )
+    return Questions(models, Shared.of(together, shared)) if several else models[None]
 
 
 def rank(

@@ -219,8 +219,8 @@ def warn_of(problem: str | Sentence, *remedies: str | Sentence, keyword: str | N
 
 
 @contextlib.contextmanager
-def about(question: str) -> Iterator[None]:
-    """Let the warnings that are given meanwhile name the question that they are about."""
+def about(question: str | None) -> Iterator[None]:
+    """Let the warnings that are given meanwhile name the question that they are about; None if there is only one."""
     token = _about.set(question)
     try:
         yield

@@ -27,7 +27,7 @@ from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
 from ..kinds.tag_tables import ONE_HOT
-from ..models.question_files import holds_questions
+from ..models.questions import HEADER as QUESTIONS
 from ..models.questions import Questions
 from ..results.archive import HEADER
 from .command import Record, is_asked, tell
@@ -71,7 +71,7 @@ def evaluate(labels: str, gold: str, **columns: Any) -> None:
     is_model = False
     if is_zipfile(labels):
         with ZipFile(labels) as file:
-            is_model = HEADER in file.namelist() or holds_questions(labels)
+            is_model = not {HEADER, QUESTIONS}.isdisjoint(file.namelist())
     evaluation = evaluate_files(load(labels) if is_model else labels, gold, **columns)
 
     def show() -> None:

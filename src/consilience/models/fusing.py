@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +19,14 @@ from ..checks.register import judge
 from ..checks.ways import TOL, check_scale, check_ways, give_ranks, order_levels
 from ..engines import open_engine
 from ..engines.base import Engine
-from ..errors import DataWarning, ParameterError, Python, Sentence, parameter_error, plural, quietly, warn
+from ..errors import DataWarning, ParameterError, Python, Sentence, about, parameter_error, plural, quietly, warn
 from ..inference.em import Progress
-from ..inference.workers.ordinal import OrdinalWorkers
+from ..inference.sharing import Together
+from ..inference.sources import Source
+from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kinds.base import AnyKind
 from ..results.comparison import GraphCheck, ScaleCheck
-from ..results.fitting import fit_source, open_source
+from ..results.fitting import fit_questions, fit_source, open_source
 from ..results.source_kinds import check_kind
 from .base import Model
 from .dawid_skene import DawidSkene
@@ -38,47 +41,101 @@ log = logging.getLogger("consilience")
 FEW_ITEMS = 30_000
 
 
-class Fitting(NamedTuple):
-    """How answers are fused; see `fuse`."""
+class Posed(NamedTuple):
+    """A question before it is fitted: the model, what it is fitted to, and what is known of it already.
 
-    model: str | Model
-    engine: Any
-    callback: Callable[[Progress], object] | None
-    features: Any
-    item_prior: Any
-    parameters: dict[str, Any]
-    source_kind: str | None = None
+    `beside` are fields of its result. If its graph was judged before, `check` and `changed` say how, see `judge`.
+    """
+
+    model: FittedModel
+    source: Source
+    graph: Graph | None
+    beside: dict[str, Any]
+    check: GraphCheck | None = None
+    changed: Mapping[str, Any] = MappingProxyType({})
 
 
-def fuse_prepared(prepared: Prepared, fitting: Fitting) -> Any:
-    """Fuse what was opened; see `fuse`."""
-    source, _, graph, gold, task, blocked, _, n_blocked = prepared
-    model, engine, callback, features, item_prior, parameters, source_kind = fitting
+def fuse_prepared(
+    names: Sequence[str | None],
+    opening: Callable[[Any], Prepared],
+    model: str | Model,
+    engine: Any,
+    callback: Callable[[Progress], object] | None,
+    features: Any,
+    item_prior: Any,
+    parameters: Mapping[str, Any],
+    source_kind: str | None,
+) -> tuple[dict[Any, FittedModel], Together | None, list[Any]]:
+    """Fuse one question, whose name is None, or several, each of which `opening` opens; see `fuse` and `fit_posed`."""
     source_kind = None if source_kind is None else check_kind(source_kind)
-    check, changed = None, dict[str, Any]()
-    if task.linked and graph is None and is_among(model, ("auto", "markov-field")):
-        model, parameters, graph, check, changed = settle_links(task, source, prepared.answers, parameters, engine)
+    posed = {}
     with open_engine(engine) as working:
-        chosen, answers, scale = settle_model(prepared, model, graph, parameters, working)
-        if callback is not None and "callback" in chosen.get_params():
-            chosen = chosen.set_params(callback=callback)
-        soft = None
-        has_ways = "workers" in chosen.get_params() and "workers" not in parameters and isinstance(model, str)
-        if has_ways and answers.is_soft and not answers.silence_counts:
-            chosen.recipe().check_size(answers, None)  # before both ways are tried
-            log.info("Comparing ways of fusing soft votes")
-            plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"])
-            soft = check_ways(plain.recipe(), answers, working)
-            log.info("Note: %s", soft)
-            chosen = chosen.set_params(workers=soft.way)
-        recipe = chosen.recipe()
-        opened = open_source(recipe, answers, gold, features, item_prior, task)
-        aligned = recipe.align(opened.responses, graph)
-        found = fit_source(recipe, opened, aligned, working, count_copies_once=True, source_kind=source_kind)
-        found = replace(found, scale_check=scale, soft_check=soft)
-        found, changed = judge(recipe, found, opened, aligned, working, check, changed)
-    left_out = replace(found, blocked=blocked if len(blocked) else None, n_blocked=n_blocked)
-    return chosen.set_params(**changed).adopt(left_out)
+        for name in names:
+            with about(name):
+                prepared = opening(name)
+                posed[name] = pose(
+                    prepared, name is not None, model, dict(parameters), working, callback, features, item_prior
+                )
+        return fit_posed(posed, working, source_kind)
+
+
+def pose(
+    prepared: Prepared,
+    is_one_of_several: bool,
+    model: str | Model,
+    parameters: dict[str, Any],
+    engine: Engine,
+    callback: Callable[[Progress], object] | None,
+    features: Any,
+    item_prior: Any,
+) -> Posed:
+    """A question with the model that it is fused by. Of several, workers are of types if nothing else is said."""
+    graph, task, check, changed = prepared.graph, prepared.task, None, dict[str, Any]()
+    if task.linked and graph is None and is_among(model, ("auto", "markov-field")):
+        model, parameters, graph, check, changed = settle_links(
+            task, prepared.source, prepared.answers, parameters, engine
+        )
+    chosen, answers, scale = settle_model(prepared, model, graph, parameters, engine)
+    if callback is not None and "callback" in chosen.get_params():
+        chosen = chosen.set_params(callback=callback)
+    soft = None
+    has_ways = "workers" in chosen.get_params() and "workers" not in parameters and isinstance(model, str)
+    if has_ways and answers.is_soft and not answers.silence_counts:
+        chosen.recipe().check_size(answers, None)  # before both ways are tried
+        log.info("Comparing ways of fusing soft votes")
+        plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"])
+        soft = check_ways(plain.recipe(), answers, engine)
+        log.info("Note: %s", soft)
+        chosen = chosen.set_params(workers=soft.way)
+    elif has_ways and is_one_of_several and isinstance(chosen, DawidSkene):
+        is_ordinal = chosen.get_params()["workers"] == OrdinalWorkers.name
+        chosen = chosen if is_ordinal else chosen.set_params(workers=NominalWorkers.name)
+    recipe = chosen.recipe()
+    source = open_source(recipe, answers, prepared.gold, features, item_prior, task)
+    aligned = recipe.align(source.responses, graph)
+    beside: dict[str, Any] = {"scale_check": scale, "soft_check": soft, "n_blocked": prepared.n_blocked}
+    beside["blocked"] = prepared.blocked if len(prepared.blocked) else None
+    return Posed(chosen, source, aligned, beside, check, changed)
+
+
+def fit_posed(
+    posed: Mapping[Any, Posed], engine: Engine, source_kind: str | None
+) -> tuple[dict[Any, FittedModel], Together | None, list[Any]]:
+    """Fitted models by question, what was learned of all questions together, and the questions that this is about."""
+    recipes = [each.model.recipe() for each in posed.values()]
+    sources, graphs = [each.source for each in posed.values()], [each.graph for each in posed.values()]
+    settled, results, together, shared = fit_questions(
+        recipes, sources, graphs, engine, count_copies_once=True, source_kind=source_kind
+    )
+    models = {}
+    for (name, each), recipe, result in zip(posed.items(), settled, results, strict=True):
+        with about(name):
+            known = replace(result, **each.beside)
+            found, changed = judge(recipe, known, each.source, each.graph, engine, each.check, dict(each.changed))
+        own = {parameter: value for parameter, value in changed.items() if parameter in each.model.defaults()}
+        models[name] = each.model.set_params(**own).adopt(found)
+    names = list(posed)
+    return models, together, [names[place] for place in shared]
 
 
 def settle_model(
@@ -103,7 +160,7 @@ def settle_model(
 
 
 def settle_links(
-    kind: AnyKind, brought: Any, answers: Answers, given: dict[str, Any], engine: Any
+    kind: AnyKind, brought: Any, answers: Answers, given: dict[str, Any], engine: Engine
 ) -> tuple[str, dict[str, Any], Graph | None, GraphCheck | None, dict[str, Any]]:
     """How to fuse items that are linked by what they are; many of them as a part shows.
 
@@ -122,9 +179,9 @@ def settle_links(
     log.info("Trying the graph on a part of the %ss", task.item)
     source = open_source(recipe, few, task=task)
     graph = recipe.align(source.responses, kind.make_graph(sample))
-    with open_engine(engine) as opened, quietly():
-        found = fit_source(recipe, source, graph, opened, count_copies_once=True)
-        found, check, changed = settle_graph(recipe, found, source, graph, opened)
+    with quietly():
+        found = fit_source(recipe, source, graph, engine, count_copies_once=True)
+        found, check, changed = settle_graph(recipe, found, source, graph, engine)
     if "coupling" in given:
         return "markov-field", given, kind.make_graph(brought), check, changed
     listeners = {"listeners": recipe.listeners, **changed}["listeners"]

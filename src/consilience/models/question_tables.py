@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.columns import Column, add_values, lookup, to_column
+from ..answers.columns import Column, add_values, find_present, is_missing, lookup, to_column, to_values
+from ..answers.tables import Table
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..kinds.tag_task import TagsKind
@@ -24,6 +25,18 @@ from .fitted import FittedModel
 TAG = "tag"
 # What every table of labels says.
 SURE = ("label", "confidence")
+
+
+def keep_answered(table: Table, label: str, are_sets: bool) -> Table:
+    """The rows in which a question has an answer. Of sets an empty cell may be one: all rows, if any has an answer."""
+    if label not in table.names or table.lists(label) is not None:
+        return table  # whoever reads it knows
+    if not are_sets:
+        rows = find_present(table.read(label))
+        return table if len(rows) == table.n_rows else table.keep(rows)
+    cells = to_values(table.read(label)).tolist()
+    is_answered = any(not is_missing(cell) and str(cell).strip() for cell in cells)
+    return table if is_answered else table.keep(np.empty(0, np.int64))
 
 
 def count_question(found: Result) -> dict[str, Any]:

@@ -8,26 +8,22 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, Values, find_present, is_missing, lookup, to_column, to_values
-from ..answers.graph import Graph
+from ..answers.columns import Column, find_present, lookup, to_column, to_values
 from ..answers.joining import check_join_policy, drop_workers, join_responses
 from ..answers.previews import build_report, round_figures
-from ..answers.tables import build_frame, is_table, open_frame
-from ..arguments import check_truth, to_path
-from ..checks.register import judge
+from ..answers.tables import Table, build_frame, is_table, open_frame
+from ..arguments import MOST_QUESTIONS, check_truth, to_path
 from ..engines import open_engine
-from ..engines.base import Engine
-from ..errors import InputError, ParameterError, StoreError, about, first_line, listing
+from ..errors import InputError, ParameterError, StoreError, listing
 from ..formats.reading import open_path
 from ..formats.sources import open_table
 from ..formats.writing import replace_file, write_table
@@ -36,16 +32,15 @@ from ..inference.sources import Source
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..kinds.tag_task import TagsKind
-from ..results.comparison import ScaleCheck
 from ..results.explanations import Explanations
-from ..results.fitting import fit_questions
 from ..results.label_files import is_one_file
 from .base import open_answers
 from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
-from .question_files import FORMAT, HEADER, UNREADABLE, VERSION, name_member, read_header
+from .fusing import Posed, fit_posed
 from .question_tables import (
     interleave,
     join_tags,
+    keep_answered,
     lengthen,
     merge_rows,
     plain_model,
@@ -73,6 +68,13 @@ class Shared(NamedTuple):
     easiness: dict[str, float]
     trace: Floats
 
+    @classmethod
+    def of(cls, together: Together | None, names: Sequence[str]) -> Shared | None:
+        """What is told of a joint fit of some questions; None if there was none."""
+        if together is None:
+            return None
+        return cls(together.own, dict(zip(names, together.easiness.tolist(), strict=True)), together.trace)
+
     def describe(self) -> str:
         """Say in words whether skills carry over."""
         if self.own > MOSTLY_OWN:
@@ -91,20 +93,13 @@ class Shared(NamedTuple):
         )
 
 
+FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
+# What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
+UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfile.BadZipFile)
+# The largest header of a file that may come from anywhere.
+LARGEST_HEADER = 1 << 20
 # From the first probability on questions count as separate, and up to the second as one.
 MOSTLY_OWN, MOSTLY_SAME = 0.8, 0.2
-
-
-class Posed(NamedTuple):
-    """A question before it is fitted."""
-
-    name: str
-    model: FittedModel
-    source: Source
-    graph: Graph | None
-    scale: ScaleCheck | None = None
-    blocked: Values | None = None
-    n_blocked: tuple[int, int] | None = None
 
 
 class Questions(Mapping[str, FittedModel]):
@@ -243,8 +238,16 @@ class Questions(Mapping[str, FittedModel]):
 
     def read(self, responses: object) -> dict[str, Answers]:
         """Return other answers to each question that has some."""
-        found = {name: read_question(model, name, responses) for name, model in self.items()}
-        read = {name: answers for name, answers in found.items() if answers is not None}
+        read = {}
+        for name, model in self.items():
+            old, task = model.result_.given.answers, model.result_.task
+            label = name if old is None else old.columns.get("label", name)
+            rows: Any = open_rows(responses, label, task)
+            if label in rows.names and rows.n_rows:
+                if old is None:
+                    read[name] = model.read(open_answers(rows, **task.reading(), label=label))[1]
+                else:
+                    read[name] = read_like(model, rows)
         if not read:
             raise InputError(f"There are no answers to {listing(self, len(self))}.", "Name columns as at the fit.")
         return read
@@ -303,17 +306,16 @@ class Questions(Mapping[str, FittedModel]):
         target = to_path("path", "save", path)
         shared = None if self.shared_ is None else self.shared_._replace(trace=self.shared_.trace.tolist())._asdict()
         header = {"format": FORMAT, "version": VERSION, "questions": list(self), "shared": shared}
-        with tempfile.TemporaryDirectory() as folder:
-            saved = [
-                each.save(Path(folder, str(number)), answers=answers, texts=texts)
-                for number, each in enumerate(self.values())
-            ]
-            with replace_file(target) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as archive:
-                with archive.open(HEADER, "w") as member:
-                    member.write(json.dumps(header, indent=1).encode())
-                for number, file in enumerate(saved):
-                    with archive.open(name_member(number), "w", force_zip64=True) as member, file.open("rb") as source:
-                        shutil.copyfileobj(source, member)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            replace_file(target) as beside,
+            zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as archive,
+        ):
+            archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(header, indent=1))
+            for number, model in enumerate(self.values()):
+                saved = model.save(Path(folder, "model"), answers=answers, texts=texts)
+                with archive.open(name_member(number), "w", force_zip64=True) as member, saved.open("rb") as source:
+                    shutil.copyfileobj(source, member)
         return Path(target)
 
     def update(
@@ -333,108 +335,79 @@ class Questions(Mapping[str, FittedModel]):
         if responses is None and gold is None:
             raise ParameterError("There is nothing to add.", "Give new answers or known labels.")
         check_join_policy(duplicates)
-        known = split_gold(gold, list(self))
-        posed = [self._join(name, responses, known.get(name), duplicates) for name in self]
+        known, posed = split_gold(gold, list(self)), {}
+        for name, model in self.items():
+            before, recipe = model.result_, model.recipe()
+            old = check_answers(before)
+            rows = None if responses is None else open_rows(responses, old.columns.get("label", name), before.task)
+            new, retracted, _ = read_batch(
+                rows if rows is not None and rows.n_rows else None, old, duplicates, before.task
+            )
+            if before.blocked is not None:
+                blocked = lookup(new.workers, to_column(before.blocked))
+                new = drop_workers(new, blocked[blocked >= 0])
+            joined = join_responses(old, new, duplicates, retracted)
+            r = recipe.prepare(joined.responses)
+            labels = join_gold(before, joined, r, new.gold if known.get(name) is None else known[name])[0]
+            beside = {each: getattr(before, each) for each in ("scale_check", "soft_check", "blocked", "n_blocked")}
+            posed[name] = Posed(model.fresh(), Source(r, labels, task=before.task), None, beside)
         with open_engine(engine) as opened:
-            found = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
-        self._models, self.shared_ = found._models, found.shared_
+            found, together, names = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
+        self._models, self.shared_ = found, Shared.of(together, names)
         return self
 
-    def _join(self, name: str, responses: object, gold: object, duplicates: str) -> Posed:
-        model = self[name]
-        before, recipe = model.result_, model.recipe()
-        old = check_answers(before)
-        rows = answered_rows(responses, old.columns.get("label", name), before.task)
-        added = None if rows is None or not rows.n_rows else rows
-        new, retracted, _ = read_batch(added, old, duplicates, before.task)
-        if before.blocked is not None:
-            blocked = lookup(new.workers, to_column(before.blocked))
-            new = drop_workers(new, blocked[blocked >= 0])
-        joined = join_responses(old, new, duplicates, retracted)
-        r = recipe.prepare(joined.responses)
-        known, _ = join_gold(before, joined, r, new.gold if gold is None else gold)
-        source = Source(r, known, task=before.task)
-        return Posed(name, model.fresh(), source, None, before.scale_check, before.blocked, before.n_blocked)
+
+def name_member(number: int) -> str:
+    """What the file of a question is called in an archive."""
+    return f"models/{number:04d}"
 
 
-def read_questions(path: str, load: Callable[[str], FittedModel]) -> Questions | None:
-    """Return the questions in a file; None if it holds something else. `load` reads the file of a model."""
+def read_questions(path: str, load: Callable[[str], object]) -> Questions | None:
+    """The questions in a file; None if it holds something else. `load` reads the file of a model.
+
+    Nothing in it is compressed, so that no member is larger than the file.
+    """
     try:
         archive = zipfile.ZipFile(path)
     except UNREADABLE:
         return None  # whoever reads a model says what is wrong
-    with archive:
+    with archive, tempfile.TemporaryDirectory() as folder:
         members = archive.infolist()
         if not members or members[0].filename != HEADER:
             return None
         try:
-            header = read_header(archive, members)
-            models = {}
-            for name, member in zip(header["questions"], members[1:], strict=True):
-                with unpack(path, archive, member) as file:
-                    model = load(file)
-                if not isinstance(model, FittedModel):  # a ranking, or questions once more
-                    raise ValueError("not as it is written")
-                models[name] = model
+            if members[0].file_size > LARGEST_HEADER or any(each.compress_type for each in members):
+                raise ValueError("not as it is written")
+            header = json.loads(archive.read(HEADER))
+            names: list[str] = header["questions"]
+            expected = [HEADER, *map(name_member, range(len(names)))]
+            if (
+                header["format"] != FORMAT
+                or header["version"] != VERSION
+                or not all(type(each) is str for each in names)
+            ):
+                raise ValueError("another format")
+            if not 0 < len(set(names)) == len(names) <= MOST_QUESTIONS or archive.namelist() != expected:
+                raise ValueError("other members")
+            models = {name: load(archive.extract(each, folder)) for name, each in zip(names, members[1:], strict=True)}
+            found = [each.result_ for each in models.values() if isinstance(each, FittedModel)]
             # Sets of tags are about items, each with all its tags.
-            found = [each.result_ for each in models.values()]
             items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsKind)}
-            if len(items) > 1:
-                raise ValueError("questions about other items")
-            shared = header["shared"]
-            return Questions(models, None if shared is None else read_shared(shared, list(models)))
+            if len(found) < len(names) or len(items) > 1:
+                raise ValueError("not models of labels, or of other items")
+            if header["shared"] is None:
+                return Questions(cast(Any, models))
+            own, easiness, trace = (header["shared"][name] for name in Shared._fields)
+            shared = Shared(
+                float(own), {str(name): float(each) for name, each in easiness.items()}, np.array(trace, float)
+            )
+            if not (0 <= shared.own <= 1 and set(easiness) <= set(names) and np.isfinite(shared.trace).all()):
+                raise ValueError("not what is learned")
+            return Questions(cast(Any, models), shared)
+        except StoreError:
+            raise
         except (AttributeError, KeyError, TypeError, *UNREADABLE) as error:
-            if isinstance(error, StoreError):
-                raise
             raise StoreError(f"{path} is damaged, or was not written by this package.", "Save it again.") from error
-
-
-@contextmanager
-def unpack(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[str]:
-    """Give the path of a temporary file with a member of an archive."""
-    with ExitStack() as stack:
-        try:
-            file = Path(stack.enter_context(tempfile.TemporaryDirectory()), "model")
-            with archive.open(member) as source, file.open("wb") as target:
-                shutil.copyfileobj(source, target)
-        except OSError as error:
-            raise StoreError(
-                f"{path} cannot be unpacked to a temporary file: {first_line(error)}.",
-                "Free some space, or name another folder in the environment variable TMPDIR.",
-            ) from error
-        yield str(file)
-
-
-def read_shared(given: Mapping[str, Any], names: list[str]) -> Shared:
-    """Return what a header says of sharing."""
-    own, easiness = float(given["own"]), {str(name): float(value) for name, value in given["easiness"].items()}
-    trace = np.array(given["trace"], np.float64)
-    if not (0 <= own <= 1 and set(easiness) <= set(names) and trace.ndim == 1 and np.isfinite(trace).all()):
-        raise ValueError("not what is learned")
-    return Shared(own, easiness, trace)
-
-
-def fit_posed(posed: Sequence[Posed], engine: Engine, source_kind: str | None) -> Questions:
-    """Return several questions, fused together as far as their workers are of types."""
-    recipes, graphs = [each.model.recipe() for each in posed], [each.graph for each in posed]
-    sources = [each.source for each in posed]
-    recipes, results, together, questions = fit_questions(
-        recipes, sources, graphs, engine, count_copies_once=True, source_kind=source_kind
-    )
-    models = {}
-    for each, recipe, found in zip(posed, recipes, results, strict=True):
-        with about(each.name):
-            scaled = replace(found, scale_check=each.scale)
-            checked, changed = judge(recipe, scaled, each.source, each.graph, engine)
-        left_out = replace(checked, blocked=each.blocked, n_blocked=each.n_blocked)
-        models[each.name] = each.model.set_params(**changed).adopt(left_out)
-    shared = None if together is None else describe_sharing(together, [posed[q].name for q in questions])
-    return Questions(models, shared)
-
-
-def describe_sharing(together: Together, names: list[str]) -> Shared:
-    """Return what is told of a joint fit of some questions."""
-    return Shared(together.own, dict(zip(names, together.easiness.tolist(), strict=True)), together.trace)
 
 
 def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:
@@ -478,32 +451,7 @@ def is_plain(value: object) -> bool:
     )
 
 
-def read_question(model: FittedModel, name: str, source: object) -> Answers | None:
-    """Return other answers to a question; None if there are none."""
-    old = model.result_.given.answers
-    label = name if old is None else old.columns.get("label", name)
-    rows = answered_rows(source, label, model.result_.task)
-    if label not in rows.names or not rows.n_rows:
-        return None
-    if old is None:
-        rows = open_answers(rows, **model.result_.task.reading(), label=label)
-        return model.read(rows)[1]
-    return read_like(model, rows)
-
-
-def answered_rows(source: object, label: str, task: AnyKind) -> Any:
-    """Return the rows of a table, or of the one at a path, in which a question has an answer.
-
-    Those of tags are all rows, since an empty cell may be an empty set, or none if all cells are empty.
-    """
-    if source is None:
-        return None
+def open_rows(source: object, label: str, task: AnyKind) -> Table:
+    """The rows of a table, or of the one at a path, in which a question has an answer."""
     table = open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
-    if label not in table.names:
-        return table
-    if not isinstance(task, TagsKind):
-        return table.keep(find_present(table.read(label)))
-    is_answered = table.lists(label) is not None or any(
-        not is_missing(cell) and str(cell).strip() for cell in to_values(table.read(label)).tolist()
-    )
-    return table if is_answered else table.keep(np.empty(0, np.int64))
+    return keep_answered(table, label, isinstance(task, TagsKind))
