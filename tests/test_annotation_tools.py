@@ -456,7 +456,7 @@ def test_plain_tables_stay_tables(folder, name, lines):
 def test_a_table_is_not_taken_for_spans(folder):
     Path("a.csv").write_text("item,worker,label\n1,a,B-PER\n", encoding="utf-8")
     assert "read_answers" in refusal(cs.read_spans, "a.csv")
-    assert "No file" in refusal(cs.read_spans, "nothing.json")
+    assert "does not exist" in refusal(cs.read_spans, "nothing.json")
     with pytest.raises(cs.errors.ParameterError, match="did you mean 'doccano'"):
         cs.read_spans("a.csv", format="docano")
     with pytest.raises(cs.errors.ParameterError, match="'format'"):

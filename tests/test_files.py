@@ -465,7 +465,7 @@ def test_nothing_to_read(folder):
 def test_mixed_formats(folder):
     write("d/a.csv", "a\n1\n")
     write("d/b.jsonl", '{"a": 1}\n')
-    assert "2 formats" in message(read_table, "d")
+    assert "several formats" in message(read_table, "d")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

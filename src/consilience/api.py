@@ -34,7 +34,7 @@ from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
 from .rankings.page import RANKING_CHARTS, describe_page
 from .results.fitting import fit_source, open_source
-from .results.saving import SavedResult, compare_names, open_saved
+from .results.saving import SavedModel, compare_names, open_saved
 from .results.worker_report import count_answers
 
 # Keywords of `fuse` that neither say how answers are read, nor are parameters of the model.
@@ -308,14 +308,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     with open_saved(to_path("path", "load", path)) as saved:
         if saved.model == BradleyTerry.__name__:
             compare_names("parameter", BradleyTerry.defaults(), saved.parameters)
-            return BradleyTerry().set_params(**saved.parameters).restore(saved.archive)
+            return BradleyTerry().set_params(**saved.parameters).restore(saved)
         model = make_model(saved, os.fspath(path))
         recipe = model.recipe()
         recipe.check()
-        return model.adopt(saved.read(recipe))
+        return model.adopt(saved.read_result(recipe))
 
 
-def make_model(saved: SavedResult, path: str) -> FittedModel:
+def make_model(saved: SavedModel, path: str) -> FittedModel:
     """Return the model that a file names, with its parameters and before it is fitted."""
     names = {entry.class_name: name for name, entry in MODELS.items()}
     if saved.model not in names:  # a file can name nothing else

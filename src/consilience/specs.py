@@ -5,8 +5,9 @@ what a fit could have written: shapes that follow from the vocabularies, and val
 
 A part is a frozen dataclass or a NamedTuple, and declares what is saved by the types of its fields, such as
 ``prior: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]``. Numbers, truth values, text, and lists and dicts of these
-need no more than their type, nor do fields that are parts themselves. What only several fields together can get wrong
-is told by a method ``check_saved(sizes)`` of the part. `consilience.results.saving` reads the declarations.
+need no more than their type, nor do fields that are parts themselves. Beside a protocol stands the part that is saved.
+What only several fields together can get wrong is told by a method ``check_saved(sizes)`` of the part.
+`consilience.results.saving` reads the declarations.
 """
 
 from __future__ import annotations
@@ -102,22 +103,10 @@ def among(choices: Container[str]) -> Check:
     return Check(lambda value: isinstance(value, str) and value in choices)
 
 
-class Length(NamedTuple):
-    """The value is a number of things, and no less than 1."""
-
-    letter: str  # of `Sizes`
-
-
 class Same(NamedTuple):
     """The value is not saved once more: it is one that was read before."""
 
     path: str
-
-
-class OneOf(NamedTuple):
-    """The value is one of several parts, told by their fields; for fields whose type is a protocol."""
-
-    parts: tuple[type, ...]
 
 
 class ByName(NamedTuple):
@@ -126,11 +115,8 @@ class ByName(NamedTuple):
     list_parts: Callable[[], Mapping[str, type]]
 
 
-class NotSaved(NamedTuple):
-    """The value is not saved: what is loaded has the default of the field."""
-
-
-NOT_SAVED: Final = NotSaved()
+# The value is not saved: what is loaded has the default of the field.
+NOT_SAVED: Final = object()
 
 
 def _length(axis: str, sizes: Sizes) -> int | None:

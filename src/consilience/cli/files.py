@@ -29,7 +29,7 @@ from ..formats.writing import cannot_be_replaced, check_table_path, check_writab
 from ..kinds.tag_tables import ONE_HOT
 from ..models.questions import HEADER as QUESTIONS
 from ..models.questions import Questions
-from ..results.archive import HEADER
+from ..results.saving import HEADER
 from .command import Record, is_asked, tell
 from .terminal import Column, Display, Screen, fit_text, format_number
 

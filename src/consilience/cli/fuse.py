@@ -25,11 +25,10 @@ from ..answers.previews import fit_text
 from ..documents.document import Fact, Facts
 from ..documents.overview import describe_fit, describe_questions, tabulate_workers
 from ..engines.base import Threads
-from ..errors import ConsilienceError
 from ..formats import readable_formats
 from ..formats.arrays import read_features
 from ..formats.files import is_folder, name_of
-from ..formats.reading import open_file, scan_table
+from ..formats.reading import open_file
 from ..formats.scanning import FORMS, scan_answers
 from ..formats.sources import find_source, open_table, read_answers
 from ..formats.targets import choose_target, write_results
@@ -44,8 +43,6 @@ from .command import is_asked, publish, refuse, typed_command
 from .files import check_folder, check_outputs, check_page, write_report, write_together
 from .terminal import Display, list_files
 
-# What a fit in memory takes for each answer at most, reading included (measured: 60 to 90 bytes).
-BYTES_PER_ANSWER = 100
 # Seconds that are worth telling.
 LONG = 60.0
 # Keywords of `consilience.fuse` are options of the command; so are those of `scan_answers`.
@@ -66,7 +63,7 @@ def fuse(**typed: Any) -> None:
         raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
     scanned = is_scanned(options, asked)
     if options.labels is not None:
-        asked["label"] = match_columns(options, scanned, asked)
+        asked["label"] = match_columns(options, asked)
     tool = None if scanned else find_source(source, options.format)
     target = None if output is None else choose_target(output, source, tool)
     tables, others = [options.workers_report, options.disagreements], [options.save, options.report]
@@ -194,10 +191,9 @@ def settle_gold(options: SimpleNamespace) -> Any:
     return own or list(options.gold) or None
 
 
-def match_columns(options: SimpleNamespace, scanned: bool, asked: Mapping[str, Any]) -> list[str] | str:
+def match_columns(options: SimpleNamespace, asked: Mapping[str, Any]) -> list[str] | str:
     """The columns of answers to several questions that --label and --labels name."""
-    table: Any = (scan_table if scanned else lambda *place: open_table(*place)[0])(options.source, options.format)
-    known = list(map(str, table.names))
+    known = list(map(str, open_table(options.source, options.format)[0].names))
     found = fnmatch.filter(known, options.labels)
     if not found:
         columns = ", ".join(map(repr, known))
@@ -213,13 +209,8 @@ def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
     if not limited:
         folder = os.path.join(source, "*") if os.path.isdir(source) else source
         files = [source] if os.path.isfile(source) else glob.glob(folder, recursive=True)
-        if source == "-" or sum(os.path.getsize(file) for file in files if os.path.isfile(file)) <= 1 << 28:
-            return False  # not worth counting rows
-        try:
-            n_rows = sum(scan_table(source, options.format).sizes)
-        except ConsilienceError:
-            return False  # whoever reads it as a whole says what is wrong
-        if n_rows * BYTES_PER_ANSWER <= memory.available_memory():
+        size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
+        if source == "-" or size <= memory.available_memory():
             return False
     flags = [f"--{name.replace('_', '-')}" for name in asked if name in READING - SCANNED]
     flags += ["--content"] if options.content is not None else []

@@ -50,16 +50,8 @@ class Codec:
         Takes a path and the names of the columns to read (None: all). Returns a `pyarrow.Table` with those of them that
         exist, and the names of all columns in the file. Formats of text open the path with `files.open_input`, since it
         may be compressed, or be that of standard input, and turn text into numbers with `files.read_integers`.
-    scan : callable
-        As `read`, for files larger than memory: returns an iterator over tables of some of the rows, in order. It takes
-        a range of parts too, if files are cut.
-    cut : callable
-        Takes a path and a number of rows. Returns runs of parts of the file with about so many rows, which can be read
-        without the others: the number of the first row, and the parts. Formats without it are read as a whole.
-    count_rows : callable
-        Takes a path. Returns the number of rows, where that is known without reading them.
     all_text : bool
-        Whether `scan` returns every column as text, in which whole numbers are written as such.
+        Whether `read` returns every column as codes of text, in which whole numbers are written as such.
     write : callable
         Takes an iterable of `pyarrow.Table`, whose rows follow each other, and a path, whose suffix is one of the
         format's.
@@ -86,9 +78,6 @@ class Codec:
     """
 
     read: Callable[[str, Collection[str] | None], tuple[pa.Table, list[str]]] | None = None
-    scan: Callable[..., tuple[Iterator[pa.Table], list[str]]] | None = None
-    cut: Callable[[str, int], list[tuple[int, range]]] | None = None
-    count_rows: Callable[[str], int] | None = None
     all_text: bool = False
     write: Callable[[Iterable[pa.Table], str], None] | None = None
     recognise: Callable[[bytes, str], bool] | None = None

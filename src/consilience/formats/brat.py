@@ -44,9 +44,12 @@ _SPAN = re.compile(r"(\S+) (\d{1,18} \d{1,18}(?:;\d{1,18} \d{1,18})*)")
 _REFERENCE = re.compile(r"[TREAMN]\d+")
 
 
-def is_brat(folder: str) -> bool:
-    """Tell whether there are .ann files in a folder, or in the folders in it."""
-    return bool(_annotated(folder)) or bool(_worker_folders(folder))
+def is_brat(path: str) -> bool:
+    """Whether a path is that of a folder with .ann files, or with folders of such files."""
+    try:
+        return os.path.isdir(path) and bool(_annotated(path) or _worker_folders(path))
+    except OSError:  # whoever reads it says what is wrong
+        return False
 
 
 def _annotated(folder: str) -> list[Path]:

@@ -6,6 +6,7 @@ A file may also be on another machine, at any address that fsspec knows, such as
 from __future__ import annotations
 
 import csv
+import difflib
 import glob
 import io
 import itertools
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..answers.tables import check_names
-from ..errors import InputError, MissingDependencyError, first_line
+from ..errors import InputError, MissingDependencyError, first_line, listing
 from . import Format, LineFinder, readable_formats
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -30,9 +31,9 @@ PathLike: TypeAlias = str | os.PathLike[str]
 BLOCK = 1 << 22
 LONGEST_ROW = 1 << 26
 ROWS_PER_WRITE = 1 << 14
-# Of files larger than memory, so many rows, or bytes of text, are held at a time.
-ROWS_AT_ONCE = 1 << 20
-TEXT_AT_ONCE = 1 << 25
+# Of so many rows text is held as codes of the distinct values. Fields of such columns are marked.
+MANY_ROWS = 200_000
+CODES = {b"consilience": b"codes"}
 # So much of a file is shown to formats that may recognise it.
 HEAD = 1 << 20
 _GZIP = b"\x1f\x8b"
@@ -44,10 +45,6 @@ _NAME_OF_INPUT = "standard input"
 # What was read from a standard input, which can be read only once.
 _inputs: WeakKeyDictionary[Any, pa.Buffer] = WeakKeyDictionary()
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-# Each service has its own words for times and hashes of files. The hash that fsspec offers (ukey) will not do: for some
-# services it is one of the address alone.
-_MARK = re.compile(r"etag|md5|digest|crc32|^sha|mtime|modif|updated|created|generation|version", re.IGNORECASE)
-_LARGE = 1 << 30
 
 
 def name_of(path: str) -> str:
@@ -236,29 +233,60 @@ def make_folder(path: str) -> None:
 
 
 def list_inputs(path: str) -> list[str]:
-    """Return the files that a path stands for: itself, those in a folder, or those that match a glob."""
-    if os.path.isfile(path):
+    """The files that a path stands for: itself, those in a folder, or those that match a pattern, in order of name.
+
+    Files of which no kind is known, such as a read-me, are left out. A damaged file may not be recognised, so files
+    with the suffix of another that is recognised are kept.
+    """
+    if path == STANDARD_INPUT or os.path.isfile(path):
         return [path]
     try:
-        if os.path.isdir(path):
+        if is_remote(path):
+            found = list_remote(path)
+        elif os.path.isdir(path):
             found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
+        elif glob.has_magic(path):
+            found = glob.glob(path, recursive=True)
         else:
-            found = glob.glob(path, recursive=True) if glob.has_magic(path) else []
+            found = None
+    except PermissionError as error:
+        raise permission_error(path) from error
     except (OSError, ValueError) as error:
-        raise InputError(f"{path!r} cannot be read: {error}.", "Check the path.") from error
-    files = sorted(file for file in found if os.path.isfile(file))
-    if not files:
-        raise InputError(f"No file to read in {path!r}.", "Check the path.")
-    return _drop_others(files) if os.path.isdir(path) else files
+        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the path.") from error
+    if found is None:
+        raise _missing_error(path)
+    inputs = sorted(file for file in found if is_remote(file) or os.path.isfile(file))
+    if not inputs:
+        others = f"found only {listing(sorted(found))}" if found else "found nothing"
+        raise InputError(f"No file to read in {path!r}: {others}.", "Check the path.")
+    known = {os.path.splitext(file)[1].lower() for file in inputs if find_format(file) is not None}
+    return [file for file in inputs if os.path.splitext(file)[1].lower() in known] or inputs
 
 
-def _drop_others(files: list[str]) -> list[str]:
-    """Return the files of a folder without those of which no kind is known, such as a read-me.
+def _missing_error(path: str) -> InputError:
+    folder, name = os.path.split(path)
+    if not os.path.isdir(folder or "."):
+        return InputError(f"{path!r} does not exist, nor does the folder {folder!r}.", "Check the path.")
+    others = [other for other in os.listdir(folder or ".") if other != name]  # a broken link has this very name
+    close = difflib.get_close_matches(name, others, cutoff=0.8)
+    hint = f"Did you mean {listing(os.path.join(folder, other) for other in close)}?" if close else "Check the path."
+    return InputError(f"{path!r} does not exist.", hint)
 
-    A damaged file may not be recognised. So files with the suffix of another that is recognised are kept.
-    """
-    known = {os.path.splitext(file)[1].lower() for file in files if find_format(file) is not None}
-    return [file for file in files if os.path.splitext(file)[1].lower() in known] or files
+
+def permission_error(path: str) -> InputError:
+    """The error for a file that may not be read."""
+    return InputError(f"{path!r} cannot be read: permission denied.", "Change its permissions or copy it.")
+
+
+def share_format(path: str, inputs: list[str]) -> Format | None:
+    """The format of files that a path stands for; an error where they are of several."""
+    formats = {find_format(file): file for file in reversed(inputs)}
+    if len(formats) > 1:
+        raise InputError(
+            f"The files in {path!r} are of several formats, such as {listing(sorted(formats.values()))}.",
+            "Choose those of one format with a pattern.",
+        )
+    return next(iter(formats))
 
 
 def stem(path: str) -> str:
@@ -312,19 +340,6 @@ def list_remote(path: str) -> list[str]:
     return sorted(system.unstrip_protocol(each) for each in found)
 
 
-def describe_remote(path: str) -> tuple[int, str | None]:
-    """Return the size of a file in bytes, and what changes when its content does; None where nothing is known to.
-
-    A file of unknown size is taken for a large one.
-    """
-    system, inner = _find_system(path)
-    system.invalidate_cache(inner)  # what was listed before may have changed
-    details = system.info(inner)
-    marks = [(name, str(details[name])) for name in sorted(details) if _MARK.search(name) and details[name] is not None]
-    size = details.get("size")
-    return _LARGE if size is None else int(size), str(marks) if marks else None
-
-
 def _find_system(path: str) -> tuple[Any, str]:
     try:
         import fsspec
@@ -338,13 +353,33 @@ def _find_system(path: str) -> tuple[Any, str]:
 
 
 def read_integers(texts: Any) -> Any:
-    """Return `texts` as int64 if each is exactly how its integer is written; as null if all are null."""
+    """`texts` as int64 if each is exactly how its integer is written; as null if all are null."""
     if texts.null_count == len(texts):
-        return pa.chunked_array([pa.nulls(len(texts))])
+        return pa.nulls(len(texts))
     try:
         numbers = pc.cast(texts, pa.int64())
     except pa.ArrowInvalid:
         return texts
-    unique = pc.unique(texts)
     # Arrow knows several types of text, and columns of different types are never equal.
-    return numbers if pc.cast(pc.cast(unique, pa.int64()), unique.type).equals(unique) else texts
+    return numbers if pc.cast(numbers, texts.type).equals(texts) else texts
+
+
+def settle_text(column: pa.ChunkedArray[Any], all_text: bool) -> pa.ChunkedArray[Any]:
+    """Text that was read as codes: as codes of the sorted values where these are few for many rows, else as it is.
+
+    If there is nothing but text in a file, values that are all whole numbers become that.
+
+    >>> column = pa.chunked_array([pa.array(["10", "9", None, "10"]).dictionary_encode()])
+    >>> settle_text(column, all_text=True).to_pylist(), settle_text(column, all_text=False).to_pylist()
+    ([10, 9, None, 10], ['10', '9', None, '10'])
+    """
+    n_values = sum(len(chunk.dictionary) for chunk in column.chunks)
+    if len(column) < MANY_ROWS or 2 * n_values > len(column):
+        plain = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+        found = read_integers(plain) if all_text and len(plain) else plain
+        return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+    array = column.unify_dictionaries().combine_chunks()
+    values = read_integers(array.dictionary) if all_text and len(array.dictionary) else array.dictionary
+    order = pc.array_sort_indices(values)
+    rank = pc.array_sort_indices(order).cast(pa.int32())  # the inverse of a permutation
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(rank.take(array.indices), values.take(order))])

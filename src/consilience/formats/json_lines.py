@@ -36,19 +36,6 @@ def _read(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, list[str
     return table, list(names)
 
 
-def _scan(path: str, wanted: Collection[str] | None) -> tuple[Iterator[pa.Table], list[str]]:
-    """Tables of some lines at a time. A column may begin anywhere, and its type may differ between tables.
-
-    To name all columns (`wanted` is None) the whole file is read.
-    """
-    if wanted is None:
-        parsed = (_parse(path, first, lines) for first, lines in _runs(path))
-        names = list(dict.fromkeys(name for records in parsed for name in chain.from_iterable(records)))
-    else:
-        names = list(dict.fromkeys(wanted))
-    return (_tabulate(path, at, lines, _parse(path, at, lines), names) for at, lines in _runs(path)), names
-
-
 def _runs(path: str) -> Iterator[tuple[int, list[bytes]]]:
     """Runs of lines, each with the number of its first line, from 1."""
     number = 1
@@ -157,4 +144,4 @@ def _find_lines(path: str) -> Iterator[int]:
     return (number for number, _ in files.numbered_lines(path))
 
 
-JSON_LINES = Codec(read=_read, scan=_scan, write=_write, recognise=_recognise, find_lines=_find_lines)
+JSON_LINES = Codec(read=_read, write=_write, recognise=_recognise, find_lines=_find_lines)

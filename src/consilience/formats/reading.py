@@ -1,4 +1,4 @@
-"""Tables read from files, globs and folders: as a whole, or some rows at a time where they are larger than memory.
+"""Tables read from files, globs and folders.
 
 Text comes back exactly as it went in. In CSV and TSV only the empty field is missing, and a column becomes integers
 only if that loses nothing (``007`` and ``1.50`` stay text). Every error is an `InputError` that names the file.
@@ -7,14 +7,11 @@ only if that loses nothing (``007`` and ``1.50`` stay text). Every error is an `
 from __future__ import annotations
 
 import csv
-import difflib
-import glob
 import os
-import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,23 +19,22 @@ from ..answers.columns import is_text, share_categories
 from ..answers.tables import Table, open_arrow
 from ..arguments import to_path
 from ..errors import InputError, Sentence, first_line, listing
-from . import Format, LineFinder, list_suffixes, readable_formats
+from . import Format, LineFinder, find_by_name, list_suffixes, readable_formats
 from .annotation_tools import QUESTION, say_spans
 from .brat import is_brat
 from .files import (
+    CODES,
     STANDARD_INPUT,
     PathLike,
     check_encoding,
-    describe_remote,
-    find_format,
-    is_gzip,
-    is_remote,
-    list_remote,
+    list_inputs,
     name_of,
     nested_error,
-    open_raw,
+    permission_error,
     place_of_row,
     quote_path,
+    settle_text,
+    share_format,
 )
 
 # Folders that hold such files may be meant as masks.
@@ -120,9 +116,8 @@ def read_table(path: PathLike, columns: Collection[str] | None = None, format: s
     paths, found = find_files(to_path("path", "read_answers", path), format)
     wanted = None if columns is None else frozenset(columns)
     read = [_read_file(file, found, wanted) for file in paths]
-    tables = [table for table, _ in read]
-    names = read[0][1]
-    table = concatenate(paths, tables)
+    tables, names = [table for table, _ in read], read[0][1]
+    table = _concatenate(paths, tables, found.codec.all_text)
     if not names or (table.num_columns and not table.num_rows):
         content = f"columns {listing(names)} and no rows" if names else "no columns"
         where = quote_path(paths[0]) if len(paths) == 1 else listing(paths)
@@ -167,53 +162,26 @@ def open_paths(source: Any) -> Any:
 
 def find_files(path: str, format: str | None = None) -> tuple[list[str], Format]:
     """Return the files that `path` stands for, and the format they share."""
-    named = next((each for each in readable_formats() if each.name == format), None)
-    supported = list_suffixes(readable_formats())
-    if path == STANDARD_INPUT or os.path.isfile(path):
-        files = [path]
-    else:
-        remote = is_remote(path)
-        found = list_remote(path) if remote else _list_files(path)
-        wanted = tuple(supported if named is None else list_suffixes([named]))
-        files = sorted(file for file in found if file.lower().endswith(wanted) and (remote or os.path.isfile(file)))
-        if not files:
-            if os.path.isdir(path) and is_brat(path):
-                say_spans(path, "brat")
-            if any(file.lower().endswith(_PICTURES) for file in found):
-                raise InputError(
-                    f"{path!r} holds pictures, but no folders of masks.",
-                    "Put the masks (.png or .npy) of each reader into a folder of their own.",
-                )
-            others = f"found only {listing(sorted(found))}" if found else "found nothing"
-            raise InputError(f"No file to read in {path!r}: {others}.", f"Supported are {' '.join(supported)}.")
+    named = find_by_name(format)
+    if named is not None and named.kind == "spans":
+        return [path], named  # readers of tools know by themselves how files belong together
+    if is_brat(path):
+        say_spans(path, "brat")
+    inputs = list_inputs(path)
     if named is not None:
-        return [path] if named.kind == "spans" else files, named
-    formats = {find_format(file): file for file in reversed(files)}
-    if len(formats) > 1:
+        return [file for file in inputs if named.fits(file)] or inputs, named
+    shared = share_format(path, inputs)
+    if shared is not None:
+        return [path] if shared.kind == "spans" else inputs, shared
+    if os.path.isdir(path) and any(file.lower().endswith(_PICTURES) for file in inputs):
         raise InputError(
-            f"The files in {path!r} are of {len(formats)} formats, such as {listing(sorted(formats.values()))}.",
-            "Choose those of one format with a glob.",
+            f"{path!r} holds pictures, but no folders of masks.",
+            "Put the masks (.png or .npy) of each reader into a folder of their own.",
         )
-    shared = next(iter(formats))
-    if shared is None:
-        raise InputError(
-            f"{path!r} has no suffix that can be read, nor is its content that of a known format.",
-            f"Supported are {' '.join(supported)}.",
-        )
-    # Readers of tools know by themselves how files belong together.
-    return [path] if shared.kind == "spans" else files, shared
-
-
-def _list_files(path: str) -> list[str]:
-    """Return what is in a folder, or matches a glob."""
-    try:
-        if os.path.isdir(path):
-            return [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
-        if any(sign in path for sign in "*?["):
-            return glob.glob(path, recursive=True)
-        raise _missing_error(path)
-    except PermissionError as error:
-        raise permission_error(path) from error
+    raise InputError(
+        f"{listing(inputs)} has no suffix that can be read, nor is its content that of a known format.",
+        f"Supported are {' '.join(list_suffixes(readable_formats()))}.",
+    )
 
 
 def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
@@ -238,9 +206,10 @@ def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tupl
     return table, names
 
 
-def concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
+def _concatenate(paths: list[str], tables: list[pa.Table], all_text: bool) -> pa.Table:
     """Return one table of all rows, with columns as in the first, each of one type."""
     names = tables[0].column_names
+    coded = [{each.name for each in part.schema if all_text or each.metadata == CODES} for part in tables]
     for path, table in zip(paths, tables, strict=True):
         here, first = set(table.column_names), set(names)
         for odd, other, missing in ((path, paths[0], first - here), (paths[0], path, here - first)):
@@ -263,12 +232,17 @@ def concatenate(paths: list[str], tables: list[pa.Table]) -> pa.Table:
                 "Give a column the same type in all files.",
             ) from error
     table = pa.concat_tables(tables, promote_options="permissive")
-    # Categories may be missing values or lists; a column is made plain when it is used.
-    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        table = table.unify_dictionaries()
-    for i, field in enumerate(table.schema):
-        if pa.types.is_null(field.type):
-            table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
+    for i, name in enumerate(names):
+        column = table.column(i)
+        if pa.types.is_dictionary(column.type):
+            if all(name in each for each in coded):
+                column = settle_text(column, all_text)
+            else:  # categories may be missing values or lists; a column is made plain when it is used
+                with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                    column = column.unify_dictionaries()
+        if pa.types.is_null(column.type):
+            column = column.cast(pa.string())
+        table = table.set_column(i, name, column)
     return table
 
 
@@ -309,173 +283,3 @@ def unreadable_error(path: str, error: Exception) -> InputError:
         f"{quote_path(path)} cannot be read: {first_line(error)}.",
         "It may be damaged, cut off, or of another format than its suffix says: write it again.",
     )
-
-
-def permission_error(path: str) -> InputError:
-    """Return the error for a file that may not be read."""
-    return InputError(f"{path!r} cannot be read: permission denied.", "Change its permissions or copy it.")
-
-
-def _missing_error(path: str) -> InputError:
-    folder, name = os.path.split(path)
-    if not os.path.isdir(folder or "."):
-        return InputError(f"{path!r} does not exist, nor does the folder {folder!r}.", "Check the path.")
-    others = [other for other in os.listdir(folder or ".") if other != name]  # a broken link has this very name
-    close = difflib.get_close_matches(name, others, cutoff=0.8)
-    hint = f"Did you mean {listing(os.path.join(folder, other) for other in close)}?" if close else "Check the path."
-    return InputError(f"{path!r} does not exist.", hint)
-
-
-# Bytes of an answer in an Arrow file, more or less.
-BYTES_PER_ROW = 24
-# In text a row is a line. So many bytes at the beginning of a file, and so many of its text, show how long lines are.
-HEAD_OF_TEXT = 1 << 20
-MOST_TEXT = 1 << 25
-
-
-class Stretch(NamedTuple):
-    """Some consecutive rows of a file, which can be read without the others.
-
-    Attributes
-    ----------
-    file : int
-        The number of the file.
-    first_row : int
-        The number of the first row in the file.
-    parts : range or None
-        The parts of the file that hold them, such as row groups of Parquet; None: all rows of the file.
-    """
-
-    file: int
-    first_row: int = 0
-    parts: range | None = None
-
-
-@dataclass(frozen=True)
-class Scan:
-    """Files of one format, whose rows are read in order, some at a time.
-
-    Attributes
-    ----------
-    files : tuple of str
-        Their paths, in reading order.
-    format : Format
-        The format that they share.
-    names : tuple of str
-        The names of all columns.
-    sizes : tuple of int
-        The number of rows of each file where the format tells, else estimated from its size.
-    """
-
-    files: tuple[str, ...]
-    format: Format
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-
-    def stretches(self, n_rows: int) -> list[Stretch]:
-        """Return what can be read side by side: parts of files with about so many rows, or whole files."""
-        cut = self.format.codec.cut
-        if cut is None:
-            return [Stretch(number) for number in range(len(self.files))]
-        return [Stretch(number, *run) for number, path in enumerate(self.files) for run in cut(path, n_rows)]
-
-    def read(self, stretch: Stretch, columns: Collection[str]) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the number of a row of a file, and a table of the rows from there on."""
-        row = stretch.first_row
-        for table in open_scan(self.files[stretch.file], self.format, columns, stretch.parts)[0]:
-            yield row, table
-            row += table.num_rows
-
-    def fingerprint(self) -> list[tuple[str, int, str | None]]:
-        """Return the path, size and time of change of each file: what a store is recognised by.
-
-        The time is None for a remote file of which nothing is known that changes when its content does.
-        """
-        return [_describe_file(path) for path in self.files]
-
-    def describe(self) -> str:
-        """Return what messages call the files."""
-        return quote_path(self.files[0]) if len(self.files) == 1 else f"the files {listing(self.files)}"
-
-    def locate(self, file: int, row: int) -> str:
-        """Return the place of a row of a file, for a message."""
-        return place_of_row(self.files[file], row, self.format.codec.find_lines)
-
-
-def scan_table(path: PathLike, format: str | None = None) -> Scan:
-    """Look at one file, the files that match a glob, or those in a folder, as `read_table` does, without reading them.
-
-    Parameters
-    ----------
-    path, format
-        As for `consilience.formats.reading.read_table`.
-    """
-    files, found = find_files(to_path("path", "scan_answers", path), format)
-    if found.codec.scan is None:
-        raise InputError(
-            f"{quote_path(files[0])} is of the format {found.name}, which is read as a whole.",
-            "Data larger than memory must be Parquet, Arrow, CSV, TSV or JSON lines.",
-        )
-    names: list[str] = []
-    for file in files:
-        here = open_scan(file, found, None)[1]
-        names = names or here
-        if set(here) != set(names):
-            raise InputError(
-                f"{file!r} has the columns {listing(here)}, and {files[0]!r} {listing(names)}.",
-                "Give all files the same columns.",
-            )
-    return Scan(tuple(files), found, tuple(names), tuple(count_rows(file, found) for file in files))
-
-
-def _describe_file(path: str) -> tuple[str, int, str | None]:
-    try:
-        if is_remote(path):
-            return path, *describe_remote(path)
-        status = os.stat(path)
-    except OSError as error:
-        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the path.") from error
-    return os.path.abspath(path), status.st_size, str(status.st_mtime_ns)
-
-
-def open_scan(
-    path: str, format: Format, columns: Collection[str] | None, parts: range | None = None
-) -> tuple[Iterator[pa.Table], list[str]]:
-    """Return tables of the rows of a file, or of some parts of it, in order, and the names of all of its columns."""
-    assert format.codec.scan is not None
-    try:
-        tables, names = format.codec.scan(path, columns, *([] if parts is None else [parts]))
-        return _explain_errors(tables, path), names
-    except PermissionError as error:
-        raise permission_error(path) from error
-    except UNREADABLE as error:
-        raise unreadable_error(path, error) from error
-
-
-def _explain_errors(tables: Iterator[pa.Table], path: str) -> Iterator[pa.Table]:
-    try:
-        yield from tables
-    except UNREADABLE as error:
-        raise unreadable_error(path, error) from error
-
-
-def count_rows(path: str, format: Format) -> int:
-    """Return the number of rows of a file; an estimate, unless the format tells."""
-    if format.codec.count_rows is not None:
-        return format.codec.count_rows(path)
-    _, size, _ = _describe_file(path)
-    return int(size * _count_lines(path) if format.text else size / BYTES_PER_ROW) + 1
-
-
-def _count_lines(path: str) -> float:
-    """Return the number of lines for each byte of a file, as it is at its beginning, before or after compression."""
-    with open_raw(path, "rb") as stream:
-        head = bytes(stream.read(HEAD_OF_TEXT))
-    text, n_read = head, len(head)
-    if is_gzip(head):
-        unpack = zlib.decompressobj(zlib.MAX_WBITS + 16)
-        with suppress(zlib.error):  # whoever reads it says what is wrong
-            text = unpack.decompress(head, MOST_TEXT)
-            # What follows the first of several parts, or would be more text than enough, was not used.
-            n_read -= len(unpack.unused_data) + len(unpack.unconsumed_tail)
-    return max(text.count(b"\n"), 1) / max(n_read, 1)

@@ -42,7 +42,7 @@ from . import Format, find_by_name, readable_formats, span_formats
 from .annotation_tools import NotSpans
 from .arrays import MATRIX, NPY, NPZ, PNG, open_matrix, read_features
 from .brat import is_brat
-from .files import STANDARD_INPUT, PathLike, find_format, list_inputs
+from .files import STANDARD_INPUT, PathLike, list_inputs, share_format
 from .masks import are_masks, read_masks
 from .reading import open_file, open_path, read_table
 from .soft_files import NAME as SOFT_FILES
@@ -135,12 +135,9 @@ def find_source(path: str, format: Any = None) -> Format | None:
     if are_masks(path):
         return find_by_name("masks")
     try:
-        if os.path.isdir(path) and is_brat(path):
-            return find_by_name("brat")
-        formats = {find_format(file) for file in list_inputs(path)} - {None}
+        shared = find_by_name("brat") if is_brat(path) else share_format(path, list_inputs(path))
     except (InputError, OSError):
         return None
-    shared = formats.pop() if len(formats) == 1 else None
     return shared if shared is not None and shared.outputs else None
 
 
@@ -380,9 +377,20 @@ def read_spans(path: PathLike, format: str | None = None) -> Spans:
     Spans(2 spans in 1 document by 2 workers, 1 type: 'PER')
     """
     source = to_path("path", "read_spans", path)
-    chosen = _recognise_spans(source) if format is None else find_span_format(format, "read_spans")
-    read = chosen.codec.read_spans
-    assert read is not None
+    if format is not None:
+        chosen: Format | None = find_span_format(format, "read_spans")
+    elif is_brat(source):
+        chosen = find_by_name("brat")
+    else:
+        chosen = share_format(source, list_inputs(source))
+    read = None if chosen is None else chosen.codec.read_spans
+    if read is None:
+        what = "" if chosen is None else f" It looks like a table ({chosen.name})."
+        raise InputError(
+            f"{source!r} is not recognised as texts with spans.{what}",
+            f"Name the format with format=, one of {listing([each.name for each in span_formats()], most=20)}; read a "
+            "table with consilience.read_answers.",
+        )
     try:
         return read(source)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
@@ -397,29 +405,6 @@ def find_span_format(name: object, owner: str) -> Format:
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise parameter_error("format", owner, f"one of {listing(formats, most=20)}{hint}", name)
     return formats[name]
-
-
-def _recognise_spans(path: str) -> Format:
-    """Return the format of a file, or the one that the files in a folder share."""
-    if os.path.isdir(path) and is_brat(path):
-        return find_span_format("brat", "read_spans")
-    files = list_inputs(path)
-    found = {file: find_format(file) for file in files}
-    formats = {each.name: each for each in found.values() if each is not None}
-    shared = next(iter(formats.values()), None)
-    names = listing([each.name for each in span_formats()], most=20)
-    if len(formats) > 1 and any(each.kind == "spans" for each in formats.values()):
-        raise InputError(
-            f"The files in {path!r} are of several formats: {listing(sorted(formats))}.",
-            "Choose those of one format with a pattern.",
-        )
-    if shared is None or shared.kind != "spans":
-        what = "" if shared is None else f" It looks like a table ({shared.name})."
-        raise InputError(
-            f"{path!r} is not recognised as texts with spans.{what}",
-            f"Name the format with format=, one of {names}; read a table with consilience.read_answers.",
-        )
-    return shared
 
 
 # ------------------------------------------------------------------------------------------------- what is about items

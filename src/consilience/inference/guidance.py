@@ -58,7 +58,6 @@ from ..specs import (
     WHOLE_COUNTS,
     ArraySpec,
     Fault,
-    OneOf,
     Sizes,
 )
 from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
@@ -193,7 +192,7 @@ class ComparedOpinions(NamedTuple):
 class Guide(NamedTuple):
     """A classifier that has learned from all items."""
 
-    judge: Annotated[Judge, OneOf((LinearJudge,))]
+    judge: Annotated[Judge, LinearJudge]
     # Class shares that are a small part of its probabilities.
     blended_shares: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
     # Class shares that its probabilities are divided by, as priors of items.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,9 +20,8 @@ from ..errors import InputError, NotFittedError, ParameterError, Sentence, listi
 from ..inference.em import Progress
 from ..models.parameters import Estimator
 from ..options import check
-from ..results.archive import Archive, write_archive
 from ..results.findings import Finding
-from ..results.saving import Contents, Reader, pack
+from ..results.saving import SavedModel, write_parts
 from .checks import check_ranking
 from .comparisons import open_comparisons, open_known
 from .next_comparisons import list_next_comparisons
@@ -289,17 +288,14 @@ class BradleyTerry(Estimator):
         path : str or path
             The file.
         """
-        into = Contents({}, {})
         parameters = {**self.get_params(), "callback": None}
-        fusion = pack(self.found_, "", into)
-        header = {"model": type(self).__name__, "parameters": parameters, "fusion": fusion, "given": {}}
-        return write_archive(to_path("path", "save", path), header, into.arrays, into.columns)
+        return write_parts(to_path("path", "save", path), type(self).__name__, parameters, self.found_)
 
-    def restore(self, archive: Archive) -> Self:
+    def restore(self, saved: SavedModel) -> Self:
         """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
         self.check()
-        found = Reader(archive, {}, cast(Any, None), {}).read_part(Ranking, archive.header["fusion"], "")
-        archive.check_all_was_read()
+        found = saved.read_part(Ranking, saved.header["fusion"], "")
+        saved.check_all_was_read()
         return self.adopt(found)
 
     def check(self) -> None:

@@ -23,7 +23,7 @@ from ..answers.columns import (
 )
 from ..answers.tables import Table, open_frame, squeeze
 from ..errors import InputError, ParameterError, Sentence, join_names, listing, parameter_error, plural, shorten
-from ..formats.large import open_codes
+from ..formats.reading import open_file
 from ..kernels import Floats, Integers
 
 # What a verdict can be.
@@ -216,7 +216,7 @@ class Comparisons:
 def open_comparisons(source: object, **columns: Any) -> Comparisons:
     """Comparisons in any form: as they are, or read from a table or the files at a path."""
     if isinstance(source, (str, os.PathLike)):
-        return Comparisons.from_frame(open_codes(source, lambda table: list_columns(table, columns)), **columns)
+        return Comparisons.from_frame(open_file(source), **columns)
     if not isinstance(source, Comparisons):
         return Comparisons.from_frame(source, **columns)
     if columns:
@@ -282,13 +282,6 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
     weight = read_multiples(table, columns["weight"]) if "weight" in columns else None
     fields = {"left": left, "right": right, "verdict": verdict, "candidates": candidates, "winners": winners}
     return {**fields, "weight": weight, **read_judges(table, columns)}
-
-
-def list_columns(table: Table, names: Mapping[str, str | None]) -> set[str]:
-    """The columns that may play a role in comparisons, by those that are given."""
-    given = {name for name in names.values() if name is not None and name in table.names}
-    roles = ("left", "right", "winner", "worker", "item", "candidate", "score", "rank")
-    return given | {name for role in roles if (name := table.find(role)) is not None}
 
 
 def find_others(table: Table, names: Mapping[str, str | None], taken: Sequence[str]) -> dict[str, str]:

@@ -38,7 +38,7 @@ from ..specs import (
     Sizes,
     among,
 )
-from .result import Given, Labels, Result
+from .result import Given, Result
 
 Narrow: TypeAlias = NDArray[np.unsignedinteger[Any]]
 _FORMATS = ("", *(dialect.name for dialect in DIALECTS))
@@ -185,10 +185,6 @@ class Kept(NamedTuple):
     def unpack(self, fusion: Result, takes_graph: bool) -> Given:
         """Return what a model was fitted to, which may be one that is fitted to a graph."""
         labels, answers, gold, graph = fusion.labels, None, None, None
-        if not isinstance(labels, Labels):
-            if self.answers is not None or self.gold is not None or self.graph is not None:
-                raise Fault("it holds answers, or known labels, but no items")
-            return Given(has_priors=self.has_priors)
         if (self.graph is not None) != (takes_graph and self.answers is not None):
             raise Fault("there must be a graph beside the answers if the model is one of a graph, and only then")
         if self.gold is not None:
