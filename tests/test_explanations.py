@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_store import _small_parts, crowd, fit_both  # noqa: F401 (the fixture is for tests on disk)
 
 import consilience as cs
 from command_line import run

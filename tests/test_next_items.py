@@ -22,7 +22,6 @@ from consilience.answers.random_choices import draw_numbers, hash_items
 from consilience.answers.tables import build_frame
 from consilience.formats.writing import write_table
 from consilience.planning.next_items import (
-    Ranking,
     add_label,
     choose_items,
     find_entropy,
@@ -169,8 +168,8 @@ def test_odd_crowds():
     known = cs.MajorityVote().fit({"item": [1, 2], "worker": ["a", "a"], "label": ["x", "y"]}, gold={1: "x", 2: "y"})
     assert known.next_items().num_rows == 0
     assert find_entropy(np.eye(3)).tolist() == [0.0] * 3
-    nobody = choose_items(Ranking(*np.zeros((2, 4)), np.ones(4, bool), np.zeros(4, bool), np.zeros(4, bool)), 4)
-    assert not nobody.drawn.any()
+    _, drawn = choose_items(*np.zeros((2, 4)), np.ones(4, bool), np.zeros(4, bool), np.zeros(4, bool), 4)
+    assert not drawn.any()
     for n in (-1, 2.0, True, "3", None):
         with pytest.raises(cs.errors.ParameterError, match="'n' parameter of next_items must be a whole number >= 0"):
             FITTED.next_items(n)

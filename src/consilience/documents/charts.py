@@ -92,7 +92,7 @@ _CONFIG = {
         "ticks": False,
         "domain": False,
     },
-    "legend": {**_TEXT, "symbolType": "square", "orient": "top", "title": None, "offset": 4},
+    "legend": {**_TEXT, "symbolType": "square", "orient": "top", "title": None, "offset": 4, "columnPadding": 24},
 }
 
 Spec = dict[str, Any]
@@ -462,11 +462,13 @@ def _draw_intervals(
     rows: Sequence[Interval], domain: tuple[float, float], axis: Spec, title: str | None = None
 ) -> Spec:
     """Return a point with its interval for each name; those with a remark are coloured."""
-    names, middle = [name for name, *_ in rows], sum(domain)
-    values = [
-        {"name": name, "value": round(value, 4), "low": round(low, 4), "high": round(high, 4), "remark": remark}
-        for name, value, low, high, remark in rows
-    ]
+    names, values = [name for name, *_ in rows], []
+    for name, value, low, high, remark in rows:
+        # A remark is on the side of the interval where there is more room, but not over the names.
+        room = (low - domain[0]) / (domain[1] - domain[0]) * WIDTH
+        is_left = low + high >= sum(domain) and room > 12 + 8 * len(remark)
+        ends = {"value": round(value, 4), "low": round(low, 4), "high": round(high, 4)}
+        values.append({"name": name, **ends, "remark": remark, "is_left": is_left})
     scale = {"domain": list(domain)}
     rule = {"type": "rule", "strokeWidth": 4, "opacity": 0.35, "strokeCap": "round"}
     point = {"type": "point", "filled": True, "size": 50, "opacity": 1}
@@ -479,9 +481,8 @@ def _draw_intervals(
         "layer": [
             {"mark": rule, "encoding": {"x": _measure("low", title, scale=scale, axis=axis), "x2": {"field": "high"}}},
             {"mark": point, "encoding": {"x": _measure("value", title, scale=scale)}},
-            # On the side of the interval where there is more room.
-            _tell("high", title, f"datum.low + datum.high < {middle}", {"align": "left", "dx": 8}),
-            _tell("low", title, f"datum.low + datum.high >= {middle}", {"align": "right", "dx": -8}),
+            _tell("high", title, "!datum.is_left", {"align": "left", "dx": 8}),
+            _tell("low", title, "datum.is_left", {"align": "right", "dx": -8}),
         ],
     }
 

@@ -249,8 +249,8 @@ def prepare_review(view: View) -> list[Part]:
     nameless = nameless if sequences is None else nameless[sequences.of_items()]
     if not result.task.reviewed or len(classes) < 2 or find_nameless(classes).any():
         return []
-    found = choose_next_items(result, N_REVIEW)
-    listed = zip(found.items.tolist(), found.drawn.tolist(), strict=True)
+    items, at_random, _ = choose_next_items(result, N_REVIEW)
+    listed = zip(items.tolist(), at_random.tolist(), strict=True)
     chosen = [(item, drawn) for item, drawn in listed if not nameless[item]]
     if not chosen:
         return []

@@ -171,10 +171,11 @@ def show_questions(
     first = Table("workers", "Workers over all questions", list(shown.values()), listed[:N_SHOWN])
     parts: list[Part] = [Text([head]), first]
     if listed[N_SHOWN:]:
-        rest = Table("more_workers", "More workers over all questions", list(shown.values()), listed[N_SHOWN:])
+        title_more = f"{len(listed) - N_SHOWN:,} more workers"
+        rest = Table("more_workers", title_more, list(shown.values()), listed[N_SHOWN:])
         n_more = f"These are the first {len(listed):,} of {len(order):,} workers."
         note = [Text([n_more])] if len(order) > len(listed) else []
-        parts.append(Fold(f"{len(listed) - N_SHOWN:,} more workers", [rest, *note]))
+        parts.append(Fold(title_more, [rest, *note]))
 
     facts = [Fact("questions", "Questions", len(names), format="count")]
     facts += [Fact("workers", "Workers", len(order), format="count")]

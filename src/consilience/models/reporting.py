@@ -22,7 +22,7 @@ from ..kinds.masks import FusedMasks, Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
 from ..kinds.spans import Spans
 from ..planning.next_items import list_next_items, list_stop_items
-from ..planning.next_questions import list_questions, open_round
+from ..planning.next_questions import list_questions
 from ..results.explanations import Explanation, explain_item
 from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
 from ..results.result import Result
@@ -423,8 +423,8 @@ class Planning(Model):
         ['item', 'worker', 'gain', 'cost']
         """
         found = self._seeded()
-        asking = open_round(found, n, workers, budget, cost, per_worker, asked)
-        return build_report(found.task.name_keys(list_questions(asking)), found.backend)
+        columns = list_questions(found, n, workers, budget, cost, per_worker, asked)
+        return build_report(found.task.name_keys(columns), found.backend)
 
     def _seeded(self) -> Result:
         """Return the result with the seed that the model has now: another one draws other items."""

@@ -19,7 +19,6 @@ order of rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,7 @@ from scipy.special import entr
 
 from ..answers.columns import Column, decode_categories, encode_in_order_of_appearance, to_column, to_values
 from ..answers.random_choices import Hashes, combine_hashes, draw_numbers, hash_ids
-from ..kernels import Floats, Truths
+from ..kernels import Floats, Integers, Truths
 from ..results.label_files import find_open
 from ..results.result import Labels, Result
 
@@ -38,57 +37,52 @@ EVERY, FIRST = 5, 2
 DECIMALS = 9
 
 
-class Ranking(NamedTuple):
-    """What items are chosen by, (N,) each."""
-
-    entropy: Floats  # of their probabilities
-    draws: Hashes  # a random number: items with the lowest are drawn at random, and they order equal entropies
-    unknown: Truths  # which items may be listed
-    answered: Truths  # which of these may be drawn at random
-    later: Truths  # which come after all others, unless they are drawn at random
-
-
-class Chosen(NamedTuple):
-    """The items to label, in order, and which of them were drawn at random."""
-
-    items: NDArray[np.int64]
-    drawn: NDArray[np.bool_]
-
-
-def choose_next_items(found: Result, n: int) -> Chosen:
-    """Return at most n of the items whose label is not known, those that teach most first; all are in memory."""
-    return choose_items(rank_items(found), n)
-
-
-def rank_items(found: Result) -> Ranking:
-    """Return what the items of a result in memory, or of a part of one, are chosen by."""
+def choose_next_items(found: Result, n: int, every: int = EVERY) -> tuple[Integers, Truths, Floats]:
+    """At most n of the items whose label is not known, in order; which were drawn at random; the entropy of each."""
     labels, gold, answers = found.labels, found.given.gold, found.given.answers
-    codes, entropy = labels.codes, find_entropy(labels.posterior)
-    known = np.zeros(len(codes), bool) if gold is None else gold.codes >= 0
-    answered = np.ones(len(codes), bool)
+    entropy, draws = find_entropy(labels.posterior), draw_numbers(found.seed, hash_keys(labels.keys))
+    unknown = np.ones(labels.n_items, bool) if gold is None else gold.codes < 0
+    answered = np.ones(labels.n_items, bool)
     if answers is not None and not answers.silence_counts:
         answered = np.diff(answers.offsets) > 0
-    draws = draw_numbers(found.seed, hash_keys(labels.keys))
+    # Which come after all others, unless they are drawn at random.
     if "sequence" in labels.keys:
         sequence = encode_in_order_of_appearance(labels.keys["sequence"])[0]
-        later = ~find_peaks(np.where(known, 0.0, entropy), draws, sequence)
+        later = ~find_peaks(np.where(unknown, entropy, 0.0), draws, sequence)
     else:
         later = ~answered & (not found.is_network)
-    return Ranking(entropy, draws, ~known, answered, later)
+    return *choose_items(entropy, draws, unknown, answered, later, n, every), entropy
+
+
+def choose_items(
+    entropy: Floats, draws: Hashes, unknown: Truths, answered: Truths, later: Truths, n: int, every: int = EVERY
+) -> tuple[Integers, Truths]:
+    """At most n of the items whose label is unknown, and which of them were drawn at random: one of so many.
+
+    Those that are answered may be drawn, by the lowest of the random numbers `draws`, which also order equal entropies.
+    """
+    n = min(n, int(unknown.sum()))
+    at_random = np.arange(n) % every == FIRST % every
+    pool = np.flatnonzero(unknown & answered)
+    drawn = pool[np.argsort(draws[pool], kind="stable")[: at_random.sum()]]
+    at_random[np.flatnonzero(at_random)[len(drawn) :]] = False  # there may be fewer to draw from
+    others = np.setdiff1d(np.flatnonzero(unknown), drawn)
+    order = np.lexsort((draws[others], -entropy[others], later[others]))
+    items = np.zeros(n, np.int64)
+    items[at_random], items[~at_random] = drawn, others[order[: n - len(drawn)]]
+    return items, at_random
 
 
 def list_next_items(found: Result, n: int, at_random: bool = False) -> dict[str, Column]:
     """The columns of `Model.next_items`."""
-    every = 1 if at_random else EVERY
-    labels, ranking = found.labels, rank_items(found)
-    chosen = choose_items(ranking, n, every)
-    rows = chosen.items
+    labels = found.labels
+    rows, drawn, entropy = choose_next_items(found, n, 1 if at_random else EVERY)
     texts = found.task.show(rows)
     return (
         labels.take(rows)
         | ({} if texts is None else {"text": to_column(texts or pa.nulls(0, pa.string()))})
-        | {"random": to_column(chosen.drawn), "fused_label": to_column(labels.values[rows])}
-        | {"confidence": to_column(labels.shown_confidence[rows]), "entropy": to_column(ranking.entropy[rows])}
+        | {"random": to_column(drawn), "fused_label": to_column(labels.values[rows])}
+        | {"confidence": to_column(labels.shown_confidence[rows]), "entropy": to_column(entropy[rows])}
     )
 
 
@@ -129,23 +123,6 @@ def find_peaks(entropy: Floats, draws: Hashes, sequence: NDArray[np.integer]) ->
     peak[1:] &= ~(together & falls)
     peak[:-1] &= ~(together & ~falls)
     return peak
-
-
-def choose_items(ranking: Ranking, n: int, every: int = EVERY) -> Chosen:
-    """Return at most n of the items whose label is unknown. Of so many, one is drawn at random."""
-    entropy, draws, unknown, answered, later = ranking
-    n = min(n, int(unknown.sum()))
-    at_random = np.arange(n) % every == FIRST % every
-    pool = np.flatnonzero(unknown & answered)
-    drawn = pool[np.argsort(draws[pool], kind="stable")[: at_random.sum()]]
-    at_random[np.flatnonzero(at_random)[len(drawn) :]] = False  # there may be fewer to draw from
-    rest = unknown.copy()
-    rest[drawn] = False
-    others = np.flatnonzero(rest)
-    order = np.lexsort((draws[others], -entropy[others], later[others]))
-    items = np.zeros(n, np.int64)
-    items[at_random], items[~at_random] = drawn, others[order[: n - len(drawn)]]
-    return Chosen(items, at_random)
 
 
 def list_stop_items(labels: Labels, least: float) -> dict[str, Column]:

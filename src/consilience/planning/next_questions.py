@@ -38,19 +38,19 @@ next `N_SHORT`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
 from ..answers.columns import Column, Values, join_values, lookup, to_column, to_values
-from ..answers.random_choices import Hashes, draw_numbers, hash_ids
+from ..answers.random_choices import draw_numbers, hash_ids
 from ..answers.tables import Table, open_frame
 from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..inference.sources import number_groups
-from ..kernels import Codes, Floats, read_only
+from ..kernels import Codes, Floats, Integers, read_only
 from ..memory import NUMBER, require_memory
 from ..results.result import Result
 from ..results.worker_report import find_accused
@@ -75,128 +75,11 @@ SPREAD = 4
 ROUNDING = 1e-9
 
 
-class Crew(NamedTuple):
-    """The workers who may be asked.
-
-    Attributes
-    ----------
-    ids : ndarray
-        Their ids.
-    confusion : array (M, K, A)
-        Their matrices.
-    cost : array (M,)
-        What an answer costs.
-    limits : int64 array (M,) or None
-        How many questions each may be asked; None if that was not said.
-    group : int64 array (M,)
-        A number for each, the same for near-copies.
-    known : int64 array (M,)
-        Their indices in the model, -1 for those who are new.
-    """
-
-    ids: Values
-    confusion: Floats
-    cost: Floats
-    limits: NDArray[np.int64] | None
-    group: NDArray[np.int64]
-    known: NDArray[np.int64]
+# Indices of items and workers, (n,) each.
+Pairs = tuple[Integers, Integers]
 
 
-class Neighbours(NamedTuple):
-    """The neighbours of item i are node[offsets[i]:offsets[i + 1]]; share is what i counts among those of each."""
-
-    offsets: NDArray[np.int64]
-    node: Codes
-    share: Floats
-
-    def count_questions(self, items: NDArray[np.int64]) -> Floats:
-        """Return how many questions about neighbours each item has, by their shares; `items` are those of questions."""
-        n_items = len(self.offsets) - 1
-        asked = np.repeat(np.bincount(items, minlength=n_items), np.diff(self.offsets))
-        return np.bincount(self.node, asked * self.share, minlength=n_items).astype(np.float64)
-
-
-class Pairs(NamedTuple):
-    """Pairs of an item and a worker of the crew, by their indices."""
-
-    item: NDArray[np.int64]
-    worker: NDArray[np.int64]
-
-    def without(self, others: Pairs, n_workers: int) -> Pairs:
-        """Return the pairs that are not among others, each once."""
-        if not len(self.item):
-            return self
-        own, other = (pairs.item * n_workers + pairs.worker for pairs in (self, others))
-        return Pairs(*np.divmod(np.setdiff1d(own, other), n_workers))
-
-
-NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
-
-
-class Questions(NamedTuple):
-    """Chosen questions, in order: indices of items and workers, and the gain of each."""
-
-    items: NDArray[np.int64]
-    workers: NDArray[np.int64]
-    gain: Floats
-
-
-class Wish(NamedTuple):
-    """What questions are asked for.
-
-    Attributes
-    ----------
-    crew : Crew
-        Who may be asked, with those who were asked before.
-    order, rank : int array (M,)
-        The workers of the crew in the order in which ties are broken, and the place of each.
-    matrices : tuple of arrays
-        In this order: their matrices, the entropies of the rows of these, and what answers cost.
-    n : int
-        The most questions to list.
-    budget : float
-        The most that they may cost together.
-    asked, barred : Table or None
-        Questions that were asked before, and such as cannot be asked.
-    """
-
-    crew: Crew
-    order: NDArray[np.int64]
-    rank: Codes
-    matrices: tuple[Floats, Floats, Floats]
-    n: int
-    budget: float
-    asked: Table | None
-    barred: Table | None
-
-
-class Survey(NamedTuple):
-    """What a first question about each item of a part is worth."""
-
-    items: NDArray[np.int64]  # those whose label is not known, in the order in which ties are broken
-    draws: Hashes  # a random number for each item of the part, which this order follows
-    posterior: Floats  # of all items of the part
-    pending: Pairs
-    closed: tuple[NDArray[np.int64], NDArray[np.int64], Codes]  # who must not be asked, as the kernels take it
-    cells: NDArray[np.int64]
-    slopes: Floats
-    best: Floats  # the largest gain per cost of a first question about each of `items`
-
-    def find_top(self, n: int) -> NDArray[np.int64]:
-        """Return which of the items are looked at for so many questions."""
-        top = np.sort(np.argsort(-self.best, kind="stable")[: count_looked_at(n)])
-        return top[self.best[top] > 0]
-
-
-class Round(NamedTuple):
-    """A round of questions: what is asked for, who may be asked, and the items to ask about, in memory."""
-
-    wish: Wish
-    crew: Crew
-    part: Result
-
-
-def open_round(
+def list_questions(
     found: Result,
     n: object = None,
     workers: object = None,
@@ -205,46 +88,21 @@ def open_round(
     per_worker: object = None,
     asked: object = None,
     barred: object = None,
-) -> Round:
-    """Check what is asked for; pairs that are barred cannot be asked, and no answer will come."""
-    most, paid = check_limits(n, budget)
-    crew = gather_crew(found, workers, cost, per_worker)
-    before, never = (open_pairs(found, each, name) for each, name in ((asked, "asked"), (barred, "barred")))
-    everybody = crew if before is None else add_absent(found, crew, before)
-    order = np.argsort(draw_numbers(found.seed, hash_ids(everybody.ids)), kind="stable")
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order))
-    confusion = everybody.confusion[order]
-    matrices = confusion, entr(confusion).sum(axis=2), everybody.cost[order]
-    wish = Wish(everybody, order, rank, matrices, limit_list(found, everybody, most, paid), paid, before, never)
-    return Round(wish, crew, found)
+) -> dict[str, Column]:
+    """The columns of `Model.next_questions`; pairs that are barred cannot be asked, and no answer will come."""
+    from ..kernels.questions import choose, find_best
 
-
-def list_questions(asking: Round) -> dict[str, Column]:
-    """Return the columns of `Model.next_questions`."""
-    wish, crew, part = asking
-    chosen = choose_questions(part, wish)
-    columns = part.labels.take(chosen.items)
-    columns["worker"] = to_column(crew.ids[chosen.workers])
-    columns["gain"] = to_column(chosen.gain)
-    columns["cost"] = to_column(crew.cost[chosen.workers])
-    return columns
-
-
-def check_limits(n: object, budget: object) -> tuple[int | None, float]:
-    """Return the most questions to list, None for as many as the budget pays for, and the budget."""
     if n is not None and not (is_whole(n) and n >= 0):
         raise parameter_error("n", "next_questions", "a whole number >= 0", n)
     if budget is not None and not (is_number(budget) and budget >= 0):
         raise parameter_error("budget", "next_questions", "a number >= 0", budget)
-    most = int(n) if n is not None else None if budget is not None else N_QUESTIONS
-    return most, np.inf if budget is None else float(budget)
+    paid = np.inf if budget is None else float(budget)
 
-
-def gather_crew(fused: Result, workers: object, cost: object, per_worker: object) -> Crew:
-    """Return the workers who may be asked, with what is known of them; by default all who do not answer by chance."""
-    ids = find_askable(fused) if workers is None else _read_ids(workers)
-    known = lookup(fused.names.workers, to_column(ids))
+    # Who may be asked: by default all who do not answer by chance. Functions, and all whose silence is an answer, have
+    # said what they can.
+    names = found.names.workers
+    ids = names[~find_accused(found)] if workers is None else _read_ids(workers)
+    known = lookup(names, to_column(ids))
     if (known < 0).any():
         warn(
             DataWarning(
@@ -252,58 +110,119 @@ def gather_crew(fused: Result, workers: object, cost: object, per_worker: object
                 f"{listing(ids[known < 0].tolist())}. They are taken to answer as the crowd does on the whole."
             )
         )
-    if fused.source_kind == "functions" or fused.answers.silence_counts:
+    if found.source_kind == "functions" or found.answers.silence_counts:
         ids, known = ids[known < 0], known[known < 0]
         if not len(ids):
-            raise nobody_to_ask(fused)
-    confusion = fused.learned.confusion[known]
-    if (known < 0).any():
-        confusion[known < 0] = fused.learned.crowd[0].T
-    costs = read_costs(cost, ids)
-    limits = None
+            problem = "Silence counts as an answer here, so every worker has answered every item."
+            remedy = "Or fit to answers that were read without abstain='answer'."
+            if found.source_kind == "functions":
+                problem = "Labelling functions answer all that they can, so there is nothing to ask them."
+                remedy = "Or if people gave the answers, fuse them with source_kind='people'."
+            raise ParameterError(problem, Sentence("Name new workers with {workers}."), remedy, keyword="workers")
+    costs, limits, most = read_costs(cost, ids), None, "a whole number >= 0"
     if per_worker is not None:
-        are_counts = _by_worker("per_worker", per_worker, ids, "next_questions", "a whole number >= 0", _is_count)
-        limits = np.minimum(are_counts, np.iinfo(np.int32).max).astype(np.int64)
-    return Crew(ids, np.ascontiguousarray(confusion), costs, limits, _number_alike(fused, known), known)
-
-
-def find_askable(fused: Result) -> Values:
-    """Return the workers who do not answer as if by chance."""
-    return np.asarray(fused.names.workers[~find_accused(fused)])
-
-
-def nobody_to_ask(fused: Result) -> ParameterError:
-    """Return the error where all who could be asked have said what they can."""
-    problem = "Silence counts as an answer here, so every worker has answered every item."
-    remedy = "Or fit to answers that were read without abstain='answer'."
-    if fused.source_kind == "functions":
-        problem = "Labelling functions answer all that they can, so there is nothing to ask them."
-        remedy = "Or if people gave the answers, fuse them with source_kind='people'."
-    return ParameterError(problem, Sentence("Name new workers with {workers}."), remedy, keyword="workers")
-
-
-def _number_alike(fused: Result, known: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each worker, the same for near-copies."""
-    groups = number_groups(fused.copies, len(fused.names.workers) + 1)[known]  # -1 is a worker who was not there
-    alone = len(fused.copies) + 1 + np.arange(len(known))
-    return np.unique(np.where(groups > 0, groups, alone), return_inverse=True)[1]
-
-
-def add_absent(fused: Result, crew: Crew, asked: Table) -> Crew:
-    """Return the crew with workers of the fit who were asked before, but cannot be asked now: they cost too much."""
-    known = np.unique(lookup(fused.names.workers, asked.read("worker")))
-    known = np.setdiff1d(known[known >= 0], crew.known)
-    if not len(known) or fused.answers.silence_counts:
-        return crew
-    everybody = np.append(crew.known, known)
-    return Crew(
-        join_values(crew.ids, fused.names.workers[known]),
-        np.concatenate([crew.confusion, fused.learned.confusion[known]]),
-        np.append(crew.cost, np.full(len(known), np.inf)),
-        None if crew.limits is None else np.append(crew.limits, np.zeros(len(known), np.int64)),
-        _number_alike(fused, everybody),
-        everybody,
+        limits = _by_worker("per_worker", per_worker, ids, "next_questions", most, _is_count)
+        limits = np.minimum(limits, np.iinfo(np.int32).max).astype(np.int64)
+    pending_table, barred_table = (
+        _open_pairs(found, each, name) for each, name in ((asked, "asked"), (barred, "barred"))
     )
+    n_asked = len(ids)
+    if pending_table is not None and not found.answers.silence_counts:
+        # Workers who were asked before, and cannot be asked now: they cost too much.
+        absent = np.unique(lookup(names, pending_table.read("worker")))
+        absent = np.setdiff1d(absent[absent >= 0], known)
+        ids, known = join_values(ids, names[absent]), np.append(known, absent)
+        costs = np.append(costs, np.full(len(absent), np.inf))
+        limits = None if limits is None else np.append(limits, np.zeros(len(absent), np.int64))
+    confusion = found.learned.confusion[known]
+    if (known < 0).any():
+        confusion[known < 0] = found.learned.crowd[0].T
+    # A number for each worker, the same for near-copies, of whom one stands for all; -1 is a worker who was not there.
+    copies = number_groups(found.copies, len(names) + 1)
+    group = np.where(copies[known] > 0, copies[known], len(found.copies) + 1 + np.arange(len(known)))
+    group = np.unique(group, return_inverse=True)[1]
+
+    # How long the list can be at most.
+    gold = found.given.gold
+    items = np.arange(found.labels.n_items) if gold is None else np.flatnonzero(gold.codes < 0)
+    n_pairs = len(items) * n_asked
+    if paid < np.inf and n_pairs:
+        n_pairs = min(n_pairs, int(paid / costs.min() + ROUNDING))
+    n_most = int(n) if n is not None else n_pairs if budget is not None else N_QUESTIONS
+    n_most = min(n_most, n_pairs)
+    problem = f"A list of {plural(n_most, 'question')} is too long"
+    require_memory(5 * NUMBER * n_most, problem, Sentence("Lower {n} or {budget}."), keyword="n")
+    if not n_most:
+        nothing = np.empty(0, np.int64)
+        return _make_columns(found, nothing, ids[nothing], np.empty(0), costs[nothing])
+
+    # Who answered, or was asked, about what. A near-copy who may not be asked stands for one who may.
+    place_of_worker = np.full(len(names), -1)
+    for who, m in enumerate(known.tolist()):
+        if m >= 0 and copies[m] > 0:
+            place_of_worker[copies[:-1] == copies[m]] = who
+    place_of_worker[known[known >= 0]] = np.flatnonzero(known >= 0)
+    item, worker = found.answers.votes()
+    there = place_of_worker[worker] >= 0
+    answered = item[there], place_of_worker[worker[there]]
+    pending, closed = (_find_pairs(found, ids, each) for each in (pending_table, barred_table))
+    is_new = ~np.isin(pending[0] * len(ids) + pending[1], answered[0] * len(ids) + answered[1])
+    waits = np.unique(pending[0][is_new] * len(ids) + pending[1][is_new])
+    pending = waits // len(ids), waits % len(ids)
+
+    # Ties are broken at random. What a first question about each item is worth, by cells of like probabilities.
+    posterior = read_only(np.ascontiguousarray(found.labels.posterior))
+    items = items[np.argsort(draw_numbers(found.seed, hash_keys(found.labels.keys))[items], kind="stable")]
+    order = np.argsort(draw_numbers(found.seed, hash_ids(ids)), kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order))
+    confusion = np.ascontiguousarray(confusion[order])
+    matrices = confusion, entr(confusion).sum(axis=2), costs[order]
+    every = [np.concatenate(each) for each in zip(answered, pending, closed, strict=True)]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(every[0], minlength=len(posterior)))])
+    taken = (group[order], offsets, rank[every[1][np.argsort(every[0], kind="stable")]])
+    cells, middles = make_cells(posterior[items], len(ids))
+    slopes = find_slopes(middles, *matrices)
+    best, by_cell = np.zeros(len(items)), np.argsort(cells, kind="stable")  # so that a cell's table stays in the cache
+    in_cells = np.zeros(len(items))
+    find_best(items[by_cell], cells[by_cell], posterior, slopes, *matrices, *taken, in_cells)
+    best[by_cell] = in_cells
+
+    # The items that are looked at; those that need no more questions make room for others.
+    n_looked = n_most + len(np.unique(pending[0]))
+    n_looked = max(n_looked, min(N_TIMES * n_looked, ENOUGH))
+    top = np.sort(np.argsort(-best, kind="stable")[:n_looked])
+    top = top[best[top] > 0]
+    items = items[top]
+    place = np.full(len(posterior), -1, np.int32)
+    place[items] = np.arange(len(top))
+    node_offsets, nodes, shares = find_neighbours(found)
+    about = np.repeat(np.bincount(pending[0], minlength=len(posterior)), np.diff(node_offsets))
+    crowding = 1 + np.bincount(nodes, about * shares, minlength=len(posterior)).astype(np.float64)[items]
+    links = read_only(node_offsets), read_only(nodes), read_only(shares)  # those of a graph are
+    here = (items, cells[top], best[top], posterior, slopes, *matrices, *taken, *links, place)
+    bounds = min(N_SHORT, len(ids)), int(np.clip(MOST_PRODUCTS // matrices[0][0].size, 2, MOST_OUTCOMES))
+    waiting = np.stack([place[pending[0]], rank[pending[1]]], axis=1).astype(np.int64)
+    has = np.bincount(waiting[:, 1], minlength=len(ids))
+    waiting = waiting[waiting[:, 0] >= 0]
+    n_pending, can_answer = len(waiting), np.isfinite(matrices[2])
+    chosen, gains = np.concatenate([waiting, np.zeros((n_most, 2), np.int64)]), np.zeros(n_pending + n_most)
+    limit = -(-SPREAD * (n_most + len(pending[0])) // int(can_answer.sum()))
+    while True:
+        left = np.maximum((limit if limits is None else limits[order]) - has, 0)
+        rest: tuple[Any, ...] = (crowding.copy(), *bounds, left, paid + ROUNDING, n_pending, chosen, gains)
+        n_chosen = choose(*here, *rest)
+        if n_chosen == n_pending + n_most or limits is not None or left[can_answer].all():
+            break
+        limit *= 2
+    rows, askable = chosen[n_pending:n_chosen].T
+    askable = order[askable]
+    return _make_columns(found, items[rows], ids[askable], gains[n_pending:n_chosen], costs[askable])
+
+
+def _make_columns(found: Result, items: Integers, workers: Values, gain: Floats, cost: Floats) -> dict[str, Column]:
+    figures = {"worker": workers, "gain": gain, "cost": cost}
+    return found.labels.take(items) | {name: to_column(each) for name, each in figures.items()}
 
 
 def _is_count(value: object) -> TypeGuard[float]:
@@ -351,131 +270,30 @@ def _by_worker(
     return np.array([float(given[worker]) for worker in ids.tolist()])
 
 
-def limit_list(found: Result, crew: Crew, most: int | None, budget: float) -> int:
-    """Return how many questions there can be at most."""
-    n_known = 0 if found.given.gold is None else int((found.given.gold.codes >= 0).sum())
-    n_pairs = (found.labels.n_items - n_known) * int(np.isfinite(crew.cost).sum())
-    if budget < np.inf and n_pairs:
-        n_pairs = min(n_pairs, int(budget / crew.cost.min() + ROUNDING))
-    n = n_pairs if most is None else min(most, n_pairs)
-    problem = f"A list of {plural(n, 'question')} is too long"
-    require_memory(5 * NUMBER * n, problem, Sentence("Lower {n} or {budget}."), keyword="n")
-    return n
-
-
-def count_looked_at(n: int) -> int:
-    """Return how many items are looked at for so many questions."""
-    return max(n, min(N_TIMES * n, ENOUGH))
-
-
-def look_at(part: Result, wish: Wish) -> Survey | None:
-    """Find what a first question about each item of a part is worth; None if all of their labels are known."""
-    from ..kernels.questions import find_best
-
-    posterior = read_only(np.ascontiguousarray(part.labels.posterior))
-    draws = draw_numbers(part.seed, hash_keys(part.labels.keys))
-    items = np.flatnonzero(part.given.gold.codes < 0) if part.given.gold is not None else np.arange(len(posterior))
-    if not len(items):
-        return None
-    items = items[np.argsort(draws[items], kind="stable")]
-    n_workers = len(wish.order)
-    answered = find_answered(part, wish.crew)
-    pending = find_pairs(part, wish.crew, wish.asked).without(answered, n_workers)
-    offsets, taken = lay_out(len(posterior), answered, pending, find_pairs(part, wish.crew, wish.barred))
-    closed = (wish.crew.group[wish.order], offsets, wish.rank[taken])
-    cells, middles = make_cells(posterior[items], n_workers)
-    slopes = find_slopes(middles, *wish.matrices)
-    best, found = np.zeros(len(items)), np.zeros(len(items))
-    by_cell = np.argsort(cells, kind="stable")  # so that the table of a cell stays in the cache
-    find_best(items[by_cell], cells[by_cell], posterior, slopes, *wish.matrices, *closed, found)
-    best[by_cell] = found
-    return Survey(items, draws, posterior, pending, closed, cells, slopes, best)
-
-
-def choose_questions(part: Result, wish: Wish) -> Questions:
-    """Return the questions to ask about the items of a part; those asked before are taken into account."""
-    from ..kernels.questions import choose
-
-    survey = look_at(part, wish) if wish.n else None
-    if survey is None:
-        return Questions(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    n, n_workers, posterior, pending = wish.n, len(wish.order), survey.posterior, survey.pending
-    # Items that need no more questions make room for others.
-    top = survey.find_top(n + len(np.unique(pending.item)))
-    items = survey.items[top]
-    place = np.full(len(posterior), -1, np.int32)
-    place[items] = np.arange(len(top))
-    near = find_neighbours(part)
-    links = (read_only(near.offsets), read_only(near.node), read_only(near.share))  # those of a graph are
-    worth = (survey.cells[top], survey.best[top], posterior, survey.slopes)
-    here = (items, *worth, *wish.matrices, *survey.closed, *links, place)
-    n_entries = wish.matrices[0][0].size
-    bounds = (min(N_SHORT, n_workers), int(np.clip(MOST_PRODUCTS // n_entries, 2, MOST_OUTCOMES)))
-    waiting = np.stack([place[pending.item], wish.rank[pending.worker]], axis=1).astype(np.int64)
-    has = np.bincount(waiting[:, 1], minlength=n_workers)
-    crowding = 1 + near.count_questions(pending.item)[items]
-    waiting = waiting[waiting[:, 0] >= 0]
-    n_pending = len(waiting)
-    chosen, gains = np.concatenate([waiting, np.zeros((n, 2), np.int64)]), np.zeros(n_pending + n)
-    can_answer = np.isfinite(wish.matrices[2])
-    limit, limits = -(-SPREAD * (n + len(pending.item)) // int(can_answer.sum())), wish.crew.limits
-    while True:
-        left = np.maximum((limit if limits is None else limits[wish.order]) - has, 0)
-        n_chosen = choose(*here, crowding.copy(), *bounds, left, wish.budget + ROUNDING, n_pending, chosen, gains)
-        if n_chosen == n_pending + n or limits is not None or left[can_answer].all():
-            break
-        limit *= 2
-    place_of, who = chosen[n_pending:n_chosen].T
-    return Questions(items[place_of], wish.order[who], gains[n_pending:n_chosen])
-
-
-def find_answered(fused: Result, crew: Crew) -> Pairs:
-    """Return the pairs to which there is an answer by a worker of the crew."""
-    item, worker = fused.answers.votes()
-    in_crew = np.full(len(fused.names.workers), -1)
-    # A near-copy who is not in the crew stands for one who is.
-    groups = number_groups(fused.copies, len(fused.names.workers))
-    for c, m in enumerate(crew.known):
-        if m >= 0 and groups[m] > 0:
-            in_crew[groups == groups[m]] = c
-    in_crew[crew.known[crew.known >= 0]] = np.flatnonzero(crew.known >= 0)
-    worker = in_crew[worker]
-    there = worker >= 0
-    return Pairs(item[there], worker[there])
-
-
-def lay_out(n_items: int, *parts: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the workers of all pairs in the order of items, and the offsets of items."""
-    item, worker = (np.concatenate(each) for each in zip(*parts, strict=True))
-    counts = np.bincount(item, minlength=n_items)
-    return np.concatenate([[0], np.cumsum(counts)]), worker[np.argsort(item, kind="stable")]
-
-
-def open_pairs(found: Result, source: object, name: str) -> Table | None:
-    """Return a table of questions, if one was given, after a look at its columns."""
+def _open_pairs(found: Result, source: object, name: str) -> Table | None:
+    """A table of questions, if one was given, after a look at its columns."""
     if source is None:
         return None
     table = open_frame(source, name)
-    names = [*name_keys(found), "worker"]
+    names = [*_name_keys(found), "worker"]
     missing = [each for each in names if each not in table.names]
     if missing:
         raise InputError(f"The table {name} must have the columns {listing(names)}; {listing(missing)} is missing.")
     return table
 
 
-def name_keys(found: Result) -> list[str]:
-    """Return the names of the columns that identify an item."""
+def _name_keys(found: Result) -> list[str]:
     return ["item"] if found.answers.sequences is None else ["sequence", "position"]
 
 
-def find_pairs(part: Result, crew: Crew, table: Table | None) -> Pairs:
-    """Return the questions in a table whose item and worker are known."""
+def _find_pairs(found: Result, ids: Values, table: Table | None) -> Pairs:
+    """The questions in a table whose item and worker are known."""
     if table is None:
-        return NO_PAIRS
-    item = part.answers.find_items([table.read(name) for name in name_keys(part)])
-    worker = lookup(crew.ids, table.read("worker"))
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    item = found.answers.find_items([table.read(name) for name in _name_keys(found)])
+    worker = lookup(ids, table.read("worker"))
     there = (item >= 0) & (worker >= 0)
-    return Pairs(item[there], worker[there])
+    return item[there], worker[there]
 
 
 def make_cells(posterior: Floats, n_workers: int) -> tuple[NDArray[np.int64], Floats]:
@@ -507,23 +325,21 @@ def find_slopes(middles: Floats, confusion: Floats, row_entropy: Floats, cost: F
     return slopes
 
 
-def find_neighbours(fused: Result) -> Neighbours:
-    """Return the neighbours of each item; none for models without, or if these have no say."""
-    n_items = len(fused.labels.posterior)
-    nobody = Neighbours(np.zeros(n_items + 1, np.int64), np.empty(0, np.int32), np.empty(0))
-    if not fused.coupling:
-        return nobody
-    if fused.given.graph is not None:
-        graph = fused.given.graph
+def find_neighbours(found: Result) -> tuple[Integers, Codes, Floats]:
+    """The neighbours of each item i, node[offsets[i]:offsets[i + 1]], and what i counts among those of each.
+
+    There are none for models without neighbours, or if these have no say.
+    """
+    n_items, graph, sequences = found.labels.n_items, found.given.graph, found.answers.sequences
+    if found.coupling and graph is not None:
         # A graph has positive weights only, so that the total of a node with neighbours is not 0.
         total = np.bincount(graph.neighbours, graph.weights, minlength=n_items)
-        return Neighbours(graph.offsets, graph.neighbours, graph.weights / total[graph.neighbours])
-    sequences = fused.answers.sequences
-    if sequences is None:
-        return nobody
+        return graph.offsets, graph.neighbours, graph.weights / total[graph.neighbours]
+    if not found.coupling or sequences is None:
+        return np.zeros(n_items + 1, np.int64), np.empty(0, np.int32), np.empty(0)
     owner = sequences.of_items()
     left = np.flatnonzero(owner[1:] == owner[:-1])
     ends = np.sort(np.concatenate([left * 2 + 1, (left + 1) * 2]))  # of item i: 2 i to its left, 2 i + 1 to its right
     item, node = ends // 2, ends // 2 + np.where(ends % 2, 1, -1)
     degree = np.bincount(item, minlength=n_items)
-    return Neighbours(np.concatenate([[0], np.cumsum(degree)]), node.astype(np.int32), 1 / degree[node])
+    return np.concatenate([[0], np.cumsum(degree)]), node.astype(np.int32), 1 / degree[node]

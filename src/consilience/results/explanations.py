@@ -31,15 +31,15 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.columns import lookup, name_composite, to_column, tuples_to_ids
-from ..answers.items import Sequences, key_of
+from ..answers.items import key_of
 from ..answers.previews import frame_html, html_table, paragraph, text_table, to_word
 from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten
@@ -50,7 +50,6 @@ from ..inference.sources import Source, count_once, number_groups
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
 from ..inference.structures.sets import SetsParameters
-from ..inference.workers.base import WorkerModel
 from ..kernels import Floats
 from .result import Result
 from .source_kinds import KINDS
@@ -291,299 +290,195 @@ def describe_odds(log_odds: float) -> str:
 
 
 def explain_item(recipe: Recipe, found: Result, item: object) -> Explanation:
-    """Return why an item has its label; see `Model.explain`."""
+    """Why an item has its label; see `Model.explain`."""
     return explain_row(recipe, found, find_item(found.answers, item, found.task.places[0]))
 
 
 def explain_row(recipe: Recipe, found: Result, row: int) -> Explanation:
-    """Return why the item with this index has its label; its answers are in memory."""
-    labels, r = found.labels, found.answers
+    """Why the item with this index has its label."""
+    labels, gold, r = found.labels, found.given.gold, found.answers.with_classes(found.names.classes)
     if len(labels.classes) < 2:
         raise InputError("There is only one class, so that nothing speaks against a label.")
+    label, reported = int(labels.codes[row]), labels.posterior[row]
+    is_known = gold is not None and bool(gold.codes[row] >= 0)
+
+    # The answers to the item, among those to all of its sequence.
+    first, last = row, row + 1
+    if r.sequences is not None:
+        owner = int(np.searchsorted(r.sequences.offsets, row, side="right")) - 1
+        first, last = r.sequences.offsets[owner : owner + 2].tolist()
+    near = r.about(np.arange(first, last))
+    if found.copies_count_once:
+        near = count_once(near, number_groups(found.copies, near.n_workers))
+    here = slice(*near.offsets[row - first : row - first + 2].tolist())
+    worker, said, strength = near.worker[here], near.label[here], near.weights(here)
+    # Who says what; of an answer that is spread over several labels the strongest, of a soft vote the largest part.
+    own = {m: np.flatnonzero(worker == m) for m in dict.fromkeys(worker.tolist())}
+    top = {m: int(said[rows[strength[rows].argmax()]]) for m, rows in own.items()}
+    name = to_word(labels.classes[[label]].tolist()[0])
+    if len(top) > 1:
+        n_for = sum(int(near.class_of_label[each]) == label for each in top.values())
+        noun = plural(len(top), KINDS[found.source_kind].noun)
+        words = f"{n_for or 'None'} of {noun} {'says' if n_for < 2 else 'say'} {name}"
+    else:
+        only = [f"The only answer is {to_word(near.labels[[each]].tolist()[0])}" for each in top.values()]
+        words = only[0] if only else "Nobody answered"
+
+    if isinstance(recipe, VoteRecipe):
+        weights, before, after, against = weigh_votes(recipe, near, here, reported, label, is_known)
+    else:
+        weights, before, after, against = weigh_evidence(recipe, found, near, here, row, row - first, label, is_known)
+    parts = []
+    for m, rows in own.items():
+        who, what = near.workers[[m]].tolist()[0], near.labels[[top[m]]].tolist()[0]
+        parts.append(Part("answer", float(weights[rows].sum()), to_word(who), who, what))
+    parts.sort(key=lambda part: -abs(part.weight))
+    rest = parts[MOST_WORKERS:]
+    if len(rest) > 1:
+        total = math.fsum(part.weight for part in rest)
+        parts[MOST_WORKERS:] = [Part("other answers", total, f"{plural(len(rest), 'other worker')}")]
+
     texts = found.task.show(np.array([row])) if len(labels.codes) == r.n_items else None
-    case = Case.of(recipe, found, row)
-    weigh = weigh_votes if isinstance(recipe, VoteRecipe) else weigh_parts
-    against, parts, uncalibrated = weigh(case)
-    if not found.checked:  # a worker who is alone with all items is always right by the model
-        parts, uncalibrated = [part._replace(weight=math.nan) for part in parts if part.kind == "answer"], math.nan
-    label, other = labels.classes[[case.label, against]].tolist()
-    confidence, rest = labels.posterior[row, [case.label, against]].tolist() if found.checked else (math.nan, math.nan)
-    key, text, said = key_of(r.keys, row), texts[0] if texts else None, case.describe_answers()
-    if isinstance(key, tuple):
-        key = key[0], found.task.name_position(key[1])
-    told = confidence, rest, tuple(parts), uncalibrated, said
-    return Explanation(key, text, label, other, *told, found.backend, labels.rule, found.task.places)
-
-
-class Case(NamedTuple):
-    """An item, and all that is known of it.
-
-    Attributes
-    ----------
-    recipe, found
-        The model and its result.
-    row : int
-        The item among all items.
-    near : Answers
-        The answers to the item, or to its sequence, weighed as they count.
-    place : int
-        The item among those of `near`.
-    label : int
-        Its label, as an index into the classes.
-    is_known : bool
-        Whether that was known.
-    """
-
-    recipe: Recipe
-    found: Result
-    row: int
-    near: Answers
-    place: int
-    label: int
-    is_known: bool
-
-    @classmethod
-    def of(cls, recipe: Recipe, found: Result, row: int) -> Case:
-        """Return the case of the item with this index."""
-        near, place = cut_out(found.answers.with_classes(found.names.classes), row)
-        if found.copies_count_once:
-            near = count_once(near, number_groups(found.copies, near.n_workers))
-        gold = found.given.gold
-        return cls(
-            recipe, found, row, near, place, int(found.labels.codes[row]), gold is not None and gold.codes[row] >= 0
-        )
-
-    @property
-    def answers(self) -> slice:
-        """Where the answers to the item are among those of `near`."""
-        return slice(*self.near.offsets[self.place : self.place + 2].tolist())
-
-    def describe_answers(self) -> str:
-        """Return in words how many of those who answered say the label; of a soft vote, its largest part counts."""
-        r, workers, label = self.near, self.near.worker[self.answers], self.near.label[self.answers]
-        if not len(workers):
-            return "Nobody answered"
-        order = np.argsort(-r.weights(self.answers), kind="stable")
-        top = order[np.unique(workers[order], return_index=True)[1]]
-        if len(top) == 1:
-            return f"The only answer is {to_word(r.labels[label[top]].tolist()[0])}"
-        n_for = int(np.sum(r.class_of_label[label[top]] == self.label))
-        noun, name = KINDS[self.found.source_kind].noun, to_word(self.found.labels.classes[[self.label]].tolist()[0])
-        return f"{n_for or 'None'} of {plural(len(top), noun)} {'says' if n_for < 2 else 'say'} {name}"
-
-    def list_answers(self, weights: Floats) -> list[Part]:
-        """Return a part for each worker, the weightiest first, from weights of answers; beyond some, one for all."""
-        r, workers, label = self.near, self.near.worker[self.answers], self.near.label[self.answers]
-        strength, parts = r.weights(self.answers), list[Part]()
-        for worker in dict.fromkeys(workers.tolist()):  # an answer may be spread over several labels
-            own = np.flatnonzero(workers == worker)
-            said = r.labels[[label[own[strength[own].argmax()]]]].tolist()[0]
-            name = r.workers[[worker]].tolist()[0]
-            parts.append(Part("answer", float(weights[own].sum()), to_word(name), name, said))
-        parts.sort(key=lambda part: -abs(part.weight))
-        rest = parts[MOST_WORKERS:]
-        if len(rest) > 1:
-            total = math.fsum(part.weight for part in rest)
-            parts[MOST_WORKERS:] = [Part("other answers", total, f"{plural(len(rest), 'other worker')}")]
-        return parts
-
-
-def cut_out(r: Answers, row: int) -> tuple[Answers, int]:
-    """Return the answers to an item, or to all items of its sequence, and its place among these."""
-    if r.sequences is None:
-        return r.about(np.array([row])), 0
-    s = r.sequences
-    owner = int(np.searchsorted(s.offsets, row, side="right")) - 1
-    first, last = s.offsets[owner : owner + 2].tolist()
-    answers = slice(int(r.offsets[first]), int(r.offsets[last]))
-    weight, share = (None if each is None else each[answers].copy() for each in (r.weight, r.share))
-    cut = replace(
-        r,
-        offsets=r.offsets[first : last + 1] - r.offsets[first],
-        worker=r.worker[answers].copy(),
-        label=r.label[answers].copy(),
-        weight=weight,
-        share=share,
-        soft=None if r.soft is None else r.soft[answers].copy(),
-        order=None,
-        keys=Sequences(s.ids[[owner]], np.array([0, last - first]), s.position[first:last]),
+    confidence, rival = reported[[label, against]].tolist()
+    if found.checked:
+        parts = [*before, *parts, *after]
+        summed = [part.weight for part in parts if part.kind not in CALIBRATION]
+        uncalibrated = math.nan if isinstance(recipe, VoteRecipe) else math.fsum(summed)
+    else:  # a worker who is alone with all items is always right by the model
+        parts = [part._replace(weight=math.nan) for part in parts if part.kind == "answer"]
+        confidence = rival = uncalibrated = math.nan
+    key, (shown, other) = key_of(r.keys, row), labels.classes[[label, against]].tolist()
+    return Explanation(
+        (key[0], found.task.name_position(key[1])) if isinstance(key, tuple) else key,
+        texts[0] if texts else None,
+        shown,
+        other,
+        confidence,
+        rival,
+        tuple(parts),
+        uncalibrated,
+        words,
+        found.backend,
+        labels.rule,
+        found.task.places,
     )
-    return cut, row - first
 
 
-# Models with a hidden truth
-
-
-def weigh_parts(case: Case) -> tuple[int, list[Part], float]:
-    """Return the other class, the parts of the sum, and the sum before calibration."""
-    found, label = case.found, case.label
-    fitted, reported = found.labels.fitted[case.row], found.labels.posterior[case.row]
-    logs = dict(list_evidence(case))
-    by_answer = weigh_answers(case)
-    against = reported.copy()
-    if case.is_known:  # no other class has a probability: the one that answers and prior speak for
-        against = sum(logs.values(), by_answer.sum(axis=0))
-        against = np.maximum(against, 2 * LOG_IMPOSSIBLE)
-    against[label] = -np.inf
-    other = int(against.argmax())
-    pair = [label, other]
-    prior, *others = (Part(kind, float(each[label] - each[other]), name) for (kind, name), each in logs.items())
-    weights = by_answer[:, label] - by_answer[:, other]
-    parts = [prior, *case.list_answers(weights), *others]
-    rest = name_rest(case)
-    total = math.fsum(part.weight for part in parts)
-    if case.is_known:
-        return other, [*parts, Part("known label", math.inf, "known label, which decides")], math.inf
-    if fitted[pair].min() > SMALLEST:
-        left = log_ratio(fitted, pair) - total
-        if rest[0] != "set aside" or abs(left) > ROUNDING:
-            parts.append(Part(rest[0], left, rest[1]))
-    uncalibrated = math.fsum(part.weight for part in parts)
-    return other, [*parts, *list_calibration(case, uncalibrated, reported, pair)], uncalibrated
-
-
-def log_ratio(probabilities: Floats, pair: Sequence[int]) -> float:
-    """Return the log odds of two classes."""
-    first, second = np.maximum(probabilities[pair], SMALLEST).tolist()
-    return math.log(first) - math.log(second)
-
-
-def weigh_answers(case: Case) -> Floats:
-    """Return the log evidence of each answer to the item for each class, (n_answers, K)."""
-    r, learned = case.near, case.found.learned
-    workers = describe_workers(case)
-    block = Source(r).lay_out(workers, anchored=False)[0]
-    if not len(block.weight) and not len(block.soft):
-        row = workers.encode(r)[case.answers]
-        logs = np.maximum(workers.weigh_rows(learned.log_weights)[row], LOG_IMPOSSIBLE)
-        return logs if r.share is None else np.asarray(logs * r.share[case.answers, None])
-    mixed = workers.factors(as_used(np.maximum(learned.log_weights, LOG_IMPOSSIBLE)), True).log_answers(block)
-    if case.found.takes_silence:
-        mixed += find_replaced(case)
-    return np.maximum(mixed[case.answers], LOG_IMPOSSIBLE)
-
-
-def describe_workers(case: Case) -> WorkerModel:
-    """Return the worker model of the fit, for the answers near the item."""
-    r, found = case.near, case.found
-    layout = r.class_of_label, len(found.names.classes), found.takes_silence, found.learned.said
-    return found.learned.worker_model.of(r, *layout)
-
-
-def find_replaced(case: Case) -> Floats:
-    """Return the log evidence of the silence that each answer near the item is in the place of, (n_answers, K).
-
-    That of an answer which is spread over labels is in the first of its rows.
-    """
-    r = case.near
-    silence = np.maximum(case.found.learned.log_weights[:, -1], LOG_IMPOSSIBLE)
-    pair = r.item_of_answer() * r.n_workers + r.worker
-    first = np.append(True, pair[1:] != pair[:-1])[: len(pair)]
-    power = np.where(first, 1.0 if r.share is None else r.share, 0.0)
-    return np.asarray(power[:, None] * silence[r.worker])
-
-
-def list_evidence(case: Case) -> Iterator[tuple[tuple[str, str], Floats]]:
-    """Yield what else speaks for the classes, beside the answers: kind and name, and the log evidence (K,)."""
-    found, structure = case.found, case.found.learned.structure
-    prior = structure.log_prior(is_linked(case))
-    if case.answers.stop > case.answers.start:
-        prior = prior + describe_workers(case).weigh_items(found.learned.log_weights)
-    yield ("prior", "class prior"), np.maximum(prior, LOG_IMPOSSIBLE)
-    if found.takes_silence:
-        yield from weigh_silence(case)
-    if found.given.log_prior is not None:
-        yield name_content(found), np.maximum(found.given.log_prior[case.row], LOG_IMPOSSIBLE)
-
-
-def is_linked(case: Case) -> bool:
-    """Tell whether an item has neighbours that count."""
-    found = case.found
-    if not isinstance(found.learned.structure, FieldParameters):
-        return False
-    graph = case.recipe.weigh_links(found.answers, found.given.graph)
-    assert graph is not None
-    return bool(find_linked(graph)[case.row])
-
-
-def weigh_silence(case: Case) -> Iterator[tuple[tuple[str, str], Floats]]:
-    """Yield what the silence of others says, and the votes that keep classes to their meaning."""
-    r, learned = case.near, case.found.learned
-    silence = np.maximum(learned.log_weights[:, -1], LOG_IMPOSSIBLE)
-    weight = np.ones(r.n_workers) if r.silence_weight is None else r.silence_weight
-    spoke = r.worker[case.answers]
-    n_silent = r.n_workers - len(np.unique(spoke))
-    others = weight @ silence - find_replaced(case)[case.answers].sum(axis=0)
-    yield ("silence", f"silence of {plural(n_silent, 'worker')}"), others
-    block = Source(r).lay_out(describe_workers(case))[0]
-    yield ("votes", "share of the votes"), block.anchor[case.place]
-
-
-def name_content(found: Result) -> tuple[str, str]:
-    """Return the kind and the name of what is known of items beside their answers."""
-    used = found.guidance is not None and found.guidance.findings.used
-    return ("classifier", "classifier of the features") if used else ("item prior", "prior of the item")
-
-
-def name_rest(case: Case) -> tuple[str, str]:
-    """Return the kind and the name of what is left of the sum."""
-    found, structure = case.found, case.found.learned.structure
-    if isinstance(structure, ChainParameters):
-        return "sequence", "the rest of the sequence"
-    if isinstance(structure, FieldParameters):
-        return "neighbours", describe_neighbours(case)
-    if isinstance(structure, SetsParameters):
-        return "tags", "share of the tag"
-    if found.given.has_priors and found.given.log_prior is None:  # of a model that was loaded
-        return name_content(found)
-    return "set aside", "answers that were set aside, since no class allows all of them"
-
-
-def describe_neighbours(case: Case) -> str:
-    """Say how many neighbours an item has, and how many of them have its label."""
-    found, graph = case.found, case.found.given.graph
-    assert graph is not None
-    near = graph.neighbours[graph.offsets[case.row] : graph.offsets[case.row + 1]]
-    n_same = int((found.labels.codes[near] == case.label).sum())
-    same = f", {n_same:,} with the same label" if len(near) else ""
-    return f"{plural(len(near), 'neighbour')}{same}"
-
-
-def list_calibration(case: Case, uncalibrated: float, reported: Floats, pair: Sequence[int]) -> Iterator[Part]:
-    """Yield what calibration adds to the sum."""
-    calibrated, recipe = case.found.calibrated, case.recipe
-    if calibrated is None or not isinstance(recipe, LatentRecipe):
-        return
-    power = calibrated.found.power if bool(recipe.find_raised(case.near)[case.place]) else 1.0
-    printed = log_ratio(reported, pair) if reported[pair].min() > SMALLEST else power * uncalibrated
-    honest = printed / power
-    if abs(honest - uncalibrated) > ROUNDING or recipe.calibration != "none":
-        yield Part("left out", honest - uncalibrated, "workers judged without this item")
-    if power != 1:
-        yield Part("power", printed - honest, f"calibration, to the power {power:.2g}")
-
-
-# Votes
-
-
-def weigh_votes(case: Case) -> tuple[int, list[Part], float]:
-    """Return the other class, and the shares of the votes."""
-    found, r, label = case.found, case.near, case.label
-    shares = found.labels.posterior[case.row]
+def weigh_votes(
+    recipe: VoteRecipe, near: Answers, here: slice, shares: Floats, label: int, is_known: bool
+) -> tuple[Floats, list[Part], list[Part], int]:
+    """The share of each answer in the votes, the parts before and after the answers, and the other class."""
+    klass, weight = near.class_of_label[near.label[here]], near.weights(here)
+    total = float(weight[klass >= 0].sum())
     others = shares.copy()
     others[label] = -1.0
-    against = int(others.argmax())
-    klass, weight = r.class_of_label[r.label[case.answers]], r.weights(case.answers)
-    total = float(weight[klass >= 0].sum())
-    parts = case.list_answers(np.where(klass >= 0, weight / max(total, SMALLEST), 0.0))
-    if case.is_known:
-        parts.append(Part("known label", 1.0, "known label, which decides"))
+    after = []
+    if is_known:
+        after.append(Part("known label", 1.0, "known label, which decides"))
     elif total == 0:
-        parts.append(Part("prior", float(shares[label]), "no votes: shares of all items"))
+        after.append(Part("prior", float(shares[label]), "no votes: shares of all items"))
     elif find_tied(shares[None])[0].sum() > 1:
-        how = "drawn at random" if cast(VoteRecipe, case.recipe).ties == "random" else "the first one is taken"
-        parts.append(Part("tie", 0.0, f"several classes have most votes: {how}"))
-    return against, parts, math.nan
+        how = "drawn at random" if recipe.ties == "random" else "the first one is taken"
+        after.append(Part("tie", 0.0, f"several classes have most votes: {how}"))
+    return np.where(klass >= 0, weight / max(total, SMALLEST), 0.0), [], after, int(others.argmax())
+
+
+def weigh_evidence(
+    recipe: Recipe, found: Result, near: Answers, here: slice, row: int, place: int, label: int, is_known: bool
+) -> tuple[Floats, list[Part], list[Part], int]:
+    """The log odds of each answer, the parts before and after the answers, and the other class.
+
+    `place` is that of the item among those of `near`.
+    """
+    learned, takes_silence, graph = found.learned, found.takes_silence, found.given.graph
+    layout = near.class_of_label, len(found.names.classes), takes_silence, learned.said
+    workers, structure = learned.worker_model.of(near, *layout), learned.structure
+    impossible = np.maximum(learned.log_weights, LOG_IMPOSSIBLE)
+
+    # What each answer says of each class, (n_answers, K). Where silence is an answer, it is in the place of silence: of
+    # an answer that is spread over labels in the first of its rows.
+    replaced = np.zeros((near.n_responses, len(found.names.classes)))
+    if takes_silence:
+        vote = near.item_of_answer() * near.n_workers + near.worker
+        is_first = np.append(True, vote[1:] != vote[:-1])[: len(vote)]
+        replaced = np.where(is_first, 1.0 if near.share is None else near.share, 0.0)[:, None]
+        replaced = replaced * impossible[:, -1][near.worker]
+    block = Source(near).lay_out(workers, anchored=False)[0]
+    if len(block.weight) or len(block.soft):
+        by_answer = workers.factors(as_used(impossible), True).log_answers(block) + replaced
+        by_answer = np.maximum(by_answer[here], LOG_IMPOSSIBLE)
+    else:
+        by_answer = np.maximum(workers.weigh_rows(learned.log_weights)[workers.encode(near)[here]], LOG_IMPOSSIBLE)
+        by_answer = by_answer if near.share is None else by_answer * near.share[here, None]
+
+    # What else speaks for the classes: kind, name, and log evidence (K,).
+    is_linked = False
+    if isinstance(structure, FieldParameters):
+        links = recipe.weigh_links(found.answers, graph)
+        is_linked = links is not None and bool(find_linked(links)[row])
+    prior = structure.log_prior(is_linked)
+    if here.stop > here.start:
+        prior = prior + workers.weigh_items(learned.log_weights)
+    others = []
+    if takes_silence:
+        weight = np.ones(near.n_workers) if near.silence_weight is None else near.silence_weight
+        n_silent = near.n_workers - len(np.unique(near.worker[here]))
+        silence = weight @ impossible[:, -1] - replaced[here].sum(axis=0)
+        others.append(("silence", f"silence of {plural(n_silent, 'worker')}", silence))
+        others.append(("votes", "share of the votes", Source(near).lay_out(workers)[0].anchor[place]))
+    used = found.guidance is not None and found.guidance.findings.used
+    content = ("classifier", "classifier of the features") if used else ("item prior", "prior of the item")
+    if found.given.log_prior is not None:
+        others.append((*content, np.maximum(found.given.log_prior[row], LOG_IMPOSSIBLE)))
+    prior = np.maximum(prior, LOG_IMPOSSIBLE)
+
+    reported, fitted = found.labels.posterior[row], found.labels.fitted[row]
+    rivals = reported.copy()
+    if is_known:  # no other class has a probability: the one that answers and prior speak for
+        rivals = sum((each for *_, each in others), prior + by_answer.sum(axis=0))
+        rivals = np.maximum(rivals, 2 * LOG_IMPOSSIBLE)
+    rivals[label] = -np.inf
+    against = int(rivals.argmax())
+    pair = [label, against]
+
+    def odds(logs: Floats) -> float:
+        return float(logs[label] - logs[against])
+
+    weights = by_answer[:, label] - by_answer[:, against]
+    before = [Part("prior", odds(prior), "class prior")]
+    after = [Part(kind, odds(logs), name) for kind, name, logs in others]
+    if is_known:
+        return weights, before, [*after, Part("known label", math.inf, "known label, which decides")], against
+    total = math.fsum([*weights.tolist(), *(part.weight for part in (*before, *after))])
+    if fitted[pair].min() > SMALLEST:
+        left = odds(np.log(np.maximum(fitted, SMALLEST))) - total
+        kind, name = "set aside", "answers that were set aside, since no class allows all of them"
+        if isinstance(structure, ChainParameters):
+            kind, name = "sequence", "the rest of the sequence"
+        elif isinstance(structure, FieldParameters) and graph is not None:
+            nodes = graph.neighbours[graph.offsets[row] : graph.offsets[row + 1]]
+            n_same = int((found.labels.codes[nodes] == label).sum())
+            same = f", {n_same:,} with the same label" if len(nodes) else ""
+            kind, name = "neighbours", f"{plural(len(nodes), 'neighbour')}{same}"
+        elif isinstance(structure, SetsParameters):
+            kind, name = "tags", "share of the tag"
+        elif found.given.has_priors and found.given.log_prior is None:  # of a model that was loaded
+            kind, name = content
+        if kind != "set aside" or abs(left) > ROUNDING:
+            after.append(Part(kind, left, name))
+            total += left
+
+    if found.calibrated is not None and isinstance(recipe, LatentRecipe):
+        power = found.calibrated.found.power if bool(recipe.find_raised(near)[place]) else 1.0
+        printed = power * total
+        if reported[pair].min() > SMALLEST:
+            printed = odds(np.log(np.maximum(reported, SMALLEST)))
+        honest = printed / power
+        if abs(honest - total) > ROUNDING or recipe.calibration != "none":
+            after.append(Part("left out", honest - total, "workers judged without this item"))
+        if power != 1:
+            after.append(Part("power", printed - honest, f"calibration, to the power {power:.2g}"))
+    return weights, before, after, against
 
 
 class Explanations(dict[str, Explanation]):
@@ -599,7 +494,7 @@ class Explanations(dict[str, Explanation]):
 
 
 def find_item(r: Answers, item: object, kind: str) -> int:
-    """Return the index of an item, by its id or by sequence and position; say what is like it if there is none.
+    """The index of an item, by its id or by sequence and position; an error says what is like it if there is none.
 
     `kind` is what a sequence is called.
     """
@@ -614,6 +509,12 @@ def find_item(r: Answers, item: object, kind: str) -> int:
     row = int(r.find_items([to_column([part]) for part in key])[0])
     if row >= 0:
         return row
+
+    def suggest(ids: list[object], wanted: object) -> str:
+        texts = {str(each): each for each in ids[:MOST_COMPARED]}
+        close = [texts[each] for each in difflib.get_close_matches(str(wanted), texts, n=3)]
+        return f"Did you mean {listing(close)}?" if close else f"There are {listing(ids)}."
+
     if s is None:
         raise InputError(f"There is no item {shorten(item)}.", suggest(r.items.tolist(), item))
     owner = int(lookup(s.ids, to_column([key[0]]))[0])
@@ -621,11 +522,3 @@ def find_item(r: Answers, item: object, kind: str) -> int:
         raise InputError(f"There is no {kind} {shorten(key[0])}.", suggest(s.ids.tolist(), key[0]))
     places = s.position[s.offsets[owner] : s.offsets[owner + 1]].tolist()
     raise InputError(f"Sequence {shorten(key[0])} has no position {shorten(key[1])}.", f"It has {listing(places)}.")
-
-
-def suggest(ids: list[object], wanted: object) -> str:
-    """Return which ids are like one that is not there, or what ids look like."""
-    texts = {str(each): each for each in ids[:MOST_COMPARED]}
-    close = difflib.get_close_matches(str(wanted), texts, n=3)
-    named = [texts[each] for each in close]
-    return f"Did you mean {listing(named)}?" if named else f"There are {listing(ids)}."

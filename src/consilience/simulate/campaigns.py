@@ -21,7 +21,7 @@ from ..arguments import is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
 from ..kernels import Integers
 from ..memory import require_memory
-from ..planning.next_questions import list_questions, open_round, read_costs
+from ..planning.next_questions import list_questions, read_costs
 from .crowds import Simulation
 from .drawing import check_whole
 
@@ -200,7 +200,7 @@ def campaign(
             wanted = in_turn(np.flatnonzero(~bought & np.isin(item, arrived)))[:batch]
         elif policy == "information":
             left = max(budget - spent, 0.0)
-            wanted = find(list_questions(open_round(fitted.result_, batch, None, left, cost, barred=barred(arrived))))
+            wanted = find(list_questions(fitted.result_, batch, None, left, cost, barred=barred(arrived)))
         else:
             wanted = find(policy(fitted, batch))  # type: ignore[operator]
         if not buy(wanted) and n_arrived == n_items:

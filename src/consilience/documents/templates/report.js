@@ -13,106 +13,108 @@
 
   // The table of workers: sorted by a click on a heading, searched, and a heat map by a click on a name.
 
-  const table = byId("worker-table");
-  const body = table.tBodies[0];
-  const rows = [...body.rows];
-  const heads = [...table.tHead.rows[0].cells];
+  function openTable(table) {
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const heads = [...table.tHead.rows[0].cells];
 
-  function closeDetails() {
-    for (const detail of body.querySelectorAll("tr.detail")) detail.remove();
-    for (const button of body.querySelectorAll("[aria-expanded=true]")) button.setAttribute("aria-expanded", "false");
-  }
+    function closeDetails() {
+      for (const detail of body.querySelectorAll("tr.detail")) detail.remove();
+      for (const button of body.querySelectorAll("[aria-expanded=true]")) button.setAttribute("aria-expanded", "false");
+    }
 
-  function sortBy(column) {
-    const isNumber = heads[column].classList.contains("n");
-    const before = heads[column].getAttribute("aria-sort");
-    const down = before ? before === "ascending" : isNumber;
-    const value = (row) => row.cells[column].dataset.value;
-    const compare = (a, b) => (isNumber ? Number(a) - Number(b) : a.localeCompare(b, undefined, { numeric: true }));
-    closeDetails();
-    rows.sort((a, b) => {
-      const [x, y] = [value(a), value(b)];
-      if (x === "" || y === "") return (x === "") - (y === ""); // what is not known comes last
-      return down ? compare(y, x) : compare(x, y);
+    function sortBy(column) {
+      const isNumber = heads[column].classList.contains("n");
+      const before = heads[column].getAttribute("aria-sort");
+      const down = before ? before === "ascending" : isNumber;
+      const value = (row) => row.cells[column].dataset.value;
+      const compare = (a, b) => (isNumber ? Number(a) - Number(b) : a.localeCompare(b, undefined, { numeric: true }));
+      closeDetails();
+      rows.sort((a, b) => {
+        const [x, y] = [value(a), value(b)];
+        if (x === "" || y === "") return (x === "") - (y === ""); // what is not known comes last
+        return down ? compare(y, x) : compare(x, y);
+      });
+      for (const head of heads) head.removeAttribute("aria-sort");
+      heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+      body.append(...rows);
+    }
+
+    heads.forEach((head, column) => {
+      const button = make("button", head.textContent);
+      button.type = "button";
+      button.addEventListener("click", () => sortBy(column));
+      head.replaceChildren(button);
     });
-    for (const head of heads) head.removeAttribute("aria-sort");
-    heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
-    body.append(...rows);
-  }
 
-  heads.forEach((head, column) => {
-    const button = make("button", head.textContent);
-    button.type = "button";
-    button.addEventListener("click", () => sortBy(column));
-    head.replaceChildren(button);
-  });
+    const allFound = byId("found").textContent;
 
-  const allFound = byId("found").textContent;
-
-  function search(words) {
-    const wanted = words.trim().toLowerCase();
-    closeDetails();
-    let found = 0;
-    for (const row of rows) {
-      const text = [...row.cells].map((cell) => cell.dataset.value).join(" ").toLowerCase();
-      row.hidden = !text.includes(wanted);
-      found += !row.hidden;
-    }
-    byId("found").textContent = wanted ? `${found.toLocaleString("en")} found` : allFound;
-  }
-  byId("search").addEventListener("input", (event) => search(event.target.value));
-
-  function drawHeat(name, counts) {
-    const { classes, labels } = data.confusions;
-    const heat = make("table", undefined, "heat");
-    heat.append(make("caption", `How ${name} answers. Rows: fused labels. Columns: answers.`));
-    const head = heat.createTHead().insertRow();
-    head.append(make("td"));
-    const columns = labels.map((label) => make("th", label));
-    columns.push(make("th", "answers"));
-    for (const cell of columns) {
-      cell.scope = "col";
-      head.append(cell);
-    }
-    const part = heat.createTBody();
-    classes.forEach((klass, k) => {
-      const total = counts[k].reduce((sum, count) => sum + count, 0);
-      if (!total) return;
-      const row = part.insertRow();
-      const first = make("th", klass);
-      first.scope = "row";
-      row.append(first);
-      for (const count of counts[k]) {
-        const share = count / total;
-        row.append(make("td", share < 0.005 ? "" : `${Math.round(100 * share)}%`, `h${Math.round(10 * share)}`));
+    function search(words) {
+      const wanted = words.trim().toLowerCase();
+      closeDetails();
+      let found = 0;
+      for (const row of rows) {
+        const text = [...row.cells].map((cell) => cell.dataset.value).join(" ").toLowerCase();
+        row.hidden = !text.includes(wanted);
+        found += !row.hidden;
       }
-      const sum = make("th", Math.round(total).toLocaleString("en"));
-      row.append(sum);
-    });
-    return heat;
-  }
+      byId("found").textContent = wanted ? `${found.toLocaleString("en")} found` : allFound;
+    }
+    byId("search").addEventListener("input", (event) => search(event.target.value));
 
-  function toggleHeat(row, button) {
-    const isOpen = button.getAttribute("aria-expanded") === "true";
-    closeDetails();
-    if (isOpen) return;
-    const detail = make("tr", undefined, "detail");
-    const cell = make("td");
-    cell.colSpan = heads.length;
-    cell.append(drawHeat(button.textContent, data.confusions.counts[row.dataset.worker]));
-    detail.append(cell);
-    row.after(detail);
-    button.setAttribute("aria-expanded", "true");
-  }
+    function drawHeat(name, counts) {
+      const { classes, labels } = data.confusions;
+      const heat = make("table", undefined, "heat");
+      heat.append(make("caption", `How ${name} answers. Rows: fused labels. Columns: answers.`));
+      const head = heat.createTHead().insertRow();
+      head.append(make("td"));
+      const columns = labels.map((label) => make("th", label));
+      columns.push(make("th", "answers"));
+      for (const cell of columns) {
+        cell.scope = "col";
+        head.append(cell);
+      }
+      const part = heat.createTBody();
+      classes.forEach((klass, k) => {
+        const total = counts[k].reduce((sum, count) => sum + count, 0);
+        if (!total) return;
+        const row = part.insertRow();
+        const first = make("th", klass);
+        first.scope = "row";
+        row.append(first);
+        for (const count of counts[k]) {
+          const share = count / total;
+          row.append(make("td", share < 0.005 ? "" : `${Math.round(100 * share)}%`, `h${Math.round(10 * share)}`));
+        }
+        const sum = make("th", Math.round(total).toLocaleString("en"));
+        row.append(sum);
+      });
+      return heat;
+    }
 
-  for (const row of rows) {
-    if (!(row.dataset.worker in data.confusions.counts)) continue;
-    const button = make("button", row.cells[0].textContent, "name");
-    button.type = "button";
-    button.setAttribute("aria-expanded", "false");
-    button.addEventListener("click", () => toggleHeat(row, button));
-    row.cells[0].replaceChildren(button);
+    function toggleHeat(row, button) {
+      const isOpen = button.getAttribute("aria-expanded") === "true";
+      closeDetails();
+      if (isOpen) return;
+      const detail = make("tr", undefined, "detail");
+      const cell = make("td");
+      cell.colSpan = heads.length;
+      cell.append(drawHeat(button.textContent, data.confusions.counts[row.dataset.worker]));
+      detail.append(cell);
+      row.after(detail);
+      button.setAttribute("aria-expanded", "true");
+    }
+
+    for (const row of rows) {
+      if (!(row.dataset.worker in data.confusions.counts)) continue;
+      const button = make("button", row.cells[0].textContent, "name");
+      button.type = "button";
+      button.setAttribute("aria-expanded", "false");
+      button.addEventListener("click", () => toggleHeat(row, button));
+      row.cells[0].replaceChildren(button);
+    }
   }
+  if (byId("worker-table")) openTable(byId("worker-table"));
 
   // On paper nothing can be unfolded.
   const folded = [...document.querySelectorAll("details.more")];
