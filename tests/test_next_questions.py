@@ -535,14 +535,12 @@ def test_a_pair_that_is_listed_twice_is_paid_once():
     assert curve["answers"] == curve["cost"] == [120, 130, 135]
 
 
-def test_campaigns_with_costs_arrivals_and_gaps():
+def test_campaigns_with_costs_and_gaps():
     cost = dict(zip(range(12), np.linspace(0.5, 3, 12).tolist(), strict=True))
     curve = cs.simulate.campaign(DENSE, cost=cost, budget=400, batch=60).to_pydict()
     assert 390 < curve["cost"][-1] <= 400
     cheap = cs.simulate.campaign(DENSE, "random", cost=cost, budget=400, batch=60).to_pydict()
     assert cheap["answers"][-1] < curve["answers"][-1]  # random workers cost more
-    coming = cs.simulate.campaign(DENSE, arrivals=25, batch=30, budget=200).to_pydict()
-    assert coming["items"][:4] == [25, 50, 60, 60]
     gappy = cs.simulate.independent(40, n_workers=12, n_classes=3, answers_per_item=7, seed=2)
     for policy in ("random", "information"):
         assert cs.simulate.campaign(gappy, policy, budget=1000, batch=100)["answers"].to_pylist()[-1] == 280
@@ -558,9 +556,7 @@ def test_campaigns_with_costs_arrivals_and_gaps():
         ({"cost": 0}, "'cost' parameter of campaign"),
         ({"model": 3}, "'model' parameter"),
         ({"truth": {}}, "has its own truth"),
-        ({"crowd": DENSE.responses}, "Without true labels"),
-        ({"crowd": chain, "arrivals": 3}, "Only independent items"),
-        ({"model": cs.MarkovField()}, "needs a crowd with a graph"),
+        ({"crowd": DENSE.responses}, "Real answers need truth="),
     ):
         with pytest.raises(cs.errors.ParameterError, match=message):
             cs.simulate.campaign(**{"crowd": DENSE, **arguments})

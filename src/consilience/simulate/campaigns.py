@@ -12,21 +12,19 @@ from typing import Any
 import numpy as np
 
 from ..answers.answers import Answers
-from ..answers.columns import lookup, to_column
+from ..answers.columns import Indices, lookup, to_column
 from ..answers.gold import match_gold
 from ..answers.previews import build_report
 from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..answers.tables import open_frame
-from ..arguments import is_number
+from ..arguments import is_among, is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
-from ..kernels import Integers
-from ..memory import require_memory
+from ..options import whole
 from ..planning.next_questions import list_questions, read_costs
 from .crowds import Simulation
-from .drawing import check_whole
+from .drawing import check_numbers
 
 Policy = str | Callable[[Any, int], Any]
-POLICIES = ("information", "random")
 # Answers per item that a campaign ends with, if nothing is said; rounds for each of them.
 PER_ITEM, ROUNDS_PER_ANSWER = 8, 4
 
@@ -41,7 +39,6 @@ def campaign(
     cost: object = None,
     first: int = 2,
     batch: int | None = None,
-    arrivals: int | None = None,
     seed: int = 0,
 ) -> Any:
     """Buy answers in rounds, and return the accuracy of the labels against the money that was spent.
@@ -68,20 +65,17 @@ def campaign(
     cost : float or dict, optional
         What an answer costs, for all workers or by worker. Default: 1.
     first : int, default 2
-        How many random workers answer each item when it arrives.
+        How many random workers answer each item in the beginning.
     batch : int, optional
         How many questions are asked before the model is fitted again. Default: a quarter of the number of items.
-    arrivals : int, optional
-        How many items arrive in each round, in random order; independent items only. Default: all are there from the
-        beginning.
     seed : int, default 0
         Of what is random. The first answers are the same for all policies.
 
     Returns
     -------
     table
-        A row for each fit: items that have arrived; answers; cost, what was spent; accuracy, the share of right labels
-        among items that have arrived; expected_accuracy, what the model says it is.
+        A row for each fit: items; answers; cost, what was spent; accuracy, the share of right labels;
+        expected_accuracy, what the model says it is.
 
     Examples
     --------
@@ -96,42 +90,29 @@ def campaign(
     from ..models.dawid_skene import DawidSkene
     from ..models.fitted import FittedModel
 
-    # All answers, the true class of each item (-1 if it is not known), and the graph.
-    graph = None
-    if isinstance(crowd, Simulation):
-        if truth is not None:
-            raise ParameterError(
-                "A simulated crowd has its own truth.", Sentence("Leave out {truth}."), keyword="truth"
-            )
-        pool, graph = crowd.responses, crowd.graph
-        known = lookup(pool.classes, to_column(crowd.truth))
-    elif isinstance(crowd, Answers):
-        matched = None if truth is None else match_gold(truth, crowd, crowd.classes)
-        if matched is None:
-            raise ParameterError(
-                "Without true labels there is no accuracy.", Sentence("Give some with {truth}."), keyword="truth"
-            )
-        pool, known = crowd, matched.codes.astype(np.int64)
-    else:
+    if not isinstance(crowd, (Simulation, Answers)):
         raise parameter_error("crowd", "campaign", "a simulated crowd or Answers", crowd)
+    if isinstance(crowd, Simulation) == (truth is not None):
+        raise ParameterError(
+            Sentence("Real answers need {truth}, and a simulated crowd has its own truth."), keyword="truth"
+        )
+    if not (callable(policy) or is_among(policy, ("information", "random"))):
+        raise parameter_error("policy", "campaign", "'information', 'random' or a function", policy)
     fresh = DawidSkene() if model is None else model
     if not isinstance(fresh, FittedModel):
         raise parameter_error("model", "campaign", "a model, such as DawidSkene()", model)
-    takes_graph = fresh.recipe().takes_graph
-    if takes_graph and graph is None:
-        raise ParameterError(f"{type(fresh).__name__} needs a crowd with a graph.", keyword="model")
-    if not (callable(policy) or (isinstance(policy, str) and policy in POLICIES)):
-        raise parameter_error("policy", "campaign", "'information', 'random' or a function", policy)
-    check_whole(1, first=first)
-    check_whole(0, seed=seed)
+    pool = crowd.responses if isinstance(crowd, Simulation) else crowd
+    graph = {"graph": crowd.graph} if isinstance(crowd, Simulation) and fresh.recipe().takes_graph else {}
+    if isinstance(crowd, Simulation):
+        known = lookup(pool.classes, to_column(crowd.truth))
+    else:
+        matched = match_gold(truth, pool, pool.classes)
+        assert matched is not None
+        known = matched.codes.astype(np.int64)
     n_items, n_workers, keys = pool.n_items, pool.n_workers, pool.key_columns()
     batch = max(1, n_items // ROUNDS_PER_ANSWER) if batch is None else batch
-    arrivals = n_items if arrivals is None else arrivals
-    check_whole(1, batch=batch, arrivals=arrivals)
-    if arrivals < n_items and (pool.sequences is not None or takes_graph):
-        raise ParameterError(
-            "Only independent items can arrive one after the other.", Sentence("Leave out {arrivals}.")
-        )
+    check_numbers(whole(1), first=first, batch=batch)
+    check_numbers(whole(0), seed=seed)
 
     # What can be bought: pairs of an item and a worker, in the order of items. One that is spread over several labels
     # has several answers. Asked at random, pairs come in `turn` among those of their item.
@@ -142,69 +123,49 @@ def campaign(
     counts = np.bincount(item, minlength=n_items)
     turn = np.empty(len(item), np.int64)
     turn[np.lexsort((draw, item))] = np.arange(len(item)) - np.repeat(np.cumsum(counts) - counts, counts)
-    bought, spent = np.zeros(len(item), bool), 0.0
+    absent = None  # questions to which there is no answer
+    if len(codes) < n_items * n_workers:
+        place, who = np.divmod(np.setdiff1d(np.arange(n_items * n_workers), codes), n_workers)
+        absent = {name: column.take(place) for name, column in keys.items()} | {"worker": pool.workers[who]}
     if budget is None:
         budget = PER_ITEM * n_items * float(price.mean())
     elif not (is_number(budget) and budget > 0):
         raise parameter_error("budget", "campaign", "a number > 0", budget)
 
-    def in_turn(pairs: Integers) -> Integers:
-        return pairs[np.lexsort((draw[pairs], turn[pairs]))]
-
-    def find(questions: object) -> Integers:
-        """The pairs that a table of questions asks for; those without an answer are left out."""
+    rows: list[tuple[float, ...]] = []
+    in_turn = np.lexsort((draw, turn))
+    bought, spent = np.zeros(len(item), bool), 0.0
+    wanted: Indices = in_turn[turn[in_turn] < first]
+    while True:
+        # Each pair is bought once, in the order wanted, as long as the budget lasts.
+        wanted = wanted[np.sort(np.unique(wanted, return_index=True)[1])]
+        wanted = wanted[~bought[wanted]]
+        wanted = wanted[spent + np.cumsum(price[wanted]) <= budget * (1 + 1e-9)]
+        if rows and not len(wanted):
+            break
+        bought[wanted] = True
+        spent = float(price[bought].sum())
+        with quietly():
+            fitted = fresh.fresh().fit(pool.keep(bought[pair]), **graph)
+        right = (fitted.result_.labels.codes == known)[known >= 0]
+        accuracy = float(right.mean()) if len(right) else float("nan")
+        rows.append((n_items, int(bought.sum()), spent, accuracy, float(fitted.expected_accuracy_)))
+        if policy == "random":
+            wanted = in_turn[~bought[in_turn]][:batch]
+            continue
+        questions: Any
+        if callable(policy):
+            questions = policy(fitted, batch)
+        else:
+            questions = list_questions(fitted.result_, batch, None, max(budget - spent, 0.0), cost, barred=absent)
         table = open_frame(questions, "the table of the policy")
         if any(name not in table.names for name in [*keys, "worker"]):
             raise InputError(f"The policy must return a table with the columns {', '.join(keys)} and worker.")
         items = pool.find_items([table.read(name) for name in keys])
         workers = lookup(pool.workers, table.read("worker"))
-        wanted = np.where((items < 0) | (workers < 0), -1, items * n_workers + workers)
-        at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
-        return np.asarray(at[codes[at] == wanted])
-
-    def buy(pairs: Integers) -> bool:
-        """Buy pairs in this order, each once, as long as the budget lasts; whether there were any."""
-        nonlocal spent
-        pairs = pairs[np.sort(np.unique(pairs, return_index=True)[1])]
-        pairs = pairs[~bought[pairs]]
-        paid = pairs[spent + np.cumsum(price[pairs]) <= budget * (1 + 1e-9)]
-        bought[paid] = True
-        spent = float(price[bought].sum())
-        return len(paid) > 0
-
-    def barred(items: Integers) -> dict[str, Any] | None:
-        """Questions about some items to which there is no answer."""
-        if len(codes) == n_items * n_workers:
-            return None
-        require_memory(n_items * n_workers, "There are too many pairs without an answer")
-        there = np.zeros((n_items, n_workers), bool)
-        there[item, worker] = True
-        place, who = np.nonzero(~there[items])
-        return {name: column.take(items[place]) for name, column in keys.items()} | {"worker": pool.workers[who]}
-
-    rows, n_arrived = [], 0
-    order = np.argsort(draw_numbers(seed, hash_items(pool.keys)), kind="stable")
-    while True:
-        come = order[n_arrived : n_arrived + arrivals]
-        n_arrived += len(come)
-        arrived = np.sort(order[:n_arrived])
-        buy(in_turn(np.flatnonzero((turn < first) & np.isin(item, come))))
-        with quietly():
-            answers = pool.keep(bought[pair])
-            answers = answers if n_arrived == n_items else answers.about(arrived)
-            fitted = fresh.fresh().fit(answers, **({"graph": graph} if takes_graph else {}))
-        right = (fitted.result_.labels.codes == known[arrived])[known[arrived] >= 0]
-        accuracy = float(right.mean()) if len(right) else float("nan")
-        rows.append((n_arrived, int(bought.sum()), spent, accuracy, float(fitted.expected_accuracy_)))
-        if policy == "random":
-            wanted = in_turn(np.flatnonzero(~bought & np.isin(item, arrived)))[:batch]
-        elif policy == "information":
-            left = max(budget - spent, 0.0)
-            wanted = find(list_questions(fitted.result_, batch, None, left, cost, barred=barred(arrived)))
-        else:
-            wanted = find(policy(fitted, batch))  # type: ignore[operator]
-        if not buy(wanted) and n_arrived == n_items:
-            break
+        asked = np.where((items < 0) | (workers < 0), -1, items * n_workers + workers)
+        at = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
+        wanted = at[codes[at] == asked]
     names = ("items", "answers", "cost", "accuracy", "expected_accuracy")
     columns = {name: to_column(np.array(column)) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
     return build_report(columns, pool.backend)

@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..answers.answers import Answers
-from ..answers.columns import Values
+from ..answers.columns import Indices, Values
 from ..answers.graph import Graph
 from ..answers.items import Sequences
-from ..arguments import is_whole
-from ..errors import Sentence, plural
+from ..errors import Sentence, parameter_error, plural
 from ..inference.workers.ordinal import rate
 from ..kernels import Floats
 from ..memory import NUMBER, require_memory
+from ..options import SHARE, is_whole, number, whole
 from .drawing import (
     Crew,
-    as_probabilities,
-    bad_parameter,
-    check_between,
-    check_whole,
+    check_numbers,
     cumulate,
-    draw_answers,
-    draw_biases,
     draw_edges,
     draw_figures,
-    length_range,
-    mislead,
     stationary_distribution,
+    to_figures,
+    to_probabilities,
+    to_range,
 )
 
 # Without any noise, answers would be impossible, and a spread of 0 stands for this one.
 LEAST_SPREAD = 1e-3
-
-if TYPE_CHECKING:
-    from ..inference.structures import StructureParameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +60,7 @@ class TrueParameters:
     prior: Floats
     confusion: Floats
     kinds: NDArray[np.str_]
-    copies: NDArray[np.int64]
+    copies: Indices
     transition: Floats | None = None
     initial: Floats | None = None
     coupling: float | None = None
@@ -119,7 +112,7 @@ class Simulation:
         return f"Simulation({self.responses!r}{graph})"
 
     def oracle(self) -> Oracle:
-        """Return the best that can be made of the answers: the posterior under the true parameters.
+        """The best that can be made of the answers: the posterior under the true parameters.
 
         No method is right about more items on average than the most probable class of each, so that this is the
         ceiling for all of them. Answers of copycats say nothing that their originals have not said, and are left out.
@@ -139,33 +132,30 @@ class Simulation:
         0.930
         """
         from ..answers.blocks import cut_blocks
+        from ..answers.tagging import free_transitions
         from ..engines.base import Threads
         from ..inference.em import decode_labels, infer_posterior
-        from ..inference.workers.confusion import ConfusionWorkers
-
-        r = self.responses.keep(self.parameters.copies[self.responses.worker] < 0)
-        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
-        blocks = cut_blocks(r, workers.encode(r), workers.n_rows)
-        factors = workers.factors(workers.given(self.parameters.confusion), weighted=False)
-        graph = None if self.graph is None else self.graph.aligned_with(r.items)
-        known = Threads(), blocks, factors, self._true_structure()
-        posterior, _ = infer_posterior(*known, graph)
-        return Oracle(posterior, r.classes[posterior.argmax(axis=1) if graph is not None else decode_labels(*known)])
-
-    def _true_structure(self) -> StructureParameters:
-        """Return what ties the labels together, with its true parameters."""
-        from ..answers.tagging import free_transitions
         from ..inference.structures.chain import Chain
         from ..inference.structures.field import Field
         from ..inference.structures.independent import Independent
+        from ..inference.workers.confusion import ConfusionWorkers
 
         true, prior = self.parameters, self.parameters.prior
+        structure: Any
         if self.graph is not None and true.coupling is not None:
-            return Field(len(prior), prior, 0.0, "em", true.coupling, "belief_propagation").given(prior)
-        if true.transition is not None and true.initial is not None:
+            structure = Field(len(prior), prior, 0.0, "em", true.coupling, "belief_propagation").given(prior)
+        elif true.transition is not None and true.initial is not None:
             chain = Chain(len(prior), prior, 0.0, "em", 1.0, free_transitions(len(prior)))
-            return chain.given(prior, true.initial, true.transition)
-        return Independent(len(prior), prior, 0.0, "em").given(prior)
+            structure = chain.given(prior, true.initial, true.transition)
+        else:
+            structure = Independent(len(prior), prior, 0.0, "em").given(prior)
+        r = self.responses.keep(true.copies[self.responses.worker] < 0)
+        workers = ConfusionWorkers(r.n_workers, r.class_of_label, r.n_classes)
+        blocks = cut_blocks(r, workers.encode(r), workers.n_rows)
+        known = Threads(), blocks, workers.factors(workers.given(true.confusion), weighted=False), structure
+        posterior, _ = infer_posterior(*known, self.graph)
+        codes = posterior.argmax(axis=1) if self.graph is not None else decode_labels(*known)
+        return Oracle(posterior, r.classes[codes])
 
 
 def independent(
@@ -227,14 +217,11 @@ def independent(
     >>> crowd.truth[:5]
     array([2, 0, 1, 0, 0])
     """
-    check_whole(1, n_items=n_items)
-    crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
-    check_between("hard", hard, 0, 1)
-    crew.check_size(n_items, Sentence("Lower {n_items}."))
-    streams = _Streams(seed)
-    shares = _class_shares(prior, n_classes)
-    truth = streams.truth.choice(n_classes, size=n_items, p=shares)
-    return _draw_crowd(streams, crew, truth, np.arange(n_items), hard, prior=shares)
+    workers = n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, hard, activity
+    crew = Crew(seed, n_items, *workers)
+    shares = to_probabilities("prior", prior, n_classes)
+    truth = crew.truth.choice(n_classes, size=n_items, p=shares)
+    return _draw_crowd(crew, truth, np.arange(n_items), prior=shares)
 
 
 def sequences(
@@ -286,26 +273,26 @@ def sequences(
     """
     from ..kernels.chain import sample_chains
 
-    check_whole(1, n_sequences=n_sequences)
-    shortest, longest = length_range(length)
-    check_between("stickiness", stickiness, 0, 1, half_open=True)
-    crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
-    check_between("hard", hard, 0, 1)
-    crew.check_size(n_sequences * shortest, Sentence("Lower {n_sequences} or {length}."))
-    streams = _Streams(seed)
+    check_numbers(whole(1), n_sequences=n_sequences)
+    shortest, longest = to_range(length)
+    check_numbers(SHARE, stickiness=stickiness)
+    if stickiness == 1:
+        raise parameter_error("stickiness", "simulate", "less than 1", stickiness)
+    workers = n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, hard, activity
+    crew = Crew(seed, n_sequences * shortest, *workers)
     if transition is None:
-        moves = streams.structure.dirichlet(np.ones(n_classes), size=n_classes)
+        moves = crew.structure.dirichlet(np.ones(n_classes), size=n_classes)
     else:
-        moves = as_probabilities("transition", transition, (n_classes, n_classes))
+        moves = to_probabilities("transition", transition, n_classes, n_classes)
     moves = stickiness * np.eye(n_classes) + (1 - stickiness) * moves
     start = stationary_distribution(moves)
-    lengths = streams.structure.integers(shortest, longest + 1, n_sequences)
+    lengths = crew.structure.integers(shortest, longest + 1, n_sequences)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     n_items = int(offsets[-1])
     # Draws from (0, 1], so that what has probability 0 never happens.
-    truth = sample_chains(offsets, cumulate(start), cumulate(moves), 1.0 - streams.truth.random(n_items))
+    truth = sample_chains(offsets, cumulate(start), cumulate(moves), 1.0 - crew.truth.random(n_items))
     keys = Sequences(np.arange(n_sequences), offsets, np.arange(n_items) - np.repeat(offsets[:-1], lengths))
-    return _draw_crowd(streams, crew, truth, keys, hard, prior=start, transition=moves, initial=start)
+    return _draw_crowd(crew, truth, keys, prior=start, transition=moves, initial=start)
 
 
 def network(
@@ -353,26 +340,23 @@ def network(
     >>> cs.simulate.network(1000, degree=4, seed=1).graph
     Graph(1,000 items, 2,000 edges, mean degree 4.00)
     """
-    check_whole(1, n_items=n_items)
-    check_between("degree", degree, 0, n_items - 1)
-    check_between("homophily", homophily, 0, 1)
-    crew = Crew(n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, activity)
-    check_between("hard", hard, 0, 1)
-    crew.check_size(n_items, Sentence("Lower {n_items}."))
+    check_numbers(SHARE, homophily=homophily)
+    workers = n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, hard, activity
+    crew = Crew(seed, n_items, *workers)
+    check_numbers(number(0, n_items - 1), degree=degree)
     n_edges = round(n_items * degree / 2)
     require_memory(
         2 * NUMBER * n_edges, f"A network of {plural(n_edges, 'edge')} is too large", Sentence("Lower {degree}.")
     )
-    streams = _Streams(seed)
-    shares = _class_shares(prior, n_classes)
-    truth = streams.truth.choice(n_classes, size=n_items, p=shares)
-    source, target = draw_edges(streams.structure, truth, n_classes, n_edges, homophily)
-    graph = Graph.from_edges(source, target, items=np.arange(n_items))
+    shares = to_probabilities("prior", prior, n_classes)
+    truth = crew.truth.choice(n_classes, size=n_items, p=shares)
+    graph = Graph.from_edges(
+        *draw_edges(crew.structure, truth, n_classes, n_edges, homophily), items=np.arange(n_items)
+    )
     # By Bayes' rule an edge speaks for agreement by the odds that it lies within a class, over those of any pair.
     alike = float(np.sum(shares**2))
     odds = np.log(max(homophily, 1e-9) * (1 - alike) / (max(1 - homophily, 1e-9) * alike)) if alike < 1 else 0.0
-    coupling = max(float(odds), 0.0)
-    crowd = _draw_crowd(streams, crew, truth, np.arange(n_items), hard, prior=shares, coupling=coupling)
+    crowd = _draw_crowd(crew, truth, np.arange(n_items), prior=shares, coupling=max(float(odds), 0.0))
     return replace(crowd, graph=graph)
 
 
@@ -426,47 +410,34 @@ def ratings(
     >>> print(f"{np.corrcoef(found, true)[0, 1]:.2f}")
     0.99
     """
-    check_whole(1, n_items=n_items, n_raters=n_raters, levels=levels)
+    check_numbers(whole(1), n_raters=n_raters, levels=levels)
     if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= n_raters):
-        raise bad_parameter("per_item", f"None or a whole number between 1 and {n_raters}, the raters", per_item)
-    crew = Crew(n_raters, levels, per_item, "all", None, 0, 0, 0, "equal")
-    crew.check_size(n_items, Sentence("Lower {n_items}."))
-    streams = _Streams(seed)
-    biases = draw_biases(streams.workers, bias, n_raters)
-    spreads = draw_figures(streams.workers, "spread", spread, n_raters, np.inf)
-    shares = draw_figures(streams.workers, "careless", careless, n_raters, 1.0)
+        expected = f"None or a whole number between 1 and {n_raters}, the raters"
+        raise parameter_error("per_item", "simulate", expected, per_item)
+    crew = Crew(seed, n_items, n_raters, levels, per_item)
+    rng, expected = crew.workers, f"a standard deviation >= 0, or {plural(n_raters, 'number')}"
+    biases = to_figures("bias", bias, expected)
+    is_deviation = biases.ndim == 0 and biases >= 0
+    if not (is_deviation or biases.shape == (n_raters,)) or not np.isfinite(biases).all():
+        raise parameter_error("bias", "simulate", expected, bias)
+    if is_deviation:
+        biases = np.asarray(biases * rng.standard_normal(n_raters))
+    expected = "one for all, a range (lowest, highest), or one per rater:"
+    spreads = draw_figures(rng, "spread", spread, n_raters, np.inf, f"{expected} finite numbers >= 0")
+    shares = draw_figures(rng, "careless", careless, n_raters, 1.0, f"{expected} numbers in [0, 1]")
     types = np.column_stack([biases, np.maximum(spreads, LEAST_SPREAD), shares])
     confusion = rate(types, np.arange(float(levels)), np.arange(levels)).transpose(0, 2, 1)
-    frequency = _class_shares(prior, levels)
-    truth = streams.truth.choice(levels, size=n_items, p=frequency)
-    answers = draw_answers(streams.answers, crew, confusion, truth, np.arange(n_items))
-    true = TrueParameters(
-        frequency, confusion, crew.kinds(), crew.copies(), bias=biases, spread=spreads, careless=shares
-    )
-    return Simulation(replace(answers, positions=tuple(map(float, range(levels)))), truth, true)
-
-
-class _Streams:
-    """Random numbers for each part on its own, so that the parameters of one part leave the others as they are."""
-
-    def __init__(self, seed: int) -> None:
-        if not is_whole(seed) or seed < 0:
-            raise bad_parameter("seed", "a whole number >= 0", seed)
-        self.truth, self.structure, self.workers, self.answers, self.hard = np.random.default_rng(seed).spawn(5)
+    frequency = to_probabilities("prior", prior, levels)
+    truth = crew.truth.choice(levels, size=n_items, p=frequency)
+    figures = {"bias": biases, "spread": spreads, "careless": shares}
+    crowd = _draw_crowd(crew, truth, np.arange(n_items), confusion, prior=frequency, **figures)
+    return replace(crowd, responses=replace(crowd.responses, positions=tuple(map(float, range(levels)))))
 
 
 def _draw_crowd(
-    streams: _Streams, crew: Crew, truth: NDArray[np.int64], keys: Values | Sequences, hard: float, **true: Any
+    crew: Crew, truth: Indices, keys: Values | Sequences, confusion: Floats | None = None, **true: Any
 ) -> Simulation:
-    """Return what workers say about items whose truth was drawn from true parameters."""
-    confusion = crew.draw_confusion(streams.workers)
-    apparent = mislead(streams.hard, truth, crew.n_classes, hard)
-    responses = draw_answers(streams.answers, crew, confusion, apparent, keys)
-    parameters = TrueParameters(confusion=confusion, kinds=crew.kinds(), copies=crew.copies(), hard=hard, **true)
-    return Simulation(responses, truth, parameters)
-
-
-def _class_shares(prior: ArrayLike | None, n_classes: int) -> Floats:
-    if prior is None:
-        return np.full(n_classes, 1 / n_classes)
-    return as_probabilities("prior", prior, (n_classes,))
+    """What workers say about items, by matrices that are drawn if they are not given."""
+    confusion = crew.draw_confusion() if confusion is None else confusion
+    parameters = TrueParameters(confusion=confusion, kinds=crew.kinds, copies=crew.copies, hard=crew.share_hard, **true)
+    return Simulation(crew.draw_answers(confusion, truth, keys), truth, parameters)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from ..answers.columns import objects, to_column
-from ..answers.tables import build_frame
-from ..kernels import Floats, Integers, Truths
-from ..kinds.spans import Marks, Spans, sort_marks
+from ..answers.columns import objects
+from ..errors import parameter_error
+from ..kernels import Floats, Truths
+from ..kinds.spans import SpanCollector, Spans
 from ..kinds.tags import Tags
+from ..options import SHARE, number, whole
 from ..rankings.comparisons import LEFT, RIGHT, TIE, VERDICTS, Comparisons
 from ..rankings.likelihood import find_odds
-from .drawing import bad_parameter, check_between, check_whole, length_range
+from .drawing import check_numbers, to_range
 
 # How many words an entity has, by probability.
-_WORDS_PER_ENTITY = (0.45, 0.35, 0.15, 0.05)
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_SYLLABLES = ("ba", "den", "ki", "lor", "mu", "ne", "ra", "sto", "tel", "vi")
+WORDS_PER_ENTITY = (0.45, 0.35, 0.15, 0.05)
+SYLLABLES = ("ba", "den", "ki", "lor", "mu", "ne", "ra", "sto", "tel", "vi")
 # The error rates of workers are those given, times a factor from this range.
-_LEAST_CARELESS, _MOST_CARELESS = 0.5, 1.5
+CARELESSNESS = (0.5, 1.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +42,6 @@ class SpanSimulation:
     spans: Spans
     truth: Spans
     carelessness: Floats
-
-    def __repr__(self) -> str:
-        return f"SpanSimulation({self.spans!r})"
 
 
 def spans(
@@ -94,126 +91,93 @@ def spans(
     Examples
     --------
     >>> import consilience as cs
-    >>> cs.simulate.spans(100, n_workers=4, seed=1)
-    SpanSimulation(Spans(...spans in 100 documents by 4 workers, 3 types: 'LOC', 'ORG', 'PER'))
+    >>> cs.simulate.spans(100, n_workers=4, seed=1).spans
+    Spans(...spans in 100 documents by 4 workers, 3 types: 'LOC', 'ORG', 'PER')
     """
-    check_whole(1, n_documents=n_documents, n_workers=n_workers, n_types=n_types)
-    shortest, longest = length_range(length)
-    rates = {"misses": misses, "boundary_errors": boundary_errors, "type_errors": type_errors, "inventions": inventions}
-    for name, rate in {"density": density, **rates}.items():
-        check_between(name, rate, 0, 1)
+    check_numbers(whole(1), n_documents=n_documents, n_workers=n_workers, n_types=n_types)
+    check_numbers(whole(0), seed=seed)
+    check_numbers(SHARE, density=density, misses=misses, boundary_errors=boundary_errors, type_errors=type_errors)
+    check_numbers(SHARE, inventions=inventions)
+    shortest, longest = to_range(length)
     n_readers = n_workers if readers is None else readers
-    check_whole(1, readers=n_readers)
+    check_numbers(whole(1), readers=n_readers)
     if n_readers > n_workers:
-        raise bad_parameter("readers", f"at most n_workers={n_workers}", readers)
-    check_whole(0, seed=seed)
+        raise parameter_error("readers", "simulate", f"at most n_workers={n_workers}", readers)
     truths, people, slips = np.random.default_rng(seed).spawn(3)
     sizes = truths.integers(shortest, longest + 1, n_documents)
-    offsets, n_words = np.cumsum(sizes) - sizes, int(sizes.sum())
+    first_words, n_words = np.cumsum(sizes) - sizes, int(sizes.sum())
 
-    # Entities, in words of their document: document, first, stop, type.
-    begins = (truths.random(n_words) < density).tolist()
-    longest_words = truths.choice(len(_WORDS_PER_ENTITY), n_words, p=_WORDS_PER_ENTITY) + 1
+    # Entities, in words of their document: document, first, stop, type. And for each word whether it is in one, with a
+    # word's space around all documents.
+    begins = truths.random(n_words) < density
+    n_own = truths.choice(len(WORDS_PER_ENTITY), n_words, p=WORDS_PER_ENTITY) + 1
     types = truths.integers(0, n_types, n_words)
-    rows = []
-    for document, (base, size) in enumerate(zip(offsets.tolist(), sizes.tolist(), strict=True)):
+    entities, inside = [], np.zeros(n_words + 2, bool)
+    for d, (base, size) in enumerate(zip(first_words.tolist(), sizes.tolist(), strict=True)):
         free = 0
-        for word in range(size):
-            if word >= free and begins[base + word]:
-                free = min(size, word + int(longest_words[base + word]))
-                rows.append((document, word, free, int(types[base + word])))
-    entities = np.array(rows, np.int64).reshape(-1, 4).T
+        for word in np.flatnonzero(begins[base : base + size]).tolist():
+            if word >= free:
+                free = min(size, word + int(n_own[base + word]))
+                entities.append((d, word, free, int(types[base + word])))
+                inside[base + word + 1 : base + free + 1] = True
+    parts, n_parts = truths.integers(0, len(SYLLABLES), (n_words, 3)).tolist(), truths.integers(1, 4, n_words).tolist()
+    words = ["".join(SYLLABLES[part] for part in own[:n]) for own, n in zip(parts, n_parts, strict=True)]
+    words = [word.capitalize() if named else word for word, named in zip(words, inside[1:-1].tolist(), strict=True)]
 
-    # Texts, and where each word begins and ends; words of entities are capitalised.
-    parts = truths.integers(0, len(_SYLLABLES), (n_words, 3)).tolist()
-    n_parts = truths.integers(1, 4, n_words).tolist()
-    words = ["".join(_SYLLABLES[part] for part in own[:n]) for own, n in zip(parts, n_parts, strict=True)]
-    for document, first, stop, _ in rows:
-        for place in range(offsets[document] + first, offsets[document] + stop):
-            words[place] = words[place].capitalize()
-    lengths = np.array([len(word) for word in words], np.int64)
-    before = np.cumsum(lengths + 1) - lengths - 1
-    starts = before - np.repeat(before[offsets], sizes)
-    ends = starts + lengths
-    texts = [" ".join(words[a:b]) + "." for a, b in itertools.pairwise([*offsets.tolist(), n_words])]
-
-    carelessness = people.uniform(_LEAST_CARELESS, _MOST_CARELESS, n_workers)
-    order = people.random((n_documents, n_workers)).argsort(axis=1)[:, :n_readers]
-    readings = np.stack([np.repeat(np.arange(n_documents), n_readers), np.sort(order, axis=1).ravel()], axis=1)
-    owner, found = _draw_marks(slips, sizes, entities, readings, carelessness, rates, n_types)
-
-    def place_marks(marked: Integers, worker: Integers) -> Marks:
-        document, first, stop, kind = marked
-        return sort_marks(
-            Marks(document, worker, starts[offsets[document] + first], ends[offsets[document] + stop - 1], kind)
-        )
-
-    known_types = ["LOC", "ORG", "PER"]
-    names = known_types[:n_types] if n_types <= 3 else [f"T{number:04d}" for number in range(n_types)]
-    documents = objects(np.arange(n_documents).tolist())
-    workers = objects([f"w{number}" for number in range(n_workers)])
-    # Sorted as text: w10 comes before w2.
-    rank = np.argsort(np.argsort(workers.astype(str)))
-    readings[:, 1] = rank[readings[:, 1]]
-    workers, carelessness = objects(sorted(workers.tolist())), carelessness[np.argsort(rank)]
-    readings = readings[np.lexsort(readings.T[::-1])]
-    marked = Spans(documents, texts, workers, objects(names), place_marks(found, rank[owner]), readings)
-    nothing = np.empty(0, np.int64)
-    nobody, unread = Marks(nothing, nothing, nothing, nothing, nothing), np.empty((0, 2), np.int64)
-    known = place_marks(entities, np.zeros(entities.shape[1], np.int64))
-    truth = Spans(documents, texts, objects([]), objects(names), nobody, unread, None, known, np.arange(n_documents))
-    return SpanSimulation(marked, truth, carelessness)
-
-
-def _draw_marks(
-    rng: np.random.Generator,
-    sizes: Integers,
-    entities: Integers,
-    readings: Integers,
-    carelessness: Floats,
-    rates: dict[str, float],
-    n_types: int,
-) -> tuple[Integers, Integers]:
-    """Who marked what: the workers, and the marks in words."""
-    offsets = np.cumsum(sizes) - sizes
-    # Words in entities, with a word's space around each document.
-    inside = np.zeros(int(sizes.sum()) + 2, bool)
-    for document, first, stop, _ in entities.T.tolist():
-        inside[offsets[document] + first + 1 : offsets[document] + stop + 1] = True
-    # Each entity with each reading of its document.
-    low, high = (np.searchsorted(readings[:, 0], entities[0], side=side) for side in ("left", "right"))
-    counts = high - low
-    seen = np.repeat(np.arange(len(counts)), counts)
-    reading = np.arange(len(seen)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(low, counts)
-    draws = rng.random((len(seen), 3)) / carelessness[readings[reading, 1]][:, None]
-    kept = draws[:, 0] >= rates["misses"]
-    seen, reading, draws = seen[kept], reading[kept], draws[kept]
-    document, first, stop, kind = entities[:, seen]
-    moved = draws[:, 1] < rates["boundary_errors"]
-    at_start, outwards = rng.random((2, len(seen))) < 0.5
+    # Each entity with each reading of its document: whether it is seen, how its ends move, and which type it gets.
+    carelessness = people.uniform(*CARELESSNESS, n_workers)
+    chosen = np.sort(people.random((n_documents, n_workers)).argsort(axis=1)[:, :n_readers], axis=1)
+    readings = np.stack([np.repeat(np.arange(n_documents), n_readers), chosen.ravel()], axis=1)
+    document, first, stop, kind = np.repeat(np.array(entities, np.int64).reshape(-1, 4), n_readers, axis=0).T
+    worker = chosen[document[::n_readers]].ravel()
+    draws = slips.random((len(worker), 3)) / carelessness[worker, None]
+    kept = draws[:, 0] >= misses
+    draws, worker = draws[kept], worker[kept]
+    document, first, stop, kind = (column[kept] for column in (document, first, stop, kind))
+    moved = draws[:, 1] < boundary_errors
+    at_start, outwards = slips.random((2, len(worker))) < 0.5
     outwards |= stop - first == 1
     # Nothing grows into another entity, nor beyond the sentence; of two that are a word apart only the left one grows.
-    place = offsets[document] + 1
+    place = first_words[document] + 1
     left_free = (first > 1) & ~inside[place + first - 1] & ~inside[np.maximum(place + first - 2, 0)]
     right_free = (stop < sizes[document]) & ~inside[place + stop]
     step = np.where(outwards, -1, 1)
-    start_moves = moved & at_start & (~outwards | left_free)
-    stop_moves = moved & ~at_start & (~outwards | right_free)
-    first, stop = first + start_moves * step, stop - stop_moves * step
-    other = rng.integers(1, max(2, n_types), len(seen))
-    wrong = (draws[:, 2] < rates["type_errors"]) & (n_types > 1)
-    kind = np.where(wrong, (kind + other) % n_types, kind)
+    first = first + (moved & at_start & (~outwards | left_free)) * step
+    stop = stop - (moved & ~at_start & (~outwards | right_free)) * step
+    other = slips.integers(1, max(2, n_types), len(worker))
+    kind = np.where((draws[:, 2] < type_errors) & (n_types > 1), (kind + other) % n_types, kind)
     # A word far from entities, in some readings.
-    word = (rng.random(len(readings)) * sizes[readings[:, 0]]).astype(np.int64)
-    near = offsets[readings[:, 0]] + 1 + word
-    far = ~inside[near] & ~inside[near - 1] & ~inside[np.minimum(near + 1, len(inside) - 1)]
-    more = far & (rng.random(len(readings)) < rates["inventions"] * carelessness[readings[:, 1]])
-    invented = np.stack([readings[more, 0], word[more], word[more] + 1, rng.integers(0, n_types, int(more.sum()))])
-    owner = np.concatenate([readings[reading, 1], readings[more, 1]])
-    return owner, np.concatenate([np.stack([document, first, stop, kind]), invented], axis=1)
+    word = (slips.random(len(readings)) * sizes[readings[:, 0]]).astype(np.int64)
+    near = first_words[readings[:, 0]] + 1 + word
+    far = ~inside[near] & ~inside[near - 1] & ~inside[np.minimum(near + 1, n_words + 1)]
+    more = far & (slips.random(len(readings)) < inventions * carelessness[readings[:, 1]])
+    invented = np.stack([*readings[more].T, word[more], word[more] + 1, slips.integers(0, n_types, int(more.sum()))])
+    marks = np.concatenate([np.stack([document, worker, first, stop, kind]), invented], axis=1)
 
+    names = ["LOC", "ORG", "PER"] if n_types <= 3 else [f"T{number:04d}" for number in range(n_types)]
+    marked, true = SpanCollector(), SpanCollector()
+    by_reading: dict[tuple[int, int], list[tuple[int, int, str]]] = {(d, w): [] for d, w in readings.tolist()}
+    by_document: list[list[tuple[int, int, str]]] = [[] for _ in range(n_documents)]
+    ends = np.cumsum([len(word) + 1 for word in words]).tolist()
+    starts = [0, *ends]
 
-# ----------------------------------------------------------------------------------------------------------------- tags
+    def to_span(d: int, first: int, stop: int, kind: int) -> tuple[int, int, str]:
+        base = int(first_words[d])
+        return starts[base + first] - starts[base], ends[base + stop - 1] - 1 - starts[base], names[kind]
+
+    for d, w, *mark in marks.T.tolist():
+        by_reading[d, w].append(to_span(d, *mark))
+    for d, *mark in entities:
+        by_document[d].append(to_span(d, *mark))
+    for d, (base, size) in enumerate(zip(first_words.tolist(), sizes.tolist(), strict=True)):
+        text = " ".join(words[base : base + size]) + "."
+        for collector in (marked, true):
+            collector.add_document(d, text)
+        true.add_gold(d, by_document[d])
+    for (d, w), found in by_reading.items():
+        marked.add_reading(d, f"w{w}", found)
+    order = np.argsort([f"w{w}" for w in range(n_workers)])  # as workers are sorted
+    return SpanSimulation(marked.finish(), true.finish(), carelessness[order])
 
 
 class TagSimulation(NamedTuple):
@@ -233,9 +197,6 @@ class TagSimulation(NamedTuple):
     truth: Truths
     sensitivity: Floats
     false_alarms: Floats
-
-    def __repr__(self) -> str:
-        return f"TagSimulation({self.tags!r})"
 
 
 def tags(
@@ -275,40 +236,29 @@ def tags(
     Examples
     --------
     >>> import consilience as cs
-    >>> cs.simulate.tags(100, n_workers=9, n_tags=3, seed=1)
-    TagSimulation(Tags(400 sets of 100 items by 9 workers, 3 tags: 'a', 'b', 'c'))
+    >>> cs.simulate.tags(100, n_workers=9, n_tags=3, seed=1).tags
+    Tags(400 sets of 100 items by 9 workers, 3 tags: 'a', 'b', 'c')
     """
-    check_whole(1, n_items=n_items, n_workers=n_workers, n_tags=n_tags, per_item=per_item, topics=topics)
-    check_whole(0, seed=seed)
-    check_between("sensitivity", sensitivity, 0, 1)
-    check_between("false_alarms", false_alarms, 0, 1)
+    check_numbers(whole(1), n_items=n_items, n_workers=n_workers, n_tags=n_tags, per_item=per_item, topics=topics)
+    check_numbers(whole(0), seed=seed)
+    check_numbers(SHARE, sensitivity=sensitivity, false_alarms=false_alarms)
     if per_item > n_workers:
-        raise bad_parameter("per_item", f"at most n_workers={n_workers}", per_item)
+        raise parameter_error("per_item", "simulate", f"at most n_workers={n_workers}", per_item)
     rng = np.random.default_rng(seed)
     shares = rng.beta(0.6, 1.8, (topics, n_tags))
     truth = rng.random((n_items, n_tags)) < shares[rng.integers(topics, size=n_items)]
-    hit, alarm = (
-        np.clip(_draw(rng, mean, strength, n_workers) + rng.normal(0, spread, (n_workers, n_tags)), 0.005, 0.98)
-        for mean, strength, spread in ((sensitivity, 9.0, 0.08), (false_alarms, 13.0, 0.02))
-    )
+    rates = []
+    for mean, strength, spread in ((sensitivity, 9.0, 0.08), (false_alarms, 13.0, 0.02)):
+        own = rng.beta(strength * mean, strength * (1 - mean), n_workers) if 0 < mean < 1 else np.full(n_workers, mean)
+        rates.append(np.clip(own[:, None] + rng.normal(0, spread, (n_workers, n_tags)), 0.005, 0.98))
     item = np.repeat(np.arange(n_items), per_item)
     worker = np.sort(rng.random((n_items, n_workers)).argsort(axis=1)[:, :per_item], axis=1).ravel()
-    said = rng.random((len(item), n_tags)) < np.where(truth[item], hit[worker], alarm[worker])
-    names = objects([_LETTERS[t] if n_tags <= len(_LETTERS) else f"tag{t + 1}" for t in range(n_tags)])
-    nothing = np.empty(0, np.int64), np.zeros((0, n_tags), bool)
+    said = rng.random((len(item), n_tags)) < np.where(truth[item], rates[0][worker], rates[1][worker])
+    names = objects([chr(ord("a") + t) if n_tags <= 26 else f"tag{t + 1}" for t in range(n_tags)])
     people = objects([f"w{m + 1}" for m in range(n_workers)])
+    nothing = np.empty(0, np.int64), np.zeros((0, n_tags), bool)
     sets = Tags(np.arange(n_items), people, names, item, worker.astype(np.int64), said, *nothing)
-    return TagSimulation(sets, truth, hit, alarm)
-
-
-def _draw(rng: np.random.Generator, mean: float, strength: float, size: int) -> Floats:
-    """Return probabilities around a mean, one for each worker."""
-    if mean in (0, 1):
-        return np.full((size, 1), float(mean))
-    return rng.beta(strength * mean, strength * (1 - mean), size)[:, None]
-
-
-# ---------------------------------------------------------------------------------------------------------- comparisons
+    return TagSimulation(sets, truth, *rates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,19 +281,12 @@ class ComparisonSimulation:
     position_bias: Floats
 
     def to_frame(self) -> object:
-        """Return the verdicts as a pyarrow table: item, worker, left, right, winner."""
+        """The verdicts as a pyarrow table: item, worker, left, right, winner."""
         data = self.comparisons
+        sides = {"left": data.candidates[data.left], "right": data.candidates[data.right]}
+        winner = [VERDICTS[verdict] for verdict in data.verdict.tolist()]
         assert data.item is not None
-        return build_frame(
-            {
-                "item": to_column(data.item + 1),
-                "worker": to_column(data.workers[data.worker]),
-                "left": to_column(data.candidates[data.left]),
-                "right": to_column(data.candidates[data.right]),
-                "winner": to_column([VERDICTS[verdict] for verdict in data.verdict.tolist()]),
-            },
-            "pyarrow",
-        )
+        return pa.table({"item": data.item + 1, "worker": data.workers[data.worker], **sides, "winner": winner})
 
 
 def comparisons(
@@ -394,12 +337,11 @@ def comparisons(
     >>> bool(model.candidates_[model.scores_.argmax()] == arena.comparisons.candidates[arena.scores.argmax()])
     True
     """
-    check_whole(1, n_comparisons=n_comparisons, n_judges=n_judges, per_item=per_item)
-    check_whole(2, n_candidates=n_candidates)
-    check_whole(0, seed=seed)
-    check_between("coin_tossers", coin_tossers, 0, 1)
-    for name, number in (("bias", bias), ("tie", tie), ("item_spread", item_spread)):
-        check_between(name, number, 0, 1e6)
+    check_numbers(whole(1), n_comparisons=n_comparisons, n_judges=n_judges, per_item=per_item)
+    check_numbers(whole(2), n_candidates=n_candidates)
+    check_numbers(whole(0), seed=seed)
+    check_numbers(SHARE, coin_tossers=coin_tossers)
+    check_numbers(number(0, 1e6), bias=bias, tie=tie, item_spread=item_spread)
     rng = np.random.default_rng(seed)
     scores = rng.normal(0, 1, n_candidates)
     discrimination = rng.uniform(0.5, 2.5, n_judges)
@@ -419,14 +361,11 @@ def comparisons(
     is_left = drawn < (1 - odds.tie + odds.lead) / 2
     verdict = np.where(is_left, LEFT, np.where(drawn < 1 - odds.tie, RIGHT, TIE)).astype(np.int8)
     width = len(str(max(n_candidates, n_judges)))
-    data = Comparisons(
-        left.astype(np.int32),
-        right.astype(np.int32),
-        verdict,
-        judge.astype(np.int32),
-        np.array([f"c{place + 1:0{width}}" for place in range(n_candidates)], object),
-        np.array([f"j{place + 1:0{width}}" for place in range(n_judges)], object),
-        item=item.astype(np.int32),
-        columns={role: role for role in ("left", "right", "winner", "worker", "item")},
+    candidates, judges = (
+        objects([f"{letter}{place + 1:0{width}}" for place in range(n)])
+        for letter, n in (("c", n_candidates), ("j", n_judges))
     )
+    columns = {role: role for role in ("left", "right", "winner", "worker", "item")}
+    pair, who, about = (left.astype(np.int32), right.astype(np.int32)), judge.astype(np.int32), item.astype(np.int32)
+    data = Comparisons(*pair, verdict, who, candidates, judges, item=about, columns=columns)
     return ComparisonSimulation(data, scores, discrimination, position)
