@@ -147,11 +147,11 @@ def spans(
     other = slips.integers(1, max(2, n_types), len(worker))
     kind = np.where((draws[:, 2] < type_errors) & (n_types > 1), (kind + other) % n_types, kind)
     # A word far from entities, in some readings.
-    word = (slips.random(len(readings)) * sizes[readings[:, 0]]).astype(np.int64)
-    near = first_words[readings[:, 0]] + 1 + word
+    spot = (slips.random(len(readings)) * sizes[readings[:, 0]]).astype(np.int64)
+    near = first_words[readings[:, 0]] + 1 + spot
     far = ~inside[near] & ~inside[near - 1] & ~inside[np.minimum(near + 1, n_words + 1)]
     more = far & (slips.random(len(readings)) < inventions * carelessness[readings[:, 1]])
-    invented = np.stack([*readings[more].T, word[more], word[more] + 1, slips.integers(0, n_types, int(more.sum()))])
+    invented = np.stack([*readings[more].T, spot[more], spot[more] + 1, slips.integers(0, n_types, int(more.sum()))])
     marks = np.concatenate([np.stack([document, worker, first, stop, kind]), invented], axis=1)
 
     names = ["LOC", "ORG", "PER"] if n_types <= 3 else [f"T{number:04d}" for number in range(n_types)]
