@@ -277,21 +277,17 @@ def test_a_new_structure_works_with_everything_else(tmp_path, monkeypatch):
 
 
 class OneByOne(Threads):
-    """An engine with a handle of its own."""
+    """An engine of one thread."""
 
     def __init__(self):
         super().__init__(n_threads=1)
-
-    @classmethod
-    def adopt(cls, handle):
-        return cls() if handle == ("one", "by", "one") else None
 
 
 def test_a_new_engine_is_one_line(monkeypatch):
     monkeypatch.setitem(ENGINES, "one-by-one", OneByOne)
     r = cs.simulate.independent(300, n_workers=5, n_classes=3, seed=1).responses
     expected = cs.DawidSkene().fit(r).posterior_
-    for engine in ("one-by-one", ("one", "by", "one"), OneByOne()):
+    for engine in ("one-by-one", OneByOne()):
         np.testing.assert_array_equal(cs.DawidSkene().fit(r, engine=engine).posterior_, expected)
 
 

@@ -38,7 +38,7 @@ def small_machine(monkeypatch):
     """Give the machine so many bytes."""
 
     def limit(n_bytes):
-        monkeypatch.setattr(memory, "_physical_memory", lambda: [n_bytes])
+        monkeypatch.setattr(memory.os, "sysconf", lambda name: n_bytes if name == "SC_PHYS_PAGES" else 1)
 
     return limit
 
@@ -65,30 +65,22 @@ def test_the_machine_tells_its_memory():
         ("0::/a/b\n", {"a/memory.max": "1000", "a/b/memory.max": "max"}, 1000),
         ("0::/a/b\n", {"a/memory.max": "1000", "a/b/memory.max": "300"}, 300),
         ("0::/\n", {"memory.max": "700"}, 700),
-        ("4:memory:/host/name\n1:cpu:/\n", {"memory/memory.limit_in_bytes": "500", "memory.max": "1"}, 500),
-        ("1:cpu,memory:/x\n", {"memory/x/memory.limit_in_bytes": "400"}, 400),
+        ("1:cpu:/y\n0::/a\n", {"a/memory.max": "400"}, 400),
         ("1:cpu:/x\n", {}, None),
         ("0::/\n", {"memory.max": "max"}, None),
     ],
 )
-def test_limits_of_control_groups(groups, files, limit, tmp_path, monkeypatch):
+def test_limits_of_control_groups(groups, files, limit, tmp_path, monkeypatch, small_machine):
     own = tmp_path / "cgroup"
     own.write_text(groups, encoding="utf-8")
     for name, content in files.items():
         file = tmp_path / "fs" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content + "\n", encoding="utf-8")
-    monkeypatch.setattr(memory, "_OWN_CGROUPS", own)
+    monkeypatch.setattr(memory, "_OWN_GROUP", own)
     monkeypatch.setattr(memory, "_CGROUPS", tmp_path / "fs")
-    monkeypatch.setattr(memory, "_physical_memory", lambda: [10**9])
+    small_machine(10**9)
     assert memory.available_memory() == (10**9 if limit is None else limit)
-
-
-def test_no_limit_where_the_system_tells_none(monkeypatch):
-    for name in ("_physical_memory", "_cgroup_limits", "_process_limits"):
-        monkeypatch.setattr(memory, name, lambda *_: [])
-    assert memory.available_memory() == float("inf")
-    memory.require_memory(1e30, "Nothing is too large")
 
 
 def test_limits_of_the_shell():

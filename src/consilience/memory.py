@@ -9,26 +9,37 @@ tried.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from .errors import InputError, ParameterError, Sentence
 
 NUMBER = 8  # bytes of a float64 or an int64
-_CGROUPS = Path("/sys/fs/cgroup")
-_OWN_CGROUPS = Path("/proc/self/cgroup")
+_CGROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 def available_memory() -> float:
-    """Return how many bytes this process may use at most; infinity where the system does not tell.
+    """How many bytes this process may use at most; infinity where the system does not tell.
 
     This is the memory of the machine, or less where a control group (as of a container) or the shell's ``ulimit`` sets
     a limit. What is in use already, by this process or others, does not count.
     """
-    return min(
-        (*_physical_memory(), *_cgroup_limits(), *_process_limits("RLIMIT_AS", "RLIMIT_DATA")), default=float("inf")
-    )
+    limits = [float("inf")]
+    with suppress(AttributeError, ValueError, OSError):  # there is no sysconf on Windows
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(ImportError):  # only Unix has it
+        import resource
+
+        soft = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+        limits += [limit for limit in soft if limit != resource.RLIM_INFINITY]
+    with suppress(OSError):
+        # A line is such as "0::/user/app". A container sees its own group as the root, under whatever name the host
+        # knows it, and the groups around a group limit it too.
+        group = Path(_OWN_GROUP.read_text().rpartition("::")[2].strip().strip("/"))
+        for folder in (group, *group.parents):
+            with suppress(OSError, ValueError):  # no such group here, or no limit: "max"
+                limits.append(int((_CGROUPS / folder / "memory.max").read_text()))
+    return min(limit for limit in limits if limit > 0)
 
 
 def require_memory(n_bytes: float, problem: str, *remedies: str | Sentence, keyword: str | None = None) -> None:
@@ -53,7 +64,7 @@ def require_memory(n_bytes: float, problem: str, *remedies: str | Sentence, keyw
 
 
 def count_threads() -> int:
-    """Return the number of threads to use: $CONSILIENCE_THREADS, or else the number of processors."""
+    """The number of threads to use: $CONSILIENCE_THREADS, or else the number of processors."""
     text = os.environ.get("CONSILIENCE_THREADS", "").strip()
     if not text:
         # Only the processors this process may use: containers often have fewer than the machine.
@@ -64,7 +75,7 @@ def count_threads() -> int:
 
 
 def format_bytes(n_bytes: float) -> str:
-    """Return a size in words.
+    """A size in words.
 
     >>> format_bytes(1536), format_bytes(35.7 * 2**30), format_bytes(2e20)
     ('1.5 KiB', '35.7 GiB', '177,636 PiB')
@@ -75,38 +86,3 @@ def format_bytes(n_bytes: float) -> str:
             break
         size /= 1024
     return f"{size:,.0f} {unit}" if unit == "bytes" or size >= 1000 else f"{size:.1f} {unit}"
-
-
-def _physical_memory() -> Iterator[int]:
-    with suppress(AttributeError, ValueError, OSError):  # there is no sysconf on Windows
-        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if size > 0:
-            yield size
-
-
-def _process_limits(*names: str) -> Iterator[int]:
-    with suppress(ImportError):  # only Unix has it
-        import resource
-
-        for name in names:
-            limit, _ = resource.getrlimit(getattr(resource, name))
-            if limit != resource.RLIM_INFINITY:
-                yield limit
-
-
-def _cgroup_limits() -> Iterator[int]:
-    """Yield the limits of the control groups (version 1 or 2) that this process is in, and of those around them."""
-    with suppress(OSError):
-        for line in _OWN_CGROUPS.read_text().splitlines():
-            _, controllers, name = line.split(":", 2)
-            if controllers == "":
-                root, file = _CGROUPS, "memory.max"
-            elif "memory" in controllers.split(","):
-                root, file = _CGROUPS / "memory", "memory.limit_in_bytes"
-            else:
-                continue
-            group = Path(name.strip("/"))
-            for folder in (group, *group.parents):
-                # A container sees its own group as the root, under whatever name the host knows it.
-                with suppress(OSError, ValueError):  # no such group here, or no limit: "max"
-                    yield int((root / folder / file).read_text())

@@ -5,6 +5,7 @@ A new engine is a file beside this one and a line in the register `ENGINES`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -15,10 +16,7 @@ from .dask import Dask
 
 __all__ = ["Dask", "Engine", "Threads", "ENGINES", "open_engine"]
 
-ENGINES: dict[str, type[Engine]] = {
-    "threads": Threads,
-    "dask": Dask,
-}
+ENGINES: dict[str, type[Engine]] = {"threads": Threads, "dask": Dask}
 
 # What users may give: an engine, its name, a handle of the library behind it, or nothing for threads.
 EngineLike: TypeAlias = "Engine | str | object | None"
@@ -34,17 +32,15 @@ def open_engine(engine: EngineLike) -> Iterator[Engine]:
     ...     print(list(engine.map(pow, [1, 2, 3], 2)))
     [1, 4, 9]
     """
+    loaded = sys.modules.get("distributed")  # whoever has a client has imported it
+    kind = ENGINES.get("threads" if engine is None else engine) if engine is None or isinstance(engine, str) else None
     if isinstance(engine, Engine):
         yield engine
-        return
-    if engine is None or isinstance(engine, str):
-        kind = ENGINES.get("threads" if engine is None else engine)
-        if kind is not None:
-            with kind() as named:
-                yield named
-            return
-    adopted = next((found for kind in ENGINES.values() if (found := kind.adopt(engine)) is not None), None)
-    if adopted is None:
+    elif kind is not None:
+        with kind() as named:
+            yield named
+    elif loaded is not None and isinstance(engine, loaded.Client):
+        yield Dask(engine)
+    else:
         names = ", ".join(map(repr, ENGINES))
         raise parameter_error("engine", "fit", f"None, {names}, a distributed.Client or an Engine", engine)
-    yield adopted

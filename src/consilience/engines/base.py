@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
+from ..arguments import is_whole
 from ..errors import parameter_error
 from ..memory import count_threads
 
@@ -43,17 +43,10 @@ class Engine(ABC):
     def close(self) -> None:  # noqa: B027 (most engines have started nothing)
         """Stop what the engine has started itself."""
 
-    @classmethod
-    def adopt(cls, handle: object) -> Self | None:  # noqa: ARG003
-        """Return the engine that works through a handle of another library, None if that means nothing to it."""
-        return None
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -72,17 +65,15 @@ class Threads(Engine):
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
-        if n_threads is None:
-            n_threads = count_threads()
-        if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
+        if n_threads is not None and not (is_whole(n_threads) and n_threads >= 1):
             raise parameter_error("n_threads", "Threads", "a whole number >= 1", n_threads)
-        self.n_threads = n_threads
+        self.n_threads = count_threads() if n_threads is None else n_threads
 
     def __repr__(self) -> str:
         return f"Threads(n_threads={self.n_threads})"
 
     def place(self, blocks: Sequence[object]) -> Sequence[Placed]:
-        """Return the blocks: they are here already."""
+        """The blocks: they are here already."""
         return blocks
 
     def map(self, function: Callable[..., Outcome], placed: Sequence[Placed], *shared: object) -> Iterator[Outcome]:
