@@ -26,7 +26,7 @@ from consilience.answers.long_tables import DUPLICATES
 from consilience.answers.previews import fit_text, fit_texts
 from consilience.cli.command import spell_options
 from consilience.cli.main import program
-from consilience.cli.simulate import SCENES, make_crowd
+from consilience.cli.simulate import CLASSES, make_crowd
 from consilience.errors import InputError, Python, Sentence, make_inert
 from consilience.evaluation.labels import evaluate
 from consilience.formats.reading import read_table
@@ -499,7 +499,7 @@ def test_damaged_files(answers):
 def test_missing_sources(answers):
     Path("notes").mkdir()
     Path("notes/readme.txt").write_text("nothing")
-    assert_refused(run("fuse", "notes"), "'notes'", "readme.txt", ".parquet")
+    assert_refused(run("fuse", "notes"), "'notes/readme.txt'", ".parquet")
     assert_refused(run("fuse", "none/*.csv"), "none/*.csv", "found nothing")
     assert_refused(run("fuse", "answer.csv"), "does not exist", "'answers.csv'")
     assert_refused(run("fuse", "answers.csv", "more.csv"), "2 were given", "Quote a pattern")
@@ -749,7 +749,7 @@ def test_both_names_of_a_confusion_are_shown(folder):
     names = ("a rather long name of a class", "another name that is long")
     write_table(pa.table(make_answers(labels=names)), "long.csv")
     lines = run("fuse", "long.csv").stdout.splitlines()
-    assert any("a ...ss -> an...ng (9" in line or "an...ng -> a ...ss (9" in line for line in lines)
+    assert any(re.search(r" a\w* ?\w*\.\.\.\w+ -> a\w* ?\w*\.\.\.\w+ \(\d+%\)", line) for line in lines)
 
 
 def test_names_with_blanks_are_quoted(folder):
@@ -1048,19 +1048,12 @@ def test_the_demo_writes_a_report(tmp_path, monkeypatch):
     report = tmp_path / "demo-report.html"
     assert "demo-report.html says whether to trust the labels. Open it in a browser." in run("demo").stdout
     page = report.read_text(encoding="utf-8")
-    assert "Tabby coat and long whiskers, " in page
-    command = "consilience fuse demo-answers.csv --content caption --gold gold.csv --report demo-report.html"
+    command = "consilience fuse demo-answers.csv --gold gold.csv --report demo-report.html"
     assert command in re.sub("<[^>]*>", "", page)
     assert run("demo").exit_code == 0
     assert report.read_text(encoding="utf-8") == page  # a report is replaced
-    report.write_text("my own page")
-    assert "was not written: there is a file of that name, and it is not a report." in " ".join(
-        run("demo").stdout.split()
-    )
-    assert report.read_text() == "my own page"
-    report.unlink()
-    report.mkdir()
-    assert run("demo").exit_code == 0
+    (tmp_path / "gold.csv").write_text("item,label,random\nimage-0001,cat,true\n")
+    assert run("fuse", "demo-answers.csv", "--gold", "gold.csv", "--report", "demo-report.html", "-q").exit_code == 0
 
 
 def test_the_demo_works_without_the_packages_of_the_report(tmp_path, monkeypatch):
@@ -1068,20 +1061,8 @@ def test_the_demo_works_without_the_packages_of_the_report(tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     result = run("demo")
     assert result.exit_code == 0
-    assert "pip install 'consilience[report]'" in result.stdout
+    assert "pip install 'consilience[report]'" in " ".join(result.stdout.split())
     assert [path.name for path in tmp_path.iterdir()] == ["demo-answers.csv"]
-
-
-def test_the_demo_writes_its_answers(tmp_path, monkeypatch):
-    pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
-    monkeypatch.chdir(tmp_path)
-    assert "demo-answers.csv holds the answers." in run("demo").stdout
-    (tmp_path / "gold.csv").write_text("item,label,random\nimage-0001,cat,true\n")
-    arguments = ["--content", "caption", "--gold", "gold.csv", "--report", "demo-report.html"]
-    assert run("fuse", "demo-answers.csv", *arguments, "-q").exit_code == 0
-    (tmp_path / "demo-answers.csv").write_text("mine")
-    assert "demo-answers.csv was not written: there is another file" in " ".join(run("demo").stdout.split())
-    assert (tmp_path / "demo-answers.csv").read_text() == "mine"
 
 
 def test_the_page_names_every_command_and_no_option_that_is_not_there():
@@ -1098,7 +1079,7 @@ def test_the_crowd_of_the_demo_is_as_promised():
     pairs = Counter(zip(answers["item"].to_pylist(), answers["worker"].to_pylist(), strict=True))
     assert set(pairs.values()) == {1}
     assert set(Counter(answers["item"].to_pylist()).values()) == {5}
-    assert set(answers["label"].to_pylist()) == set(images["label"].to_pylist()) == set(SCENES)
+    assert set(answers["label"].to_pylist()) == set(images["label"].to_pylist()) == set(CLASSES)
     assert {"contrary", "clicks at random"} < set(kinds.values())
 
 

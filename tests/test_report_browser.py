@@ -253,8 +253,7 @@ def fuse_of_gallery(name: str):
 
 @pytest.mark.parametrize("name", ["demo", "llm_judges", "music", "ner", "ratings"])
 def test_reports_are_short(browser, tmp_path, name):
-    content = make_crowd()[1].select(["item", "caption"]) if name == "demo" else None
-    path = cs.report(fuse_of_gallery(name), tmp_path / "report.html", content)
+    path = cs.report(fuse_of_gallery(name), tmp_path / "report.html")
     with visit(browser, path) as page:
         assert page.evaluate(WORDS) <= MOST_WORDS
         assert page.evaluate("document.documentElement.scrollHeight") <= MOST_HEIGHT

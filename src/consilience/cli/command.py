@@ -51,7 +51,7 @@ from ..memory import available_memory, format_bytes
 from ..options import FLAG, Option, find_option
 
 if TYPE_CHECKING:
-    from ..documents.document import Document
+    from ..documents.document import Document, Fact
     from ..results.findings import Finding
 
 FAILURE, BAD_INPUT, STOPPED = 1, 2, 128  # the last plus the number of the signal
@@ -69,29 +69,19 @@ ALONE = "alone"
 WIDEST, MANY = 25, 24
 
 
-class Stopped(KeyboardInterrupt):
-    """A signal asked the program to stop: all that is begun is undone, as after an interruption."""
-
-    def __init__(self, number: signal.Signals) -> None:
-        super().__init__(number)
-        self.number = number
-
-
 def heed_signals() -> None:
-    """Let signals that would end this process at once raise `Stopped` instead. Those that are ignored stay so."""
-    heeded = [
-        number
-        for number in (getattr(signal, name, None) for name in ENDINGS)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL
-    ]
+    """Let signals that would end this process at once interrupt it instead, so that what is begun is undone.
+
+    Signals that are ignored stay so.
+    """
 
     def stop(number: int, _: FrameType | None) -> None:
-        for each in heeded:  # a second signal must not disturb what the first began
-            signal.signal(each, signal.SIG_IGN)
-        raise Stopped(signal.Signals(number))
+        raise KeyboardInterrupt(signal.Signals(number))
 
-    for number in heeded:
-        signal.signal(number, stop)
+    for name in ENDINGS:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, stop)
 
 
 # ------------------------------------------------------------------------------------------------------------ options
@@ -291,9 +281,9 @@ class Command(click.Command):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click knows what to do
         except KeyboardInterrupt as stop:
-            _leave(ctx, *describe_signal(stop), debug)
+            _leave(ctx, *describe_signal(stop), stop, debug)
         except ConsilienceError as error:
-            _leave(ctx, BAD_INPUT, f"Error: {_add_notes(error.say(spell), error)}", debug)
+            _leave(ctx, BAD_INPUT, f"Error: {error.say(spell)}", error, debug)
         except MemoryError as error:
             asked = f" ({words})" if (words := first_line(error)) else ""
             shortage = Message(
@@ -301,11 +291,11 @@ class Command(click.Command):
                 "Take a part of the data.",
                 Sentence("Or keep answers on disk: {memory}."),
             )
-            _leave(ctx, BAD_INPUT, f"Error: {_add_notes(shortage.say(spell), error)}", debug)
+            _leave(ctx, BAD_INPUT, f"Error: {shortage.say(spell)}", error, debug)
         except Exception as error:
-            problem = _add_notes(f"{type(error).__name__}: {str(error).rstrip('.')}.", error)
-            remedy = "" if debug else " Run again with --debug for the traceback."
-            _leave(ctx, FAILURE, f"Failure: {problem}{remedy}", debug)
+            problem = f"Failure: {type(error).__name__}: {str(error).rstrip('.')}."
+            error.add_note("" if debug else "Run again with --debug for the traceback.")
+            _leave(ctx, FAILURE, problem, error, debug)
 
 
 def declare(
@@ -379,15 +369,12 @@ def leave_pandas_out() -> None:
 # --------------------------------------------------------------------------------------------- errors and warnings
 
 
-def _leave(ctx: click.Context, code: int, message: str, debug: bool) -> NoReturn:
+def _leave(ctx: click.Context, code: int, problem: str, error: BaseException, debug: bool) -> NoReturn:
+    message = " ".join((problem, *getattr(error, "__notes__", ()))).rstrip()
     lines = [*(traceback.format_exc().splitlines() if debug else ()), message]
     with suppress(OSError):  # there may be nobody left to read it, after a hangup
         print(*map(_to_line, lines), sep="\n", file=sys.stderr, flush=True)
     ctx.exit(code)
-
-
-def _add_notes(problem: str, error: Exception) -> str:
-    return " ".join((problem, *getattr(error, "__notes__", ())))
 
 
 def _to_line(text: str) -> str:
@@ -396,7 +383,7 @@ def _to_line(text: str) -> str:
 
 def describe_signal(stop: BaseException | None) -> tuple[int, str]:
     """The exit code and the message for an interruption."""
-    number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+    number = stop.args[0] if stop is not None and stop.args else signal.SIGINT
     return STOPPED + number, ENDINGS[number.name]
 
 
@@ -474,12 +461,11 @@ def is_asked(name: str) -> bool:
     return bool(click.get_current_context().meta.get(name))
 
 
-def tell(content: Callable[[], Record], show: Callable[[], None]) -> None:
-    """Print how it went in the form asked for: one JSON object, tables, or nothing."""
-    if is_asked("as_json"):
-        print_json(content())
-    elif not is_asked("quiet"):
-        show()
+def list_values(values: Mapping[str, Any]) -> list[Fact]:
+    """Values that only JSON shows."""
+    from ..documents.document import Fact
+
+    return [Fact(key, "", value) for key, value in values.items()]
 
 
 def describe_finding(finding: Finding, question: str = "") -> Record:
@@ -491,26 +477,21 @@ def describe_finding(finding: Finding, question: str = "") -> Record:
 
 
 def publish(document: Document) -> None:
-    """Print a document in the form asked for: one JSON object, text, or nothing."""
+    """Print a document in the form asked for: one JSON object with the warnings that were given, text, or nothing.
+
+    JSON is in ASCII, so that text from the data cannot act on a terminal.
+    """
     if is_asked("as_json"):
         from ..documents.json import to_record
 
-        print_json(to_record(document, describe_finding))
+        warned = {"warnings": click.get_current_context().meta[WARNINGS]}
+        click.echo(json.dumps(to_json(to_record(document, describe_finding) | warned), indent=2))
     elif not is_asked("quiet"):
         from ..documents.terminal import render
 
         text = render(document, get_terminal_size().columns, describe_finding)
         # Not by click, which would replace what a poor encoding does not have.
         print(text if sys.stdout.isatty() else click.unstyle(text))
-
-
-def print_json(content: Record) -> None:
-    """Print one JSON object, with the warnings that were given.
-
-    It is in ASCII: text from the data cannot act on a terminal.
-    """
-    shown = click.get_current_context().meta[WARNINGS]
-    click.echo(json.dumps(to_json({**content, "warnings": shown}), indent=2))
 
 
 def to_json(value: Any) -> Any:

@@ -16,10 +16,12 @@ from zipfile import ZipFile, is_zipfile
 import pyarrow as pa
 
 from .. import formats as register
-from ..answers import DIALECTS, LONG, Dialect
+from ..answers import DIALECTS, LONG
 from ..answers.answers import LAYOUTS
+from ..answers.previews import fit_text
 from ..api import load
-from ..errors import InputError, count_shown, join_names, make_inert
+from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text
+from ..errors import InputError, join_names
 from ..evaluation.labels import evaluate as evaluate_files
 from ..evaluation.questions import QuestionsEvaluation
 from ..formats import FOLDER, list_suffixes, readable_formats
@@ -30,13 +32,8 @@ from ..kinds.tag_tables import ONE_HOT
 from ..models.questions import HEADER as QUESTIONS
 from ..models.questions import Questions
 from ..results.saving import HEADER
-from .command import Record, is_asked, tell
-from .terminal import Column, Display, Screen, fit_text, format_number
-
-# Rows shown in a table of scores; --json has all.
-MOST_SCORES = 20
-
-# ---------------------------------------------------------------------------------------------------------- evaluate
+from .command import Record, is_asked, list_values, publish
+from .terminal import Display
 
 # What an evaluation counts, and its scores, by the attributes of all kinds of evaluations: what they are called.
 _COUNTS = {
@@ -64,6 +61,7 @@ _SCORES = {
     "quadratic_kappa": ("Quadratic kappa", "1 is best, 0 is chance"),
     "rank_correlation": ("Rank correlation", "Spearman's; 1 is best"),
 }
+_SPANS = {"strict": "whole spans (strict)", "relaxed": "parts of spans (relaxed)", "type_only": "type only"}
 
 
 def evaluate(labels: str, gold: str, **columns: Any) -> None:
@@ -73,67 +71,49 @@ def evaluate(labels: str, gold: str, **columns: Any) -> None:
         with ZipFile(labels) as file:
             is_model = not {HEADER, QUESTIONS}.isdisjoint(file.namelist())
     evaluation = evaluate_files(load(labels) if is_model else labels, gold, **columns)
-
-    def show() -> None:
-        several = isinstance(evaluation, QuestionsEvaluation)
-        for place, (name, found) in enumerate(evaluation.items() if several else [("", evaluation)]):
-            if place:
-                Screen().line()
-            print_evaluation(found, f"{labels}, {name}" if name else labels, gold)
-
-    tell(lambda: {"labels": labels, "gold": gold, **evaluation.to_dict()}, show)
+    parts: list[Part] = [Facts(list_values({"labels": labels, "gold": gold, **evaluation.to_dict()}))]
+    several = isinstance(evaluation, QuestionsEvaluation)
+    for name, found in evaluation.items() if several else [("", evaluation)]:
+        title = f"{fit_text(f'{labels}, {name}' if name else labels, 36)} against {fit_text(gold, 34)}"
+        parts += describe_evaluation(found, title)
+    publish(Document("", "", parts))
 
 
-def print_evaluation(evaluation: Any, labels: str, gold: str) -> None:
-    """Print counts and scores, then those of each class, tag or type of span."""
-    screen = Screen()
-    screen.title(f"{fit_text(labels, 36)} against {fit_text(gold, 34)}")
-    counts = ((title, getattr(evaluation, name, None)) for name, title in _COUNTS.items())
-    facts = [(title, f"{count:,}") for title, count in counts if count is not None]
+def describe_evaluation(evaluation: Any, title: str) -> list[Part]:
+    """Counts and scores, then those of each class, tag or type of span."""
+    counts = ((name, getattr(evaluation, key, None)) for key, name in _COUNTS.items())
+    facts = [Fact("", name, count, format="count") for name, count in counts if count is not None]
     if getattr(evaluation, "n_parts", 1) > 1:
-        facts.append(("Parts", f"{evaluation.n_parts:,}; only pairs within a part count"))
-    for name, (title, note) in _SCORES.items():
-        found = getattr(evaluation, name, None)
-        score = getattr(getattr(evaluation, "scale", None), name, None) if found is None else found
+        facts.append(Fact("", "Parts", None, f"{evaluation.n_parts:,}; only pairs within a part count"))
+    for key, (name, note) in _SCORES.items():
+        found = getattr(evaluation, key, None)
+        score = getattr(getattr(evaluation, "scale", None), key, None) if found is None else found
         if score is not None:
-            facts.append((title, f"{format_number(score)}{'  ' if note else ''}{note}"))
-    screen.facts(facts)
+            facts.append(Fact("", name, score, format="figure", detail=note))
+    parts: list[Part] = [Section("", title, "", [Facts(facts)])]
     spans = evaluation if hasattr(evaluation, "types") else getattr(evaluation, "spans", None)
     if spans is not None:
-        strict, kinds = (
-            spans.strict,
-            {"strict": "whole spans (strict)", "relaxed": "parts of spans (relaxed)", "type_only": "type only"},
-        )
+        strict = spans.strict
         found = f"{strict.n_gold:,} in gold, {strict.n_predicted:,} in labels, {strict.n_correct:,} in both"
-        print_scores(
-            screen, "Spans", [(word, getattr(spans, kind)) for kind, word in kinds.items() if hasattr(spans, kind)]
-        )
-        screen.facts([("Spans", found)])
+        facts = [Fact("", "Spans", None, found)]
         if hasattr(spans, "n_invalid_transitions"):
-            screen.facts([("Invalid transitions", f"{spans.n_invalid_transitions:,} in labels")])
-    for title, parts in (("Classes", "classes"), ("Types", "types"), ("Tags", "tags")):
-        if hasattr(evaluation, parts):
+            facts.append(Fact("", "Invalid transitions", None, f"{spans.n_invalid_transitions:,} in labels"))
+        kinds = [(word, getattr(spans, kind)) for kind, word in _SPANS.items() if hasattr(spans, kind)]
+        parts += [tabulate_scores("Spans", kinds), Facts(facts)]
+    for name in ("classes", "types", "tags"):
+        if hasattr(evaluation, name):
             every = [("all", evaluation.micro)] if hasattr(evaluation, "micro") else []
-            print_scores(screen, title, every + list(getattr(evaluation, parts)))
+            parts.append(tabulate_scores(name.capitalize(), every + list(getattr(evaluation, name))))
+    return parts
 
 
-def print_scores(screen: Screen, title: str, parts: Sequence[tuple[str, Any]]) -> None:
-    """Print precision, recall and F1 of each part, and of how many they are."""
-    n_shown = count_shown(len(parts), MOST_SCORES)
-    hidden = len(parts) - n_shown
-    screen.line()
-    screen.title(f"{title} ({hidden:,} more with --json)" if hidden > 0 else title)
-    counted = all(hasattr(score, "support") for _, score in parts)
-    names = ("precision", "recall", "F1", *(("known",) if counted else ()))
-    rows = [
-        (name, *map(format_number, score[:3]), *((f"{score.support:,}",) if counted else ()))
-        for name, score in parts[:n_shown]
-    ]
-    columns = [Column("", 32), *(Column(name, number=True) for name in names)]
-    screen.table(columns, [*rows, *([None] if hidden > 0 else [])])
-
-
-# ----------------------------------------------------------------------------------------------------------- formats
+def tabulate_scores(title: str, scores: Sequence[tuple[str, Any]]) -> Table:
+    """Precision, recall and F1 of each class, tag or type, and of how many they are."""
+    counted = all(hasattr(score, "support") for _, score in scores)
+    columns = [Column("", ""), *(Column("", name, "figure") for name in ("precision", "recall", "F1"))]
+    columns += [Column("", "known", "count")] if counted else []
+    rows = [(name, *score[:3], *((score.support,) if counted else ())) for name, score in scores]
+    return Table("", title, columns, rows)
 
 
 def convert(source: str, target: str, format: str | None, to: str | None, **options: Any) -> None:
@@ -150,52 +130,40 @@ def convert(source: str, target: str, format: str | None, to: str | None, **opti
             check_outputs([target] if is_table else [], [] if is_table else [target], [source])
         display.say("Writing")
         write_content(content, target, form)
-    lost = list_losses(content, form)
-    facts = {"source": source, "from": content.format, "read": str(content), "target": target, "to": form, "lost": lost}
-    seconds = round(time.perf_counter() - started, 3)
-
-    def show() -> None:
-        screen = Screen()
-        screen.title(f"{fit_text(source, 36)} to {fit_text(target, 34)}")
-        lines = [("Read", f"{content} ({content.format})"), ("Written", f"{fit_text(target, 50)} ({form})")]
-        if lost:
-            lines.append(("Not kept", make_inert("; ".join(lost)) + "."))
-        screen.facts([*lines, ("Time", f"{seconds:.1f} s")])
-
-    tell(lambda: {**facts, "seconds": seconds}, show)
+    lost, seconds = list_losses(content, form), round(time.perf_counter() - started, 3)
+    facts = [
+        Fact("read", "Read", str(content), f"{content} ({content.format})"),
+        Fact("", "Written", None, f"{fit_text(target, 50)} ({form})"),
+        Fact("lost", "Not kept" if lost else "", lost, f"{'; '.join(lost)}."),
+        Fact("seconds", "Time", seconds, f"{seconds:.1f} s"),
+        *list_values({"source": source, "from": content.format, "target": target, "to": form}),
+    ]
+    publish(Document(f"{fit_text(source, 36)} to {fit_text(target, 34)}", "", [Facts(facts)]))
 
 
 def formats() -> None:
     """List all formats: what is read from each, what is written, and how it is recognised."""
     rows = describe_formats()
-
-    def show() -> None:
-        screen = Screen()
-        columns = [Column(name, 24) for name in ("name", "read", "written", "ends in", "found by")]
-        for title, are_forms in (("Files and folders", False), ("Forms of tables, in files of any kind", True)):
-            shown = [row for row in rows if row["form_of_table"] == are_forms]
-            lines = []
-            for row in shown:
-                ends = [suffix for suffix in row["suffixes"] if suffix != "folder"][:1]
-                ends += ["folder"] if "folder" in row["suffixes"] else []
-                written = "yes" if row["written"] else "no"
-                lines.append([row["name"], ", ".join(row["read"]), written, ", ".join(ends), row["recognised_by"]])
-            screen.title(title)
-            screen.table(columns, lines)
-            screen.line()
-            screen.facts([(row["name"], row["title"]) for row in shown])
-            screen.line()
-        screen.line("  fuse -o writes results in the format of their source, or as a table;")
-        screen.line("  convert writes all annotations in another.")
-
-    tell(lambda: {"formats": rows}, show)
+    parts: list[Part] = [Facts(list_values({"formats": rows}))]
+    columns = [Column("", name) for name in ("name", "read", "written", "ends in", "found by")]
+    for title, are_forms in (("Files and folders", False), ("Forms of tables, in files of any kind", True)):
+        shown = [row for row in rows if row["form_of_table"] == are_forms]
+        lines = []
+        for row in shown:
+            ends = [suffix for suffix in row["suffixes"] if suffix != "folder"][:1]
+            ends += ["folder"] if "folder" in row["suffixes"] else []
+            written = "yes" if row["written"] else "no"
+            lines.append([row["name"], ", ".join(row["read"]), written, ", ".join(ends), row["recognised_by"]])
+        parts += [Table("", title, columns, lines), Facts([Fact("", row["name"], row["title"]) for row in shown])]
+    ending = "fuse -o writes results in the format of their source, or as a table; convert writes all annotations."
+    publish(Document("", "", [*parts, Text([ending])]))
 
 
 def describe_formats() -> list[Record]:
     """What the registers say of all formats of files, and of all forms of tables."""
     rows: list[Record] = []
     for each in register.FORMATS:
-        codec, in_folder = each.codec, FOLDER in each.outputs
+        codec = each.codec
         holds = {
             "table": each.kind == "table",
             "spans": codec.read_spans is not None,
@@ -203,38 +171,23 @@ def describe_formats() -> list[Record]:
             "tags": codec.write_labels is not None,
             "masks": codec.read_masks is not None,
         }
-        suffixes = [suffix for suffix in dict.fromkeys((*each.suffixes, *each.outputs)) if suffix != FOLDER]
-        rows.append(
-            {
-                "name": each.name,
-                "title": each.title,
-                "read": [kind for kind, is_there in holds.items() if is_there],
-                "written": any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks)),
-                "suffixes": [*suffixes, *(["folder"] if in_folder else [])],
-                "recognised_by": "content" if codec.recognise is not None or in_folder else "name",
-                "form_of_table": False,
-            }
-        )
-    long, one_hot = (
-        Dialect(LONG, "one row per answer", ""),
-        Dialect(ONE_HOT, "one row per answer, one column per tag", ""),
-    )
-    for form in (long, *DIALECTS, one_hot):
-        rows.append(
-            {
-                "name": form.name,
-                "title": form.title,
-                "read": {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(form.name, ["answers"]),
-                "written": form.name in LAYOUTS,
-                "suffixes": ["folder", ".npy"] if form.is_folder else [form.suffix] if form.suffix else [],
-                "recognised_by": "content" if form.is_folder else "name" if form.suffix else "columns",
-                "form_of_table": True,
-            }
-        )
+        row: Record = {"name": each.name, "title": each.title, "read": [kind for kind, is_in in holds.items() if is_in]}
+        row["written"] = any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks))
+        in_folder = FOLDER in each.outputs
+        row["suffixes"] = [suffix for suffix in dict.fromkeys((*each.suffixes, *each.outputs)) if suffix != FOLDER]
+        row["suffixes"] += ["folder"] if in_folder else []
+        row["recognised_by"] = "content" if codec.recognise is not None or in_folder else "name"
+        rows.append(row | {"form_of_table": False})
+    forms = {form.name: (form.title, form.is_folder, form.suffix) for form in DIALECTS}
+    first, last = ("one row per answer", False, ""), ("one row per answer, one column per tag", False, "")
+    for name, (title, in_folder, suffix) in {LONG: first, **forms, ONE_HOT: last}.items():
+        row = {"name": name, "title": title}
+        row["read"] = {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(name, ["answers"])
+        row["written"] = name in LAYOUTS
+        row["suffixes"] = ["folder", ".npy"] if in_folder else [suffix] if suffix else []
+        row["recognised_by"] = "content" if in_folder else "name" if suffix else "columns"
+        rows.append(row | {"form_of_table": True})
     return rows
-
-
-# ----------------------------------------------------------------------------------------------------------- outputs
 
 
 def check_folder(path: str, source: str) -> None:
