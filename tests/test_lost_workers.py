@@ -17,7 +17,6 @@ from consilience.engines import dask as engine_module
 from consilience.engines import open_engine
 from consilience.engines.dask import Dask
 from consilience.errors import EngineError, ParameterError
-from fuzz.kills import children_hear_signals
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -191,31 +190,3 @@ def test_a_cluster_of_our_own_is_for_this_machine_only():
         assert addresses == {"127.0.0.1"}
         with pytest.raises(ValueError, match="No global client found"):
             distributed.get_client()  # it is nobody else's
-
-
-FIT = """if True:
-    import consilience as cs
-    if __name__ == "__main__":
-        crowd = cs.simulate.independent(2000, n_workers=20, n_classes=3, seed=1).responses
-        model = cs.DawidSkene(tol=0, max_iter=100_000, callback=lambda _: print("fitting", flush=True))
-        model.fit(crowd, engine="dask")
-"""
-
-
-def test_interrupts_end_a_fit_quietly(tmp_path):
-    """A terminal sends Ctrl-C to all processes of a group: only the main one has something to say about it."""
-    script = tmp_path / "fit.py"
-    script.write_text(FIT)
-    with children_hear_signals():
-        begun = subprocess.Popen(
-            [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-        )
-    with begun as process:
-        assert process.stdout.readline() == "fitting\n"
-        begun = time.monotonic()
-        os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-    assert time.monotonic() - begun < 20
-    assert errors.count("Traceback") == 1
-    assert "KeyboardInterrupt" in errors.splitlines()[-1]
-    assert "nanny" not in errors
