@@ -17,7 +17,6 @@ from consilience.answers.random_choices import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.inference import copies
 from consilience.inference.moments import answers_to_match
-from consilience.inference.recipes.independent import VoteRecipe
 from consilience.inference.sources import are_groups, count_once
 from real_data import needs_data
 
@@ -129,15 +128,6 @@ def test_groups_survive_saving(copied, tmp_path):
     assert loaded.copies_count_once_
     assert loaded.worker_report().equals(fused.worker_report())
     assert np.array_equal(loaded.predict_proba(copied[0]), fused.predict_proba(copied[0]))
-
-
-def test_saving_a_vote_does_not_look_for_copies(copied, tmp_path, monkeypatch):
-    vote = cs.MajorityVote().fit(copied[0])
-    with monkeypatch.context() as patch:
-        patch.setattr(VoteRecipe, "find_copies", None)
-        assert cs.load(vote.save(tmp_path / "a.model")).copies_ == []
-    assert vote.copies_ == [GROUP]
-    assert cs.load(vote.save(tmp_path / "a.model")).copies_ == [GROUP]
 
 
 def test_silence_of_a_group_counts_once():

@@ -34,8 +34,7 @@ class MajorityVote(FittedModel):
     trace_, n_iter_, converged_
         Empty, 0 and True: a vote takes no iterations.
     copies_ : list
-        Groups of workers who seem to copy each other. They are looked for when this or `worker_report` is first used.
-        `save` does not look for them: a vote that is saved before has none when it is loaded.
+        Groups of workers who seem to copy each other.
 
     Examples
     --------

@@ -132,7 +132,7 @@ def fit_source(
     # A new object, which shares the arrays and nothing that was derived from them meanwhile.
     answers = r.read_from(gold=None)
     if copies is None:
-        copies = recipe.find_copies(source, engine) if count_copies_once or not isinstance(recipe, VoteRecipe) else []
+        copies = recipe.find_copies(source, engine)
     used = source.count_once(copies) if copies and count_copies_once else source
     if isinstance(recipe, VoteRecipe):
         found = learn_votes(recipe, used, engine)
