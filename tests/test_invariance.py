@@ -184,6 +184,7 @@ def test_whatever_else_is_drawn_goes_by_ids_too():
         one, other = (cs.fuse(table(r, rows), graph=graph) for rows in (None, order))
         found, other_found = (dict(vars(model.comparison_)) for model in (one, other))
         assert found.pop("withheld") == other_found.pop("withheld") == ""
+        assert found.pop("lost") == other_found.pop("lost")
         assert found.pop("alpha_level") == other_found.pop("alpha_level") == "nominal"
         np.testing.assert_allclose(list(other_found.values()), list(found.values()), rtol=0, atol=1e-9)
         if graph is not None:

@@ -459,7 +459,7 @@ def test_manners_of_an_estimator(model):
     assert fresh.set_params(seed=4).seed == 4
     assert repr(model) == "BradleyTerry(): 2,500 verdicts of 15 judges on 8 candidates"
     html = model._repr_html_()
-    assert "2,500 verdicts" in html
+    assert "2,500 by 15 judges" in html
     assert "<table" in html
     assert "BradleyTerry" in fresh._repr_html_()
 
