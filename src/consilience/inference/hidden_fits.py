@@ -9,8 +9,8 @@ with posteriors q and matrices :math:`\Gamma` that have not seen it. The power t
 predicted best (see `consilience.inference.powers`), and the same predictions compare a fit with majority vote. In
 sequences all answers of a worker to a sequence are hidden together.
 
-Nothing is fitted again. From the parameters of the fit, one step of EM on the answers that are left gives the
-parameters that judge the hidden ones: an E-step, an M-step, and an E-step. This is repeated in a few folds. About
+Nothing is fitted again. From the parameters of the fit, two steps of EM on the answers that are left give the
+parameters that judge the hidden ones. This is repeated in a few folds. About
 `MOST_ANSWERS` answers are looked at, those to items (sequences) with the smallest random numbers. The statistics of all
 others, among them those of earlier batches of a stream, stay as the fit has them: with S the statistics of the fit and
 :math:`S_I` those of the items that are looked at, :math:`S - S_I` is added to each E-step.
@@ -97,7 +97,7 @@ class Predicted(NamedTuple):
 
 
 def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
-    """Hide answers, and predict them by one step from the fit to all; None if none can be hidden."""
+    """Hide answers, and predict them by two steps from the fit to all; None if none can be hidden."""
     recipe, source, problem, fit = fitting
     r = source.responses
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.

@@ -6,7 +6,7 @@ themselves. So a posterior q is reported as
     q_nk^t / sum_j q_nj^t
 
 with one power t for all items (see `consilience.inference.powers`). It is chosen by hidden answers: some answers are
-hidden, the model is fitted to the others, and t is where the answers that were hidden are predicted best (see
+hidden, two steps of EM go on with the others, and t is where the answers that were hidden are predicted best (see
 `consilience.inference.hidden_fits`).
 
 A classifier that learned from the features of other items has not seen the answers to an item. So it is one more hidden
