@@ -276,7 +276,7 @@ def conclude(
     linked = source.log_prior is not None or not isinstance(problem.structure, Independent)
     checked = are_checked(r, count_known(source.gold), linked)
     if past is not None:
-        checked |= is_share_checked(*sums.judged.sum(axis=1).tolist())
+        checked |= is_share_checked(*past.sums.judged.sum(axis=1).tolist())
     labels = Labels.of(
         r, codes, reported, posterior, known=find_known(source.gold, codes), rule=recipe.rule, shown=checked
     )
