@@ -309,12 +309,6 @@ def write_pipes(tables, path):
     Path(path).write_text("".join("|".join(row) + "\n" for row in (table.column_names, *rows)), encoding="utf-8")
 
 
-def scan_pipes(path, wanted):
-    """Yield one row at a time."""
-    table, names = read_pipes(path, wanted)
-    return (table.slice(i, 1) for i in range(table.num_rows)), names
-
-
 def register_format(monkeypatch, name, codec, *line, **more):
     """Add a file to the formats, and a line to their register."""
     module = types.ModuleType(f"consilience.formats.{name}")
@@ -333,9 +327,7 @@ def list_format(name):
 
 def test_a_new_format_is_one_line(tmp_path, monkeypatch):
     """It is read by its suffix and by its content, in memory and on disk, listed by the command, and written."""
-    codec = formats.Codec(
-        read=read_pipes, scan=scan_pipes, write=write_pipes, recognise=lambda head, path: head.startswith(b"item|")
-    )
+    codec = formats.Codec(read=read_pipes, write=write_pipes, recognise=lambda head, path: head.startswith(b"item|"))
     register_format(monkeypatch, "pipes", codec, "columns separated by pipes")
     for name in ("answers.pipes", "answers.txt"):
         (tmp_path / name).write_text("item|worker|label\n1|a|x\n1|b|x\n2|a|y\n2|b|y\n", encoding="utf-8")

@@ -20,7 +20,7 @@ from ..answers.columns import count_codes, lookup, to_column
 from ..answers.previews import MOST_ROWS, fit_text, spell_estimate
 from ..answers.tables import build_frame
 from ..errors import join_names, plural, to_sentence
-from ..formats import FORMATS, find_by_name
+from ..formats import find_by_name
 from ..inference.sources import Source
 from ..inference.workers.temperatures import WELL_SURE
 from ..kinds.tag_tables import ONE_HOT
@@ -245,7 +245,7 @@ def name_format(found: Result) -> Fact:
     r = found.given.answers
     form = None if r is None else r.provenance.format or None
     name = file.name if file is not None and file.kind != "table" else form
-    titles = {each.name: each.title for each in (*DIALECTS, *FORMATS)} | {ONE_HOT: "one column per tag"}
+    titles = {each.name: each.title for each in (*DIALECTS, file) if each} | {ONE_HOT: "one column per tag"}
     return Fact("format", "Format", name, "" if name is None else f"{name}: {titles[name]}")
 
 
