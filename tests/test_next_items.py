@@ -293,7 +293,7 @@ def test_the_loop_on_the_command_line(folder):
 def test_the_list_on_the_screen(folder):
     run("fuse", "answers.csv", "--save", "crowd.model", "-q")
     shown = run("next", "crowd.model").stdout
-    assert "Items of crowd.model to label next (30 more with -o or --json)" in shown
+    assert "Items of crowd.model to label next (30 more with --json)" in shown
     assert "nothing; give -o FILE to keep it" in shown
     rows = [line.split() for line in shown.splitlines() if re.match(r"  \d+ ", line)]
     entropy = [float(row[3]) for row in rows if row[-1] != "yes"]

@@ -223,7 +223,7 @@ def text_table(
     >>> for line in text_table(["worker", "n"], rows, [False, True], 30):
     ...     print(line)
     worker                       n
-    https://example...1/a.jpeg   1
+    https://example..../a.jpeg   1
     ...
     bo                          12
     """
