@@ -17,7 +17,7 @@ EXPECTED: dict[str, tuple[str, set[str], list[str]]] = {
     "noise, 2 classes": ("no different", {"noise"}, [NO_SIGNAL]),
     "noise, 3 classes": ("no different", {"noise"}, [NO_SIGNAL]),
     "a pilot: 120 items, 5 answers each": ("better", {"chance"}, []),
-    "ten items, three workers": ("no different", {"no gain"}, ["no clear difference"]),
+    "ten items, three workers": ("no different", {"untested"}, ["There are too few answers to test how sure the labels are"]),
     "5 million answers by 3,000 workers": ("better", set(), []),
     "30 classes": ("no different", {"no gain"}, ["no clear difference"]),
     "one class in twenty items": ("better", set(), []),
@@ -37,7 +37,7 @@ EXPECTED: dict[str, tuple[str, set[str], list[str]]] = {
         ["with abstain='answer'", "typical of a fit that has collapsed"],
     ),
     "labelling functions, silence as an answer": ("no different", set(), []),
-    "classifiers that give probabilities": ("better", set(), []),
+    "classifiers that give probabilities": ("no different", {"no gain"}, []),
     "sets of tags in one cell": ("no different", {"sets", "no gain"}, ["sets of labels", "no clear difference"]),
     "five of ten workers copy one": (
         "better",

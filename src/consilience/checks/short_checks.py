@@ -182,7 +182,7 @@ def find_unsettled(found: Result, recipe: Recipe) -> Iterator[Finding]:
 def find_doubtful(found: Result, _: Recipe) -> Iterator[Finding]:
     """More than a few labels have a low confidence."""
     labels = found.labels
-    n_doubtful = int((labels.confidence < DOUBTFUL).sum())
+    n_doubtful = int((labels.shown_confidence < DOUBTFUL).sum())
     share = n_doubtful / labels.n_items
     if len(labels.classes) < 2 or not n_doubtful or share < WORTH_TELLING or not makes_sense(found):
         return
