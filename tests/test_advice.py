@@ -17,7 +17,7 @@ EXPECTED: dict[str, tuple[str, set[str], list[str]]] = {
     "noise, 2 classes": ("no different", {"noise"}, [NO_SIGNAL]),
     "noise, 3 classes": ("no different", {"noise"}, [NO_SIGNAL]),
     "a pilot: 120 items, 5 answers each": ("better", {"chance"}, []),
-    "ten items, three workers": ("no different", {"untested"}, ["There are too few answers to test how sure the labels are"]),
+    "ten items, three workers": ("no different", {"untested"}, ["There are too few answers to test"]),
     "5 million answers by 3,000 workers": ("better", set(), []),
     "30 classes": ("no different", {"no gain"}, ["no clear difference"]),
     "one class in twenty items": ("better", set(), []),
