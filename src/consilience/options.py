@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -83,7 +84,9 @@ def number(least: float, most: float = math.inf, *, above: bool = False, metavar
     return Kind(
         f"a number {sign} {least:g}" if most == math.inf else f"a number between {least:g} and {most:g}",
         lambda value: (
-            is_number(value) and (least < value if above else least <= value) and float(value) <= min(most, 1.7e308)
+            is_number(value)
+            and (least < value if above else least <= value)
+            and float(value) <= min(most, sys.float_info.max)
         ),
         metavar,
         float,

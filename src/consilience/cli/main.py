@@ -64,6 +64,9 @@ def main() -> None:
     """Run the program with the arguments of this process."""
     # While modules are loaded nearly all objects stay: looking for cycles among them takes a tenth of a short run.
     gc.set_threshold(100_000)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # it is closed, and the next file to be opened would take its place
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # Text that a terminal's encoding does not know is shown by its code, and stops nothing.
         if hasattr(stream, "reconfigure"):
