@@ -420,7 +420,7 @@ def test_all_workers(folder):
     shown = "".join(run("fuse", "a.csv", "--all-workers", COLUMNS="200").stdout.split())
     assert all(name in shown for name in names)
     narrow = run("fuse", "a.csv", "--all-workers").stdout
-    assert all(f"  annotator-{n:02d}...  " in narrow for n in range(12))  # they differ there
+    assert all(f"  annotator-{n:02d}@a..." in narrow for n in range(12))  # they differ there
     assert "left out" not in narrow
     report = json.loads(run("fuse", "a.csv", "--all-workers", "--json").stdout)
     assert [len(report["most_reliable"]), len(report["least_reliable"])] == [12, 0]

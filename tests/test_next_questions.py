@@ -272,7 +272,7 @@ def test_new_workers_of_other_worker_models(name):
 
 
 def test_lists_that_no_memory_holds(monkeypatch):
-    monkeypatch.setattr("consilience.memory.available_memory", lambda: 100.0)
+    monkeypatch.setattr("consilience.limits.available_memory", lambda: 100.0)
     with pytest.raises(cs.errors.InputError, match="is too long"):
         FITTED.next_questions(100)
 
@@ -438,7 +438,7 @@ def test_questions_on_the_command_line(saved):
     expected = saved.next_questions(workers=[1, 2], budget=5, cost={1: 1.0, 2: 2.0}, per_worker={1: 3, 2: 2})
     assert json.loads(some.stdout)["questions"] == expected.to_pylist()
     shown = run("next", "crowd.model", "--questions", "--cost", "0.5", "--per-worker", "9").stdout
-    assert "Questions of crowd.model to ask next (30 more with -o or --json)" in shown
+    assert "Questions of crowd.model to ask next (30 more with --json)" in shown
     assert "50, for 25 in all" in shown
     assert "50, for 5,000 in all" in run("next", "crowd.model", "--questions", "--cost", "100").stdout
     nothing = run("next", "crowd.model", "--questions", "--per-worker", "0")
@@ -478,7 +478,7 @@ def test_the_items_that_are_just_certain_enough_are_shown(saved):
     lines = run("next", "crowd.model", "--stop", "0").stdout.splitlines()
     hidden = table.num_rows - 20
     assert hidden > 0
-    assert lines[0].endswith(f"to stop paying for, most certain first ({hidden} before these with -o or --json)")
+    assert lines[0].endswith(f"to stop paying for, most certain first ({hidden} before these with --json)")
     assert lines[2].strip() == "..."
     assert [line.split()[0] for line in lines[3:23]] == [str(item) for item in table["item"].to_pylist()[-20:]]
     assert lines[22].endswith(f"{table['expected_errors'].to_pylist()[-1]:.1f}")

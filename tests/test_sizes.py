@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array, save_npz
 
 import consilience as cs
-from consilience import memory
+from consilience import limits
 from consilience.answers import graph as graph_module
 from consilience.cli.main import program
 from consilience.errors import DataWarning, InputError, ParameterError
@@ -38,7 +38,7 @@ def small_machine(monkeypatch):
     """Give the machine so many bytes."""
 
     def limit(n_bytes):
-        monkeypatch.setattr(memory.os, "sysconf", lambda name: n_bytes if name == "SC_PHYS_PAGES" else 1)
+        monkeypatch.setattr(limits.os, "sysconf", lambda name: n_bytes if name == "SC_PHYS_PAGES" else 1)
 
     return limit
 
@@ -56,7 +56,7 @@ def many_labels(n_workers=30, n_labels=200, n_items=400, seed=0):
 
 
 def test_the_machine_tells_its_memory():
-    assert 2**20 < memory.available_memory() < float("inf")
+    assert 2**20 < limits.available_memory() < float("inf")
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def test_limits_of_control_groups(groups, files, limit, tmp_path, monkeypatch, s
         file = tmp_path / "fs" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content + "\n", encoding="utf-8")
-    monkeypatch.setattr(memory, "_OWN_GROUP", own)
-    monkeypatch.setattr(memory, "_CGROUPS", tmp_path / "fs")
+    monkeypatch.setattr(limits, "_OWN_GROUP", own)
+    monkeypatch.setattr(limits, "_CGROUPS", tmp_path / "fs")
     small_machine(10**9)
-    assert memory.available_memory() == (10**9 if limit is None else limit)
+    assert limits.available_memory() == (10**9 if limit is None else limit)
 
 
 def test_limits_of_the_shell():
-    code = "from consilience.memory import available_memory; print(available_memory())"
+    code = "from consilience.limits import available_memory; print(available_memory())"
     limit = 3 << 30
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -141,7 +141,7 @@ def test_what_fits_is_not_refused(max_iter, estimation, workers, calibration, sm
     """The estimate is below the memory that a fit was measured to take, and not by much."""
     r = cs.Answers.from_frame(many_labels(10, 100))
     options = {"estimation": estimation, "calibration": calibration, "max_iter": max_iter, "tol": 0}
-    model = cs.DawidSkene(workers=workers, **options)
+    model = cs.DawidSkene(workers=workers, **options).fit(r)  # what is imported and compiled meanwhile does not count
     tracemalloc.start()
     model.fit(r)
     _, peak = tracemalloc.get_traced_memory()
@@ -256,9 +256,10 @@ def test_sparse_counts_say_what_full_ones_do(seed):
     assert np.array_equal(full, model.result_.learned.counts)
     assert np.array_equal(cells.count, Cells.of_table(full).count)
     np.testing.assert_allclose(shrink_rows(cells, r.worker, r.label), shrink_rows(full, r.worker, r.label), rtol=1e-12)
-    np.testing.assert_allclose(
-        reported["informativeness"].to_pylist(), informativeness(model.confusion_, model.prior_), atol=1e-12
-    )
+    shown = np.array(reported["informativeness"].to_pylist(), float)
+    judged = ~np.isnan(shown)  # by the answers of others, or known labels
+    expected = informativeness(model.confusion_, model.prior_)
+    np.testing.assert_allclose(shown[judged], expected[judged], atol=1e-12)
     again = tabulate_workers(model.result_)[0]  # now from the full table, as for a model that was loaded
     assert all(again[name].equals(column) for name, column in reported.items())
 
@@ -403,10 +404,8 @@ VAST = {
     "range beyond all lengths": lambda: cs.Answers.from_frame(ANSWERS, items=range(0, 10**30, 7)),
     "range of classes": lambda: cs.Answers.from_frame(ANSWERS, classes=range(MANY)),
     "repeated item": lambda: cs.Graph.from_edges([0], [1], items=np.broadcast_to(np.int64(3), (MANY,))),
-    "matrix": lambda: cs.Answers.from_matrix(np.broadcast_to(np.int8(0), (10**7, 10**7))),
     "names of rows": lambda: cs.Answers.from_matrix([[0], [1]], items=range(MANY)),
     "names of labels": lambda: cs.Answers.from_matrix([[0], [1]], labels=range(MANY)),
-    "probabilities": lambda: cs.Answers.from_probabilities(np.broadcast_to(1.0, (10**7, 10**7, 1))),
     "adjacency matrix": lambda: cs.Graph.from_scipy(coo_array(([1.0], ([0], [1])), shape=(MANY, MANY))),
     "grid": lambda: cs.Graph.grid((MANY, MANY)),
     "many grids": lambda: cs.Graph.grid([(3, 3), (10**6, 10**6)]),

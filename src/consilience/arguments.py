@@ -12,8 +12,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from .errors import InputError, ParameterError, Python, Sentence, listing, parameter_error
+from .errors import ParameterError, Python, Sentence, listing, parameter_error
 from .kernels import Floats
+from .limits import require_few
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -96,10 +97,6 @@ def to_floats(values: Any) -> Floats:
         raise ValueError(str(error)) from error
 
 
-# Each question is a fit of its own, with all checks: a tenth of a second however few its answers are.
-MOST_QUESTIONS = 200
-
-
 def check_questions(label: object, owner: str) -> list[str] | None:
     """Return the questions that a list of columns names; None if it is no list. Each is named once."""
     if not isinstance(label, (list, tuple)):
@@ -107,12 +104,8 @@ def check_questions(label: object, owner: str) -> list[str] | None:
     names = [str(each) for each in label if isinstance(each, (str, int, float, np.generic))]
     if len(set(names)) < len(label) or not names:
         raise parameter_error("label", owner, "the name of a column, or a list of different ones", label)
-    if len(names) > MOST_QUESTIONS:
-        raise InputError(
-            f"There are {len(names):,} questions, and at most {MOST_QUESTIONS:,} are fused at once.",
-            Sentence("Name some of them with {label}."),
-            keyword="label",
-        )
+    remedy = Sentence("Name some of them with {label}.")
+    require_few("questions", len(names), f"There are {len(names):,} questions", remedy, keyword="label")
     return names
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ..arguments import check_truth, is_among, to_floats
 from ..errors import InputError, Sentence, join_names, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Integers, Truths, freeze
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_memory
 from ..options import check_effect
 from . import LONG, MATRIX, translate
 from .classes import are_ranks, choose_classes, choose_spelling, list_classes, merge_spellings, spell_as

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
 from ..kernels import Integers, Truths
-from ..memory import count_threads
+from ..limits import count_threads
 
 Column: TypeAlias = pa.Array | NDArray[np.object_]
 Codes = NDArray[np.int32]

@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array, hstack, issparse, sparray, spmatr
 from ..arguments import check_seed, check_truth, is_among, is_whole, to_floats
 from ..errors import InputError, Python, Sentence, first_line, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats, freeze, read_only
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_memory
 from .columns import (
     Codes,
     Indices,

@@ -32,7 +32,7 @@ from scipy.sparse import csr_array, issparse
 from ..arguments import to_floats
 from ..errors import InputError, first_line, listing, plural, warn_of
 from ..kernels import Floats, freeze
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_memory
 from .answers import Answers
 from .classes import normalise_label
 from .columns import Indices, Values, is_present, name_composite, spell_surrogates, to_values

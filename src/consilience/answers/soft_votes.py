@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from ..arguments import is_among
 from ..errors import InputError, ParameterError, Sentence, listing, plural, shorten
 from ..kernels import Floats, Integers, Truths
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_few, require_memory
 from . import Names
 from .columns import (
     Codes,
@@ -59,8 +59,6 @@ ROUNDING, MOST_ROUNDING = 0.005, 0.1
 PERCENT = 100.0
 # What the column of most probable labels is called.
 MOST_PROBABLE = "most probable label"
-# With a row for each label there is a cell for each vote and label. So many may be empty, and so many for each row.
-MOST_CELLS, CELLS_PER_ROW = 5_000_000, 100
 # Names of the column of probabilities, where each label has a row.
 PROBABILITY = ("probability", "probabilities", "prob", "proba")
 # What may be between worker and class.
@@ -415,11 +413,9 @@ def translate_soft_long(table: Table, names: Names) -> Table:
     n_pairs = int(pair.max()) + 1
     size = f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels"
     require_memory(2 * NUMBER * n_pairs * len(labels), size)
-    if n_pairs * len(labels) > max(MOST_CELLS, CELLS_PER_ROW * table.n_rows):
-        raise InputError(
-            f"{size}, and only {table.n_rows:,} probabilities: a table of them would be nearly empty.",
-            "Merge rare or misspelt labels.",
-        )
+    n_cells, remedy = n_pairs * len(labels), "Merge rare or misspelt labels."
+    size += f", {n_cells:,} cells for {table.n_rows:,} probabilities"
+    require_few("cells", n_cells, size, remedy, n=table.n_rows)
     cell = pair * len(labels) + codes
     count = np.bincount(cell, minlength=n_pairs * len(labels))
     if count.max() > 1:

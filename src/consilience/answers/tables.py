@@ -19,7 +19,7 @@ from narwhals.exceptions import DuplicateError
 
 from ..arguments import is_among
 from ..errors import InputError, Sentence, first_line, listing, plural, shorten
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_few, require_memory
 from .columns import (
     Column,
     Indices,
@@ -117,32 +117,21 @@ LONGEST_NAME = 100
 _PAIRS = "Verdicts on pairs make a ranking: `consilience rank`, or consilience.rank in Python."
 _WIDE = Sentence("If each worker has a column of their own, use {format}.", format="wide")
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
-# Each column costs some tenths of a millisecond, and workers are compared in pairs.
-MOST_COLUMNS = 10_000
-# Cells of a table with a column for each worker, and for each answer in it: the others are empty.
-MOST_CELLS, CELLS_PER_ANSWER = 5_000_000, 100
 # The libraries in which results can go back.
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def check_width(n_columns: int, owner: str) -> None:
     """Raise an error for a table, or a matrix, with more columns than are read."""
-    if n_columns > MOST_COLUMNS:
-        raise InputError(
-            f"{owner} has {n_columns:,} columns, and at most {MOST_COLUMNS:,} are read.",
-            "Give a table with one row per answer.",
-        )
+    require_few("columns", n_columns, f"{owner} has {n_columns:,} columns", "Give a table with one row per answer.")
 
 
 def check_spread(n_rows: int, n_workers: int, n_answers: int) -> None:
     """Raise an error if a table with a column for each worker is too wide to be read, or huge and nearly empty."""
-    allowed = max(MOST_CELLS, CELLS_PER_ANSWER * n_answers)
-    if n_workers >= MOST_COLUMNS or n_rows * n_workers > allowed:
-        raise InputError(
-            f"A column for each of {n_workers:,} workers, and {n_rows:,} rows, take {n_rows * n_workers:,} cells for "
-            f"{n_answers:,} answers. Fewer than {MOST_COLUMNS:,} columns, and at most {allowed:,} cells, are written.",
-            "Write one row per answer or span.",
-        )
+    n_cells, remedy = n_rows * n_workers, "Write one row per answer or span."
+    size = f"A column for each of {n_workers:,} workers, and {n_rows:,} rows, take {n_cells:,} cells"
+    require_few("cells", n_cells, f"{size} for {n_answers:,} answers", remedy, n=n_answers)
+    require_few("columns", n_workers + 1, f"{size} in {n_workers + 1:,} columns", remedy)
 
 
 def check_names(names: Sequence[str], owner: str) -> None:

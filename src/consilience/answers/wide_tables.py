@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ..arguments import is_among
 from ..errors import InputError, ManyQuestionsError, Sentence, listing, plural, shorten, warn_of
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_memory
 from . import Names
 from .columns import (
     Codes,

@@ -47,7 +47,7 @@ from ..errors import (
     first_line,
     make_inert,
 )
-from ..memory import available_memory, format_bytes
+from ..limits import available_memory, format_bytes
 from ..options import FLAG, Option, find_option
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from .. import api, memory
+from .. import api, limits
 from ..answers import DIALECTS
 from ..answers.graph import Graph
 from ..answers.previews import fit_text
@@ -210,7 +210,7 @@ def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
         folder = os.path.join(source, "*") if os.path.isdir(source) else source
         files = [source] if os.path.isfile(source) else glob.glob(folder, recursive=True)
         size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
-        if source == "-" or size <= memory.available_memory():
+        if source == "-" or size <= limits.available_memory():
             return False
     flags = [f"--{name.replace('_', '-')}" for name in asked if name in READING - SCANNED]
     flags += ["--content"] if options.content is not None else []

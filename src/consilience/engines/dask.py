@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..errors import EngineError, MissingDependencyError, ParameterError, Sentence, first_line
-from ..memory import count_threads
+from ..limits import count_threads
 from .base import Engine, Outcome, Placed
 
 # Seconds that a cluster may be out of reach, or without workers, before it is given up.

@@ -10,7 +10,7 @@ from ..answers.columns import lookup, to_column, to_values
 from ..answers.tables import Table, is_table, open_frame
 from ..errors import InputError, Sentence, listing, plural
 from ..kernels import Floats, Truths
-from ..kinds.tag_tables import MOST_TAGS, choose_tags, encode_sets, open_known_sets, read_set_cells, to_lists
+from ..kinds.tag_tables import choose_tags, encode_sets, open_known_sets, read_set_cells, to_lists
 from ..kinds.tag_task import TagsKind
 from ..kinds.tags import SEPARATOR, Tags
 from ..metrics.labels import ClassScore
@@ -98,11 +98,6 @@ def evaluate_sets(labels: object, gold: object, separator: str | None) -> TagsEv
         known_table, known = open_known_sets(gold, separator, {})
         known_items = known_table.values(known_table.need("item"), "Say which item a known set is of.")
     tags = choose_tags([*said, *known], None, ())
-    if len(tags) > MOST_TAGS:
-        raise InputError(
-            f"The sets have {len(tags):,} different tags, and at most {MOST_TAGS:,} are compared.",
-            "Leave out rare tags, or merge them into one.",
-        )
     row = lookup(items, known_items)
     there = np.flatnonzero(row >= 0)
     if not len(there):

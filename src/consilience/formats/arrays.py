@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..answers import DIALECTS
 from ..answers.tables import Table, check_width, open_frame
 from ..errors import InputError, MissingDependencyError, first_line, listing
-from ..memory import format_bytes, require_memory
+from ..limits import require_few, require_memory
 from .files import PathLike
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 MATRIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
 PNG, NPY, NPZ = ".png", ".npy", ".npz"
 MOST_ROWS = 2**31 - 1
-# What arrays may unpack to: so many bytes, or so many times the size of their file.
-MOST_UNPACKED, MOST_RATIO = 512 << 20, 100
 _ZIP, _NUMPY, _PNG = b"PK", b"\x93NUMPY", b"\x89PNG"
 _GREY = ("1", "L", "I;16", "I")
 # Where the header of a PNG file says how many bits a number has.
@@ -104,12 +102,8 @@ def _check_unpacked(name: str, stream: IO[bytes]) -> None:
     with zipfile.ZipFile(stream) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
     require_memory(unpacked, f"{name!r} holds compressed arrays")
-    if unpacked > max(MOST_UNPACKED, MOST_RATIO * os.path.getsize(name)):
-        raise InputError(
-            f"{name!r} holds arrays of {format_bytes(unpacked)} in {format_bytes(os.path.getsize(name))}. Files that "
-            f"unpack to more than {format_bytes(MOST_UNPACKED)} and {MOST_RATIO} times their size are not read.",
-            "Write it again without compression: numpy.savez.",
-        )
+    packed, remedy = os.path.getsize(name), "Write it again without compression: numpy.savez."
+    require_few("unpacked", unpacked, f"The {packed:,} bytes of {name!r} unpack to {unpacked:,}", remedy, n=packed)
     stream.seek(0)
 
 

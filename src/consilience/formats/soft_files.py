@@ -22,7 +22,7 @@ from ..answers.soft_votes import SoftRows, list_classes, stack, sum_to_one, with
 from ..answers.tables import Table, open_frame
 from ..errors import InputError, listing, quietly
 from ..kernels import Floats
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_memory
 from .arrays import NPY, look_at, read_arrays
 from .files import list_inputs
 from .reading import open_file, read_table

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..answers.columns import decode_categories, is_text
 from ..errors import InputError, plural, shorten
 from ..kinds.tag_tables import SIGN, join_sets
-from ..memory import format_bytes, require_memory
+from ..limits import format_bytes, require_memory
 from . import Codec, files
 
 if TYPE_CHECKING:

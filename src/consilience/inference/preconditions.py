@@ -23,21 +23,17 @@ from ..answers.tables import read_column
 from ..arguments import to_floats
 from ..errors import InputError, Python, Sentence, listing, parameter_error, plural
 from ..kernels import Floats, freeze
-from ..memory import NUMBER, available_memory, require_memory
+from ..limits import NUMBER, available_memory, require_few, require_memory
 from .moments import lay_out
 from .workers.base import WorkerModel
 from .workers.priors import smoothing_array
 
-# How many tables of all matrices there are at a time: in a fit (measured: 11 to 12), in one that is repeated with part
-# of the answers (19 to 23), in a start from votes without further iterations (6 to 7), and where known matrices are
-# applied to other answers (4).
-FIT_TABLES, HIDING_TABLES, START_TABLES, PREDICTION_TABLES = 10, 16, 6, 2
+# How many tables of all matrices there are at a time: in a fit (measured: 11 to 15), in one that is repeated with part
+# of the answers (20 to 24), in those that a vote makes (6 to 7), and where known matrices are applied to other answers
+# (4).
+FIT_TABLES, HIDING_TABLES, VOTE_TABLES, PREDICTION_TABLES = 10, 16, 6, 2
 # The same of all posteriors.
 POSTERIOR_TABLES = 2
-# The most probabilities, and entries of matrices, that few answers are worth, and those for each of many. Of entries
-# there are up to 23 tables at a time, and each takes part in every step.
-MOST_PROBABILITIES, PROBABILITIES_PER_ANSWER = 15_000_000, 1000
-MOST_ENTRIES, ENTRIES_PER_ANSWER = 10_000_000, 300
 # The most classes of a chain, whose time grows with their square at each position: of few answers, and of many.
 FEW_CHAINED, MOST_CHAINED = 100, 200
 NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")
@@ -197,23 +193,14 @@ def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int =
     instead = [vote] if votes_fit and owner != "MajorityVote" else []
     merge = f"Merge rare or misspelt labels: up to about {n_fitting:,} would fit."
     require_memory(needed, problem, merge, NAME_CLASSES, *instead, keyword="classes")
-    most = max(MOST_ENTRIES, ENTRIES_PER_ANSWER * r.n_responses)
-    require_few(workers.n_bytes // NUMBER, most, r.n_responses, problem, *instead)
+    require_few_numbers("entries", workers.n_bytes // NUMBER, r, problem, *instead)
 
 
-def require_few(n_numbers: int, most: int, n_answers: int, problem: str, *instead: str | Sentence) -> None:
-    """Raise an error if there are far more numbers to be found than answers to find them from.
-
-    A few kilobytes of answers, each with a label of its own, would take gigabytes and minutes.
-    """
-    if n_numbers > most:
-        raise InputError(
-            f"{problem}: for {plural(n_answers, 'answer')} at most {most:,} numbers are computed, not {n_numbers:,}.",
-            "Merge rare or misspelt labels.",
-            NAME_CLASSES,
-            *instead,
-            keyword="classes",
-        )
+def require_few_numbers(what: str, n_numbers: int, r: Answers, problem: str, *instead: str | Sentence) -> None:
+    """Raise an error if there are far more numbers to be found than answers to find them from."""
+    found = f"{problem}: {n_numbers:,} numbers from {plural(r.n_responses, 'answer')}"
+    remedies = "Merge rare or misspelt labels.", NAME_CLASSES, *instead
+    require_few(what, n_numbers, found, *remedies, n=r.n_responses, keyword="classes")
 
 
 def check_prediction(owner: str, workers: WorkerModel) -> None:
@@ -241,8 +228,7 @@ def check_posteriors(owner: str, r: Answers) -> None:
     needed = f"probabilities for {plural(r.n_items, 'item')} x {r.n_classes:,} classes"
     n_bytes, parts = NUMBER * POSTERIOR_TABLES * r.n_items * r.n_classes, "Or fuse the items in several parts."
     require_for_classes(n_bytes, f"{owner} needs {needed}", parts)
-    most = max(MOST_PROBABILITIES, PROBABILITIES_PER_ANSWER * r.n_responses)
-    require_few(r.n_items * r.n_classes, most, r.n_responses, f"{owner} needs {needed}", parts)
+    require_few_numbers("probabilities", r.n_items * r.n_classes, r, f"{owner} needs {needed}", parts)
 
 
 def check_transitions(owner: str, r: Answers) -> None:

@@ -31,7 +31,7 @@ from scipy.sparse import coo_array
 from ..answers.answers import Answers
 from ..answers.columns import Indices, Values, encode_in_order_of_appearance, encode_sorted, lookup, objects, to_column
 from ..answers.graph import NEIGHBOURHOODS, Graph
-from ..answers.tables import MOST_COLUMNS, read_names
+from ..answers.tables import read_names
 from ..arguments import is_whole
 from ..errors import (
     InputError,
@@ -45,6 +45,7 @@ from ..errors import (
     warn_of,
 )
 from ..kernels import Floats, Truths
+from ..limits import require_few
 from ..specs import NOT_SAVED
 from .base import TABLE, AnyKind, Fused, Kind, Labels, TableKind, list_given
 
@@ -350,11 +351,8 @@ class FusedMasks(Mapping[Any, Values]):
 
 def check_readers(n_readers: int) -> None:
     """Raise an error for more masks of an image than there can be readers: the axes may be in another order."""
-    if n_readers > MOST_COLUMNS:
-        raise InputError(
-            f"There are {n_readers:,} readers along the first axis, and at most {MOST_COLUMNS:,} are read.",
-            "Give an array of the shape (readers, height, width).",
-        )
+    problem = f"There are {n_readers:,} readers along the first axis"
+    require_few("columns", n_readers, problem, "Give an array of the shape (readers, height, width).")
 
 
 def encode_masks(

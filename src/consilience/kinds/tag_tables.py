@@ -33,7 +33,7 @@ from ..answers.tables import ALIASES, Table, read_distinct
 from ..arguments import is_among, split_by_question
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Truths
-from ..memory import require_memory
+from ..limits import require_few, require_memory
 
 DUPLICATES = ("error", "first", "last")
 # The form of a table in which each tag has a column.
@@ -102,10 +102,6 @@ def find_tagged(table: Table, names: Sequence[str], separator: str) -> list[str]
     """The questions with lists, or with a separator in some cell: the others have one label each."""
     there = [name for name in names if name in table.names]
     return [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), separator)]
-
-
-# Each tag of each item is a question of its own, whether somebody gave the tag or not.
-MOST_TAGS = 500
 
 
 def read_form(
@@ -264,6 +260,9 @@ def choose_tags(cells: Sequence[Sequence[Any]], classes: object, columns: Sequen
 
 def encode_sets(cells: Sequence[Sequence[Any] | None], tags: Values) -> Truths:
     """Which tags each set has, (S, T)."""
+    # Each tag of each item is a question of its own, whether somebody gave the tag or not.
+    remedy = "Leave out rare tags, or merge them into one."
+    require_few("tags", len(tags), f"There are {len(tags):,} different tags", remedy)
     require_memory(len(cells) * len(tags), f"There are {plural(len(cells), 'set')} of {plural(len(tags), 'tag')}")
     said = np.zeros((len(cells), len(tags)), bool)
     owner = np.repeat(np.arange(len(cells)), [0 if cell is None else len(cell) for cell in cells])

@@ -21,7 +21,6 @@ from ..kernels import Truths
 from .tag_tables import (
     DUPLICATES,
     FILL,
-    MOST_TAGS,
     check_separator,
     check_signs,
     choose_tags,
@@ -205,19 +204,15 @@ class Tags:
         known_name = find_gold(table, gold)
         known = [] if known_name is None else read_known_cells(table, known_name, separator)
         tags = choose_tags([*cells, *(cell for cell in known if cell is not None)], classes, hot)
-        if len(tags) > MOST_TAGS:
-            raise InputError(
-                f"{table.name} holds {len(tags):,} different tags, and at most {MOST_TAGS:,} are fused.",
-                "Leave out rare tags, or merge them into one.",
-            )
         if not len(tags):
             raise InputError(
                 f"All sets in {table.name} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
             )
         rows, set_item, set_worker = settle_sets(table, owner, who.astype(np.int64), duplicates, form)
-        said = np.zeros((len(set_item), len(tags)), bool)
         kept = np.flatnonzero(rows >= 0)
-        np.logical_or.at(said, rows[kept], encode_sets(cells, tags)[kept])
+        sets = encode_sets(cells, tags)[kept]
+        said = np.zeros((len(set_item), len(tags)), bool)
+        np.logical_or.at(said, rows[kept], sets)
         gold_items, gold_sets = np.empty(0, np.int64), np.zeros((0, len(tags)), bool)
         if known_name is not None and any(cell is not None for cell in known):
             gold_items, gold_sets = read_known_column(table, known_name, owner, tags, known)

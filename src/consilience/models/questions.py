@@ -21,7 +21,7 @@ from ..answers.columns import Column, find_present, lookup, to_column, to_values
 from ..answers.joining import check_join_policy, drop_workers, join_responses
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import Table, build_frame, is_table, open_frame
-from ..arguments import MOST_QUESTIONS, check_truth, to_path
+from ..arguments import check_truth, to_path
 from ..engines import open_engine
 from ..errors import InputError, ParameterError, StoreError, listing
 from ..formats.reading import open_path
@@ -387,7 +387,7 @@ def read_questions(path: str, load: Callable[[str], object]) -> Questions | None
                 or not all(type(each) is str for each in names)
             ):
                 raise ValueError("another format")
-            if not 0 < len(set(names)) == len(names) <= MOST_QUESTIONS or archive.namelist() != expected:
+            if not 0 < len(set(names)) == len(names) or archive.namelist() != expected:
                 raise ValueError("other members")
             models = {name: load(archive.extract(each, folder)) for name, each in zip(names, members[1:], strict=True)}
             found = [each.result_ for each in models.values() if isinstance(each, FittedModel)]

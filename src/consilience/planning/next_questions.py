@@ -51,7 +51,7 @@ from ..arguments import is_number, is_whole
 from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, warn
 from ..inference.sources import number_groups
 from ..kernels import Codes, Floats, Integers, read_only
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_memory
 from ..results.result import Result
 from ..results.worker_report import find_accused
 from .next_items import hash_keys

@@ -25,6 +25,7 @@ from ..answers.tables import Table, open_frame, squeeze
 from ..errors import InputError, ParameterError, Sentence, join_names, listing, parameter_error, plural, shorten
 from ..formats.reading import open_file
 from ..kernels import Floats, Integers
+from ..limits import require_few
 
 # What a verdict can be.
 LEFT, RIGHT, TIE = 0, 1, 2
@@ -40,8 +41,6 @@ _BALANCE = {"1": LEFT, "-1": RIGHT, "0": TIE}
 _SIGNS = {"-1": "-1", ">": ">", ">>": ">", "<": "<", "<<": "<", "=": "=", "==": "="}
 # Winners are ids of candidates if so many of them are, and those that are not are wrong.
 MOSTLY = 0.9
-# More pairs than this are not made of scores; of many scores, so many for each.
-MOST_PAIRS, PAIRS_PER_SCORE = 3_000_000, 100
 # More verdicts than this, by their weights, cannot be told from certainty in double precision.
 MOST_VERDICTS = 1e12
 _FILL = "Every verdict must say which two were compared: fill it in or drop the row."
@@ -523,12 +522,8 @@ def pair_rows(worker: Integers, item: Integers) -> tuple[Integers, Integers, Flo
     order = np.lexsort((worker, item))
     ends = np.flatnonzero((np.diff(worker[order]) != 0) | (np.diff(item[order]) != 0)) + 1
     sizes = np.diff(np.concatenate([[0], ends, [n]]))
-    n_pairs, most = int((sizes * (sizes - 1) // 2).sum()), max(MOST_PAIRS, PAIRS_PER_SCORE * n)
-    if n_pairs > most:
-        raise InputError(
-            f"{n:,} scores make {n_pairs:,} pairs, and at most {most:,} are compared.",
-            "Give scores of fewer candidates in each list.",
-        )
+    n_pairs, remedy = int((sizes * (sizes - 1) // 2).sum()), "Give scores of fewer candidates in each list."
+    require_few("pairs of scores", n_pairs, f"{n:,} scores make {n_pairs:,} pairs", remedy, n=n)
     place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     after = np.repeat(sizes, sizes) - place - 1  # how many rows of the same list come later
     first = np.repeat(np.arange(n), after)

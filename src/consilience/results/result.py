@@ -44,7 +44,7 @@ from ..inference.levels import (
     place_levels,
 )
 from ..inference.powers import NOTHING_KNOWN, POWERS, Calibration
-from ..inference.preconditions import START_TABLES, check_matrices
+from ..inference.preconditions import VOTE_TABLES, check_matrices
 from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import Source, are_groups
 from ..inference.starts import is_start
@@ -341,7 +341,7 @@ NOTHING_GIVEN = Given()
 def learn_from_votes(source: Source, prior: Floats, engine: Engine | None = None) -> Learned:
     """The matrices that the labels of a vote make."""
     recipe = VoteRecipe()
-    check_matrices(recipe.model, voters(source.responses), source.responses, START_TABLES)
+    check_matrices(recipe.model, voters(source.responses), source.responses, VOTE_TABLES)
     with open_engine(engine) as opened:
         problem = recipe.pose_votes(source, None, opened)
         statistics = expect_from_votes(problem)

@@ -15,7 +15,7 @@ from ..answers.items import Sequences
 from ..errors import Sentence, parameter_error, plural
 from ..inference.workers.ordinal import rate
 from ..kernels import Floats
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_memory
 from ..options import SHARE, is_whole, number, whole
 from .drawing import (
     Crew,
@@ -279,7 +279,7 @@ def sequences(
     if stickiness == 1:
         raise parameter_error("stickiness", "simulate", "less than 1", stickiness)
     workers = n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, hard, activity
-    crew = Crew(seed, n_sequences * shortest, *workers)
+    crew = Crew(seed, n_sequences * (shortest + longest) // 2, *workers)
     if transition is None:
         moves = crew.structure.dirichlet(np.ones(n_classes), size=n_classes)
     else:

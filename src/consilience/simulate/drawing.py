@@ -17,7 +17,7 @@ from ..answers.items import Sequences
 from ..arguments import is_among, is_whole, to_floats
 from ..errors import ParameterError, Sentence, parameter_error, plural
 from ..kernels import Floats
-from ..memory import NUMBER, require_memory
+from ..limits import NUMBER, require_memory
 from ..options import ACTIVITIES, SHARE, Kind, whole
 
 # Answers drawn at a time: what is needed meanwhile stays in the processor's cache.

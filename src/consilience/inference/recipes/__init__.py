@@ -30,7 +30,6 @@ from ..moments import MomentFit, strongest_answers
 from ..preconditions import (
     FIT_TABLES,
     HIDING_TABLES,
-    START_TABLES,
     check_matrices,
     check_posteriors,
     checked_smoothing,
@@ -224,10 +223,8 @@ class LatentRecipe(Recipe):
         """Raise an error for a fit that needs more memory than there is."""
         super().check_size(r, graph)
         workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
-        n_tables = FIT_TABLES if self.max_iter > 1 else START_TABLES
-        if self.max_iter > 0 and self.calibration == "hidden answers":
-            n_tables = HIDING_TABLES
-        check_matrices(self.model, workers, r, n_tables)
+        hides = self.max_iter > 0 and self.calibration == "hidden answers"
+        check_matrices(self.model, workers, r, HIDING_TABLES if hides else FIT_TABLES)
         if isinstance(workers, OrdinalWorkers) and workers.are_too_many(r):
             raise InputError(
                 f"{self.model} would compare {workers.describe_size()} with {N_TYPES * len(STRENGTHS)} types of "

@@ -20,6 +20,7 @@ from ...answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
 from ...engines.base import Engine
 from ...errors import ConvergenceWarning, DataWarning, InputError, ParameterError, Python, Sentence, plural, warn
 from ...kernels import Floats, freeze
+from ...limits import require_few
 from .. import ITEMS_AT_ONCE
 from ..em import Progress
 from ..moments import MomentFit, answers_to_match, find_obstacles, learn_moments
@@ -41,8 +42,6 @@ from ..workers.rows import vote
 from ..workers.tags import count_tags
 from . import LatentRecipe, Plan, Recipe
 
-# Skills, one for each worker and tag, that are learned from few sets, and for each of many.
-MOST_PAIRS, PAIRS_PER_SET = 200_000, 5
 LEAST_SHARE = 1e-3
 
 
@@ -88,14 +87,10 @@ class SetsRecipe(LatentRecipe):
     def prepare(self, r: Answers) -> Answers:
         """Return the answers for a fit, if the skills to be learned are not far more than the sets."""
         n_tags, r = count_tags(r), super().prepare(r)
-        n_pairs, n_sets = r.n_workers * n_tags, r.n_responses // n_tags
-        most = max(MOST_PAIRS, PAIRS_PER_SET * n_sets)
-        if n_pairs > most:
-            raise InputError(
-                f"{r.n_workers:,} workers x {n_tags:,} tags are {n_pairs:,} skills to be learned from "
-                f"{plural(n_sets, 'set')}, and at most {most:,} are.",
-                "Leave out rare tags, or workers with few sets.",
-            )
+        n_skills, n_sets = r.n_workers * n_tags, r.n_responses // n_tags
+        size = f"{r.n_workers:,} workers x {n_tags:,} tags are {n_skills:,} skills to be learned"
+        remedy = "Leave out rare tags, or workers with few sets."
+        require_few("skills", n_skills, f"{size} from {plural(n_sets, 'set')}", remedy, n=n_sets)
         return r
 
     def make_structure(self, r: Answers) -> Sets:

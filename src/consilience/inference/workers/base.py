@@ -25,7 +25,7 @@ from ...answers.columns import Column, Values
 from ...answers.soft_votes import Probabilities
 from ...errors import InputError, ParameterError, Python, Sentence, plural
 from ...kernels import Floats, Integers, freeze
-from ...memory import NUMBER
+from ...limits import NUMBER
 from ...specs import LOG_WEIGHTS, ArraySpec
 from .. import Distributions, fit_distributions
 from .priors import START, Prior, improve_pair, make_pair, smoothing_array

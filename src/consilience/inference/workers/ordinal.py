@@ -31,6 +31,7 @@ from scipy.special import ndtr
 
 from ...answers.answers import Answers
 from ...kernels import Floats
+from ...limits import most
 from .priors import names_class
 from .types import STRENGTHS, TypedWorkers
 
@@ -39,8 +40,6 @@ N_BIASES, LEAST_REACH = 9, 2.0
 SPREADS = (0.3, 0.5, 0.8, 1.2, 2.0)
 CARELESS = (0.02, 0.2, 0.6)
 N_TYPES = N_BIASES * len(SPREADS) * len(CARELESS)
-# The most entries of matrices of types, of all workers, that few answers are worth, and those for each of many.
-MOST_ENTRIES, ENTRIES_PER_ANSWER = 5_000_000, 15_000
 # So many ratings of a rater are as good as lost on what is not known of the rater.
 FEW_RATINGS = 11.0
 
@@ -78,12 +77,9 @@ class OrdinalWorkers(TypedWorkers):
 
     @staticmethod
     def are_too_many(crowd: Answers) -> bool:
-        """Tell whether the matrices of all types, for each worker, are too many for so few answers.
-
-        Few answers rule out no type, so that each takes part in every step.
-        """
+        """Tell whether the matrices of all types, for each worker, are too many for so few answers."""
         n_entries = N_TYPES * len(STRENGTHS) * crowd.n_workers * crowd.n_labels * crowd.n_classes
-        return n_entries > max(MOST_ENTRIES, ENTRIES_PER_ANSWER * crowd.n_responses)
+        return n_entries > most("ordinal entries", crowd.n_responses)
 
     def draw_types(self) -> Floats:
         """Return how each type answers, (T, L', K)."""
