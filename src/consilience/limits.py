@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
-
 from .errors import InputError, ParameterError, Sentence
+
+if TYPE_CHECKING:  # the command line shows its help in an instant, without NumPy
+    from numpy.typing import DTypeLike, NDArray
 
 NUMBER = 8  # bytes of a float64 or an int64
 _CGROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
@@ -103,12 +103,14 @@ def within(memory: float | None) -> Iterator[None]:
         _MEMORY.reset(token)
 
 
-def allocate(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
+def allocate(shape: tuple[int, ...], dtype: DTypeLike = float) -> NDArray[Any]:
     """An array to be filled: in memory, or mapped from a temporary file if it takes much of the memory there is.
 
     >>> allocate((2, 3)).shape
     (2, 3)
     """
+    import numpy as np
+
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     if n_bytes <= MAPPED_PART * (_MEMORY.get() or available_memory()):
         return np.empty(shape, dtype)
@@ -124,6 +126,8 @@ def open_mapped(path: str | os.PathLike[str], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def _map(mapped: mmap.mmap, dtype: DTypeLike) -> NDArray[Any]:
+    import numpy as np
+
     _MAPPED.add(mapped)
     return np.frombuffer(mapped, dtype)
 
