@@ -270,12 +270,6 @@ def find_better(row: Row, kind: str) -> str:
     return "" if OURS in winners else f"{what.title.lower()} {number(figures[OURS])} ({join(winners)} {best})"
 
 
-def list_losses(rows: Mapping[str, Row]) -> str:
-    """Return where another method is better than ours, one point for each set."""
-    losses = {name: [better for kind in MEASURES if (better := find_better(row, kind))] for name, row in rows.items()}
-    return "\n".join(fill(f"*{name}*: {', '.join(better)}.", "- ") for name, better in losses.items() if better)
-
-
 def count_wins(rows: Mapping[str, Row]) -> str:
     """Return on how many sets ours has the best figure, in one sentence."""
     parts = [
@@ -339,16 +333,7 @@ def write_page(rows: Mapping[str, Row]) -> str:
     notes = [fill(text, "- ") for reason, text in REASONS.items() if reason in given]
     if notes:
         parts += ["Words in place of a figure:", "\n".join(notes)]
-    parts += ["## Where ours is not the best", count_wins(rows)]
-    losses = list_losses(rows)
-    if losses:
-        parts += [
-            fill(
-                f"These are the figures of *{OURS}* that another method improves on. The best method and its figure "
-                "are in brackets."
-            ),
-            losses,
-        ]
+    parts.append(count_wins(rows))
     return "\n\n".join([*parts, describe_data()]) + "\n"
 
 

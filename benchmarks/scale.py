@@ -270,20 +270,6 @@ def tabulate_peaks(rows: list[Growth]) -> str:
     return "\n".join(lines)
 
 
-def tabulate_needs(rows: list[Growth]) -> str:
-    """Return the table by which one chooses a machine."""
-    lines = [
-        "| answers | memory, in memory | memory, on disk | store | iteration, in memory | iteration, on disk |",
-        "|--:|--:|--:|--:|--:|--:|",
-    ]
-    for row in rows:
-        memory, disk = row.ways[IN_MEMORY], row.ways[ON_DISK]
-        cells = [show(memory, "peak", size), show(disk, "peak", size), show(disk, "disk", size)]
-        cells += [show(memory, "step", seconds), show(disk, "step", seconds)]
-        lines.append(f"| {number(row.n_answers)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def describe(rows: list[Growth], by_item: Growth, start: float) -> str:
     """Return the section of the page."""
     most = max(row.n_answers for row in rows)
@@ -338,13 +324,8 @@ def draw(rows: list[Growth], path: Path) -> None:
 
 
 def renew(rows: list[Growth]) -> None:
-    """Write the tables and the picture that pages of the docs show."""
-    sys.path += [str(ROOT), str(DOCS)]  # for the style of pictures, and for what fills the pages
-    import fill_tables
-
-    (DOCS / "measured" / "sizing.md").write_text(tabulate_needs(rows) + "\n", "utf-8")
-    for page, text in fill_tables.find_stale().items():
-        page.write_text(text, "utf-8")
+    """Draw the picture that the page shows."""
+    sys.path += [str(ROOT), str(DOCS)]  # for the style of pictures
     draw(rows, DOCS / "_static" / "scale.png")
 
 
@@ -369,7 +350,6 @@ def main() -> None:
     else:
         rows = [measure(int(n_answers)) for n_answers in arguments.sizes or (QUICK,)]
         print(describe(rows, measure(rows[0].n_answers, by_item=True), time_start(3)))
-        print(tabulate_needs(rows))
 
 
 if __name__ == "__main__":

@@ -119,33 +119,6 @@ def tabulate_whole(cases: list[Case]) -> str:
     return "\n".join(lines)
 
 
-def tabulate_parts(cases: list[Case]) -> str:
-    """Return how often the verdict on a kind of part is "better", and the mean accuracies of labels and vote."""
-    parts = list(dict.fromkeys(case.part for case in cases if case.part != WHOLE))
-    lines = [f"| crowd | {' | '.join(parts)} |", "|---|" + ":-:|" * len(parts)]
-    for name in dict.fromkeys(case.name for case in cases if case.part != WHOLE):
-        cells = []
-        for part in parts:
-            here = [case for case in cases if (case.name, case.part) == (name, part)]
-            better = sum(case.verdict == "better" for case in here)
-            ours, vote = (np.mean([getattr(case, figure) for case in here] or [0]) for figure in ("accuracy", "vote"))
-            cells.append(f"{better} of {len(here)}: {ours:.3f}, {vote:.3f}" if here else "")
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def report(cases: list[Case]) -> str:
-    """Return all tables as Markdown."""
-    parts = [
-        tabulate_record(cases),
-        "Whole crowds:",
-        tabulate_whole(cases),
-        'Thinned out: how many of the verdicts are "better", and the mean accuracies of the labels and of the vote:',
-        tabulate_parts(cases),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
 def main() -> None:
     """Measure, and write or print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -155,7 +128,7 @@ def main() -> None:
     for name in CROWDS[:1] if quick else CROWDS + SEQUENCES:
         cases += find_cases(name)
         print(tabulate_whole([case for case in cases if case.name == name]), flush=True)
-    text = report(cases)
+    text = tabulate_record(cases) + "\n"
     print(text)
     if not quick:
         TABLES.write_text(text)
