@@ -1,9 +1,9 @@
-"""How often 95 % intervals contain the truth: in simulated crowds, and the accuracy of labels in real ones.
+"""How often 95 % intervals contain the truth in simulated crowds.
 
 Writes the tables of docs/probabilities.md, which are the same in every run. All situations are in a CSV file, and the
 page has their means by group:
 
-    python benchmarks/intervals.py            # three minutes; needs the real data ($CONSILIENCE_DATA)
+    python benchmarks/intervals.py            # three minutes
     python benchmarks/intervals.py --quick    # two situations and few seeds; prints, writes nothing
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import csv
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -25,15 +24,9 @@ import consilience as cs
 from consilience.results.intervals import informativeness
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-from benchmarks import gold  # noqa: E402 (found from anywhere)
-
 TABLE = ROOT / "docs" / "measured" / "coverage.md"
 SITUATIONS_TABLE = TABLE.with_suffix(".csv")
 HARD_TABLE = ROOT / "docs" / "measured" / "coverage-hard.md"
-REAL_TABLE = ROOT / "docs" / "measured" / "coverage-real.md"
-# Known labels that are given to real crowds, and how often other ones are drawn.
-N_GOLD, N_DRAWS = 50, 10
 
 QUANTITIES = ("accuracy", "informativeness", "class shares", "expected accuracy", "alpha")
 GOOD, WEAK = "good", "weak"
@@ -254,38 +247,6 @@ def summarise(situations: Mapping[str, list[int]]) -> str:
     return "\n".join(lines)
 
 
-def measure_real(name: str) -> list[str]:
-    """Return what share of the labels of a real crowd is right, the interval, and how often it holds with labels."""
-    crowd = gold.load(name)
-
-    def fit(given: NDArray[np.int64]) -> tuple[float, float, float]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = gold.fit_with(crowd, given)
-        right = cs.metrics.accuracy(crowd.truth, model.labels_[crowd.known])
-        return right, model.expected_accuracy_low_, model.expected_accuracy_high_
-
-    right, low, high = fit(gold.draw(crowd, 0, 0))
-    draws = [fit(gold.draw(crowd, N_GOLD, seed)) for seed in range(N_DRAWS)]
-    ends = np.mean(draws, axis=0)[1:]
-    n_held = sum(low <= right <= high for right, low, high in draws)
-    return [
-        f"`{name}`",
-        f"{right:.3f}",
-        f"{low:.3f} to {high:.3f}",
-        "yes" if low <= right <= high else "no",
-        f"{ends[0]:.3f} to {ends[1]:.3f}",
-        str(n_held),
-    ]
-
-
-def tabulate_real(rows: Iterable[list[str]]) -> str:
-    """Return the rows of `measure_real` as Markdown."""
-    head = ["", "right", "interval", "holds", f"with {N_GOLD} labels, on average", f"holds, of {N_DRAWS} draws"]
-    lines = [head, ["---"] + [":-:"] * (len(head) - 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -299,16 +260,11 @@ def main() -> None:
     if asked.quick:
         return
     n_plain = len(SITUATIONS)
-    real = []
-    for name in gold.CROWDS:
-        real.append(measure_real(name))
-        print(*real[-1], flush=True)
     situations = write_situations(measured[:n_plain])
     tables = {
         SITUATIONS_TABLE: situations,
         TABLE: summarise(read_situations(situations)),
         HARD_TABLE: tabulate(measured[n_plain:]),
-        REAL_TABLE: tabulate_real(real),
     }
     for path, text in tables.items():
         path.write_text(f"{text}\n", encoding="utf-8")

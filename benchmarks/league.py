@@ -27,19 +27,6 @@ from real_crowds import CATALOGUE, is_present, load
 
 PAGE = Path(__file__).parent.parent / "docs" / "league.md"
 # What to know of the data before one interprets a score.
-NOTES = (
-    "`pos`: sentences and tags are the Treebank sample; the ten taggers were trained for this collection.",
-    "`ner` and `ner_aligned` are two readings of the same annotations. Do not mix their scores.",
-    "`pico`: one medical student labelled 191 of the 4,740 abstracts, and only these have known labels.",
-    "`music`, `sentence_polarity`: the graph links nearest neighbours of the features, and was made for this "
-    "collection, as were the text features of `sentence_polarity`.",
-    "`bubil_mri`: the crowd drew on crops of the images, and the position of these crops was reconstructed.",
-    "`sleep`: the known labels are the consensus of five people, whose answers are therefore left out.",
-    "`bc5cdr`: a missing row means that a labelling function found nothing, which is an answer too "
-    '(`abstain="answer"`). Sixteen of thirty functions ever answer, and only these are counted.',
-    "`llm_judges`: a judge is a model, a prompt and an order of presentation. Judges with the same model make the same "
-    "mistakes, while all models here assume independent mistakes.",
-)
 # Without answers there is nothing to fuse.
 SETS = [entry.name for entry in CATALOGUE if entry.n_answers]
 QUICK = ["bluebird", "rte"]
@@ -351,7 +338,6 @@ def describe_data() -> str:
             "files. Known labels are for scoring, unless a page says otherwise."
         ),
         "\n".join(lines),
-        "\n".join(fill(note, "- ") for note in NOTES),
     ]
     return "\n\n".join(parts)
 

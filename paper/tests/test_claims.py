@@ -58,10 +58,6 @@ def chains(model):
     return [chain(data, model) for data in SEQUENCES]
 
 
-def other(data, method):
-    return mean("other-sets", "score", data=data, method=method)
-
-
 def choice(data, name, score="f"):
     return mean("sequence-choices", score, data=data, choice=name)
 
