@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
+from consilience import limits
+from consilience.formats import scanning
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+
+@pytest.fixture(autouse=True)
+def sort_everything(monkeypatch, tmp_path):
+    """Sort small files too, and map small arrays."""
+    monkeypatch.setattr(scanning, "LEAST_ROWS", 1)
+    monkeypatch.setattr(limits, "MAPPED_PART", 1e-9)
+    monkeypatch.setenv("CONSILIENCE_STORES", str(tmp_path / "stores"))
 
 
 def draw_table(in_sequences=False, n_items=400):
@@ -63,3 +74,76 @@ def test_options_of_readers(tmp_path):
     few = cs.scan_answers(tmp_path / "answers.parquet", block=[0, 5])
     assert few.workers.tolist() == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
     assert cs.scan_answers(tmp_path / "answers.parquet", positions=[0, 1, 5], ordered=True).positions == (0.0, 1.0, 5.0)
+
+
+class Interrupted(Exception):
+    """What a fit is interrupted by."""
+
+
+@pytest.mark.parametrize("workers", ["confusion", "one-coin", "ordinal"])
+def test_a_fit_goes_on_where_it_stood(workers, tmp_path, caplog):
+    pq.write_table(draw_table(), tmp_path / "answers.parquet")
+
+    def fit(stops=None, resume=False):
+        def stop(progress):
+            if progress.iteration == stops:
+                raise Interrupted
+
+        answers = cs.scan_answers(tmp_path / "answers.parquet", ordered=workers == "ordinal", resume=resume)
+        return cs.DawidSkene(workers=workers, tol=0, max_iter=12, callback=stop).fit(answers)
+
+    whole = fit()
+    for file in (tmp_path / "stores").rglob("fit-*.npz"):
+        file.unlink()
+    with pytest.raises(Interrupted):
+        fit(stops=8)
+    with caplog.at_level("INFO", logger="consilience"):
+        model = fit(resume=True)
+    assert "Going on after iteration 7" in caplog.text
+    np.testing.assert_array_equal(model.trace_, whole.trace_)
+    np.testing.assert_array_equal(model.posterior_, whole.posterior_)
+
+
+def test_columns_of_every_kind(tmp_path):
+    table = draw_table()
+    item, worker = table["item"].to_pylist(), table["worker"].to_pylist()
+    label = [("no", "perhaps", "yes")[each] for each in table["label"].to_pylist()]
+    columns = {"prompt": [f"p{each % 20}" for each in item], "pair": [each // 20 for each in item]}
+    columns |= {"rater": [f"r{each:02}" for each in worker], "label": label}
+    columns["label"][3] = None
+    columns["weight"] = np.linspace(0.2, 1, len(item))
+    pq.write_table(pa.table(columns), tmp_path / "answers.parquet")
+    pa.csv.write_csv(pa.table(columns), tmp_path / "answers.csv")
+    for name in ("answers.parquet", "answers.csv"):
+        asked = {"item": ["prompt", "pair"], "drop_missing": True, "weight": "weight"}
+        plain, scanned = (read(tmp_path / name, **asked) for read in (cs.read_answers, cs.scan_answers))
+        for field in ("offsets", "worker", "label", "weight", "workers", "labels", "items"):
+            assert getattr(plain, field).tolist() == getattr(scanned, field).tolist()
+
+
+def test_a_missing_label_is_where_the_file_has_it(tmp_path):
+    (tmp_path / "answers.csv").write_text("item,worker,label\n2,ann,cat\n1,ann,dog\n2,bob,\n")
+    with pytest.raises(cs.errors.InputError, match=r"line 4"):
+        cs.scan_answers(tmp_path / "answers.csv")
+
+
+def test_other_files_are_sorted_anew(tmp_path):
+    for labels in ("cat", "dog"):
+        (tmp_path / "answers.csv").write_text(f"item,worker,label\n1,ann,{labels}\n1,bob,{labels}\n")
+        for _ in range(2):
+            assert cs.scan_answers(tmp_path / "answers.csv").labels.tolist() == [labels]
+    assert len(list((tmp_path / "stores").iterdir())) == 2
+
+
+def test_soft_votes_and_tags(tmp_path):
+    rng = np.random.default_rng(0)
+    votes = rng.dirichlet([1, 1], 60)
+    table = {"item": np.arange(60) % 20, "worker": np.arange(60) // 20, "p(a)": votes[:, 0], "p(b)": votes[:, 1]}
+    pq.write_table(pa.table(table), tmp_path / "soft.parquet")
+    plain, scanned = (read(tmp_path / "soft.parquet") for read in (cs.read_answers, cs.scan_answers))
+    np.testing.assert_array_equal(plain.soft, scanned.soft)
+    tags = {"item": [2, 1, 2], "worker": ["ann", "ann", "bob"], "tags": ["x;y", "y", ""]}
+    pq.write_table(pa.table(tags), tmp_path / "tags.parquet")
+    assert repr(cs.scan_answers(tmp_path / "tags.parquet", separator=";")) == repr(
+        cs.read_tags(tmp_path / "tags.parquet", separator=";")
+    )

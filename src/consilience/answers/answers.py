@@ -92,6 +92,14 @@ class Provenance(NamedTuple):
 UNKNOWN_PROVENANCE = Provenance()
 
 
+class Budget(NamedTuple):
+    """How much memory the fit to answers that are mapped from files may use, and where it keeps what it found."""
+
+    memory: int | None  # in bytes; None: what there is
+    folder: str
+    resume: bool  # whether a fit goes on where another one was interrupted
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Answers:
     """Answers of workers about items.
@@ -151,6 +159,7 @@ class Answers:
     positions: tuple[float, ...] | None = None
     soft: Probabilities | None = None  # (n_answers, L): of each label, the most probable of which is in `label`
     provenance: Provenance = UNKNOWN_PROVENANCE  # where they were read
+    budget: Budget | None = None  # of `consilience.scan_answers`
 
     @classmethod
     def from_frame(
@@ -548,6 +557,11 @@ class Answers:
     def read_from(self, **known: Any) -> Self:
         """Return the same answers, of which something else is known about where they were read."""
         return replace(self, provenance=self.provenance._replace(**known))
+
+    @property
+    def memory(self) -> int | None:
+        """How many bytes a fit may use; None for all there is."""
+        return None if self.budget is None else self.budget.memory
 
     @property
     def n_items(self) -> int:

@@ -7,14 +7,16 @@ why results are the same to the bit wherever they are computed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Floats, Integers, Truths, Width, freeze
+from ..limits import allocate, release_mapped
 from .columns import MANY, Codes, Indices
 from .soft_votes import Probabilities
 
@@ -114,9 +116,8 @@ def cut_blocks(
     worker model makes of the probabilities of each answer.
     """
     offsets, sequences = responses.offsets, responses.sequences
-    ends = np.arange(responses.n_items + 1) if sequences is None else sequences.offsets
-    size = (offsets if sequences is None else offsets[ends]) + ends
-    total_size = int(size[-1])
+    ends: Any = range(responses.n_items + 1) if sequences is None else sequences.offsets
+    total_size = int(offsets[-1]) + responses.n_items
     n_blocks = max(1, total_size // BLOCK_SIZE)
     told = offsets[1:] > offsets[:-1]
     if gold is not None:
@@ -128,18 +129,22 @@ def cut_blocks(
     many = total_size >= MANY
     all_told = responses.silence_counts or bool(told.all())
     # Block b ends with the first whole sequence (or item) that reaches its share of the total size.
-    cuts = np.unique(np.searchsorted(size, np.linspace(0, total_size, n_blocks + 1).astype(np.int64)))
-    bounds = ends[cuts].tolist()
-    del ends, size
+    targets = np.linspace(0, total_size, n_blocks + 1).astype(np.int64).tolist()
+    cuts = sorted({bisect_left(ends, target, key=lambda end: int(offsets[end]) + int(end)) for target in targets})
+    bounds = [int(ends[cut]) for cut in cuts]
     nothing, unknown = freeze(np.empty(0)), freeze(np.empty((0, 0)))
+    room = allocate((responses.n_responses, 4), np.uint8)  # for the codes of all blocks
     blocks = []
-    for (first, start), (last, stop) in pairwise(zip(cuts.tolist(), bounds, strict=True)):
+    for (first, start), (last, stop) in pairwise(zip(cuts, bounds, strict=True)):
         answers = slice(int(offsets[start]), int(offsets[stop]))
         rows, local = renumber(codes[answers], n_codes)
+        short = many and len(rows) <= MOST_SHORT
+        kept: Any = room[answers].reshape(-1).view(np.uint16 if short else np.int32)[: len(local)]
+        kept[:] = local
         blocks.append(
             Block(
                 first_item=start,
-                codes=freeze(local.astype(np.uint16) if many and len(rows) <= MOST_SHORT else local),
+                codes=freeze(kept),
                 offsets=freeze((offsets[start : stop + 1] - offsets[start]).astype(np.int32 if many else np.int64)),
                 rows=freeze(rows),
                 weight=nothing if responses.weight is None else freeze(responses.weight[answers]),
@@ -155,6 +160,7 @@ def cut_blocks(
                 share=nothing if responses.share is None else freeze(responses.share[answers]),
             )
         )
+        release_mapped()
     return blocks
 
 

@@ -298,8 +298,11 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
     if isinstance(column, np.ndarray):
         return _encode_objects(column)
     if pa.types.is_dictionary(column.type):
+        values, indices = to_values(column.dictionary), column.indices.to_numpy(zero_copy_only=False)
+        if len(indices) and indices[0] == 0 and indices[-1] == len(values) - 1 and are_in_order(indices):
+            return indices, values
         codes, seen = encode_in_order_of_appearance(column.indices)
-        return codes, to_values(column.dictionary.take(pa.array(seen)))
+        return codes, values[seen]
     if MANY <= len(column) < 2**31 and column.null_count == 0:
         found = _encode_many(column)
         if found is not None:
@@ -323,6 +326,16 @@ def _encode_many(column: pa.Array) -> tuple[Codes, Integers] | None:
     if np.diff(offsets).max() > SHORT:
         return None
     return encode_texts(np.frombuffer(data or b"", np.uint8), offsets, count_threads())
+
+
+def are_in_order(codes: Integers) -> bool:
+    """Tell whether sorted codes skip none.
+
+    >>> are_in_order(np.array([0, 0, 1, 2])), are_in_order(np.array([0, 2]))
+    (True, False)
+    """
+    steps = (np.diff(codes[first : first + AT_ONCE + 1]) for first in range(0, len(codes), AT_ONCE))
+    return all(((step == 0) | (step == 1)).all() for step in steps)
 
 
 def split_repeated(column: Column) -> tuple[Values, list[Any]]:
@@ -353,9 +366,9 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
     (array([1, 0, 1], dtype=int32), array([1, 3]))
     """
     if not isinstance(column, np.ndarray) and pa.types.is_dictionary(column.type):
-        indices = column.indices.to_numpy(zero_copy_only=False)
-        seen = np.bincount(indices, minlength=len(column.dictionary)) > 0
-        return keep_values(indices, to_values(column.dictionary), seen)
+        indices, values = column.indices.to_numpy(zero_copy_only=False), to_values(column.dictionary)
+        seen = count_codes(indices, len(values)) > 0
+        return (indices, values) if seen.all() and indices.dtype == np.int32 else keep_values(indices, values, seen)
     codes, values = encode_in_order_of_appearance(column)
     order = sorted_order(values)
     rank = np.empty(len(values), np.int32)

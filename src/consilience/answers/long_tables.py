@@ -115,8 +115,7 @@ def read_labels(table: Table, name: str, drop_missing: bool) -> tuple[Table, Col
     """The table of the rows that have a label, and the labels; others are left out, or an error."""
     rows = find_missing(table.read(name))
     if drop_missing and 0 < len(rows) < table.n_rows:
-        n_rows = f"{len(rows):,} of {table.n_rows:,}"
-        warn_of(f"Rows of {table.name} without an answer in column {name!r} were left out: {n_rows}.")
+        warn_of_missing(table.name, name, len(rows), table.n_rows)
         table = table.keep(find_present(table.read(name)))
     elif len(rows):
         # Beside sets of tags a missing answer is a set without a tag.
@@ -125,6 +124,12 @@ def read_labels(table: Table, name: str, drop_missing: bool) -> tuple[Table, Col
         drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(name)}."
         table.values(name, *as_tags, drop, DROP_ROWS)
     return table, table.read(name)
+
+
+def warn_of_missing(table: str, column: str, n_missing: int, n_rows: int) -> None:
+    """Say how many rows of a table were left out, since they hold no answer."""
+    left_out = f"{n_missing:,} of {n_rows:,}"
+    warn_of(f"Rows of {table} without an answer in column {column!r} were left out: {left_out}.")
 
 
 def read_weights(table: Table, name: str) -> Floats:

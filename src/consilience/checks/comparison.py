@@ -46,6 +46,7 @@ from ..inference.sources import HIDDEN, Source
 from ..inference.workers.rows import Care
 from ..kernels import Floats
 from ..kinds.base import TableKind
+from ..limits import release_mapped
 from ..metrics.agreement import krippendorff_interval
 from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
@@ -73,6 +74,7 @@ def compare_with_vote(
         used = weigh_copies(found, r, np.arange(r.n_workers))
         level = "ordinal" if used.is_ordered else "nominal"
         alpha = krippendorff_interval(used, level)  # before the vote, since both take much memory
+        release_mapped()
         vote = learn_votes(VoteRecipe(), Source(r, source.gold), engine)
         fair, counted = vote, Source(used, source.gold)
         if used is not r:
@@ -80,6 +82,7 @@ def compare_with_vote(
         hidden = find_hidden(recipe, found, replace(source, responses=used, features=None), graph, engine)
         gains = judge_hidden(used, fair.labels, lambda: learn_from_votes(counted, fair.prior, engine).counts, hidden)
 
+    release_mapped()
     n_labels = np.bincount(labels.codes, minlength=len(labels.classes))
     n_differ, n_right, n_top = 0.0, 0.0, 0.0
     for first in range(0, n_items, ITEMS_AT_ONCE):
@@ -89,6 +92,7 @@ def compare_with_vote(
         n_differ += float(np.sum(1 - choose(chances, labels.codes[run])))
         n_right += float(np.einsum("nk,nk->", chances, labels.posterior[run]))
         n_top += float(chances[:, n_labels.argmax()].sum())
+    release_mapped()
     kept = share_kept(source, vote.labels, labels.codes)
     lost = None if np.isnan(kept).all() else int(np.nanargmin(kept))
 
@@ -140,6 +144,7 @@ def compare_with_vote(
         soft=r.is_soft,
         **levels,
     )
+    release_mapped()
     reason = find_reason(comparison, r, found.checked)
     if reason:
         figures = ("expected_accuracy", "within_one", "absolute_error")
@@ -153,7 +158,8 @@ def compare_with_vote(
 
 def are_soft(responses: Answers) -> bool:
     """Whether there are soft votes, or answers that are spread over several labels."""
-    return responses.soft is not None or len(responses.votes()[0]) < responses.n_responses
+    spread = responses.weight is not None and len(responses.votes()[0]) < responses.n_responses
+    return spread or responses.soft is not None
 
 
 def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:

@@ -143,6 +143,7 @@ def fuse(**typed: Any) -> None:
         document = describe_fit(found, title, options.undecided, options.all_workers)
     ending = [
         Fact("source", "", source),
+        *([Fact("store", "Sorted copy", answers.budget.folder)] if getattr(answers, "budget", None) else []),
         *list_files(files, ("Written", "nothing; give -o FILE to keep the labels")),
         *([] if several else [advise(found.result_, files)]),
         Fact("seconds", "Time" if seconds >= LONG else "", seconds, f"{seconds:.1f} s"),

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Self, TypeAlias, TypeVar
 
 from ..errors import parameter_error
-from ..limits import count_threads
+from ..limits import count_threads, release_mapped
 from ..options import is_whole
 
 Outcome = TypeVar("Outcome")
@@ -90,6 +90,7 @@ class Threads(Engine):
                 waiting.append(pool.submit(function, block, *shared))
             while waiting:
                 yield waiting.popleft().result()
+        release_mapped()
 
 
 @contextmanager

@@ -5,21 +5,36 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, islice
+from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from ..answers.answers import Answers
+from ..answers import DIALECTS, translate
+from ..answers.answers import Answers, Budget
+from ..answers.columns import name_whole, split_names
 from ..answers.joining import leave_out, read_blocked
+from ..answers.long_tables import find_columns
+from ..answers.tables import WHOLE, Table, key_roles, open_arrow
 from ..arguments import check_questions, check_truth, split_by_question
 from ..errors import about, parameter_error
-from ..kinds.tag_tables import check_separator, find_separators, find_tagged
+from ..kinds.tag_tables import ONE_HOT, check_separator, find_separators, find_tagged
 from ..kinds.tags import Tags
-from .reading import open_paths
-from .sources import open_table, read_answers, read_tags
+from ..limits import available_memory
+from . import Format
+from .arrays import MATRIX
+from .reading import find_files, open_paths
+from .sorting import name_copy, open_copy, sort_copy, stream_rows
+from .sources import find_source, open_table, read_source, take_answers
 
-# Forms of tables that can be read a part at a time, beside one row per answer.
+# Forms of tables that can be sorted, beside one row per answer; the others are laid out in memory.
 FORMS = ("soft", "soft-long", "soft-wide")
+IN_MEMORY = {each.name for each in DIALECTS} - set(FORMS) | {ONE_HOT}
+# Answers in fewer rows are read into memory, and as many rows show what the columns are.
+LEAST_ROWS, ENOUGH_ROWS = 200_000, 10_000
 LEAST_MEMORY = 10**9
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -28,7 +43,7 @@ def scan_answers(
     path: str | os.PathLike[str],
     memory: str | int | None = None,
     *,
-    store: str | os.PathLike[str] | None = None,  # noqa: ARG001
+    store: str | os.PathLike[str] | None = None,
     item: str | None = None,
     worker: str | None = None,
     label: str | Sequence[str] | None = None,
@@ -87,32 +102,23 @@ def scan_answers(
     """
     for name, value in (("drop_missing", drop_missing), ("rescale", rescale), ("resume", resume)):
         check_truth(name, "scan_answers", value)
-    if memory is not None:
-        parse_memory(memory)
+    budget = None if memory is None else parse_memory(memory)
     blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
+    questions = check_questions(label, "scan_answers")
+    names = {"item": item, "worker": worker, "sequence": sequence, "position": position, "weight": weight}
 
     def scan(label: str | None, separator: Any, **scale: Any) -> Answers | Tags:
         check_separator(separator, "scan_answers")
-        given: dict[str, Any] = {
-            "item": item,
-            "worker": worker,
-            "label": label,
-            "duplicates": duplicates,
-            "format": format,
-        }
+        table, folder = open_sorted(os.fspath(path), {**names, "label": label}, format, drop_missing, budget, store)
+        read: dict[str, Any] = {"item": item, "worker": worker, "label": label, "duplicates": duplicates}
+        read |= {"drop_missing": drop_missing, "gold": False, "format": format if isinstance(table, str) else None}
         if separator is not None:
-            return read_tags(path, separator=separator, drop_missing=drop_missing, gold=False, **given)
-        places: dict[str, Any] = {
-            "sequence": sequence,
-            "position": position,
-            "weight": weight,
-            "rescale": rescale,
-            **scale,
-        }
-        answers = read_answers(path, drop_missing=drop_missing, gold=False, **given, **places)
-        return leave_out(answers, blocked) if len(blocked) else answers
+            return take_answers(table, separator=separator, **read)
+        places = {"sequence": sequence, "position": position, "weight": weight, "rescale": rescale, **scale}
+        answers = read_source(table, **read, **places)
+        answers = leave_out(answers, blocked) if len(blocked) else answers
+        return answers if folder is None else replace(answers, budget=Budget(budget, folder, resume))
 
-    questions = check_questions(label, "scan_answers")
     if questions is None or len(questions) == 1:
         only = questions[0] if questions else cast("str | None", label)
         return scan(only, separator, classes=classes, ordered=ordered, positions=positions)
@@ -129,6 +135,60 @@ def scan_answers(
         with about(name):
             found[name] = scan(name, **{"separator": None} | {role: each.get(name) for role, each in split.items()})
     return found
+
+
+def open_sorted(
+    path: str,
+    names: dict[str, Any],
+    format: str | None,
+    drop_missing: bool,
+    memory: int | None,
+    store: str | os.PathLike[str] | None,
+) -> tuple[Table | str, str | None]:
+    """Return the sorted copy of a table and the folder that holds it; the path and None where it is read as it is.
+
+    That is so with few rows, and with other forms of tables than those of `FORMS`.
+    """
+    file_format = None if format in FORMS else format
+    if find_source(path, file_format) is not None or path.lower().endswith(MATRIX) or format in IN_MEMORY:
+        return path, None
+    paths, found = find_files(path, file_format)
+    heads = list(islice((batch for each in paths for batch in stream_rows(each, found, None)), 1))
+    if not heads or are_few(paths, found):
+        return path, None
+    table, columns = open_arrow(pa.Table.from_batches([heads[0].slice(0, ENOUGH_ROWS)]), path), {**names, "gold": None}
+    if any(table.lists(name) is not None for name in table.names):
+        return path, None
+    for role in WHOLE:
+        table, columns[role] = table.combine(role, name_whole(names[role]))
+    form = translate(table, format if format in FORMS else None, columns).format
+    if form in IN_MEMORY:
+        return path, None
+    if form:  # probabilities, of which each class, or each worker, has a column
+        paired = columns["sequence"] is not None or columns["position"] is not None or table.has_sequences()
+        roles = {role: table.need(role, columns[role]) for role in key_roles(paired)}
+        copied = heads[0].schema.names
+    else:
+        roles = find_columns(table, columns)
+        copied = [part for name in roles.values() for part in split_names(name) or [name]]
+    keys = [part for role in WHOLE if role in roles for part in split_names(roles[role]) or [roles[role]]]
+    settings = copied, keys, roles.get("position"), roles.get("label") if drop_missing else None
+    folder = find_stores(store) / name_copy(paths, *settings)
+    if not folder.exists():
+        sort_copy(folder, paths, found, *settings, memory or available_memory())
+    return open_copy(folder, path, found), str(folder)
+
+
+def are_few(paths: Sequence[str], found: Format) -> bool:
+    """Tell whether some files have so few rows in all that they can simply be read."""
+    sizes = (len(batch) for path in paths for batch in stream_rows(path, found, None))
+    return not any(n_rows >= LEAST_ROWS for n_rows in accumulate(sizes))
+
+
+def find_stores(store: str | os.PathLike[str] | None) -> Path:
+    """Return the folder in which sorted copies are kept."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "consilience"
+    return Path(store or os.environ.get("CONSILIENCE_STORES") or cache)
 
 
 def parse_memory(memory: str | int) -> int:

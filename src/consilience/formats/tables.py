@@ -107,6 +107,32 @@ def _read(usual: str, path: str, wanted: Collection[str] | None) -> tuple[pa.Tab
     return table.select(chosen), names
 
 
+def _stream(usual: str, path: str, wanted: Collection[str] | None) -> Iterator[pa.RecordBatch]:
+    """Yield every column as text; what is wrong with a file is said by `_read`."""
+    from pyarrow import csv as arrow_csv
+
+    delimiter = _find_delimiter(usual, path)
+    with closing(files.read_text(path, errors="strict")) as lines:
+        names = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
+    try:
+        with files.open_input(path) as stream:
+            yield from arrow_csv.open_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(block_size=files.BLOCK),
+                parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=True,
+                    include_columns=files.choose_columns(path, names, wanted),
+                ),
+            )
+    except pa.ArrowInvalid:
+        _read(usual, path, wanted)
+        raise
+
+
 def _find_lines(usual: str, path: str) -> Iterator[int]:
     """Yield the number of the line on which each row starts. Blank lines hold no row, nor does the header."""
     delimiter = _find_delimiter(usual, path)
@@ -166,6 +192,7 @@ def _quote(column: Any, delimiter: str, alone: bool) -> Any:
 def _codec(delimiter: str) -> Codec:
     return Codec(
         read=partial(_read, delimiter),
+        stream=partial(_stream, delimiter),
         write=partial(_write, delimiter),
         find_lines=partial(_find_lines, delimiter),
         all_text=True,
@@ -199,6 +226,14 @@ def _read_parquet(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, 
         return table.cast(pa.schema(fields)), schema.names
 
 
+def _stream_parquet(path: str, wanted: Collection[str] | None) -> Iterator[pa.RecordBatch]:
+    from pyarrow import parquet
+
+    with files.open_raw(path, "rb") as stream:
+        file = parquet.ParquetFile(stream)
+        yield from file.iter_batches(columns=files.choose_columns(path, file.schema_arrow.names, wanted))
+
+
 def _least_width(kind: pa.DataType) -> int:
     """Return how many bytes a value of some type takes in memory at least."""
     if is_text(kind):
@@ -214,6 +249,16 @@ def _read_arrow(path: str, wanted: Collection[str] | None) -> tuple[pa.Table, li
         with pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file) as reader:
             names = reader.schema.names
             return reader.read_all().select(files.choose_columns(path, names, wanted)), names
+
+
+def _stream_arrow(path: str, wanted: Collection[str] | None) -> Iterator[pa.RecordBatch]:
+    with files.open_raw(path, "rb") as file:
+        is_file = file.read(len(_ARROW_MARK)) == _ARROW_MARK
+        file.seek(0)
+        with pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file) as reader:
+            batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+            names = files.choose_columns(path, reader.schema.names, wanted)
+            yield from (batch.select(names) for batch in batches)
 
 
 def _write_parquet(tables: Iterable[pa.Table], path: str) -> None:
@@ -254,5 +299,5 @@ def _ends_with(path: str, mark: bytes) -> bool:
         return bool(file.read(len(mark)) == mark)
 
 
-PARQUET = Codec(read=_read_parquet, write=_write_parquet, recognise=_recognise_parquet)
-ARROW = Codec(read=_read_arrow, write=_write_arrow, recognise=_recognise_arrow)
+PARQUET = Codec(read=_read_parquet, stream=_stream_parquet, write=_write_parquet, recognise=_recognise_parquet)
+ARROW = Codec(read=_read_arrow, stream=_stream_arrow, write=_write_arrow, recognise=_recognise_arrow)

@@ -21,24 +21,32 @@ multiplies, each times its expected count. So what was learned yesterday is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import reduce
 from operator import add
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Budget
 from ..answers.blocks import Block
 from ..answers.graph import Graph
 from ..engines.base import Engine, Placed
-from ..kernels import Floats
+from ..kernels import Floats, freeze
+from ..limits import allocate, release_mapped
 from . import Distributions
 from .structures import AnyStructure, Statistics, StructureParameters, Summary, Trail, add_statistics
 from .workers.base import WorkerModel
 from .workers.priors import Prior
 from .workers.rows import AnyFactors, LeftOut, RowCounts, count_answers, vote
+
+log = logging.getLogger("consilience")
 
 
 class Parameters(NamedTuple):
@@ -79,16 +87,24 @@ def run_em(
     max_iter: int,
     tol: float,
     callback: Callable[[Progress], object] | None = None,
+    budget: Budget | None = None,
 ) -> Fit:
     """Iterate E- and M-steps from `start` until the objective gains less than `tol` per answer.
 
     With `tol=0` exactly `max_iter` iterations are made; with `max_iter=0` none, and the start is the result. A prior
     that is learned must have settled too: the last step before the end has looked at it. Where there is no
     likelihood, a fit has settled after `enough_steps`. What is fitted is a `Problem`, or several that share something.
+    With a budget, where each iteration stands is kept in its folder, from where an interrupted run goes on.
     """
     parameters, trace, trail, enough = start, list[float](), Trail(), problem.enough_steps
     prior_is_new = not start.prior.learns
-    for iteration in range(max_iter + 1):
+    kept = None if budget is None else Path(budget.folder, f"fit-{name_run(start, tol)}.npz")
+    if kept is not None and budget is not None and budget.resume and kept.exists():
+        with np.load(kept, allow_pickle=False) as found:
+            parameters, trace = refill(start, "", found), found["trace"].tolist()
+            prior_is_new = bool(found["prior_is_new"])
+        log.info("Going on after iteration %d", len(trace))
+    for iteration in range(len(trace), max_iter + 1):
         statistics = problem.expect(parameters, trail)
         trace.append(problem.objective(parameters, statistics))
         gain = (trace[-1] - trace[-2]) / max(problem.n_responses, 1) if iteration else np.inf
@@ -102,7 +118,44 @@ def run_em(
             break
         prior_is_new = parameters.prior.is_due(iteration) or (settled and learns)
         parameters = problem.improve(statistics, parameters, prior_is_new)
+        if kept is not None:
+            arrays = dict(list_numbers(parameters))
+            np.savez(kept.with_suffix(".new.npz"), trace=trace, prior_is_new=prior_is_new, **arrays)
+            os.replace(kept.with_suffix(".new.npz"), kept)
     return Fit(parameters, statistics, np.array(trace), iteration, converged)
+
+
+def list_numbers(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the arrays and numbers of which parameters consist, by name."""
+    if is_dataclass(value):
+        for each in fields(value):
+            yield from list_numbers(getattr(value, each.name), f"{name}/{each.name}")
+    elif isinstance(value, tuple):
+        for place, part in enumerate(value):
+            yield from list_numbers(part, f"{name}/{place}")
+    elif isinstance(value, (int, float, np.ndarray)):
+        yield name, value
+
+
+def refill(like: Any, name: str, numbers: Mapping[str, Any]) -> Any:
+    """Return parameters such as these, with the numbers of other ones."""
+    if is_dataclass(like) and not isinstance(like, type):
+        named = {each.name: refill(getattr(like, each.name), f"{name}/{each.name}", numbers) for each in fields(like)}
+        return replace(like, **named)
+    if isinstance(like, tuple):
+        parts = [refill(each, f"{name}/{place}", numbers) for place, each in enumerate(like)]
+        return type(like)(*parts) if hasattr(like, "_fields") else tuple(parts)
+    if name not in numbers:
+        return like
+    return type(like)(numbers[name]) if isinstance(like, (int, float)) else freeze(numbers[name])
+
+
+def name_run(start: Any, tol: float) -> str:
+    """Return a name for a run from these parameters, which depend on answers, known labels and settings."""
+    digest = hashlib.blake2b(repr(tol).encode(), digest_size=12)
+    for name, value in list_numbers(start):
+        digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -118,6 +171,7 @@ class Problem:
     n_responses: int
     weighted: bool
     unvoted: Floats  # (K,): what an item without votes is taken for at first
+    budget: Budget | None = None  # of answers that are mapped from files
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
 
     @property
@@ -317,13 +371,14 @@ def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floa
     rows, n_rows, total = np.empty((0, 0)), 0, 0.0
     for part, number in results:
         if not n_rows:
-            rows = np.empty((len(part) * (n_blocks + n_blocks // 2), part.shape[1]))
-        if len(rows) < n_rows + len(part):
-            rows.resize((2 * (n_rows + len(part)), part.shape[1]), refcheck=False)
+            rows = allocate((len(part) * (n_blocks + n_blocks // 2), part.shape[1]))
+        elif len(rows) < n_rows + len(part):
+            before, rows = rows, allocate((2 * (n_rows + len(part)), part.shape[1]))
+            rows[:n_rows] = before[:n_rows]
         rows[n_rows : n_rows + len(part)] = part
         n_rows, total = n_rows + len(part), total + number
-    rows.resize((n_rows, rows.shape[1]), refcheck=False)
-    return rows, float(total)
+    release_mapped()
+    return rows[:n_rows], float(total)
 
 
 def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...]) -> Statistics:

@@ -23,6 +23,7 @@ from ..answers.columns import MANY
 from ..arguments import is_among
 from ..errors import InputError, listing, parameter_error
 from ..kernels import freeze, read_only
+from ..limits import allocate
 
 if TYPE_CHECKING:
     from ..answers.answers import Answers
@@ -140,7 +141,8 @@ def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
         # With probability 2.5 % no unit disagrees if each does so with this one.
         return AlphaInterval(alpha, max(-1.0, 1 - (1 - 0.025 ** (1 / n_units)) / _expected(pairs)), 1.0)
     influence -= influence.mean()
-    error = np.sqrt(np.sum(influence**2) * n_units / (n_units - 1))
+    influence *= influence
+    error = np.sqrt(influence.sum() * n_units / (n_units - 1))
     centre = np.arctanh(max(alpha, -1 + 1e-12))
     reach = float(stdtrit(n_units - 1, 0.975)) * error / max(1 - alpha**2, 1e-12)
     return AlphaInterval(alpha, float(np.tanh(centre - reach)), float(np.tanh(centre + reach)))
@@ -350,15 +352,15 @@ def _expected(pairs: _Pairs) -> float:
 def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
     """Return the derivative of alpha by the weight of each item, at weights of 1."""
     observed, expected, n = _observed(pairs), _expected(pairs), pairs.mass.sum()
-    n_pairs, influences = n**2 - pairs.own_total.sum(), list[NDArray[np.float64]]()
+    n_pairs, found, first = n**2 - pairs.own_total.sum(), np.empty(len(pairs.paired)), 0
     for part in pairs.runs():
         by_observed = part.mass * (1 - part.shares - observed) / n
         # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are of one item, and linear in it.
         by_agreeing = 2 * part.chance - part.own_agreeing
         by_total = 2 * n * part.mass - part.own_total
         by_expected = ((1 - expected) * by_total - by_agreeing) / n_pairs
-        influences.append(-(by_observed - (1 - alpha) * by_expected) / expected)
-    found = np.concatenate(influences)
+        found[first : first + len(part.paired)] = ((1 - alpha) * by_expected - by_observed) / expected
+        first += len(part.paired)
     return found if pairs.scale is None else found - pairs.scale.by_level @ pairs.scale.find_slopes(alpha) / expected
 
 
@@ -383,7 +385,7 @@ def _count_many_pairs(r: Answers) -> _Pairs:
     from ..kernels.agreement import add_chance, count_pairs
 
     weight = freeze(np.empty(0)) if r.amount is None else r.amount
-    paired, sums, label_mass = np.empty(r.n_items, np.int64), np.empty((4, r.n_items)), np.zeros(r.n_labels)
+    paired, sums, label_mass = np.empty(r.n_items, np.int64), allocate((4, r.n_items)), np.zeros(r.n_labels)
     scratch = np.zeros(r.n_workers), np.zeros(r.n_labels)
     n_paired = count_pairs(r.offsets, r.worker, r.label, weight, *scratch, paired, sums, label_mass)
     paired, chance = paired[:n_paired], np.empty(n_paired)

@@ -25,6 +25,7 @@ from ..inference.sharing import Together
 from ..inference.sources import Source
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..kinds.base import AnyKind
+from ..limits import within
 from ..results.comparison import GraphCheck, ScaleCheck
 from ..results.fitting import fit_questions, fit_source, open_source
 from ..results.source_kinds import check_kind
@@ -124,16 +125,17 @@ def fit_posed(
     """Fitted models by question, what was learned of all questions together, and the questions that this is about."""
     recipes = [each.model.recipe() for each in posed.values()]
     sources, graphs = [each.source for each in posed.values()], [each.graph for each in posed.values()]
-    settled, results, together, shared = fit_questions(
-        recipes, sources, graphs, engine, count_copies_once=True, source_kind=source_kind
-    )
     models = {}
-    for (name, each), recipe, result in zip(posed.items(), settled, results, strict=True):
-        with about(name):
-            known = replace(result, **each.beside)
-            found, changed = judge(recipe, known, each.source, each.graph, engine, each.check, dict(each.changed))
-        own = {parameter: value for parameter, value in changed.items() if parameter in each.model.defaults()}
-        models[name] = each.model.set_params(**own).adopt(found)
+    with within(next((each.responses.memory for each in sources), None)):
+        settled, results, together, shared = fit_questions(
+            recipes, sources, graphs, engine, count_copies_once=True, source_kind=source_kind
+        )
+        for (name, each), recipe, result in zip(posed.items(), settled, results, strict=True):
+            with about(name):
+                known = replace(result, **each.beside)
+                found, changed = judge(recipe, known, each.source, each.graph, engine, each.check, dict(each.changed))
+            own = {parameter: value for parameter, value in changed.items() if parameter in each.model.defaults()}
+            models[name] = each.model.set_params(**own).adopt(found)
     names = list(posed)
     return models, together, [names[place] for place in shared]
 

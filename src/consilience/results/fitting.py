@@ -35,6 +35,7 @@ from ..inference.structures.independent import Independent
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
+from ..limits import release_mapped, within
 from .answer_worth import are_checked, find_careful, find_judged, is_share_checked
 from .calibration import calibrate, judge_spans
 from .chance import count_judged, find_chance
@@ -92,7 +93,7 @@ def fit(
     """What a model finds in answers, which belong to a task; what else is asked is as for `fit_source`."""
     source = open_source(recipe, answers, gold, features, item_prior, task)
     aligned = recipe.align(source.responses, graph)
-    with open_engine(engine) as opened:
+    with open_engine(engine) as opened, within(source.responses.memory):
         return fit_source(recipe, source, aligned, opened, **asked)
 
 
@@ -140,6 +141,7 @@ def fit_source(
         found = learn_by_moments(recipe, used, links, engine)
     else:
         found = learn_latent(cast(LatentRecipe, recipe), used, links, engine, kept)
+    release_mapped()
     # A function with one label, whose silence is ignored, seems to say it by chance.
     chance = None if ignores_silence(r) else found.chance
     given = Given(answers, source.gold, None if graph is None else replace(graph), found.given.log_prior)
@@ -271,6 +273,7 @@ def conclude(
     if power != 1:
         reported = posterior.copy() if reported is posterior else reported
         raise_in_place(recipe.find_raised(r), reported, power)
+        release_mapped()
 
     # What checks the answers: others, neighbours, chains, features and item priors.
     linked = source.log_prior is not None or not isinstance(problem.structure, Independent)
@@ -373,6 +376,7 @@ def learn_votes(recipe: VoteRecipe, source: Source, engine: Engine) -> Result:
     structure = Independent(r.n_classes, None, 0.0, "em")
     prior = structure.update(Summary(0.0, mass)).mean if r.silence_counts else unvoted
     sequences = None if r.sequences is None else r.sequences.offsets
+    release_mapped()
     return make_result(
         recipe,
         source,

@@ -70,6 +70,7 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers
 from ..inference import ITEMS_AT_ONCE
 from ..kernels import Floats
+from ..limits import release_mapped
 from ..specs import COUNTS, ENDS, ArraySpec, Fault, Sizes
 from .answer_worth import (
     LEAST_LEFT,
@@ -157,6 +158,7 @@ def find_intervals(
         workers, worth = judge_workers(r, sums, right, found, shared)
         shares = judge_shares(sums, found, shared)
         labels = judge_labels(r, posterior, codes, confidence, right, shared, find_doubt(right, found, worth), ordered)
+    release_mapped()
     answered = sums.chances[0] > 0
     workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
     levels = labels[1:] if ordered else None

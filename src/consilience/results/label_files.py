@@ -29,6 +29,7 @@ from ..formats import usual_suffixes, writable_formats
 from ..formats.writing import check_writable, write_tables
 from ..kernels import Floats
 from ..kinds.base import AnyKind
+from ..limits import release_mapped
 from .record import SHARED_ERRORS
 from .result import Labels, Result, leave_open
 
@@ -80,6 +81,7 @@ def make_table(run: slice, labels: Labels, task: AnyKind, undecided: float | Non
     """The labels of a run of items, with the columns of `to_frame`."""
     part = labels.part(run)
     arranged = task.arrange(part, part.shown, undecided)
+    release_mapped()
     return task.mark(build_frame(list_undecided(part, undecided) if arranged is None else arranged, "pyarrow"))
 
 

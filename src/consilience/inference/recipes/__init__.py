@@ -268,7 +268,7 @@ class LatentRecipe(Recipe):
 
     def run_from(self, problem: Problem, start: Parameters) -> Fit:
         """Run the loop from a start."""
-        return run_em(problem, start, self.max_iter, self.tol, self.callback)
+        return run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
 
     def run(self, plan: Plan) -> dict[str, Fit]:
         """Run the loop from every start."""
@@ -336,4 +336,4 @@ def place(
     """Return what is to be fitted, its blocks cut and put where they will be worked on."""
     r, placed = source.responses, engine.place(source.lay_out(workers))
     weighted = r.weight is not None or r.share is not None
-    return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares())
+    return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares(), r.budget)

@@ -20,7 +20,7 @@ from ...answers.random_choices import Hashes, draw_numbers, hash_ids, hash_items
 from ...engines.base import Engine
 from ...errors import ConvergenceWarning, DataWarning, InputError, ParameterError, Python, Sentence, plural, warn
 from ...kernels import Floats, freeze
-from ...limits import require_few
+from ...limits import allocate, require_few
 from .. import ITEMS_AT_ONCE
 from ..em import Progress
 from ..moments import MomentFit, answers_to_match, find_obstacles, learn_moments
@@ -153,7 +153,7 @@ def collect_votes(engine: Engine, source: Source, unvoted: Floats) -> tuple[Floa
     workers = voters(r)
     known, votes = None if source.gold is None else source.gold.codes, workers.read_votes(r)
     placed = engine.place(cut_blocks(r, r.label, r.n_labels, known, soft=votes))
-    shares, mass, first = np.empty((r.n_items, r.n_classes)), np.zeros(r.n_classes), 0
+    shares, mass, first = allocate((r.n_items, r.n_classes)), np.zeros(r.n_classes), 0
     for part in engine.map(vote, placed, r.class_of_label if not len(votes) else workers.votes(), unvoted):
         shares[first : first + len(part)] = part
         mass, first = mass + part.sum(axis=0), first + len(part)

@@ -25,7 +25,7 @@ from ...answers.columns import Column, Values
 from ...answers.soft_votes import Probabilities
 from ...errors import InputError, ParameterError, Python, Sentence, plural
 from ...kernels import Floats, Integers, freeze
-from ...limits import NUMBER
+from ...limits import NUMBER, allocate
 from ...specs import LOG_WEIGHTS, ArraySpec
 from .. import Distributions, fit_distributions
 from .priors import START, Prior, improve_pair, make_pair, smoothing_array
@@ -152,7 +152,8 @@ class WorkerModel:
 
     def encode(self, responses: Answers) -> Integers:
         """Return the row of each answer."""
-        rows = responses.worker * (np.int32 if self.n_rows < 2**31 else np.int64)(self.n_labels)
+        rows = allocate((responses.n_responses,), np.int32 if self.n_rows < 2**31 else np.int64)
+        np.multiply(responses.worker, rows.dtype.type(self.n_labels), out=rows)
         rows += responses.label
         return rows
 

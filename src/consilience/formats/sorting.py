@@ -1,0 +1,241 @@
+"""Tables larger than memory, sorted by item once with DuckDB.
+
+The sorted copy holds the columns of one table in the order in which `Answers` hold their answers: items as they first
+appear, positions of a sequence in order, and the answers to each as they stand in the files. Ids, labels and text are
+codes of their distinct values; other numbers are as they were. All are plain numbers in files of their own, which are
+mapped into memory. So a sorted copy is read like any other table, and gives the same answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..answers.columns import encode_sorted, to_column
+from ..answers.long_tables import warn_of_missing
+from ..answers.tables import Table, open_arrow
+from ..errors import InputError, MissingDependencyError, first_line
+from ..limits import open_mapped
+from ..version import __version__
+from . import Format
+from .files import is_remote, name_of, read_integers
+from .reading import Source, read_table
+
+# DuckDB gets this part of the memory; buffers of what it reads and writes take more.
+ENGINE_PART = 0.3
+
+
+def stream_rows(path: str, found: Format, wanted: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one file, a part at a time where its format allows it."""
+    if found.codec.stream is not None:
+        yield from found.codec.stream(path, wanted)
+    else:
+        yield from read_table(path, wanted, found.name).table.to_batches()
+
+
+def name_copy(paths: Sequence[str], *settings: object) -> str:
+    """Return the name of the sorted copy of some files: another one if a file has changed."""
+    states = [(os.stat(path).st_size, os.stat(path).st_mtime_ns) if not is_remote(path) else None for path in paths]
+    files = [path if is_remote(path) else os.path.abspath(path) for path in paths]
+    return hashlib.blake2b(repr((__version__, files, states, settings)).encode(), digest_size=12).hexdigest()
+
+
+def open_copy(folder: Path, path: str, found: Format) -> Table:
+    """Open a sorted copy as a table, whose rows know where they came from."""
+    about = json.loads((folder / "columns.json").read_text())
+    columns: dict[str, Any] = {}
+    for name, file, kind, ordered in about["columns"]:
+        numbers = open_mapped(folder / f"{file}.numbers", kind)
+        array = pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(numbers), [None, pa.py_buffer(numbers)])
+        values = folder / f"{file}.arrow"
+        if values.exists():
+            with pa.ipc.open_file(pa.memory_map(str(values))) as reader:
+                vocabulary = reader.read_all().column(0).combine_chunks()
+            if about["missing"][file]:
+                array = pa.array(numbers, mask=numbers < 0)
+            array = pa.DictionaryArray.from_arrays(array, vocabulary, ordered=ordered, safe=False)
+        columns[name] = array
+    rows = open_mapped(folder / "rows.numbers", np.int64)
+    files = tuple((each, n_rows) for each, n_rows in about["files"])
+    table = pa.table(columns)
+    source = Source(table, files, tuple(columns), found.codec.find_lines, found.name)
+    opened = open_arrow(table, name_of(path))
+    # Columns are of plain types, with distinct values in their vocabularies: there is nothing to make of them.
+    return replace(
+        opened, read=columns.__getitem__, locate=lambda row: source.locate(int(rows[row])), origin=(path, found.name)
+    )
+
+
+def sort_copy(
+    folder: Path,
+    paths: Sequence[str],
+    found: Format,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    position: str | None,
+    needed: str | None,
+    memory: float,
+) -> None:
+    """Write the sorted copy of some files.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the copy will be, once it is complete.
+    paths, found
+        The files, and the format they share.
+    columns : list of str
+        What is copied, with all columns named below.
+    keys : list of str
+        The columns that say together which item, or which sequence, a row is about.
+    position : str or None
+        The place of an item in its sequence.
+    needed : str or None
+        A column; rows in which it is missing are left out.
+    memory : float
+        In bytes.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Sorting answers that are larger than memory needs the package 'duckdb'.",
+            "Install it with: pip install 'consilience[big]'",
+        ) from error
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=".sorting-", dir=folder.parent))
+    try:
+        settings: dict[str, Any] = {
+            "memory_limit": f"{int(ENGINE_PART * memory / 1e6)}MB",
+            "temp_directory": str(work / "spilled"),
+            "preserve_insertion_order": False,  # rows are numbered
+        }
+        with duckdb.connect(str(work / "table.duckdb"), config=settings) as engine:
+            _sort(engine, work, paths, found, list(columns), list(keys), position, needed)
+        (work / "table.duckdb").unlink()
+        shutil.rmtree(work / "spilled", ignore_errors=True)
+        if not folder.exists():
+            os.replace(work, folder)
+    except (duckdb.Error, OSError) as error:
+        raise InputError(
+            f"The answers cannot be sorted in {str(folder.parent)!r}: {first_line(error)}.",
+            "Name a place with more room.",
+            keyword="store",
+        ) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _sort(
+    engine: Any,
+    work: Path,
+    paths: Sequence[str],
+    found: Format,
+    columns: list[str],
+    keys: list[str],
+    position: str | None,
+    needed: str | None,
+) -> None:
+    sizes, categories, is_ordered = dict.fromkeys(paths, 0), dict[int, list[pa.Array]](), dict[int, bool]()
+
+    def flatten(path: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A part of the rows with columns of plain types, of which equal values are equal, and their numbers."""
+        arrays = []
+        for number, array in enumerate(batch.select(columns).columns):
+            plain: Any = to_column(array, f"Column {columns[number]!r} of {name_of(path)}")
+            if isinstance(plain, np.ndarray):
+                plain = pa.array(plain.tolist())
+            if pa.types.is_dictionary(plain.type):
+                categories.setdefault(number, []).append(plain.dictionary)
+                is_ordered[number] = plain.type.ordered
+                plain = plain.dictionary_decode()
+            arrays.append(plain)
+        first = sum(sizes.values())
+        sizes[path] += len(batch)
+        names = [f"c{number}" for number in range(len(columns))]
+        return pa.record_batch([*arrays, np.arange(first, first + len(batch))], names=[*names, "row"])
+
+    parts = (flatten(path, batch) for path in paths for batch in stream_rows(path, found, columns) if len(batch))
+    first = next(parts)
+    place = {name: f"c{number}" for number, name in enumerate(columns)}
+    kept = "" if needed is None else f"where {place[needed]} is not null"
+    reader = pa.RecordBatchReader.from_batches(first.schema, (each.cast(first.schema) for each in _chain(first, parts)))
+    engine.register("source", reader)
+    engine.execute(f"create table answers as select * from source {kept}")
+    engine.unregister("source")
+    n_rows = engine.execute("select count(*) from answers").fetchone()[0]
+    n_all = sum(sizes.values())
+    if needed is not None and 0 < n_rows < n_all:
+        warn_of_missing(name_of(paths[0]), needed, n_all - n_rows, n_all)
+
+    # Codes: of items in order of appearance, of others in order of their values, or of their categories.
+    by_key = ", ".join(place[key] for key in keys)
+    engine.execute(
+        f"create table items as select *, (row_number() over (order by first) - 1)::int as code from "
+        f"(select {by_key}, min(row) as first from answers group by {by_key}) order by code"
+    )
+    matched = " and ".join(f"answers.{place[key]} = items.{place[key]}" for key in keys)
+    about, missing, chosen, joins = [], {}, [], [f"left join items on {matched}"]
+    for number, name in enumerate(columns):
+        c, kind = place[name], first.schema.field(number).type
+        n_missing = engine.execute(f"select count(*) - count({c}) from answers").fetchone()[0]
+        if pa.types.is_floating(kind) and name not in (*keys, position) and not n_missing:
+            chosen.append(f"answers.{c} as {c}")
+            about.append((name, c, str(np.dtype(kind.to_pandas_dtype())), False))
+            continue
+        if [name] == keys:
+            values = engine.execute(f"select {c} from items where {c} is not null order by code").to_arrow_table()[c]
+            vocabulary = _settle(values, found)
+            chosen.append(f"case when answers.{c} is null then -1 else items.code end as {c}")
+        else:
+            values = engine.execute(f"select distinct {c} from answers where {c} is not null").to_arrow_table()[c]
+            if number in categories:
+                order = pa.chunked_array(categories[number]).unique()
+                values = order.filter(pa.compute.is_in(order, value_set=values.combine_chunks()))
+                codes, vocabulary = np.arange(len(values), dtype=np.int32), values
+            else:
+                codes, distinct = encode_sorted(to_column(_settle(values, found)))
+                vocabulary = to_column(distinct)
+            engine.register("coded", pa.table({"value": values, "code": codes}))
+            engine.execute(f"create table v_{c} as select * from coded")
+            engine.unregister("coded")
+            joins.append(f"left join v_{c} on answers.{c} = v_{c}.value")
+            chosen.append(f"coalesce(v_{c}.code, -1)::int as {c}")
+        with pa.ipc.new_file(str(work / f"{c}.arrow"), pa.schema([("values", vocabulary.type)])) as writer:
+            writer.write_table(pa.table({"values": vocabulary}))
+        about.append((name, c, "int32", is_ordered.get(number, False)))
+        missing[c] = n_missing > 0
+    within = "" if position is None else f"{place[position]}, "
+    ordered = engine.execute(
+        f"select {', '.join(chosen)}, answers.row as row from answers {' '.join(joins)} "
+        f"order by items.code nulls last, {within}answers.row"
+    ).to_arrow_reader(1 << 20)
+    written = [*((c, kind) for _, c, kind, _ in about), ("rows", "int64")]
+    with ExitStack() as opened:
+        files = [opened.enter_context(open(work / f"{c}.numbers", "wb")) for c, _ in written]
+        for batch in ordered:
+            for file, (_, kind), array in zip(files, written, batch.columns, strict=True):
+                np.asarray(array.to_numpy(zero_copy_only=False), kind).tofile(file)
+    facts = {"columns": about, "missing": missing, "files": list(sizes.items())}
+    (work / "columns.json").write_text(json.dumps(facts))
+
+
+def _settle(values: Any, found: Format) -> Any:
+    """Distinct values of a file of text: whole numbers, where all of them are that."""
+    return read_integers(values) if found.codec.all_text and len(values) else values
+
+
+def _chain(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from others
