@@ -87,7 +87,7 @@ class Target:
             complaints.append(f"exit code {code}")
         elif self.digest() != self.expected:
             complaints.append("other labels")
-        left = [str(path) for path in self.place.rglob("*") if path.name.startswith(".") or path.suffix == ".step"]
+        left = [str(path) for path in self.place.rglob("*") if path.name.startswith(".labels")]
         return n_kills, complaints + [f"left: {path}" for path in left]
 
 

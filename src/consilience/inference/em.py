@@ -21,14 +21,10 @@ multiplies, each times its expected count. So what was learned yesterday is the 
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -38,15 +34,14 @@ from ..answers.answers import Budget
 from ..answers.blocks import Block
 from ..answers.graph import Graph
 from ..engines.base import Engine, Placed
-from ..kernels import Floats, freeze
+from ..kernels import Floats
 from ..limits import allocate, release_mapped
 from . import Distributions
+from .resuming import KeptRun
 from .structures import AnyStructure, Statistics, StructureParameters, Summary, Trail, add_statistics
 from .workers.base import WorkerModel
 from .workers.priors import Prior
 from .workers.rows import AnyFactors, LeftOut, RowCounts, count_answers, vote
-
-log = logging.getLogger("consilience")
 
 
 class Parameters(NamedTuple):
@@ -98,12 +93,9 @@ def run_em(
     """
     parameters, trace, trail, enough = start, list[float](), Trail(), problem.enough_steps
     prior_is_new = not start.prior.learns
-    kept = None if budget is None else Path(budget.folder, f"fit-{name_run(start, tol)}.npz")
-    if kept is not None and budget is not None and budget.resume and kept.exists():
-        with np.load(kept, allow_pickle=False) as found:
-            parameters, trace = refill(start, "", found), found["trace"].tolist()
-            prior_is_new = bool(found["prior_is_new"])
-        log.info("Going on after iteration %d", len(trace))
+    kept = None if budget is None else KeptRun.of(budget, start, tol)
+    if kept is not None and kept.resumes:
+        parameters, trace, prior_is_new = kept.load(start)
     for iteration in range(len(trace), max_iter + 1):
         statistics = problem.expect(parameters, trail)
         trace.append(problem.objective(parameters, statistics))
@@ -119,43 +111,8 @@ def run_em(
         prior_is_new = parameters.prior.is_due(iteration) or (settled and learns)
         parameters = problem.improve(statistics, parameters, prior_is_new)
         if kept is not None:
-            arrays = dict(list_numbers(parameters))
-            np.savez(kept.with_suffix(".new.npz"), trace=trace, prior_is_new=prior_is_new, **arrays)
-            os.replace(kept.with_suffix(".new.npz"), kept)
+            kept.save(parameters, trace, prior_is_new)
     return Fit(parameters, statistics, np.array(trace), iteration, converged)
-
-
-def list_numbers(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the arrays and numbers of which parameters consist, by name."""
-    if is_dataclass(value):
-        for each in fields(value):
-            yield from list_numbers(getattr(value, each.name), f"{name}/{each.name}")
-    elif isinstance(value, tuple):
-        for place, part in enumerate(value):
-            yield from list_numbers(part, f"{name}/{place}")
-    elif isinstance(value, (int, float, np.ndarray)):
-        yield name, value
-
-
-def refill(like: Any, name: str, numbers: Mapping[str, Any]) -> Any:
-    """Return parameters such as these, with the numbers of other ones."""
-    if is_dataclass(like) and not isinstance(like, type):
-        named = {each.name: refill(getattr(like, each.name), f"{name}/{each.name}", numbers) for each in fields(like)}
-        return replace(like, **named)
-    if isinstance(like, tuple):
-        parts = [refill(each, f"{name}/{place}", numbers) for place, each in enumerate(like)]
-        return type(like)(*parts) if hasattr(like, "_fields") else tuple(parts)
-    if name not in numbers:
-        return like
-    return type(like)(numbers[name]) if isinstance(like, (int, float)) else freeze(numbers[name])
-
-
-def name_run(start: Any, tol: float) -> str:
-    """Return a name for a run from these parameters, which depend on answers, known labels and settings."""
-    digest = hashlib.blake2b(repr(tol).encode(), digest_size=12)
-    for name, value in list_numbers(start):
-        digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
