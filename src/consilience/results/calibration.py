@@ -201,7 +201,8 @@ def find_power(
         )
     powers = draw_powers(log_weights)
     if not n_known:
-        powers = np.minimum.outer(limits, caution * powers).ravel()
+        # The power that is used is cautious, and may lie below all that are likely.
+        powers = np.append(np.minimum.outer(limits, caution * powers).ravel(), found.power)
     return Calibrated(found, powers.tolist(), by_hidden, scores, predicted, blind=blind)
 
 
