@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -147,3 +149,76 @@ def test_soft_votes_and_tags(tmp_path):
     assert repr(cs.scan_answers(tmp_path / "tags.parquet", separator=";")) == repr(
         cs.read_tags(tmp_path / "tags.parquet", separator=";")
     )
+
+
+def test_a_fit_goes_on_only_with_what_it_was_about(tmp_path):
+    pq.write_table(draw_table(), tmp_path / "answers.parquet")
+    prior = np.tile([0.1, 0.2, 0.7], (400, 1))
+    cs.DawidSkene().fit(cs.scan_answers(tmp_path / "answers.parquet"))
+    for asked in ({"item_prior": prior}, {"gold": {0: 1}}):
+        again = cs.scan_answers(tmp_path / "answers.parquet", resume=True)
+        found = [cs.DawidSkene().fit(r, **asked) for r in (again, cs.read_answers(tmp_path / "answers.parquet"))]
+        np.testing.assert_array_equal(found[0].posterior_, found[1].posterior_)
+    assert cs.DawidSkene(max_iter=3).fit(again).n_iter_ == 3
+    for file in (tmp_path / "stores").rglob("fit-*.npz"):
+        file.write_bytes(b"damaged")
+    cs.DawidSkene().fit(again)
+
+
+def test_the_copy_may_be_deleted(tmp_path):
+    pq.write_table(draw_table(), tmp_path / "answers.parquet")
+    r = cs.scan_answers(tmp_path / "answers.parquet")
+    shutil.rmtree(tmp_path / "stores")
+    assert cs.DawidSkene().fit(r).converged_
+    cs.scan_answers(tmp_path / "answers.parquet")
+    next((tmp_path / "stores").rglob("c0.numbers")).unlink()
+    assert cs.scan_answers(tmp_path / "answers.parquet").n_items == r.n_items
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pa.array([1], pa.int64()), pa.array([2.5])),
+        (pa.array([1], pa.int64()), pa.array(["2"])),
+        (pa.array([1], pa.int32()), pa.array([2**40])),
+    ],
+)
+def test_files_of_different_types(first, second, tmp_path):
+    (tmp_path / "files").mkdir()
+    for number, label in enumerate((first, second)):
+        pq.write_table(
+            pa.table({"item": [7], "worker": [number], "label": label}), tmp_path / f"files/{number}.parquet"
+        )
+    plain, scanned = (read(tmp_path / "files") for read in (cs.read_answers, cs.scan_answers))
+    assert plain.labels.tolist() == scanned.labels.tolist()
+
+
+def test_faults_are_told_as_those_of_a_file(tmp_path):
+    (tmp_path / "files").mkdir()
+    pq.write_table(pa.table({"item": [7], "worker": [1], "label": [1]}), tmp_path / "files/1.parquet")
+    pq.write_table(pa.table({"item": [7], "worker": [2]}), tmp_path / "files/2.parquet")
+    (tmp_path / "ragged.csv").write_text("item,worker,label\n1,ann,cat\n1,bob\n")
+    pq.write_table(pa.table({"item": [7], "worker": [1], "label": pa.nulls(1, pa.string())}), tmp_path / "none.parquet")
+    for name in ("files", "ragged.csv", "none.parquet"):
+        said = []
+        for read in (cs.read_answers, cs.scan_answers):
+            with pytest.raises(cs.errors.InputError) as error:
+                read(tmp_path / name, drop_missing=True)
+            said.append(str(error.value))
+        assert said[0] == said[1]
+
+
+def test_options_that_do_not_go_with_tags(tmp_path):
+    pq.write_table(pa.table({"item": [1, 1], "worker": [1, 2], "tags": ["x;y", "y"]}), tmp_path / "tags.parquet")
+    for asked in ({"block": [1]}, {"resume": True}, {"ordered": True}, {"rescale": True}):
+        with pytest.raises(cs.errors.ParameterError):
+            cs.scan_answers(tmp_path / "tags.parquet", separator=";", **asked)
+
+
+def test_a_full_disk_is_an_error(monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", refuse)
+    with pytest.raises(cs.errors.InputError, match="TMPDIR"), limits.within(1000):
+        limits.allocate((2_000,))

@@ -115,7 +115,16 @@ def allocate(shape: tuple[int, ...], dtype: DTypeLike = float) -> NDArray[Any]:
     if n_bytes <= MAPPED_PART * (_MEMORY.get() or available_memory()):
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
-        file.truncate(n_bytes)
+        try:  # a page that the disk has no room for would end the process
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            else:
+                file.truncate(n_bytes)
+        except OSError as error:
+            raise InputError(
+                f"There is no room for {format_bytes(n_bytes)} in {tempfile.gettempdir()!r}: {error.strerror}.",
+                "Name a place with more room by the variable TMPDIR.",
+            ) from error
         return _map(mmap.mmap(file.fileno(), n_bytes), dtype).reshape(shape)
 
 

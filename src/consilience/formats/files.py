@@ -327,6 +327,18 @@ def open_remote(path: str) -> Any:
     return pa.PythonFile(system.open(inner, "rb"), mode="r")
 
 
+def describe_state(path: str) -> object:
+    """Return what is another if a file changes: its size and its time, or what a server says of it; None if nothing."""
+    if not is_remote(path):
+        found = os.stat(path)
+        return found.st_size, found.st_mtime_ns
+    system, inner = _find_system(path)
+    facts = system.info(inner)
+    names = "ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "updated", "created"
+    marks = [facts.get(name) for name in names]
+    return (facts.get("size"), *marks) if any(each is not None for each in marks) else None
+
+
 def list_remote(path: str) -> list[str]:
     """Return the addresses of the file, of the files in a folder, or of those that match a pattern."""
     system, inner = _find_system(path)

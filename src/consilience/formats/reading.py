@@ -117,7 +117,7 @@ def read_table(path: PathLike, columns: Collection[str] | None = None, format: s
     wanted = None if columns is None else frozenset(columns)
     read = [_read_file(file, found, wanted) for file in paths]
     tables, names = [table for table, _ in read], read[0][1]
-    table = _concatenate(paths, tables, found.codec.all_text)
+    table = concatenate(paths, tables, found.codec.all_text)
     if not names or (table.num_columns and not table.num_rows):
         content = f"columns {listing(names)} and no rows" if names else "no columns"
         where = quote_path(paths[0]) if len(paths) == 1 else listing(paths)
@@ -206,7 +206,7 @@ def _read_file(path: str, found: Format, wanted: Collection[str] | None) -> tupl
     return table, names
 
 
-def _concatenate(paths: list[str], tables: list[pa.Table], all_text: bool) -> pa.Table:
+def concatenate(paths: list[str], tables: list[pa.Table], all_text: bool) -> pa.Table:
     """Return one table of all rows, with columns as in the first, each of one type."""
     names = tables[0].column_names
     coded = [{each.name for each in part.schema if all_text or each.metadata == CODES} for part in tables]

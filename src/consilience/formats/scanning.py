@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,13 +21,14 @@ from ..answers.joining import leave_out, read_blocked
 from ..answers.long_tables import find_columns
 from ..answers.tables import WHOLE, Table, key_roles, open_arrow
 from ..arguments import check_questions, check_truth, split_by_question
-from ..errors import about, parameter_error
+from ..errors import InputError, ParameterError, Sentence, about, parameter_error
 from ..kinds.tag_tables import ONE_HOT, check_separator, find_separators, find_tagged
 from ..kinds.tags import Tags
 from ..limits import available_memory
 from . import Format
 from .arrays import MATRIX
-from .reading import find_files, open_paths
+from .files import is_remote
+from .reading import concatenate, find_files, open_paths
 from .sorting import name_copy, open_copy, sort_copy, stream_rows
 from .sources import find_source, open_table, read_source, take_answers
 
@@ -109,12 +111,19 @@ def scan_answers(
 
     def scan(label: str | None, separator: Any, **scale: Any) -> Answers | Tags:
         check_separator(separator, "scan_answers")
+        if separator is not None and (len(blocked) or resume):
+            what = "block" if len(blocked) else "resume"
+            raise ParameterError(
+                Sentence(f"{{{what}}} does not go with sets of tags.", **{what: None}),
+                "Leave it out; consilience.fuse takes a list of workers to leave out.",
+                keyword=what,
+            )
         table, folder = open_sorted(os.fspath(path), {**names, "label": label}, format, drop_missing, budget, store)
         read: dict[str, Any] = {"item": item, "worker": worker, "label": label, "duplicates": duplicates}
         read |= {"drop_missing": drop_missing, "gold": False, "format": format if isinstance(table, str) else None}
-        if separator is not None:
-            return take_answers(table, separator=separator, **read)
         places = {"sequence": sequence, "position": position, "weight": weight, "rescale": rescale, **scale}
+        if separator is not None:
+            return take_answers(table, separator=separator, **read, **places)
         answers = read_source(table, **read, **places)
         answers = leave_out(answers, blocked) if len(blocked) else answers
         return answers if folder is None else replace(answers, budget=Budget(budget, folder, resume))
@@ -153,10 +162,13 @@ def open_sorted(
     if find_source(path, file_format) is not None or path.lower().endswith(MATRIX) or format in IN_MEMORY:
         return path, None
     paths, found = find_files(path, file_format)
-    heads = list(islice((batch for each in paths for batch in stream_rows(each, found, None)), 1))
+    heads = {each: head for each in paths if (head := next(stream_rows(each, found, None), None)) is not None}
     if not heads or are_few(paths, found):
         return path, None
-    table, columns = open_arrow(pa.Table.from_batches([heads[0].slice(0, ENOUGH_ROWS)]), path), {**names, "gold": None}
+    head = pa.Table.from_batches([next(iter(heads.values()))]).slice(0, ENOUGH_ROWS)
+    empty = [pa.Table.from_batches([each]).slice(0, 0) for each in heads.values()]
+    schema = concatenate(list(heads), empty, found.codec.all_text).schema
+    table, columns = open_arrow(head, path), {**names, "gold": None}
     if any(table.lists(name) is not None for name in table.names):
         return path, None
     for role in WHOLE:
@@ -167,7 +179,7 @@ def open_sorted(
     if form:  # probabilities, of which each class, or each worker, has a column
         paired = columns["sequence"] is not None or columns["position"] is not None or table.has_sequences()
         roles = {role: table.need(role, columns[role]) for role in key_roles(paired)}
-        copied = heads[0].schema.names
+        copied = head.column_names
     else:
         roles = find_columns(table, columns)
         copied = [part for name in roles.values() for part in split_names(name) or [name]]
@@ -175,8 +187,15 @@ def open_sorted(
     settings = copied, keys, roles.get("position"), roles.get("label") if drop_missing else None
     folder = find_stores(store) / name_copy(paths, *settings)
     if not folder.exists():
-        sort_copy(folder, paths, found, *settings, memory or available_memory())
-    return open_copy(folder, path, found), str(folder)
+        sort_copy(folder, paths, found, *settings, schema, memory or available_memory())
+        if not is_remote(paths[0]) and name_copy(paths, *settings) != folder.name:
+            shutil.rmtree(folder)
+            raise InputError(f"{path!r} has changed while it was read.", "Read it again when it is complete.")
+    try:
+        return open_copy(folder, path, found), str(folder)
+    except (OSError, ValueError):  # a part of it is lost
+        shutil.rmtree(folder)
+        return open_sorted(path, names, format, drop_missing, memory, store)
 
 
 def are_few(paths: Sequence[str], found: Format) -> bool:

@@ -13,9 +13,11 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from ..errors import InputError, MissingDependencyError, first_line
 from ..limits import open_mapped
 from ..version import __version__
 from . import Format
-from .files import is_remote, name_of, read_integers
+from .files import describe_state, is_remote, name_of, read_integers
 from .reading import Source, read_table
 
 # DuckDB gets this part of the memory; buffers of what it reads and writes take more.
@@ -46,7 +48,7 @@ def stream_rows(path: str, found: Format, wanted: Sequence[str] | None) -> Itera
 
 def name_copy(paths: Sequence[str], *settings: object) -> str:
     """Return the name of the sorted copy of some files: another one if a file has changed."""
-    states = [(os.stat(path).st_size, os.stat(path).st_mtime_ns) if not is_remote(path) else None for path in paths]
+    states = [describe_state(path) or time.time_ns() for path in paths]  # nothing known: sorted anew each time
     files = [path if is_remote(path) else os.path.abspath(path) for path in paths]
     return hashlib.blake2b(repr((__version__, files, states, settings)).encode(), digest_size=12).hexdigest()
 
@@ -85,6 +87,7 @@ def sort_copy(
     keys: Sequence[str],
     position: str | None,
     needed: str | None,
+    schema: pa.Schema,
     memory: float,
 ) -> None:
     """Write the sorted copy of some files.
@@ -103,6 +106,8 @@ def sort_copy(
         The place of an item in its sequence.
     needed : str or None
         A column; rows in which it is missing are left out.
+    schema : pyarrow.Schema
+        The types of the columns, which hold those of all files.
     memory : float
         In bytes.
     """
@@ -114,7 +119,15 @@ def sort_copy(
             "Install it with: pip install 'consilience[big]'",
         ) from error
     folder.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".sorting-", dir=folder.parent))
+    work, faults = Path(tempfile.mkdtemp(prefix=".sorting-", dir=folder.parent)), list[Exception]()
+
+    def stream() -> Iterator[tuple[str, pa.RecordBatch]]:
+        try:  # what is wrong with a file would come back in the words of DuckDB
+            yield from ((path, batch) for path in paths for batch in stream_rows(path, found, columns) if len(batch))
+        except Exception as error:
+            faults.append(error)
+            raise
+
     try:
         settings: dict[str, Any] = {
             "memory_limit": f"{int(ENGINE_PART * memory / 1e6)}MB",
@@ -122,12 +135,16 @@ def sort_copy(
             "preserve_insertion_order": False,  # rows are numbered
         }
         with duckdb.connect(str(work / "table.duckdb"), config=settings) as engine:
-            _sort(engine, work, paths, found, list(columns), list(keys), position, needed)
+            _sort(engine, work, stream(), paths, found, list(columns), list(keys), position, needed, schema)
         (work / "table.duckdb").unlink()
         shutil.rmtree(work / "spilled", ignore_errors=True)
-        if not folder.exists():
+        with suppress(OSError):  # there is one already, of another process
             os.replace(work, folder)
+        if not folder.exists():
+            raise OSError(f"{str(work)!r} cannot be renamed")
     except (duckdb.Error, OSError) as error:
+        if faults:
+            raise faults[0] from None
         raise InputError(
             f"The answers cannot be sorted in {str(folder.parent)!r}: {first_line(error)}.",
             "Name a place with more room.",
@@ -140,12 +157,14 @@ def sort_copy(
 def _sort(
     engine: Any,
     work: Path,
+    parts: Iterator[tuple[str, pa.RecordBatch]],
     paths: Sequence[str],
     found: Format,
     columns: list[str],
     keys: list[str],
     position: str | None,
     needed: str | None,
+    schema: pa.Schema,
 ) -> None:
     sizes, categories, is_ordered = dict.fromkeys(paths, 0), dict[int, list[pa.Array]](), dict[int, bool]()
 
@@ -153,7 +172,9 @@ def _sort(
         """A part of the rows with columns of plain types, of which equal values are equal, and their numbers."""
         arrays = []
         for number, array in enumerate(batch.select(columns).columns):
-            plain: Any = to_column(array, f"Column {columns[number]!r} of {name_of(path)}")
+            plain: Any = to_column(
+                array.cast(schema.field(columns[number]).type), f"Column {columns[number]!r} of {name_of(path)}"
+            )
             if isinstance(plain, np.ndarray):
                 plain = pa.array(plain.tolist())
             if pa.types.is_dictionary(plain.type):
@@ -166,18 +187,17 @@ def _sort(
         names = [f"c{number}" for number in range(len(columns))]
         return pa.record_batch([*arrays, np.arange(first, first + len(batch))], names=[*names, "row"])
 
-    parts = (flatten(path, batch) for path in paths for batch in stream_rows(path, found, columns) if len(batch))
-    first = next(parts)
+    first = flatten(*next(parts))
     place = {name: f"c{number}" for number, name in enumerate(columns)}
-    kept = "" if needed is None else f"where {place[needed]} is not null"
-    reader = pa.RecordBatchReader.from_batches(first.schema, (each.cast(first.schema) for each in _chain(first, parts)))
+    reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], starmap(flatten, parts)))
     engine.register("source", reader)
-    engine.execute(f"create table answers as select * from source {kept}")
+    engine.execute("create table answers as select * from source")
     engine.unregister("source")
-    n_rows = engine.execute("select count(*) from answers").fetchone()[0]
-    n_all = sum(sizes.values())
-    if needed is not None and 0 < n_rows < n_all:
-        warn_of_missing(name_of(paths[0]), needed, n_all - n_rows, n_all)
+    if needed is not None:
+        n_rows, n_kept = engine.execute(f"select count(*), count({place[needed]}) from answers").fetchone()
+        if 0 < n_kept < n_rows:
+            engine.execute(f"delete from answers where {place[needed]} is null")
+            warn_of_missing(name_of(paths[0]), needed, n_rows - n_kept, n_rows)
 
     # Codes: of items in order of appearance, of others in order of their values, or of their categories.
     by_key = ", ".join(place[key] for key in keys)
@@ -234,8 +254,3 @@ def _sort(
 def _settle(values: Any, found: Format) -> Any:
     """Distinct values of a file of text: whole numbers, where all of them are that."""
     return read_integers(values) if found.codec.all_text and len(values) else values
-
-
-def _chain(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from others

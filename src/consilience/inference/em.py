@@ -93,9 +93,9 @@ def run_em(
     """
     parameters, trace, trail, enough = start, list[float](), Trail(), problem.enough_steps
     prior_is_new = not start.prior.learns
-    kept = None if budget is None else KeptRun.of(budget, start, tol)
-    if kept is not None and kept.resumes:
-        parameters, trace, prior_is_new = kept.load(start)
+    kept = None if budget is None else KeptRun.of(budget, start, tol, problem.prior, problem.known)
+    if kept is not None and (found := kept.load(start, max_iter)) is not None:
+        parameters, trace, prior_is_new = found
     for iteration in range(len(trace), max_iter + 1):
         statistics = problem.expect(parameters, trail)
         trace.append(problem.objective(parameters, statistics))
@@ -129,6 +129,7 @@ class Problem:
     weighted: bool
     unvoted: Floats  # (K,): what an item without votes is taken for at first
     budget: Budget | None = None  # of answers that are mapped from files
+    known: tuple[Any, ...] = ()  # what answers are joined by: labels, priors of items, and shares of answers
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
 
     @property

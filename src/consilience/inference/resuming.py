@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -25,26 +27,39 @@ class KeptRun(NamedTuple):
     resumes: bool
 
     @classmethod
-    def of(cls, budget: Budget, start: Any, tol: float) -> KeptRun:
-        """Return the file of a run, which is named by its start: this depends on answers, known labels and settings."""
-        digest = hashlib.blake2b(repr(tol).encode(), digest_size=12)
-        for name, value in list_numbers(start):
-            digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
+    def of(cls, budget: Budget, *about: Any) -> KeptRun:
+        """Return the file of a run, which is named by all that the run depends on: `about`."""
+        digest = hashlib.blake2b(digest_size=12)
+        for name, value in list_numbers(about):
+            array = np.ascontiguousarray(value)
+            digest.update(f"{name} {array.dtype} {array.shape}".encode())
+            digest.update(array)
         path = Path(budget.folder, f"fit-{digest.hexdigest()}.npz")
-        return cls(path, budget.resume and path.exists())
+        return cls(path, budget.resume)
 
     def save(self, parameters: Any, trace: list[float], prior_is_new: bool) -> None:
-        """Keep where the run stands."""
-        new = self.path.with_suffix(".new.npz")
-        np.savez(new, trace=trace, prior_is_new=prior_is_new, **dict(list_numbers(parameters)))
-        os.replace(new, self.path)
+        """Keep where the run stands, if there is room for it."""
+        try:
+            with tempfile.NamedTemporaryFile(dir=self.path.parent, suffix=".npz", delete=False) as new:
+                np.savez(new, trace=trace, prior_is_new=prior_is_new, **dict(list_numbers(parameters)))
+            os.replace(new.name, self.path)
+        except OSError as error:
+            log.info("Where the fit stands could not be kept: %s", error)
 
-    def load(self, start: Any) -> tuple[Any, list[float], bool]:
-        """Return what was kept last."""
-        with np.load(self.path, allow_pickle=False) as found:
-            trace = found["trace"].tolist()
-            log.info("Going on after iteration %d", len(trace))
-            return refill(start, "", found), trace, bool(found["prior_is_new"])
+    def load(self, start: Any, max_iter: int) -> tuple[Any, list[float], bool] | None:
+        """Return what was kept last: parameters, objectives, and whether the prior is new; None to begin anew."""
+        if not self.resumes or not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as found:
+                trace = found["trace"].tolist()
+                kept = refill(start, "", found), trace, bool(found["prior_is_new"])
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return None
+        if len(trace) > max_iter:
+            return None
+        log.info("Going on after iteration %d", len(trace))
+        return kept
 
 
 def list_numbers(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -48,6 +48,7 @@ from ..inference.structures import Statistics
 from ..inference.workers.priors import make_pair
 from ..inference.workers.rows import AnyFactors
 from ..kernels import Floats, freeze
+from ..limits import within
 from .fitting import conclude, find_features
 from .interval_sums import Past
 from .result import Given, Guidance, Labels, Result, find_known
@@ -93,7 +94,7 @@ class Applied(NamedTuple):
         # The fit may have added classes, which these answers do not know of.
         matched = match_gold(open_paths(self.gold), r, classes)
         source = replace(replace(self.source, responses=r).with_classes(classes), gold=matched)
-        with open_engine(self.engine) as opened:
+        with open_engine(self.engine) as opened, within(r.memory):
             yield NewItems(opened, list(opened.place(source.lay_out(workers, anchored))), links, factors)
 
     def infer(self, to_calibrate: bool = False) -> Floats:

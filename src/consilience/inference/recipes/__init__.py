@@ -6,6 +6,7 @@ solves, from where it starts, and which of several fits is the best. `consilienc
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -336,4 +337,13 @@ def place(
     """Return what is to be fitted, its blocks cut and put where they will be worked on."""
     r, placed = source.responses, engine.place(source.lay_out(workers))
     weighted = r.weight is not None or r.share is not None
-    return Problem(engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares(), r.budget)
+    # A field goes on from one iteration to the next with more than its parameters.
+    budget, known = None if graph is not None else r.budget, ()
+    if budget is not None:
+        names = zlib.crc32(
+            repr((workers.name, type(structure).__name__, prior.estimation, r.classes.tolist())).encode()
+        )
+        known = (source.gold and source.gold.codes, source.log_prior, r.share, r.positions, structure, names)
+    return Problem(
+        engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares(), budget, known
+    )
