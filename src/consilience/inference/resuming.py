@@ -33,7 +33,7 @@ class KeptRun(NamedTuple):
         for name, value in list_numbers(about):
             array = np.ascontiguousarray(value)
             digest.update(f"{name} {array.dtype} {array.shape}".encode())
-            digest.update(array)
+            digest.update(array.data)
         path = Path(budget.folder, f"fit-{digest.hexdigest()}.npz")
         return cls(path, budget.resume)
 

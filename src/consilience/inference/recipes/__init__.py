@@ -10,7 +10,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -338,12 +338,11 @@ def place(
     r, placed = source.responses, engine.place(source.lay_out(workers))
     weighted = r.weight is not None or r.share is not None
     # A field goes on from one iteration to the next with more than its parameters.
-    budget, known = None if graph is not None else r.budget, ()
+    budget, known = None if graph is not None else r.budget, cast(tuple[Any, ...], ())
     if budget is not None:
-        names = zlib.crc32(
-            repr((workers.name, type(structure).__name__, prior.estimation, r.classes.tolist())).encode()
-        )
-        known = (source.gold and source.gold.codes, source.log_prior, r.share, r.positions, structure, names)
+        names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
+        codes = None if source.gold is None else source.gold.codes
+        known = codes, source.log_prior, r.share, r.positions, structure, zlib.crc32(repr(names).encode())
     return Problem(
         engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares(), budget, known
     )
