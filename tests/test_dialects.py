@@ -70,13 +70,13 @@ def test_mturk(folder):
     with pytest.warns(DataWarning, match=r"1 row of batch.csv was left out as rejected \(column 'AssignmentStatus'\)"):
         r = cs.read_answers("batch.csv")
     assert triples(r) == [("http://x/1.png", "W1", "Cat"), ("http://x/2.png", "W2", "Dog")]
-    assert r.provenance.format == "mturk"
+    assert r.format == "mturk"
     assert r.columns == {"item": "Input.image_url", "worker": "WorkerId", "label": "Answer.category.label"}
     with pytest.warns(DataWarning, match="left out as rejected"):
         assert cs.read_answers("batch.csv", item="HITId").items.tolist() == ["3XYZ", "3ABC"]
     # All rows, by the names of columns alone.
     everything = cs.read_answers("batch.csv", format="long", label="Answer.category.label")
-    assert (everything.n_responses, everything.provenance.format, everything.columns["item"]) == (3, "", "HITId")
+    assert (everything.n_responses, everything.format, everything.columns["item"]) == (3, "", "HITId")
 
 
 def test_mturk_radio_buttons(folder):
@@ -147,7 +147,7 @@ def test_toloka(folder):
     with pytest.warns(DataWarning, match="1 row of assignments.tsv was left out as rejected"):
         r = cs.read_answers("assignments.tsv")
     assert triples(r) == [("1.png", "w1", "cat"), ("1.png", "w2", "dog"), ('2 "big".png', "w1", "dog")]
-    assert (r.provenance.format, dict(r.gold)) == ("toloka", {"1.png": "cat"})
+    assert (r.format, dict(r.gold)) == ("toloka", {"1.png": "cat"})
 
 
 def test_toloka_with_several_fields():
@@ -186,7 +186,7 @@ def test_appen(folder):
         r = cs.read_answers("full.csv")
     assert triples(r) == [(1, 11, "yes"), (1, 12, "no"), (2, 11, "no"), (3, 11, "no")]
     # Where several answers are accepted, no label is known.
-    assert (r.provenance.format, dict(r.gold)) == ("appen", {1: "yes"})
+    assert (r.format, dict(r.gold)) == ("appen", {1: "yes"})
 
 
 def test_appen_without_test_questions(folder):
@@ -209,7 +209,7 @@ def test_wide(make):
     with pytest.warns(DataWarning, match="has no column of workers. Each of these columns is taken for one: 'ann'"):
         r = cs.Answers.from_frame(make(WIDE))
     assert triples(r) == LONG
-    assert r.provenance.format == "wide"
+    assert r.format == "wide"
     assert r.items.tolist() == [1, 2, 3]  # also the one that nobody answered
     assert triples(cs.Answers.from_frame(make(WIDE), format="wide")) == LONG
     with pytest.raises(InputError, match="no columns for worker, label"):
@@ -340,7 +340,7 @@ def test_silence_of_labelling_functions_is_recognised(folder, item, suffix):
     with pytest.warns(DataWarning, match="Most cells of .* are -1.* no answer.* format='matrix'.* format='wide'"):
         r = cs.read_answers(f"L.{suffix}")
     expected = cs.read_answers("L.npy")
-    assert r.provenance.format == "matrix"
+    assert r.format == "matrix"
     assert r.labels.tolist() == [0, 1]
     assert (r.n_items, r.n_workers, r.n_responses) == (60, 6, expected.n_responses)
     np.testing.assert_array_equal(r.label, expected.label)
@@ -363,7 +363,7 @@ def test_minus_one_may_be_an_answer(cells):
     frame.insert(0, "item", np.arange(60))
     with pytest.warns(DataWarning, match="Each of these columns is taken for one"):
         r = cs.Answers.from_frame(frame)
-    assert r.provenance.format == "wide"
+    assert r.format == "wide"
     assert -1 in r.labels
 
 
@@ -395,7 +395,7 @@ def test_matrix(folder):
         assert triples(r) == triples(expected)
         assert r.items.tolist() == [0, 1, 2, 3]
         assert r.workers.tolist() == [0, 1, 2]
-        assert r.provenance.format == "matrix"
+        assert r.format == "matrix"
     pd.DataFrame(matrix, columns=["lf_a", "lf_b", "lf_c"]).to_csv("L.csv", index=False)
     r = cs.read_answers("L.csv", format="matrix", abstain="answer", background=0)
     assert r.workers.tolist() == ["lf_a", "lf_b", "lf_c"]
@@ -541,7 +541,7 @@ def test_a_new_dialect_is_a_file_and_a_line(folder, monkeypatch):
     monkeypatch.setattr(register, "DIALECTS", (*DIALECTS, toys))
     table = {"thing": [1, 1, 2], "voice": ["bear", "doll", "bear"], "word": ["yes", "no", "no"]}
     for answers in (cs.Answers.from_frame(table), cs.Answers.from_frame(table, format="toy")):
-        assert (answers.provenance.format, answers.columns["worker"], answers.workers.tolist()) == (
+        assert (answers.format, answers.columns["worker"], answers.workers.tolist()) == (
             "toy",
             "voice",
             ["bear", "doll"],

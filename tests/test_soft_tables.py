@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -320,4 +321,4 @@ def test_workers_can_be_left_out():
         model = cs.DawidSkene(workers=workers).fit(left)
         assert len(model.labels_) == r.n_items
         with pytest.raises(InputError, match="fit are probabilities, and the new ones are labels"):
-            model.predict(left.hardened())
+            model.predict(replace(left, soft=None))

@@ -355,7 +355,7 @@ def test_answers_go_back_to_their_tool(name):
     own = to_long(again).to_pylist()
     own = [row for row in own if row["worker"] in (FUSED, "fused")]
     assert [row["label"] for row in sorted(own, key=lambda row: str(row["item"]))] == VERDICTS
-    assert again.provenance.origin == (target, name)
+    assert again.origin == (target, name)
     if name != "doccano":  # which has one file per annotator
         old = [row for row in triples(again) if row[1] != FUSED]
         assert old == triples(open_source(path))

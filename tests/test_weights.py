@@ -208,7 +208,7 @@ def test_the_objective_never_falls_in_chains_and_fields(estimation):
 def test_weights_of_one_are_no_weights(estimation):
     """By the path of weights: one answer of weight 0.5 is about an item of its own."""
     r = crowd(6, spread=False)
-    plain, ones = r.unweighted(), with_weight(r, 1.0)
+    plain, ones = replace(r, weight=None, share=None), with_weight(r, 1.0)
     models = [cs.DawidSkene(estimation=estimation, tol=0, max_iter=20).fit(each) for each in (plain, ones)]
     np.testing.assert_allclose(models[1].posterior_, models[0].posterior_, atol=1e-9)
     np.testing.assert_allclose(models[1].trace_, models[0].trace_, rtol=1e-12)
@@ -217,7 +217,7 @@ def test_weights_of_one_are_no_weights(estimation):
 
 
 def test_an_answer_of_next_to_no_weight_is_none():
-    r = crowd(7, spread=False).unweighted()
+    r = replace(crowd(7, spread=False), weight=None)
     faint = np.arange(r.n_responses) % 5 == 0
     options = {"tol": 0, "max_iter": 20, **oracles.PLAIN}
     with_all = cs.DawidSkene(**options).fit(replace(r, weight=np.where(faint, 1e-9, 1.0)))
@@ -278,7 +278,7 @@ def test_rows_of_an_answer_are_found_wherever_they_stand():
 
 
 def test_mean_of_duplicates_is_one_answer_that_may_be_any_of_them():
-    r = crowd(12, spread=False).unweighted()
+    r = replace(crowd(12, spread=False), weight=None)
     rows = [
         {"item": int(i), "worker": int(m), "label": r.labels[label]}
         for i, m, label in zip(r.item_of_answer(), r.worker, r.label, strict=True)
@@ -337,6 +337,8 @@ def test_true_weights_help():
     gains = []
     for seed in range(3):
         r, truth = draw_answers(seed, n_classes=3, weight=[0.2, 0.5, 1.0])
-        known, ignored = (cs.DawidSkene(calibration="none").fit(each) for each in (r, r.unweighted()))
+        known, ignored = (
+            cs.DawidSkene(calibration="none").fit(each) for each in (r, replace(r, weight=None, share=None))
+        )
         gains.append(accuracy(known, truth) - accuracy(ignored, truth))
     assert np.mean(gains) > 0.02

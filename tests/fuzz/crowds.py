@@ -312,7 +312,7 @@ def list_workers(r: Any) -> list[str]:
     return [
         *("confusion", "sequential", "one-coin"),
         *["ordinal"] * 3 * (r.positions is not None),
-        *("temperatures", "mean") * r.is_soft,
+        *("temperatures", "mean") * (r.soft is not None),
     ]
 
 

@@ -7,7 +7,7 @@ Answers are sorted by item (items of a sequence stand together, in order of posi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -63,33 +63,6 @@ from .wide_tables import refuse_shares
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
-
-
-class Provenance(NamedTuple):
-    """Where answers were read.
-
-    Attributes
-    ----------
-    columns : dict
-        The column of the table that played each role.
-    format : str
-        The form of the table, if it was none with one row per answer.
-    origin : tuple of str or None
-        Path and format of the file.
-    gold : dict or None
-        Known labels that the table came with.
-    declares_order : bool
-        Whether it was said that classes are levels of a scale, or that they are not.
-    """
-
-    columns: Mapping[str, str] = {}
-    format: str = ""
-    origin: tuple[str, str] | None = None
-    gold: Mapping[Any, Any] | None = None
-    declares_order: bool = False
-
-
-UNKNOWN_PROVENANCE = Provenance()
 
 
 class Budget(NamedTuple):
@@ -158,7 +131,13 @@ class Answers:
     order: Floats | None = None  # when each answer was given, see `items`; NaN where it is not known
     positions: tuple[float, ...] | None = None
     soft: Probabilities | None = None  # (n_answers, L): of each label, the most probable of which is in `label`
-    provenance: Provenance = UNKNOWN_PROVENANCE  # where they were read
+    # Where they were read: which column of the table played each role, its form if it had not one row per answer, and
+    # path and format of the file.
+    columns: Mapping[str, str] = field(default_factory=dict)
+    format: str = ""
+    origin: tuple[str, str] | None = None
+    gold: Mapping[Any, Any] | None = None
+    declares_order: bool = False  # whether it was said that classes are levels of a scale, or that they are not
     budget: Budget | None = None  # of `consilience.scan_answers`
 
     @classmethod
@@ -340,7 +319,10 @@ class Answers:
             normalised=normalise,
             order=times,
             soft=None if votes is None else np.ascontiguousarray(votes, np.float32),
-            provenance=Provenance(columns, table.format, origin, declares_order=ordered is not None),
+            columns=columns,
+            format=table.format,
+            origin=origin,
+            declares_order=ordered is not None,
         )
         del codes, who
         answers = settle_duplicates(answers, duplicates, about, table)
@@ -540,25 +522,6 @@ class Answers:
                 array.flags.writeable = False
 
     @property
-    def columns(self) -> Mapping[str, str]:
-        """The column of the table that played each role; empty for matrices."""
-        return self.provenance.columns
-
-    @property
-    def format(self) -> str:
-        """The form of the table that they were read from; empty if it had one row per answer."""
-        return self.provenance.format
-
-    @property
-    def gold(self) -> Mapping[Any, Any] | None:
-        """Known labels that the table of answers came with."""
-        return self.provenance.gold
-
-    def read_from(self, **known: Any) -> Self:
-        """Return the same answers, of which something else is known about where they were read."""
-        return replace(self, provenance=self.provenance._replace(**known))
-
-    @property
     def memory(self) -> int | None:
         """How many bytes a fit may use; None for all there is."""
         return None if self.budget is None else self.budget.memory
@@ -567,11 +530,6 @@ class Answers:
     def n_items(self) -> int:
         """Number of items, those nobody answered included."""
         return len(self.offsets) - 1
-
-    @property
-    def is_soft(self) -> bool:
-        """Whether answers are soft votes."""
-        return self.soft is not None
 
     @property
     def n_responses(self) -> int:
@@ -660,7 +618,7 @@ class Answers:
             self,
             keys=keys,
             offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
-            provenance=self.provenance._replace(gold=None),
+            gold=None,
             **self._pick(answers),
         )
 
@@ -695,10 +653,6 @@ class Answers:
         """Return the same answers on the scale of others: with these classes if they are ordered, else without one."""
         return replace(self, classes=self.classes if positions is None else classes, positions=positions)
 
-    def unweighted(self) -> Self:
-        """Return the same answers, each of which counts fully."""
-        return replace(self, weight=None, share=None)
-
     @property
     def amount(self) -> Floats | None:
         """How much each answer counts, by its weight and as one of near-copies; None if all count fully."""
@@ -722,10 +676,6 @@ class Answers:
         votes = np.zeros((len(given), self.n_classes), np.float32)
         votes[:, self.class_of_label[named]] = given[:, named]
         return votes
-
-    def hardened(self) -> Self:
-        """Return the most probable label of each answer alone."""
-        return self if self.soft is None else replace(self, soft=None)
 
     def weights(self, answers: slice | Indices = slice(None)) -> Floats:
         """Return how much each answer counts, or some answers: 1 where there are no weights."""

@@ -286,7 +286,7 @@ def add_gold(answers: Answers, table: Table, name: str, item: Integers, named: b
         )
     known = labels.tolist() if isinstance(labels, np.ndarray) else labels.to_pylist()
     gold = dict(zip(answers.items[items].tolist(), known, strict=True))
-    return answers.read_from(gold=gold, columns={**answers.columns, "gold": name})
+    return replace(answers, gold=gold, columns={**answers.columns, "gold": name})
 
 
 def find_strange(answers: Answers, labels: Column) -> list[Any]:

@@ -126,7 +126,7 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
         silent = table.keep(np.flatnonzero(is_missing))
         taken_back = _find_retracted(silent, [columns[role] for role in keys], columns["worker"], old, duplicates)
         if is_missing.all():
-            return no_answers(old).read_from(columns=columns), taken_back
+            return replace(no_answers(old), columns=columns), taken_back
         table = table.keep(np.flatnonzero(~is_missing))
     known = old.columns.get("gold")
     # What is to be said of the labels is said of all together.
@@ -335,7 +335,8 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         workers=workers,
         labels=labels,
         keys=keys,
-        provenance=old.provenance._replace(gold=None, origin=None),
+        gold=None,
+        origin=None,
     )
     # Workers and labels of which no answer is left; a soft vote speaks of all labels.
     heard, spoke = np.ones(n_workers, bool), np.ones(n_labels, bool)

@@ -141,7 +141,7 @@ def compare_with_vote(
         and not are_soft(r)
         and r.n_classes <= MOST_CLASSES,
         alpha_level="ordinal" if r.is_ordered else "nominal",
-        soft=r.is_soft,
+        soft=r.soft is not None,
         **levels,
     )
     release_mapped()
@@ -169,7 +169,7 @@ def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:
     sets = find_sets(r.classes.tolist())
     if sets:
         return f"some classes are sets of labels, such as {shorten(sets[0])}"
-    if are_soft(r) and not r.is_soft:
+    if are_soft(r) and r.soft is None:
         return "answers are spread over several labels, and how sure these make a label is not known"
     if not checked:
         return UNCHECKED
@@ -263,7 +263,7 @@ def judge_hidden(
     sizes, share = np.bincount(unit), np.ones(n_hidden) if r.share is None else r.share[answer]
     totals = [np.bincount(unit, share * gains).astype(np.float64) for gains in (by_vote, hidden.score - hidden.base)]
     by_label = math.nan, math.nan
-    if r.is_soft:
+    if r.soft is not None:
         said = r.class_of_label[r.label[answer]]
         right = (said == hidden.top).astype(np.float64) - (said == shares.argmax(axis=1))
         by_label = mean_and_error(np.bincount(unit, share * right).astype(np.float64), sizes)

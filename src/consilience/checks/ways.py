@@ -135,7 +135,7 @@ def take_sample(crowd: Answers, seed: int, most: int) -> Answers:
     """
     n_items = most * crowd.n_items // crowd.n_responses
     hashes = hash_items(crowd.keys)
-    r = replace(crowd, keys=hashes, provenance=crowd.provenance._replace(gold=None))
+    r = replace(crowd, keys=hashes, gold=None)
     if n_items < r.n_items:
         numbers = draw_numbers(seed, hashes)
         r = r.about(np.flatnonzero(numbers <= np.partition(numbers, n_items)[n_items]))

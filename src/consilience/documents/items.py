@@ -176,7 +176,7 @@ def describe_differences(view: View) -> list[Part]:
     """Where another class than the fused label has most votes, with the clearest examples; nothing for a vote."""
     if view.result.model == "MajorityVote":
         return []
-    compared, soft, codes = view.result.comparison, view.answers.is_soft, view.result.labels.codes
+    compared, soft, codes = view.result.comparison, view.answers.soft is not None, view.result.labels.codes
     rows, rival = np.flatnonzero(view.differs), "the mean of the probabilities" if soft else "majority vote"
     n_fewer = len(rows)
     # `Comparison.n_differ` has a part of the ties, since majority vote draws lots there.

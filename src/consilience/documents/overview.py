@@ -243,7 +243,7 @@ def name_format(found: Result) -> Fact:
     origin = getattr(found.task, "origin", None)
     file = find_by_name(found.task.name if found.task.name == "masks" else None if origin is None else origin[1])
     r = found.given.answers
-    form = None if r is None else r.provenance.format or None
+    form = None if r is None else r.format or None
     name = file.name if file is not None and file.kind != "table" else form
     titles = {each.name: each.title for each in (*DIALECTS, file) if each} | {ONE_HOT: "one column per tag"}
     return Fact("format", "Format", name, "" if name is None else f"{name}: {titles[name]}")

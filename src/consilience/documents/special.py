@@ -60,7 +60,7 @@ def draw_votes(view: View) -> Chart | None:
     """How often each classifier is right, by the fit, against how sure it is."""
     r, found = view.answers, view.result
     # The mean is not calibrated, and nothing to compare with.
-    if not r.is_soft or found.learned.kind == MeanWorkers.name or not found.checked or r.n_classes < 2:
+    if r.soft is None or found.learned.kind == MeanWorkers.name or not found.checked or r.n_classes < 2:
         return None
     shown = _choose_busiest(view)
     names = distinct_names([to_name(view.workers[m], 24) for m in shown])

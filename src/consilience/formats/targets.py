@@ -242,7 +242,7 @@ def read_content(path: str, format: str | None = None, **columns: Any) -> Conten
     table, form = open_table(path, format)
     responses = take_answers(table, **columns, format=form)
     origin = table.origin
-    layout = responses.provenance.format if isinstance(responses, Answers) else ""
+    layout = responses.format if isinstance(responses, Answers) else ""
     used = table.names if layout in (*_ALL_USED, ONE_HOT) else responses.columns.values()
     unused = tuple(str(name) for name in table.names if name not in used)
     return Content(responses, layout or (LONG if origin is None else origin[1]), unused)

@@ -235,7 +235,8 @@ def strongest_answers(responses: Answers) -> Answers:
         return responses
     pair = responses.item_of_answer() * responses.n_workers + responses.worker
     # Within a pair the heaviest comes first, and of equals the first label.
-    return responses.keep(find_first(np.lexsort((-responses.amount, pair)), pair)).unweighted()
+    kept = responses.keep(find_first(np.lexsort((-responses.amount, pair)), pair))
+    return replace(kept, weight=None, share=None)
 
 
 def find_first(order: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:

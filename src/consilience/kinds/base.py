@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -298,7 +298,7 @@ class TableKind(Kind[Answers]):
     @classmethod
     def pose(cls, brought: Answers) -> tuple[TableKind, Answers]:
         """Return the answers themselves."""
-        return cls(brought.provenance.origin, brought.columns.get("label")), brought
+        return cls(brought.origin, brought.columns.get("label")), brought
 
     @classmethod
     def describe(cls, brought: Answers) -> str:
@@ -311,13 +311,13 @@ class TableKind(Kind[Answers]):
     @classmethod
     def find_format(cls, brought: Answers) -> str | None:
         """Return the name of the format of the file."""
-        return None if brought.provenance.origin is None else brought.provenance.origin[1]
+        return None if brought.origin is None else brought.origin[1]
 
     @classmethod
     def leave_known(cls, brought: Answers) -> Answers:
         """Return the answers without the known labels that their table has."""
         columns = {role: name for role, name in brought.columns.items() if role != "gold"}
-        return brought.read_from(gold=None, columns=columns)
+        return replace(brought, gold=None, columns=columns)
 
     @classmethod
     def choose_known(cls, brought: Answers, answers: Answers) -> Mapping[object, object] | None:

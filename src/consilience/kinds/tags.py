@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..answers.answers import Answers, Provenance
+from ..answers.answers import Answers
 from ..answers.columns import Indices, Values, encode_sorted, lookup, name_composite, narrow_codes, objects, to_column
 from ..answers.gold import find_gold
 from ..answers.items import Sequences, encode_items, read_keys
@@ -272,7 +272,8 @@ class Tags:
             classes=objects([NO, YES]),
             keys=Sequences(self.items, np.arange(self.n_items + 1) * n_tags, np.tile(np.arange(n_tags), self.n_items)),
             backend=self.backend,
-            provenance=Provenance(self._name_columns(), "", self.origin),
+            columns=self._name_columns(),
+            origin=self.origin,
         )
 
     def _name_columns(self) -> Mapping[str, str]:

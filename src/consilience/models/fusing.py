@@ -101,7 +101,7 @@ def pose(
         chosen = chosen.set_params(callback=callback)
     soft = None
     has_ways = "workers" in chosen.get_params() and "workers" not in parameters and isinstance(model, str)
-    if has_ways and answers.is_soft and not answers.silence_counts:
+    if has_ways and answers.soft is not None and not answers.silence_counts:
         chosen.recipe().check_size(answers, None)  # before both ways are tried
         log.info("Comparing ways of fusing soft votes")
         plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"])

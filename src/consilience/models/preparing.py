@@ -56,7 +56,7 @@ class Prepared(NamedTuple):
     @property
     def layout(self) -> str:
         """The form of the table of answers, if it was none with one row per answer."""
-        return self.answers.provenance.format
+        return self.answers.format
 
 
 def prepare(
@@ -98,7 +98,7 @@ def prepare(
         gold = kind.choose_known(opened, answers)
     else:
         gold = None if gold is False else open_gold(gold, columns or {})
-    may_be_scale = isinstance(task, TableKind) and not answers.provenance.declares_order
+    may_be_scale = isinstance(task, TableKind) and not answers.declares_order
     links = None if graph is None else as_graph(graph, answers)
     return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)
 

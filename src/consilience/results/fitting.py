@@ -131,7 +131,7 @@ def fit_source(
     links = recipe.weigh_links(r, graph)
     recipe.check_size(r, links)
     # A new object, which shares the arrays and nothing that was derived from them meanwhile.
-    answers = r.read_from(gold=None)
+    answers = replace(r, gold=None)
     if copies is None:
         copies = recipe.find_copies(source, engine)
     used = source.count_once(copies) if copies and count_copies_once else source
@@ -392,7 +392,7 @@ def learn_votes(recipe: VoteRecipe, source: Source, engine: Engine) -> Result:
 
 def learn_by_moments(recipe: MomentRecipe, source: Source, links: Graph | None, engine: Engine) -> Result:
     """Match moments, and judge the items by what they say of the workers."""
-    source = replace(source, responses=source.responses.hardened())  # moments are those of labels
+    source = replace(source, responses=replace(source.responses, soft=None))  # moments are those of labels
     r = source.responses
     problem = recipe.pose_votes(source, links, engine)
     by_vote = maximise(problem, expect_from_votes(problem))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers import DIALECTS
-from ..answers.answers import Answers, Provenance
+from ..answers.answers import Answers
 from ..answers.columns import Column, Values, decode_categories, encode_in_order_of_appearance, to_values
 from ..answers.gold import Gold
 from ..answers.graph import Graph
@@ -70,7 +70,7 @@ class KeptAnswers(NamedTuple):
         """Pack answers."""
         background = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
         codes = narrow(np.diff(r.offsets)), narrow(r.worker), narrow(r.label)
-        read = dict(r.columns), r.provenance.format
+        read = dict(r.columns), r.format
         return cls(*codes, r.weight, r.order, r.soft, *read, background)
 
     def unpack(self, fusion: Result, keys: Values | Sequences) -> Answers:
@@ -91,7 +91,8 @@ class KeptAnswers(NamedTuple):
             order=self.order,
             positions=names.positions,
             soft=self.votes,
-            provenance=Provenance(self.columns, self.format),
+            columns=self.columns,
+            format=self.format,
         )
 
 

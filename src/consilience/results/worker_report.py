@@ -79,7 +79,7 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
         if learned.kind == "ordinal":
             columns |= describe_raters(found, columns)
         given = found.given.answers
-        if found.checked and given is not None and given.is_soft and learned.kind != MeanWorkers.name:
+        if found.checked and given is not None and given.soft is not None and learned.kind != MeanWorkers.name:
             columns |= list_sureness(given, found.labels.posterior)
         columns |= learned.worker_model.further_columns(learned.further, names.labels, names.classes)
     else:

@@ -113,7 +113,7 @@ class WorkerModel:
                 Sentence("Or read the answers with {abstain}.", abstain="ignore"),
                 keyword="workers",
             )
-        if cls.needs_votes and not responses.is_soft:
+        if cls.needs_votes and responses.soft is None:
             raise ParameterError(
                 f"Workers of the kind {cls.name!r} give probabilities, and these answers are labels.",
                 Sentence("Use {workers}.", workers="confusion"),
@@ -311,7 +311,7 @@ class WorkerModel:
     @classmethod
     def read_as_before(cls, responses: Answers) -> Answers:
         """Return other answers as those of a fit were read."""
-        if not cls.needs_votes or responses.is_soft:
+        if not cls.needs_votes or responses.soft is not None:
             return responses
         if responses.n_responses:
             raise InputError(
