@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, is_among, to_floats
@@ -522,241 +521,9 @@ class Answers:
                 array.flags.writeable = False
 
     @property
-    def memory(self) -> int | None:
-        """How many bytes a fit may use; None for all there is."""
-        return None if self.budget is None else self.budget.memory
-
-    @property
     def n_items(self) -> int:
         """Number of items, those nobody answered included."""
         return len(self.offsets) - 1
-
-    @property
-    def n_responses(self) -> int:
-        """Number of answers."""
-        return len(self.worker)
-
-    @property
-    def sequences(self) -> Sequences | None:
-        """The sequences that the items are in; None where items are independent of each other."""
-        return self.keys if isinstance(self.keys, Sequences) else None
-
-    @cached_property
-    def items(self) -> Values:
-        """Item ids, in the order of every per-item result; pairs (sequence, position) for sequences."""
-        if not isinstance(self.keys, Sequences):
-            return self.keys
-        owners = self.keys.ids[self.keys.of_items()].tolist()
-        return objects(list(zip(owners, self.keys.position.tolist(), strict=True)))
-
-    def vote_shares(self) -> Floats:
-        """Return what an item without votes is taken for: the background, or each class's share of all votes."""
-        return self._vote_shares.copy()
-
-    @cached_property
-    def _vote_shares(self) -> Floats:
-        if self.silence_counts:
-            shares = np.zeros(self.n_classes)
-            shares[lookup(self.classes, to_column([self.background]))] = 1.0
-            return shares
-        if self.soft is not None:
-            return self.share_votes(self.soft.sum(axis=0, dtype=np.float64))
-        if self.amount is None:
-            return self.share_votes(count_codes(self.label, self.n_labels))
-        return self.share_votes(np.bincount(self.label, weights=self.amount, minlength=self.n_labels))
-
-    def label_shares(self) -> Floats:
-        """Return the share of each label in all answers, each counted by its weight, (L,)."""
-        if self.weight is None:
-            return to_shares(count_codes(self.label, self.n_labels))
-        return to_shares(np.bincount(self.label, weights=self.weight, minlength=self.n_labels))
-
-    def key_columns(self) -> dict[str, Column]:
-        """Return what identifies an item, as named columns: item, or sequence and position, and what these consist of.
-
-        Where several columns of a table identify an item together, they are there beside the id.
-        """
-        if self.sequences is None:
-            return {"item": to_column(self.items), **split_ids(self.items, self.columns.get("item"))}
-        owner = self.sequences.ids[self.sequences.of_items()]
-        places = {"sequence": to_column(owner), "position": to_column(self.sequences.position)}
-        return {**places, **split_ids(owner, self.columns.get("sequence"))}
-
-    def find_items(self, keys: Sequence[Column]) -> Indices:
-        """Return the index of the item with each key (one column, or sequence and position), or -1."""
-        if self.sequences is None:
-            return lookup(self.items, keys[0])
-        owner = lookup(self.sequences.ids, keys[0])
-        places, place_of_item = np.unique(self.sequences.position, return_inverse=True)
-        place = lookup(places, keys[1])
-        known = self.sequences.of_items() * len(places) + place_of_item
-        wanted = np.where((owner < 0) | (place < 0), -1, owner * len(places) + place)
-        # Items stand in order of sequence and position, so `known` is sorted.
-        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(known[at] == wanted, at, -1)
-
-    def keep(self, answers: Truths) -> Self:
-        """Return the same items, workers and labels with only the answers marked True."""
-        kept = np.concatenate([[0], np.cumsum(answers)])
-        return replace(self, offsets=kept[self.offsets].astype(np.int64), **self._pick(answers))
-
-    def _pick(self, answers: Truths | Indices) -> dict[str, Any]:
-        """Return what is known of each of some answers."""
-        arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "share", "order", "soft")}
-        return {name: None if array is None else array[answers] for name, array in arrays.items()}
-
-    def about(self, items: Indices) -> Self:
-        """Return the answers about some of the items; of a sequence about all of them, or none."""
-        answers, owner = self.answers_about(items)
-        keys: Any = self.keys
-        if isinstance(keys, Sequences):
-            chosen, sizes = np.unique(keys.of_items()[items], return_counts=True)
-            keys = Sequences(keys.ids[chosen], np.concatenate([[0], np.cumsum(sizes)]), keys.position[items])
-        else:
-            keys = keys[items]
-        return replace(
-            self,
-            keys=keys,
-            offsets=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64),
-            gold=None,
-            **self._pick(answers),
-        )
-
-    def answers_about(self, items: Indices) -> tuple[Indices, Indices]:
-        """Return the indices of the answers about some of the items, and for each the place of its item among these."""
-        sizes = self.offsets[items + 1] - self.offsets[items]
-        first = np.cumsum(sizes) - sizes
-        answers = np.arange(sizes.sum()) + np.repeat(self.offsets[items] - first, sizes)
-        return answers, np.repeat(np.arange(len(items)), sizes)
-
-    def with_classes(self, classes: Values) -> Self:
-        """Return the same answers with other classes."""
-        # A new object, so that nothing derived from the old classes is kept.
-        return self if classes is self.classes else replace(self, classes=classes, positions=self.place(classes))
-
-    def spelled_as(self, known: Values) -> Self:
-        """Return the same answers with labels and classes written as the known labels of the same normal form."""
-        spell = spell_as(known)
-        label, labels = merge_spellings(self.label, self.labels, spell, ordered=True)
-        code, classes = merge_spellings(np.arange(self.n_classes, dtype=np.int32), self.classes, spell, ordered=True)
-        background = None if self.background is None else spell(self.background)
-        first = np.unique(code, return_index=True)[1].tolist()
-        positions = None if self.positions is None else tuple(self.positions[k] for k in first)
-        spelled = replace(self, label=label, labels=labels, background=background, normalised=True)
-        if self.soft is not None:
-            place, _ = merge_spellings(np.arange(self.n_labels, dtype=np.int32), self.labels, spell, ordered=True)
-            soft = relabel(self.soft, place, len(labels))
-            spelled = replace(spelled, label=soft.argmax(axis=1).astype(np.int32), soft=soft)
-        return replace(spelled, classes=classes, positions=positions)
-
-    def scaled_as(self, classes: Values, positions: tuple[float, ...] | None) -> Self:
-        """Return the same answers on the scale of others: with these classes if they are ordered, else without one."""
-        return replace(self, classes=self.classes if positions is None else classes, positions=positions)
-
-    @property
-    def amount(self) -> Floats | None:
-        """How much each answer counts, by its weight and as one of near-copies; None if all count fully."""
-        if self.weight is None or self.share is None:
-            return self.share if self.weight is None else self.weight
-        return self._amount
-
-    @cached_property
-    def _amount(self) -> Floats:
-        assert self.weight is not None
-        assert self.share is not None
-        return freeze(np.asarray(self.share * self.weight))
-
-    def class_votes(self, answers: Indices | slice = slice(None)) -> Probabilities:
-        """Return what soft votes, all or some, give to each class, (n, K), and not what to other labels."""
-        assert self.soft is not None
-        given = self.soft[answers]
-        if np.array_equal(self.class_of_label, np.arange(self.n_classes)):
-            return given
-        named = np.flatnonzero(self.class_of_label >= 0)
-        votes = np.zeros((len(given), self.n_classes), np.float32)
-        votes[:, self.class_of_label[named]] = given[:, named]
-        return votes
-
-    def weights(self, answers: slice | Indices = slice(None)) -> Floats:
-        """Return how much each answer counts, or some answers: 1 where there are no weights."""
-        return np.ones(len(self.worker[answers])) if self.amount is None else self.amount[answers]
-
-    def orders(self, answers: slice | Indices = slice(None)) -> Floats:
-        """Return when each answer was given, or some answers: NaN where it is not known."""
-        return np.full(len(self.worker[answers]), np.nan) if self.order is None else self.order[answers]
-
-    def item_of_answer(self) -> Indices:
-        """Return the index of the item that each answer is about."""
-        return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
-
-    def items_of(self, answers: Indices) -> Indices:
-        """Return the index of the item that each of some answers is about: a few of many, by their indices."""
-        return np.searchsorted(self.offsets, answers, side="right") - 1
-
-    def have_several_workers(self) -> Truths:
-        """Tell which items, or sequences, at least two workers answered."""
-        ends = self.offsets if self.sequences is None else self.offsets[self.sequences.offsets]
-        several = np.diff(ends) > 1
-        first = ends[:-1][several]
-        if len(first):
-            # Two workers are there if one answer is by another worker than the answer before.
-            changes = np.append(False, self.worker[1:] != self.worker[:-1])
-            changes[ends[:-1][np.diff(ends) > 0]] = False
-            several[several] = np.logical_or.reduceat(changes, first)
-        return several
-
-    def votes(self) -> tuple[Indices, Indices]:
-        """Return the item and the worker of each vote; an answer that is spread over several labels is one vote."""
-        return (self.item_of_answer(), self.worker.astype(np.int64)) if self.amount is None else self._votes
-
-    @cached_property
-    def _votes(self) -> tuple[Indices, Indices]:
-        # `np.unique` takes many times as long for codes that are nearly sorted.
-        codes = np.sort(self.item_of_answer() * self.n_workers + self.worker)
-        item, worker = np.divmod(codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]], self.n_workers)
-        item.flags.writeable = worker.flags.writeable = False
-        return item, worker
-
-    def votes_per_worker(self) -> Indices:
-        """Return the number of items that each worker answered."""
-        return self._votes_per_worker.copy()
-
-    @cached_property
-    def _votes_per_worker(self) -> Indices:
-        return count_codes(self.worker if self.amount is None else self._votes[1], self.n_workers)
-
-    def __repr__(self) -> str:
-        kind = "" if self.sequences is None else f" in {len(self.sequences):,} sequences"
-        return (
-            f"{type(self).__name__}({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} "
-            f"workers, {self.n_classes} classes: {listing(self.classes.tolist())})"
-        )
-
-    def _repr_html_(self) -> str:
-        kind = "" if self.sequences is None else f" in {plural(len(self.sequences), 'sequence')}"
-        names = join_names(map(to_word, self.classes.tolist()), "classes has all")
-        facts = [
-            ("Answers", f"{self.n_responses:,}, {self.n_responses / max(self.n_items, 1):.1f} per item"),
-            ("Items", f"{self.n_items:,}{kind}"),
-            ("Workers", f"{self.n_workers:,}"),
-            ("Classes", f"{self.n_classes:,}: {names}"),
-            *([("Silence", f"is an answer, often of {to_word(self.background)}")] if self.silence_counts else []),
-        ]
-        return frame_html(paragraph(type(self).__name__), html_facts(facts))
-
-    def place(self, classes: Values) -> tuple[float, ...] | None:
-        """Return the positions of other classes: those that they had; ranks if there are new ones, or ranks before."""
-        if self.positions is None:
-            return None
-        known = lookup(self.classes, to_column(classes))
-        if (known < 0).any() or are_ranks(self.positions):
-            return tuple(map(float, range(len(classes))))
-        return tuple(self.positions[k] for k in known.tolist())
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether the classes are levels from low to high."""
-        return self.positions is not None
 
     @property
     def n_workers(self) -> int:
@@ -774,9 +541,37 @@ class Answers:
         return len(self.labels)
 
     @property
+    def n_responses(self) -> int:
+        """Number of answers."""
+        return len(self.worker)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the classes are levels from low to high."""
+        return self.positions is not None
+
+    @property
     def silence_counts(self) -> bool:
         """Whether a worker's silence about an item is itself an answer."""
         return self.background is not None
+
+    @property
+    def memory(self) -> int | None:
+        """How many bytes a fit may use; None for all there is."""
+        return None if self.budget is None else self.budget.memory
+
+    @property
+    def sequences(self) -> Sequences | None:
+        """The sequences that the items are in; None where items are independent of each other."""
+        return self.keys if isinstance(self.keys, Sequences) else None
+
+    @cached_property
+    def items(self) -> Values:
+        """Item ids, in the order of every per-item result; pairs (sequence, position) for sequences."""
+        if not isinstance(self.keys, Sequences):
+            return self.keys
+        owners = self.keys.ids[self.keys.of_items()].tolist()
+        return objects(list(zip(owners, self.keys.position.tolist(), strict=True)))
 
     @cached_property
     def class_of_label(self) -> Indices:
@@ -788,35 +583,220 @@ class Answers:
         """For each class, the label that names it, or -1 (nobody said it)."""
         return lookup(self.labels, to_column(self.classes))
 
-    def share_votes(self, votes: Floats | Indices) -> Floats:
-        """Return each class's share of all votes, of which there are so many for each label."""
+    @cached_property
+    def amount(self) -> Floats | None:
+        """How much each answer counts, by its weight and as one of near-copies; None if all count fully."""
+        if self.weight is None or self.share is None:
+            return self.share if self.weight is None else self.weight
+        return freeze(np.asarray(self.share * self.weight))
+
+    def weights(self, answers: slice | Indices = slice(None)) -> Floats:
+        """How much each answer counts, or some answers: 1 where there are no weights."""
+        return np.ones(len(self.worker[answers])) if self.amount is None else self.amount[answers]
+
+    def orders(self, answers: slice | Indices = slice(None)) -> Floats:
+        """When each answer was given, or some answers: NaN where it is not known."""
+        return np.full(len(self.worker[answers]), np.nan) if self.order is None else self.order[answers]
+
+    def item_of_answer(self) -> Indices:
+        """The item that each answer is about."""
+        return np.repeat(np.arange(self.n_items), np.diff(self.offsets))
+
+    def items_of(self, answers: Indices) -> Indices:
+        """The item that each of some answers is about: a few of many, by their indices."""
+        return np.searchsorted(self.offsets, answers, side="right") - 1
+
+    def answers_about(self, items: Indices) -> tuple[Indices, Indices]:
+        """The indices of the answers about some of the items, and for each the place of its item among these."""
+        sizes = self.offsets[items + 1] - self.offsets[items]
+        first = np.cumsum(sizes) - sizes
+        answers = np.arange(sizes.sum()) + np.repeat(self.offsets[items] - first, sizes)
+        return answers, np.repeat(np.arange(len(items)), sizes)
+
+    def votes(self) -> tuple[Indices, Indices]:
+        """The item and the worker of each vote; an answer that is spread over several labels is one vote."""
+        return (self.item_of_answer(), self.worker.astype(np.int64)) if self.amount is None else self._spread_votes
+
+    @cached_property
+    def _spread_votes(self) -> tuple[Indices, Indices]:
+        # `np.unique` takes many times as long for codes that are nearly sorted.
+        codes = np.sort(self.item_of_answer() * self.n_workers + self.worker)
+        item, worker = np.divmod(codes[np.append(True, codes[1:] != codes[:-1])[: len(codes)]], self.n_workers)
+        return freeze(item), freeze(worker)
+
+    def votes_per_worker(self) -> Indices:
+        """The number of items that each worker answered."""
+        return count_codes(self.worker if self.amount is None else self._spread_votes[1], self.n_workers)
+
+    def count_labels(self, amount: Floats | None) -> Floats | Indices:
+        """How many answers each label has, (L,), each of which counts by its amount, or fully."""
+        if amount is None:
+            return count_codes(self.label, self.n_labels)
+        return np.bincount(self.label, weights=amount, minlength=self.n_labels)
+
+    def label_shares(self) -> Floats:
+        """The share of each label in all answers, each counted by its weight, (L,)."""
+        return to_shares(self.count_labels(self.weight))
+
+    def vote_shares(self) -> Floats:
+        """What an item without votes is taken for: the background, or each class's share of all votes."""
         shares = np.zeros(self.n_classes)
+        if self.silence_counts:
+            shares[lookup(self.classes, to_column([self.background]))] = 1.0
+            return shares
+        votes = self.count_labels(self.amount) if self.soft is None else self.soft.sum(axis=0, dtype=np.float64)
         named = self.class_of_label >= 0
         shares[self.class_of_label[named]] = votes[named]
         return to_shares(shares)
 
+    def class_votes(self, answers: Indices | slice = slice(None)) -> Probabilities:
+        """What soft votes, all or some, give to each class, (n, K), and not what to other labels."""
+        assert self.soft is not None
+        given = self.soft[answers]
+        if np.array_equal(self.class_of_label, np.arange(self.n_classes)):
+            return given
+        named = np.flatnonzero(self.class_of_label >= 0)
+        votes = np.zeros((len(given), self.n_classes), np.float32)
+        votes[:, self.class_of_label[named]] = given[:, named]
+        return votes
+
+    def have_several_workers(self) -> Truths:
+        """Which items, or sequences, at least two workers answered."""
+        ends = self.offsets if self.sequences is None else self.offsets[self.sequences.offsets]
+        several = np.diff(ends) > 1
+        first = ends[:-1][several]
+        if len(first):
+            # Two workers are there if one answer is by another worker than the answer before.
+            changes = np.append(False, self.worker[1:] != self.worker[:-1])
+            changes[ends[:-1][np.diff(ends) > 0]] = False
+            several[several] = np.logical_or.reduceat(changes, first)
+        return several
+
+    def key_columns(self) -> dict[str, Column]:
+        """What identifies an item, as named columns: item, or sequence and position, and what these consist of.
+
+        Where several columns of a table identify an item together, they are there beside the id.
+        """
+        if self.sequences is None:
+            return {"item": to_column(self.items), **split_ids(self.items, self.columns.get("item"))}
+        owner = self.sequences.ids[self.sequences.of_items()]
+        places = {"sequence": to_column(owner), "position": to_column(self.sequences.position)}
+        return {**places, **split_ids(owner, self.columns.get("sequence"))}
+
+    def find_items(self, keys: Sequence[Column]) -> Indices:
+        """The index of the item with each key (one column, or sequence and position), or -1."""
+        if self.sequences is None:
+            return lookup(self.items, keys[0])
+        owner = lookup(self.sequences.ids, keys[0])
+        places, place_of_item = np.unique(self.sequences.position, return_inverse=True)
+        place = lookup(places, keys[1])
+        known = self.sequences.of_items() * len(places) + place_of_item
+        wanted = np.where((owner < 0) | (place < 0), -1, owner * len(places) + place)
+        # Items stand in order of sequence and position, so `known` is sorted.
+        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(known[at] == wanted, at, -1)
+
+    def keep(self, answers: Truths) -> Self:
+        """The same items, workers and labels with only the answers marked True."""
+        kept = np.concatenate([[0], np.cumsum(answers)])
+        return replace(self, offsets=kept[self.offsets].astype(np.int64), **self._pick(answers))
+
+    def about(self, items: Indices) -> Self:
+        """The answers about some of the items; of a sequence about all of them, or none."""
+        answers, owner = self.answers_about(items)
+        keys: Any = self.keys
+        if isinstance(keys, Sequences):
+            chosen, sizes = np.unique(keys.of_items()[items], return_counts=True)
+            keys = Sequences(keys.ids[chosen], np.concatenate([[0], np.cumsum(sizes)]), keys.position[items])
+        else:
+            keys = keys[items]
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64)
+        return replace(self, keys=keys, offsets=offsets, gold=None, **self._pick(answers))
+
+    def _pick(self, answers: Truths | Indices) -> dict[str, Any]:
+        arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "share", "order", "soft")}
+        return {name: None if array is None else array[answers] for name, array in arrays.items()}
+
+    def with_classes(self, classes: Values) -> Self:
+        """The same answers with other classes.
+
+        Those of a scale keep their positions; they get ranks if there are new ones, or if they had ranks.
+        """
+        if classes is self.classes:
+            return self
+        positions = self.positions
+        if positions is not None:
+            known = lookup(self.classes, to_column(classes))
+            if (known < 0).any() or are_ranks(positions):
+                positions = tuple(map(float, range(len(classes))))
+            else:
+                positions = tuple(positions[k] for k in known.tolist())
+        return replace(self, classes=classes, positions=positions)
+
+    def scaled_as(self, classes: Values, positions: tuple[float, ...] | None) -> Self:
+        """The same answers on the scale of others: with these classes if they are ordered, else without one."""
+        return replace(self, classes=self.classes if positions is None else classes, positions=positions)
+
+    def spelled_as(self, known: Values) -> Self:
+        """The same answers with labels and classes written as the known labels of the same normal form."""
+        spell = spell_as(known)
+        place, labels = merge_spellings(np.arange(self.n_labels, dtype=np.int32), self.labels, spell, ordered=True)
+        code, classes = merge_spellings(np.arange(self.n_classes, dtype=np.int32), self.classes, spell, ordered=True)
+        first = np.unique(code, return_index=True)[1].tolist()
+        soft = None if self.soft is None else relabel(self.soft, place, len(labels))
+        return replace(
+            self,
+            label=place[self.label] if soft is None else soft.argmax(axis=1).astype(np.int32),
+            labels=labels,
+            soft=soft,
+            classes=classes,
+            positions=None if self.positions is None else tuple(self.positions[k] for k in first),
+            background=None if self.background is None else spell(self.background),
+            normalised=True,
+        )
+
+    def __repr__(self) -> str:
+        kind = "" if self.sequences is None else f" in {len(self.sequences):,} sequences"
+        return (
+            f"{type(self).__name__}({self.n_responses:,} answers: {self.n_items:,} items{kind} x {self.n_workers:,} "
+            f"workers, {self.n_classes} classes: {listing(self.classes.tolist())})"
+        )
+
+    def _repr_html_(self) -> str:
+        kind = "" if self.sequences is None else f" in {plural(len(self.sequences), 'sequence')}"
+        names = join_names(map(to_word, self.classes.tolist()), "classes has all")
+        facts = [
+            ("Answers", f"{self.n_responses:,}, {self.n_responses / max(self.n_items, 1):.1f} per item"),
+            ("Items", f"{self.n_items:,}{kind}"),
+            ("Workers", f"{self.n_workers:,}"),
+            ("Classes", f"{self.n_classes:,}: {names}"),
+        ]
+        if self.silence_counts:
+            facts.append(("Silence", f"is an answer, often of {to_word(self.background)}"))
+        return frame_html(paragraph(type(self).__name__), html_facts(facts))
+
 
 def to_shares(amounts: Floats | Indices) -> Floats:
-    """Return amounts divided by their sum; equal shares if there is nothing."""
+    """Amounts divided by their sum; equal shares if there is nothing."""
     total = amounts.sum()
     return np.asarray(amounts / total) if total > 0 else np.full(len(amounts), 1 / max(len(amounts), 1))
 
 
 def keep_weights(weight: Floats | None) -> Floats | None:
-    """Return the weights of answers, at least `LEAST_WEIGHT`; None where all are 1: models are faster without."""
+    """The weights of answers, at least `LEAST_WEIGHT`; None where all are 1: models are faster without."""
     return None if weight is None or bool(np.all(weight == 1.0)) else np.maximum(weight, LEAST_WEIGHT)
 
 
 def empty_responses(
     keys: Values | Sequences, workers: Values, labels: Values, classes: Values, normalised: bool
 ) -> Answers:
-    """Return items to which there are no answers."""
+    """Items to which there are no answers."""
     offsets, nobody = np.zeros(count_items(keys) + 1, np.int64), np.empty(0, np.int32)
     return Answers(offsets, nobody, nobody, None, workers, labels, classes, keys, normalised=normalised)
 
 
 def to_long(responses: Answers) -> Any:
-    """Return a table with one row per answer: item (or sequence and position), worker, label, perhaps weight and gold.
+    """A table with one row per answer: item (or sequence and position), worker, label, perhaps weight and gold.
 
     Items that nobody answered have no row. Soft votes have a column p(<label>) for each label instead of one of labels.
 
@@ -825,7 +805,7 @@ def to_long(responses: Answers) -> Any:
     True
     """
     owner = responses.item_of_answer()
-    columns = {name: column.take(owner) for name, column in _key_columns(responses).items()}
+    columns = {name: column.take(owner) for name, column in _name_items(responses).items()}
     columns["worker"] = to_column(responses.workers).take(responses.worker)
     if responses.soft is None:
         columns["label"] = to_column(responses.labels).take(responses.label)
@@ -838,13 +818,13 @@ def to_long(responses: Answers) -> Any:
 
 
 def to_wide(responses: Answers) -> Any:
-    """Return a table with one row per item and one column per worker, empty where a worker gave no answer.
+    """A table with one row per item and one column per worker, empty where a worker gave no answer.
 
     >>> answers = {"item": [1, 1, 2], "worker": ["ann", "bob", "ann"], "label": ["cat", "dog", "cat"]}
     >>> to_wide(Answers.from_frame(answers)).to_pydict()
     {'item': [1, 2], 'ann': ['cat', 'cat'], 'bob': ['dog', None]}
     """
-    columns = _key_columns(responses)
+    columns = _name_items(responses)
     names = [str(worker) for worker in responses.workers.tolist()]
     taken = [name for name in names if name in columns]
     if taken or len(set(names)) < len(names):
@@ -855,30 +835,23 @@ def to_wide(responses: Answers) -> Any:
     check_spread(responses.n_items, len(names), responses.n_responses)
     require_memory(NUMBER * responses.n_items * len(names), f"A table of {responses.n_items:,} x {len(names):,} cells")
     codes = np.full((len(names), responses.n_items), -1, np.int64)
-    owner = responses.item_of_answer()
-    codes[responses.worker, owner] = responses.label
+    codes[responses.worker, responses.item_of_answer()] = responses.label
     if np.count_nonzero(codes >= 0) < responses.n_responses:
         raise InputError(
             "Some answers are spread over several labels, and a cell holds one.", "Write one row per answer."
         )
+    labels = objects([*responses.labels.tolist(), None])  # the last of which is that of the code -1
     for name, row in zip(names, codes, strict=True):
-        columns[name] = _pick(to_column(responses.labels), row)
+        columns[name] = to_column(labels[row])
     return build_frame(columns, responses.backend)
 
 
-def _key_columns(responses: Answers) -> dict[str, Column]:
-    """Return what identifies the items, and their known labels if there are any."""
+def _name_items(responses: Answers) -> dict[str, Column]:
+    """What identifies the items, and their known labels if there are any."""
     columns = responses.key_columns()
     if responses.gold:
         columns["gold"] = to_column([responses.gold.get(item) for item in responses.items.tolist()])
     return columns
-
-
-def _pick(labels: Column, codes: Indices) -> Column:
-    """Return the labels of some codes, missing where the code is -1."""
-    if isinstance(labels, np.ndarray):
-        return objects([None if code < 0 else labels[code] for code in codes.tolist()])
-    return labels.take(pa.array(codes, mask=codes < 0))
 
 
 # What answers can be written as, by the names that users give them.

@@ -351,7 +351,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         codes_left, left = keep_values(joined.label, joined.labels, spoke)
         joined = replace(keep_workers(joined, heard), label=codes_left, labels=left)
     classes = _join_classes(old, joined.labels)
-    joined = replace(joined, classes=classes, positions=old.place(classes))
+    joined = replace(joined, classes=classes, positions=old.with_classes(classes).positions)
     added = labels[np.setdiff1d(new_label, old_label)]
     if len(added):
         _doubt_labels(joined, added)
