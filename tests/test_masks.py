@@ -15,10 +15,8 @@ from PIL import Image
 import consilience as cs
 from benchmarks.masks import dice, draw_masks
 from command_line import run
-from consilience.errors import ConsilienceWarning, DataWarning, InputError, ParameterError
+from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import masks as mask_files
-from consilience.kinds.masks import MasksKind, cut_windows, find_disputes
-from consilience.models.fusing import settle_links
 from real_data import FOLDER, gold_of, needs_data
 
 READERS = ("ann", "bob", "cy")
@@ -202,19 +200,14 @@ def test_a_mask_that_was_not_drawn(tmp_path):
     assert masks.to_responses().n_responses == 8 * 24 * 24
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "P", "255", "I;16", "RGB", "RGBA", "grey RGB", "npy", "4 bits"])
+@pytest.mark.parametrize("mode", ["1", "L", "P", "255", "I;16", "grey RGB", "npy", "4 bits"])
 def test_round_trip(tmp_path, mode):
     arrays = draw_all()
     palette = [0, 0, 0, 200, 30, 30, 0, 0, 250]
     for image, by_reader in arrays.items():
         for reader, drawn in by_reader.items():
             path = tmp_path / "in" / reader / f"{image}.png"
-            if mode == "RGB":
-                array = np.array([[10, 20, 30], [255, 0, 0]], np.uint8)[drawn]
-            elif mode == "RGBA":
-                array = np.array([[9, 9, 9, 0], [255, 0, 0, 255]], np.uint8)[drawn]
-            else:
-                array = {"1": drawn > 0, "255": drawn * np.uint8(255), "I;16": drawn * np.uint16(999)}.get(mode, drawn)
+            array = {"1": drawn > 0, "255": drawn * np.uint8(255), "I;16": drawn * np.uint16(999)}.get(mode, drawn)
             if mode == "npy":
                 path.parent.mkdir(parents=True, exist_ok=True)
                 np.save(path.with_suffix(".npy"), drawn)
@@ -223,8 +216,6 @@ def test_round_trip(tmp_path, mode):
                 path.write_bytes(png(drawn, depth=4))
             else:
                 save(path, array, "RGB" if mode == "grey RGB" else None, palette if mode == "P" else None)
-            if mode == "RGBA":
-                array = np.where(drawn[..., None], array[..., :3], 0)
             by_reader[reader] = array
     masks = cs.read_masks(tmp_path / "in")
     assert same(masks, arrays)
@@ -236,10 +227,6 @@ def test_round_trip(tmp_path, mode):
     suffix = ".npy" if mode == "npy" else ".png"
     written = tmp_path / "out" / "ann" / f"scan0{suffix}"
     assert written.is_file()
-    if mode in ("RGB", "RGBA"):
-        assert masks.classes.tolist() == (["#0a141e", "#ff0000"] if mode == "RGB" else ["#000000", "#ff0000"])
-        named = cs.read_masks(tmp_path / "in", classes={masks.classes[0]: "no", masks.classes[1]: "yes"})
-        assert named.classes.tolist() == ["no", "yes"]
 
 
 def png(values: np.ndarray, depth: int = 8, kind: int = 0, size: tuple[int, int] | None = None) -> bytes:
@@ -341,14 +328,11 @@ def test_sizes_that_differ(tmp_path):
     assert "(30, 30), and the mask" in said
 
 
-def test_colours_beside_numbers(tmp_path):
-    drawn = draw(0)
-    save(tmp_path / "ann" / "a.png", np.array([[0, 0, 0], [255, 0, 0]], np.uint8)[drawn[0]])
-    save(tmp_path / "bob" / "a.png", drawn[1])
-    assert "holds numbers, and" in message(cs.read_masks, tmp_path, folders="readers")
-    photo = np.random.default_rng(0).integers(0, 256, (24, 24, 3)).astype(np.uint8)
-    save(tmp_path / "bob" / "a.png", photo)
-    assert "different values: '#0" in message(cs.read_masks, tmp_path, folders="readers")
+def test_colours_are_no_classes(tmp_path):
+    save(tmp_path / "ann" / "a.png", np.array([[0, 0, 0], [255, 0, 0]], np.uint8)[draw(0)[0]])
+    said = message(cs.read_masks, tmp_path, folders="readers")
+    assert "a.png" in said
+    assert "is a picture in colour" in said
 
 
 def test_ones_beside_255(tmp_path):
@@ -419,45 +403,9 @@ def test_pixels_that_nobody_drew_hear_their_neighbours():
     assert (cs.fuse(cs.Masks.from_arrays(stack)).to_masks()[0][15:17, 15:17] == 1).all()
 
 
-def test_disputes_are_those_of_a_plain_loop():
-    rng = np.random.default_rng(0)
-    codes = rng.integers(-1, 2, (4, 7, 9)).astype(np.int8)
-    said = [{int(c) for c in codes[:, i, j] if c >= 0} for i, j in np.ndindex(7, 9)]
-    assert find_disputes(dict(enumerate(codes))).ravel().tolist() == [len(each) > 1 for each in said]
-
-
-def test_windows_hold_disputed_pixels():
-    stack = np.zeros((2, 100, 150), np.uint8)
-    stack[0, 97, 149] = stack[1, 50, 3] = 1
-    windows = cut_windows(cs.Masks.from_arrays({"a": dict(enumerate(stack)), "b": dict(enumerate(stack * 0))}))
-    assert windows.shapes == ((48, 48), (48, 48))
-    assert [sum(int(each.sum()) for each in codes.values()) for codes in windows.codes] == [1, 1]
-    assert cut_windows(cs.Masks.from_arrays(stack * 0)) is None
-    volume = np.zeros((2, 7, 20, 20), np.uint8)
-    volume[0, 6, 0, 0] = 1
-    assert cut_windows(cs.Masks.from_arrays(volume)).shapes == ((7, 13, 13),)
-
-
-@pytest.fixture
-def small_sample(monkeypatch):
-    monkeypatch.setattr("consilience.models.fusing.FEW_ITEMS", 1000)
-
-
-def test_outlines_are_noticed_on_a_part_of_them(small_sample):
-    masks = cs.Masks.from_arrays(simulate(3, 56)[0])
-    with pytest.warns(ConsilienceWarning) as caught:
-        fused = cs.fuse(masks)
-    told = [str(each.message) for each in caught]
-    assert sum("same error on neighbouring items" in each for each in told) == 1
-    assert len(set(told)) == len(told)
-    assert type(fused) is cs.DawidSkene
-    assert fused.graph_check_.repeats_errors
-    assert np.array_equal(fused.labels_, cs.DawidSkene().fit(masks).labels_)
-
-
 @pytest.mark.robust
 @quiet
-def test_noise_is_smoothed(small_sample):
+def test_noise_is_smoothed():
     truth = simulate(3, 56)[1]
     noisy = np.where(np.random.default_rng(0).random((4, 56, 56)) < 0.75, truth, 1 - truth)
     fused = cs.fuse(cs.Masks.from_arrays(noisy))
@@ -468,18 +416,15 @@ def test_noise_is_smoothed(small_sample):
 
 
 @quiet
-def test_a_given_coupling_is_used(small_sample):
+def test_the_graph_of_large_masks_is_used_where_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr("consilience.models.fusing.FEW_ITEMS", 1000)
     stack = simulate(3, 40)[0]
+    masks = cs.Masks.from_arrays(stack)
+    assert np.array_equal(cs.fuse(masks).labels_, cs.DawidSkene().fit(masks).labels_)
+    assert type(cs.fuse(masks, model="markov-field")) is cs.MarkovField
     fused = cs.fuse(cs.Masks.from_arrays(stack), coupling=0.5)
     assert (type(fused), fused.coupling_, fused.listeners) == (cs.MarkovField, 0.5, "all")
-    assert type(cs.fuse(cs.Masks.from_arrays(stack * 0 + 1))) is cs.DawidSkene
-    assert type(cs.fuse(cs.Masks.from_arrays(stack), model="majority")) is cs.MajorityVote
-
-
-def test_nothing_is_tried_on_small_masks(monkeypatch):
-    masks = cs.Masks.from_arrays(simulate(0)[0])
-    monkeypatch.setattr("consilience.kinds.masks.cut_windows", None)
-    assert settle_links(MasksKind, masks, masks.to_responses(), {}, None)[0] == "markov-field"
+    assert type(cs.fuse(masks, model="majority")) is cs.MajorityVote
 
 
 @pytest.mark.robust

@@ -104,16 +104,14 @@ def judge(
     source: Source,
     graph: Graph | None,
     engine: Engine,
-    check: GraphCheck | None = None,
-    changed: dict[str, Any] | None = None,
 ) -> tuple[Result, dict[str, Any]]:
     """Compare a result with majority vote, and its graph with a shuffled one; warn of what was found.
 
-    Returned are the result and the parameters that were changed because of the graph, see `settle_graph`. If the graph
-    was judged before, `check` and `changed` say how.
+    Returned are the result and the parameters that were changed because of the graph, see `settle_graph`.
     """
-    changed = changed or {}
-    if check is None and isinstance(recipe, FieldRecipe):
+    check: GraphCheck | None = None
+    changed: dict[str, Any] = {}
+    if isinstance(recipe, FieldRecipe):
         log.info("Comparing with a shuffled graph")
         found, check, changed = settle_graph(recipe, found, source, cast(Graph, graph), engine)
         recipe = replace(recipe, **changed)

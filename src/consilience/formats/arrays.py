@@ -1,18 +1,16 @@
 """Arrays in files: those of NumPy and scipy, and pictures through pillow, which no other file imports.
 
-A pixel of a picture stands for a class by a number, of 1, 2, 4, 8 or 16 bits (greyscale, or an index into a palette),
-or by a colour, which as one number is 2^16 red + 2^8 green + blue. What is fully transparent is black.
+A pixel of a picture stands for a class by a number of 1, 2, 4, 8 or 16 bits: a grey value, or an index into a palette.
 """
 
 from __future__ import annotations
 
 import io
-import math
 import os
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 MATRIX = next(each.suffix for each in DIALECTS if each.name == "matrix")
 PNG, NPY, NPZ = ".png", ".npy", ".npz"
 MOST_ROWS = 2**31 - 1
-_ZIP, _NUMPY, _PNG = b"PK", b"\x93NUMPY", b"\x89PNG"
+_ZIP, _NUMPY = b"PK", b"\x93NUMPY"
 _GREY = ("1", "L", "I;16", "I")
 # Where the header of a PNG file says how many bits a number has.
 _DEPTH = 24
@@ -140,64 +138,34 @@ def look_at(path: str) -> tuple[tuple[int, ...], str]:
 # ------------------------------------------------------------------------------------------------------------- pictures
 
 
-def count_pixels(path: str) -> int:
-    """How many pixels a PNG file or an array says that it has, without a look at them; 0 if it does not say."""
-    with suppress(OSError), open(path, "rb") as stream:
-        head = stream.read(_DEPTH)
-        if head.startswith(_PNG):
-            return int.from_bytes(head[16:20], "big") * int.from_bytes(head[20:24], "big")
-    shape, _ = look_at(path)
-    return math.prod(shape) if shape else 0
-
-
-def read_picture(path: str) -> tuple[NDArray[Any], bool]:
-    """The pixels of a PNG file, and whether they are colours; every fault in it is an `InputError`."""
+def read_picture(path: str) -> NDArray[Any]:
+    """The numbers of the pixels of a PNG file; every fault in it is an `InputError`."""
     pillow = _import_pillow()
-    with _explain_faults(path, "It may be damaged, cut off, or no PNG file: write it again."):
-        try:
-            with _strict_warnings(pillow), open(path, "rb") as stream:
-                depth = stream.read(_DEPTH + 1)[_DEPTH:]
-                stream.seek(0)
-                with pillow.open(stream, formats=["PNG"]) as image:
-                    return _read_image(path, image, depth[0])
-        except (pillow.DecompressionBombWarning, pillow.DecompressionBombError) as error:
-            raise InputError(
-                f"{path!r} says that it is very large: {first_line(error)}.",
-                "If it is, save the mask with numpy.save, as .npy.",
-            ) from error
-
-
-@contextmanager
-def _strict_warnings(pillow: Any) -> Iterator[None]:
-    """Let pictures of suspicious size be an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pillow.DecompressionBombWarning)
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
-
-
-def _read_image(path: str, image: Any, depth: int) -> tuple[NDArray[Any], bool]:
-    width, height = image.size
-    require_memory(4 * width * height, f"{path!r} is a picture of {width:,} x {height:,} pixels")
-    if getattr(image, "n_frames", 1) > 1:
-        raise InputError(f"{path!r} is an animation of {image.n_frames} pictures.", "Save each as a file of its own.")
-    if image.mode in ("P", *_GREY):
-        values = np.array(image)
-        if image.mode == "L" and depth in (2, 4):
-            values //= 255 // (2**depth - 1)  # pillow spreads few bits over 0 to 255
-        return values.astype(np.uint16) if values.dtype.kind != "b" and image.mode == "I" else values, False
-    if depth == 16:
-        raise InputError(
-            f"{path!r} has colours of 16 bits, which would be rounded.",
-            "Save it with colours of 8 bits, or with a number for each class.",
-        )
-    # In this order of bytes a pixel is red, green, blue and opacity.
-    values = np.array(image.convert("RGBA")).view(">u4")[..., 0].astype(np.uint32)
-    return np.where(values & np.uint32(255), values >> np.uint32(8), np.uint32(0)), True
+    with (
+        _explain_faults(path, "It may be damaged, cut off, or no PNG file: write it again."),
+        warnings.catch_warnings(action="error", category=pillow.DecompressionBombWarning),
+        open(path, "rb") as stream,
+    ):
+        depth = stream.read(_DEPTH + 1)[_DEPTH:]
+        stream.seek(0)
+        with pillow.open(stream, formats=["PNG"]) as image:
+            width, height = image.size
+            require_memory(4 * width * height, f"{path!r} is a picture of {width:,} x {height:,} pixels")
+            values = np.array(image if image.mode in ("P", *_GREY) else image.convert("RGB"))
+        if values.ndim == 3:
+            if (values != values[..., :1]).any():
+                raise InputError(
+                    f"{path!r} is a picture in colour.",
+                    "Save it with a number for each class: in grey, or with a palette.",
+                )
+            return np.ascontiguousarray(values[..., 0])
+        if image.mode == "L" and depth[0] in (2, 4):
+            values //= 255 // (2 ** depth[0] - 1)  # pillow spreads few bits over 0 to 255
+        return values.astype(np.uint16) if image.mode == "I" else values
 
 
 def write_picture(path: str, pixels: NDArray[Any]) -> None:
-    """Write a PNG file: colours if `pixels` has three axes, else truth values, or grey values from 0 to 65535."""
+    """Write a PNG file of truth values, or of grey values from 0 to 65535."""
     pillow = _import_pillow()
     if pixels.dtype.kind not in "bu" or pixels.dtype.itemsize > 2:
         pixels = pixels.astype(np.uint8 if pixels.max() <= 255 else np.uint16)
@@ -212,7 +180,7 @@ def shrink_picture(path: str, side: int) -> tuple[str, bytes]:
     pillow = _import_pillow("Pictures in reports", "Or leave out the pictures.")
     with (
         _explain_faults(path),
-        _strict_warnings(pillow),
+        warnings.catch_warnings(action="error", category=pillow.DecompressionBombWarning),
         pillow.open(path, formats=["PNG", "JPEG", "GIF", "WEBP", "BMP"]) as image,
     ):
         image.draft("RGB", (side, side))

@@ -23,20 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import is_among, to_path
-from ..errors import DataWarning, InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn
-from ..kinds.masks import UNANSWERED, FusedMasks, Masks, Pictures, check_readers, encode_masks
+from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn_of
+from ..kinds.masks import UNANSWERED, FusedMasks, Masks, check_readers, encode_masks
 from . import Codec, list_suffixes, readable_formats
-from .arrays import NPY, NPZ, PNG, count_pixels, look_at, read_arrays, read_picture, write_picture
+from .arrays import NPY, NPZ, PNG, look_at, read_arrays, read_picture, write_picture
 from .files import PathLike, make_folder
 from .writing import replace_file
 
 FOLDERS = ("readers", "images")
 # How much less the masks of an image must differ than those of a reader, and how many pairs and pixels are looked at.
-RATIO, MOST_PAIRS, MOST_PIXELS = 0.7, 60, 2**16
-# Pixels that are read to find out what folders stand for. It takes two seconds at most.
-MOST_READ = 2**26
+RATIO, MOST_PAIRS, MOST_COMPARED = 0.7, 60, 2**16
 
-Key: TypeAlias = tuple[str, str]  # folder and file, without suffix
 Pixels: TypeAlias = NDArray[Any]
 
 
@@ -62,7 +59,7 @@ def read_masks(
     folders : {"readers", "images"}, optional
         What the folders stand for. By default it is found out by which masks are alike.
     classes, missing
-        As in `Masks.from_arrays`. Classes of coloured pictures are colours such as ``"#ff0000"``.
+        As in `Masks.from_arrays`.
 
     Returns
     -------
@@ -70,9 +67,7 @@ def read_masks(
 
     Notes
     -----
-    A pixel of a PNG file stands for a class by its number (grey value, or index into the palette) or, in a file without
-    such numbers, by its colour. If all colours are shades of grey, the number is the grey value. What is fully
-    transparent is black.
+    A pixel of a PNG file stands for a class by its number: the grey value, or the index into a palette.
 
     Examples
     --------
@@ -104,7 +99,7 @@ def read_masks(
 
 
 def are_masks(path: str) -> bool:
-    """Tell whether a path is that of masks: a folder of folders with PNG or NumPy files, or a file of NumPy arrays.
+    """Whether a path is that of masks: a folder of folders with PNG or NumPy files, or a file of NumPy arrays.
 
     A folder that also holds tables is one of answers.
     """
@@ -124,149 +119,103 @@ def are_masks(path: str) -> bool:
 
 
 def _read_folder(path: str, folders: str | None, classes: Mapping[Any, Any] | None, missing: int | None) -> Masks:
-    files = _find_files(path)
-    meaning = folders or _tell_folders(path, files)
-    found = {key: _read_file(file) for key, file in files.items()}
-    # Colours that are all shades of grey are numbers.
-    if all(not coloured or _is_grey(values) for values, coloured in found.values()):
-        found = {
-            key: ((values & np.uint32(255)).astype(np.uint8) if coloured else values, False)
-            for key, (values, coloured) in found.items()
-        }
-    are_coloured = {coloured for _, coloured in found.values()}
-    if len(are_coloured) > 1:
-        odd, even = (next(files[key] for key, each in found.items() if each[1] == way) for way in (False, True))
-        raise InputError(f"{odd!r} holds numbers, and {even!r} colours.", "Save all masks in one form.")
-    entries = (
-        (*((name, folder) if meaning == "readers" else (folder, name)), values, f"mask {files[folder, name]!r}")
-        for (folder, name), (values, _) in found.items()
-    )
-    suffix = os.path.splitext(next(iter(files.values())))[1].lower()
-    masks = encode_masks(entries, classes, missing, are_coloured.pop(), suffix)
-    _warn_of_scales(masks)
-    return masks
-
-
-def _find_files(path: str) -> dict[Key, str]:
-    """Return the masks in the folders of a folder, in order of name."""
-    files: dict[Key, str] = {}
+    """The masks in the folders of a folder, in order of name; of each file the folder and the name without suffix."""
+    found: dict[tuple[str, str], tuple[str, Pixels]] = {}
     others: list[str] = []
     try:
-        for folder in sorted(os.listdir(path)):
+        for folder in sorted(name for name in os.listdir(path) if not name.startswith(".")):
             inside = os.path.join(path, folder)
             if not os.path.isdir(inside):
-                others += [] if folder.startswith(".") else [folder]
+                others.append(folder)
                 continue
-            for name in sorted(os.listdir(inside)) if not folder.startswith(".") else ():
-                stem, suffix = os.path.splitext(name)
-                file = os.path.join(inside, name)
-                if name.startswith("."):
-                    continue
+            for name in sorted(name for name in os.listdir(inside) if not name.startswith(".")):
+                (stem, suffix), file = os.path.splitext(name), os.path.join(inside, name)
                 if suffix.lower() not in (PNG, NPY) or not os.path.isfile(file):
                     others.append(os.path.join(folder, name))
-                elif (folder, stem) in files:
-                    raise InputError(
-                        f"{files[folder, stem]!r} and {file!r} have the same name.", "Keep one of the two files."
-                    )
-                else:
-                    files[folder, stem] = file
+                    continue
+                if (folder, stem) in found:
+                    twice = f"{found[folder, stem][0]!r} and {file!r} have the same name."
+                    raise InputError(twice, "Keep one of the two files.")
+                arrays = {"": read_picture(file)} if suffix.lower() == PNG else read_arrays(file)
+                if set(arrays) != {""}:
+                    raise InputError(f"{file!r} holds several arrays.", "Save each mask with numpy.save.")
+                found[folder, stem] = file, arrays[""]
     except OSError as error:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check its permissions.") from error
-    if not files:
+    if not found:
         seen = f"It holds {listing(others)}." if others else "It is empty."
         raise InputError(
             f"There are no masks in {path!r}. {seen}",
             f"Put the masks ({PNG} or {NPY}) of each reader into a folder of their own, with one name for each image.",
         )
     if others:
-        warn(
-            DataWarning(
-                f"{plural(len(others), 'file')} in {path!r} {'is' if len(others) == 1 else 'are'} left out, since only "
-                f"{PNG} and {NPY} files in its folders are read: {listing(others)}."
-            )
+        warn_of(
+            f"{plural(len(others), 'file')} in {path!r} {'is' if len(others) == 1 else 'are'} left out, since only "
+            f"{PNG} and {NPY} files in its folders are read: {listing(others)}."
         )
-    return files
+    meaning = folders or _find_meaning(path, {key: pixels for key, (_, pixels) in found.items()})
+    entries = [
+        (*((name, folder) if meaning == "readers" else (folder, name)), pixels, f"mask {file!r}")
+        for (folder, name), (file, pixels) in found.items()
+    ]
+    suffix = os.path.splitext(next(iter(found.values()))[0])[1].lower()
+    masks = encode_masks(entries, classes, missing, suffix)
+    if masks.pictures.values.tolist() == [0, 1, 255]:
+        _warn_of_scales(masks)
+    return masks
 
 
-def _read_file(path: str) -> tuple[Pixels, bool]:
-    """The values of a mask, and whether they are colours."""
-    if path.lower().endswith(PNG):
-        return read_picture(path)
-    arrays = read_arrays(path)
-    if set(arrays) != {""}:
-        raise InputError(f"{path!r} holds several arrays.", "Save each mask with numpy.save.")
-    return arrays[""], False
-
-
-def _tell_folders(path: str, found: Mapping[Key, str]) -> str:
+def _find_meaning(path: str, masks: Mapping[tuple[str, str], Pixels]) -> str:
     """What the folders stand for: "readers" or "images"."""
-    looks: dict[str, tuple[tuple[int, ...], Pixels]] = {}
-    n_left = MOST_READ
 
-    def look(file: str) -> tuple[tuple[int, ...], Pixels]:
-        """The shape of a mask, and which of some of its pixels it marks."""
-        if file not in looks:
-            values, _ = _read_file(file)
-            some = values.ravel()[:: -(-values.size // MOST_PIXELS) or 1]
-            distinct, counts = np.unique(some, return_counts=True)
-            looks[file] = values.shape, some != distinct[counts.argmax()]
-        return looks[file]
+    def mark(pixels: Pixels) -> Pixels:
+        some = pixels.ravel()[:: -(-pixels.size // MOST_COMPARED) or 1]
+        values, counts = np.unique(some, return_counts=True)
+        return np.asarray(some != values[counts.argmax()])
 
     means = []
     for part in (1, 0):  # masks with the same file name, then masks in the same folder
-        groups: dict[str, list[str]] = {}
-        for key, file in found.items():
-            groups.setdefault(key[part], []).append(file)
+        groups: dict[str, list[Pixels]] = {}
+        for key, pixels in masks.items():
+            groups.setdefault(key[part], []).append(pixels)
         shared = [group for group in groups.values() if len(group) > 1]
         most, distances = max(1, MOST_PAIRS // max(len(shared), 1)), []
         pairs = (pair for group in shared for pair in islice(combinations(group, 2), most))
-        for pair in islice(pairs, MOST_PAIRS):
-            n_left -= sum(count_pixels(file) for file in pair if file not in looks)
-            if n_left < 0:
-                continue
-            (shape, marked), (other_shape, other) = map(look, pair)
-            if shape != other_shape:
+        for one, other in islice(pairs, MOST_PAIRS):
+            if one.shape != other.shape:
                 distances.append(1.0)
-            elif marked.any() and other.any():
-                distances.append(float((marked ^ other).sum() / (marked | other).sum()))
+                continue
+            a, b = mark(one), mark(other)
+            if a.any() and b.any():
+                distances.append(float((a ^ b).sum() / (a | b).sum()))
         means.append(float(np.mean(distances)) if distances else 1.0)
     by_file, by_folder = means
     if by_file < RATIO * by_folder:
         return "readers"
     if by_folder < RATIO * by_file:
         return "images"
-    names = sorted({folder for folder, _ in found}), sorted({name for _, name in found})
+    folders, names = (listing(sorted({key[part] for key in masks})) for part in (0, 1))
     raise InputError(
-        f"It is not clear what the folders in {path!r} stand for. They may be readers ({listing(names[0])}) who drew "
-        f"masks of the images {listing(names[1])}; or images of which {listing(names[1])} are the readers.",
+        f"It is not clear what the folders in {path!r} stand for. They may be readers ({folders}) who drew "
+        f"masks of the images {names}; or images of which {names} are the readers.",
         Sentence("Say so with {folders}.", folders="readers"),
         Sentence("Or with {folders}.", folders="images"),
         keyword="folders",
     )
 
 
-def _is_grey(values: NDArray[np.uint32]) -> bool:
-    """Whether all colours are shades of grey."""
-    return bool(np.all(values == (values & np.uint32(255)) * np.uint32(0x010101)))
-
-
 def _warn_of_scales(masks: Masks) -> None:
-    """Warn if some readers mark with 1 and others with 255."""
-    if masks.pictures.coloured or masks.pictures.values.tolist() != [0, 1, 255]:
-        return
+    """Warn if some readers mark with 1 and others with 255, where these and 0 are the values."""
     used: dict[int, set[int]] = {}
     for by_reader in masks.codes:
         for reader, codes in by_reader.items():
             used.setdefault(reader, set()).update(np.unique(codes[codes > 0]).tolist())
-    ones, others = ([m for m, codes in used.items() if codes == {code}] for code in (1, 2))
+    ones, others = (masks.readers[[m for m, codes in used.items() if codes == {code}]].tolist() for code in (1, 2))
     if ones and others and len(ones) + len(others) == sum(map(bool, used.values())):
-        names = [listing(masks.readers[group].tolist()) for group in (ones, others)]
-        warn(
-            DataWarning(
-                f"Marked pixels are 1 in the masks of {names[0]}, and 255 in those of {names[1]}. These are different "
-                "classes.",
-                Sentence("If both mean the same, say so with {classes}.", classes={0: "no", 1: "yes", 255: "yes"}),
-            )
+        warn_of(
+            f"Marked pixels are 1 in the masks of {listing(ones)}, and 255 in those of {listing(others)}. These are "
+            "different classes.",
+            Sentence("If both mean the same, say so with {classes}.", classes={0: "no", 1: "yes", 255: "yes"}),
         )
 
 
@@ -288,35 +237,29 @@ def write_masks(masks: Masks | FusedMasks, folder: PathLike) -> None:
         raise parameter_error("masks", "write_masks", "Masks or FusedMasks", masks)
     files: dict[str, Pixels] = {}
     for image, drawn in (masks if isinstance(masks, FusedMasks) else masks.arrays()).items():
-        name = _file_name(image, "image")
-        by_reader = drawn if isinstance(drawn, dict) else {None: drawn}
-        for reader, array in by_reader.items():
-            path = name if reader is None else os.path.join(_file_name(reader, "reader"), name)
+        for reader, array in (drawn if isinstance(drawn, dict) else {None: drawn}).items():
+            names = (image,) if reader is None else (reader, image)
+            path = os.path.join(target, *map(_file_name, names))
             if path in files:
                 raise InputError(f"Two masks would be written to {path!r}.", "Give images and readers other ids.")
             files[path] = array
     for path, array in files.items():
-        _write_array(os.path.join(target, path), array, masks.pictures)
+        fits = array.ndim == 2 and array.min() >= 0 and array.max() <= np.iinfo(np.uint16).max
+        suffix = PNG if masks.pictures.suffix == PNG and fits else NPY
+        make_folder(os.path.dirname(path))
+        with replace_file(path + suffix) as temporary:
+            if suffix == PNG:
+                write_picture(os.fspath(temporary), array)
+            else:
+                np.save(temporary, array, allow_pickle=False)
 
 
-def _write_array(stem: str, array: Pixels, pictures: Pictures) -> None:
-    suffix, flat = pictures.suffix, array.ndim == 2 + pictures.coloured
-    if suffix == PNG and not (flat and array.min() >= 0 and array.max() <= np.iinfo(np.uint16).max):
-        suffix = NPY
-    make_folder(os.path.dirname(stem))
-    with replace_file(stem + suffix) as temporary:
-        if suffix == PNG:
-            write_picture(os.fspath(temporary), array)
-        else:
-            np.save(temporary, array, allow_pickle=False)
-
-
-def _file_name(value: object, what: str) -> str:
-    """Return the id of an image or a reader as the name of a file, which stays within its folder."""
+def _file_name(value: object) -> str:
+    """The id of an image or a reader as the name of a file, which stays within its folder."""
     name = str(value)
     if not name or name.startswith(".") or any(sign in name for sign in ("/", "\\", "\0", os.sep)):
         raise InputError(
-            f"The {what} {shorten(value)} cannot be the name of a file.",
+            f"The image or reader {shorten(value)} cannot be the name of a file.",
             "Give it an id without slashes that does not begin with a dot.",
         )
     return name

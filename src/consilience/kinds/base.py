@@ -169,11 +169,6 @@ class Kind(ABC, Generic[Brought]):
         raise NotImplementedError(cls.name)
 
     @classmethod
-    def take_part(cls, brought: Brought) -> Brought | None:  # noqa: ARG003
-        """Return a part of many linked items, on which their graph can be tried; None if it would tell nothing."""
-        return None
-
-    @classmethod
     def leave_known(cls, brought: Brought) -> Brought:
         """Return the same without known labels that were looked for beside the answers, where others are given."""
         return brought

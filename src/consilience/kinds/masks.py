@@ -5,10 +5,6 @@ pixels of all images are numbered one after the other, each image row by row (C 
 the items o_i, ..., o_i + P_i - 1, where o_i = P_0 + ... + P_{i-1}. These numbers are the ids of the items, since ids
 such as (image, row, column) would take far more memory than the masks. `Masks.locate` and `Masks.pixels` lead back.
 
-Whether neighbouring pixels help, and how strongly to couple them, takes many fits. For large images it is found out on
-`N_WINDOWS` windows around pixels about which readers disagree, drawn at random, since errors show only there. All
-pixels are then fitted once, with the coupling found in the windows, or without a graph if it is of no use there.
-
 Two readers are copies if their masks are the same. `consilience.inference.copies` judges workers by how often they
 agree, and takes items as independent of each other. Pixels are not: two careful readers agree about whole stretches of
 a boundary, and would look like copies. So they must agree about every pixel that both answered and about which any
@@ -20,16 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
 
 from ..answers.answers import Answers
-from ..answers.columns import Indices, Values, encode_in_order_of_appearance, encode_sorted, lookup, objects, to_column
+from ..answers.columns import Indices, Values, encode_in_order_of_appearance, encode_sorted, lookup, to_column
 from ..answers.graph import NEIGHBOURHOODS, Graph
 from ..answers.tables import read_names
 from ..arguments import is_whole
@@ -44,7 +38,7 @@ from ..errors import (
     shorten,
     warn_of,
 )
-from ..kernels import Floats, Truths
+from ..kernels import Floats
 from ..limits import require_few
 from ..specs import NOT_SAVED
 from .base import TABLE, AnyKind, Fused, Kind, Labels, TableKind, list_given
@@ -57,8 +51,6 @@ MOST_CLASSES = 128
 NOTHING = np.iinfo(np.int64).min
 # In codes of classes: no answer.
 UNANSWERED = -1
-# Windows have this many pixels along each axis, in two dimensions and in three.
-N_WINDOWS, SIDES = 12, {2: 48, 3: 13}
 # Of copies: see above. So many of the pixels about which readers disagree are looked at, evenly spaced.
 FEWEST, MOST_PIXELS = 50, 20_000
 # Among more readers, those whose masks are the same are not looked for: each is compared with each.
@@ -78,13 +70,11 @@ class Pictures:
     labels : ndarray
         The classes.
     values : ndarray
-        The number that stands for each class in masks; of colours red, green and blue, 8 bits each.
+        The number that stands for each class in masks.
     missing : int or None
         The number of pixels without an answer.
     dtype : dtype
         Type of the arrays.
-    coloured : bool
-        Whether values are colours.
     suffix : str
         What files are called: ".png" or ".npy".
     """
@@ -95,8 +85,7 @@ class Pictures:
     values: Indices
     missing: int | None
     dtype: np.dtype[Any]
-    coloured: bool = False
-    suffix: str = ".npy"
+    suffix: str
 
     @property
     def offsets(self) -> Indices:
@@ -104,16 +93,14 @@ class Pictures:
         sizes = [math.prod(shape) for shape in self.shapes]
         return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
-    def split(self, values: Values) -> list[Values]:
+    def split(self, values: Values) -> dict[Any, Values]:
         """What is known of each item, as one array for each image."""
         parts = np.split(values, self.offsets[1:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        shaped = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        return dict(zip(self.images.tolist(), shaped, strict=True))
 
     def decode(self, codes: ClassCodes) -> Values:
-        """The mask that has these codes. Colours are along its last axis."""
-        if self.coloured:
-            values = self.values[codes]
-            return np.stack([(values >> shift).astype(np.uint8) for shift in (16, 8, 0)], axis=-1)
+        """The mask that has these codes."""
         unanswered = codes < 0
         if not unanswered.any():
             return self.values.astype(self.dtype)[codes]
@@ -328,10 +315,9 @@ class FusedMasks(Mapping[Any, Values]):
     """
 
     def __init__(self, pictures: Pictures, codes: ClassCodes, confidence: Floats) -> None:
-        images = pictures.images.tolist()
         self.pictures = pictures
-        self.confidence = dict(zip(images, pictures.split(confidence), strict=True))
-        self._codes = dict(zip(images, pictures.split(codes), strict=True))
+        self.confidence = pictures.split(confidence)
+        self._codes = pictures.split(codes)
 
     def __getitem__(self, image: object) -> Values:
         return self.pictures.decode(self._codes[image])
@@ -359,12 +345,11 @@ def encode_masks(
     entries: Iterable[tuple[Any, Any, ArrayLike, str]],
     classes: Mapping[Any, Any] | None,
     missing: int | None,
-    coloured: bool = False,
     suffix: str = ".npy",
 ) -> Masks:
     """Masks of arrays of numbers: image, reader, array, and what messages call it.
 
-    `classes` and `missing` are as for `Masks.from_arrays`, `coloured` and `suffix` as in `Pictures`.
+    `classes` and `missing` are as for `Masks.from_arrays`, `suffix` as in `Pictures`.
     """
     if missing is not None and not is_whole(missing):
         raise parameter_error("missing", "Masks", "a whole number or None", missing)
@@ -385,9 +370,9 @@ def encode_masks(
         arrays[image, reader] = numbers
     if not arrays:
         raise InputError("There are no masks.", "Give at least one.")
-    values = np.unique(np.concatenate([_find_values(array) for array in arrays.values()]))
+    values = np.unique(np.concatenate([np.unique(array).astype(np.int64) for array in arrays.values()]))
     values = values[(values != NOTHING) & (values != missing)]
-    labels, shown, code_of_value = _name_values(values, classes, coloured)
+    labels, shown, code_of_value = _name_values(values, classes)
     dtype = np.result_type(*{array.dtype for array in arrays.values()})
     names = list(dict.fromkeys(reader for _, reader in arrays))
     reader_codes, readers = encode_sorted(to_column(names, "Ids of readers"))
@@ -395,11 +380,12 @@ def encode_masks(
     by_image: dict[Any, dict[int, ClassCodes]] = {image: {} for image in shapes}
     for image, reader in list(arrays):
         array = arrays.pop((image, reader))  # which is not needed any more
-        by_image[image][number[reader]] = _encode(array, values, code_of_value)
+        place = np.minimum(np.searchsorted(values, array), len(values) - 1)
+        codes = np.where(values[place] == array, code_of_value[place], np.int8(UNANSWERED))
+        by_image[image][number[reader]] = codes
     images = encode_in_order_of_appearance(to_column(list(shapes), "Ids of images"))[1]
     sizes = tuple(shape for shape, _ in shapes.values())
-    pictures = Pictures(images, sizes, labels, shown, missing, dtype, coloured, suffix)
-    return Masks(pictures, readers, tuple(by_image.values()))
+    return Masks(Pictures(images, sizes, labels, shown, missing, dtype, suffix), readers, tuple(by_image.values()))
 
 
 def to_numbers(array: Any, name: str) -> Values:
@@ -410,57 +396,37 @@ def to_numbers(array: Any, name: str) -> Values:
         raise InputError(f"{name} must be an array of whole numbers; {first_line(error)}.") from error
     if numbers.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold whole numbers or truth values. It holds {numbers.dtype}.")
-    empty = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros((), bool)
-    if isinstance(array, np.ma.MaskedArray):
-        empty = empty | np.ma.getmaskarray(array)
+    empty = np.asarray(np.ma.getmaskarray(array))
     if numbers.dtype.kind == "f":
+        empty = empty | np.isnan(numbers)
         odd = numbers[~empty & ((numbers != np.round(numbers)) | (np.abs(numbers) >= 2**53))]
         if len(odd):
             raise InputError(
                 f"{name} holds {listing(odd[:10].tolist())}.",
                 "Give the classes as whole numbers; compare probabilities with .5 first.",
             )
-    elif numbers.dtype == np.uint64 and numbers.size and numbers.max() > np.iinfo(np.int64).max:
-        raise InputError(f"{name} holds {numbers.max()}, which is too large for a class.")
     if empty.any():
         return np.where(empty, NOTHING, np.where(empty, 0, numbers).astype(np.int64))
-    return numbers.astype(np.int64) if numbers.dtype.kind == "f" or numbers.dtype == np.uint64 else numbers
+    return numbers if numbers.dtype.kind in "bi" or numbers.dtype.itemsize < 8 else numbers.astype(np.int64)
 
 
-def _find_values(array: Values) -> Indices:
-    """The values of a mask, sorted; only pixels that differ from the one before them are looked at."""
-    flat = array.ravel()
-    first = np.ones(flat.size, bool)
-    np.not_equal(flat[1:], flat[:-1], out=first[1:])
-    return np.unique(flat[first]).astype(np.int64)
-
-
-def _name_values(values: Indices, classes: object, coloured: bool) -> tuple[Values, Indices, ClassCodes]:
+def _name_values(values: Indices, classes: object) -> tuple[Values, Indices, ClassCodes]:
     """The classes, the value that stands for each, and the class of each of `values`."""
-    spelled = [f"#{value:06x}" if coloured else value for value in values.tolist()]
-    if not spelled:
+    if not len(values):
         raise InputError("The masks have no answers: every pixel of them is missing.")
-    if len(spelled) > MOST_CLASSES:
+    if len(values) > MOST_CLASSES:
         raise InputError(
-            f"The masks hold {len(spelled):,} different values: {listing(spelled)}. There can be {MOST_CLASSES} "
+            f"The masks hold {len(values):,} different values: {listing(values.tolist())}. There can be {MOST_CLASSES} "
             "classes.",
-            "Check that these are masks of classes, and not images, numbers of single objects, or pictures whose "
-            "edges are smoothed.",
+            "Check that these are masks of classes, and not images, or numbers of single objects.",
         )
     if classes is None:
-        return objects(spelled) if coloured else values, values, np.arange(len(values), dtype=np.int8)
-    if not isinstance(classes, Mapping) or not classes:
+        return values, values, np.arange(len(values), dtype=np.int8)
+    if not isinstance(classes, Mapping) or not classes or not all(map(is_whole, classes)):
         raise parameter_error("classes", "Masks", "a dict that names values, such as {0: 'background'}", classes)
-    named: dict[int, Any] = {}
-    for value, name in classes.items():
-        try:
-            if coloured != isinstance(value, str) or not (coloured or is_whole(value)):
-                raise ValueError
-            named[int(value.removeprefix("#"), 16) if coloured else int(value)] = name
-        except ValueError:
-            example = "colours such as '#ff0000'" if coloured else "whole numbers"
-            raise parameter_error("classes", "Masks", f"a dict whose keys are {example}", value) from None
-    unnamed = [shown for shown, value in zip(spelled, values.tolist(), strict=True) if value not in named]
+    if len(classes) > MOST_CLASSES:
+        raise parameter_error("classes", "Masks", f"a dict with at most {MOST_CLASSES} names", classes)
+    unnamed = [value for value in values.tolist() if value not in classes]
     if unnamed:
         raise InputError(
             f"The masks hold {listing(unnamed)}, and only {listing(classes)} have a name.",
@@ -468,23 +434,14 @@ def _name_values(values: Indices, classes: object, coloured: bool) -> tuple[Valu
             Sentence("If it is the value of pixels without an answer, name it with {missing}."),
             keyword="classes",
         )
-    codes, labels = encode_in_order_of_appearance(to_column(list(named.values()), "Names of classes"))
-    if len(labels) > MOST_CLASSES:
-        raise parameter_error("classes", "Masks", f"a dict with at most {MOST_CLASSES} names", classes)
-    shown = np.array(list(named), np.int64)[np.unique(codes, return_index=True)[1]]
-    place = dict(zip(named, codes.tolist(), strict=True))
-    return labels, shown, np.array([place[value] for value in values.tolist()], np.int8)
-
-
-def _encode(array: Values, values: Indices, codes: ClassCodes) -> ClassCodes:
-    """The code of each pixel, `codes[i]` where it has `values[i]`, and -1 where it has none of them."""
-    if array.dtype in (np.bool_, np.uint8):
-        table = np.full(256, UNANSWERED, np.int8)
-        inside = (values >= 0) & (values < 256)
-        table[values[inside]] = codes[inside]
-        return table[array.astype(np.uint8, copy=False)]
-    place = np.minimum(np.searchsorted(values, array), len(values) - 1)
-    return np.where(values[place] == array, codes[place], np.int8(UNANSWERED))
+    codes, labels = encode_in_order_of_appearance(to_column(list(classes.values()), "Names of classes"))
+    code_of = dict(zip(classes, codes.tolist(), strict=True))
+    first = np.unique(codes, return_index=True)[1]
+    return (
+        labels,
+        np.array(list(classes), np.int64)[first],
+        np.array([code_of[each] for each in values.tolist()], np.int8),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ known masks
@@ -536,72 +493,32 @@ def list_known_pixels(masks: Masks, known: Masks) -> dict[str, Any]:
     return {"item": np.concatenate(items), "label": known.classes[np.concatenate(codes)]}
 
 
-# ------------------------------------------------------------------------------------------------------- disputes
-
-
-def find_disputes(by_reader: Mapping[int, ClassCodes]) -> Truths:
-    """The pixels to which readers give different classes."""
-    first, *others = by_reader.values()
-    known, disputed = first.copy(), np.zeros(first.shape, bool)
-    for codes in others:
-        disputed |= (codes != known) & (codes >= 0) & (known >= 0)
-        np.copyto(known, codes, where=known < 0)
-    return disputed
-
-
-def cut_windows(masks: Masks) -> Masks | None:
-    """Windows around disputed pixels as images of their own; None if readers agree about all pixels."""
-    offsets = masks.pictures.offsets
-    disputed = np.concatenate(
-        [first + np.flatnonzero(find_disputes(each)) for first, each in zip(offsets[:-1], masks.codes, strict=True)]
-    )
-    if not len(disputed):
-        return None
-    chosen = np.random.default_rng(0).choice(disputed, min(N_WINDOWS, len(disputed)), replace=False)
-    codes = []
-    for pixel in np.sort(chosen).tolist():
-        image = int(np.searchsorted(offsets, pixel, side="right")) - 1
-        shape = masks.shapes[image]
-        middle, side = np.unravel_index(pixel - int(offsets[image]), shape), SIDES[len(shape)]
-        begin = [max(0, min(int(at) - side // 2, size - side)) for at, size in zip(middle, shape, strict=True)]
-        place = tuple(slice(first, first + side) for first in begin)
-        codes.append({m: whole[place] for m, whole in masks.codes[image].items()})
-    shapes = tuple(next(iter(by_reader.values())).shape for by_reader in codes)
-    pictures = replace(masks.pictures, images=objects([f"window {i}" for i in range(len(codes))]), shapes=shapes)
-    return replace(masks, pictures=pictures, codes=tuple(codes))
+# --------------------------------------------------------------------------------------------------------- the kind
 
 
 def find_same_masks(r: Answers) -> list[list[int]]:
     """Groups of readers whose masks are the same, each by the indices of its members."""
-    from scipy.sparse.csgraph import connected_components  # which takes long to load
-
     answered = np.flatnonzero(np.diff(r.offsets))
     if r.n_workers > MOST_READERS or not len(answered):
         return []
     starts = r.offsets[answered]
-    differ = np.minimum.reduceat(r.label, starts) != np.maximum.reduceat(r.label, starts)
-    disputed = answered[differ]
+    disputed = answered[np.minimum.reduceat(r.label, starts) != np.maximum.reduceat(r.label, starts)]
     chosen = disputed[:: max(1, -(-len(disputed) // MOST_PIXELS))]
     answers, place = r.answers_about(chosen)
     votes = np.full((r.n_workers, len(chosen)), -1, np.int32)
     votes[r.worker[answers], place] = r.label[answers]
-    pairs = [pair for pair in combinations(range(r.n_workers), 2) if _are_same(votes[pair[0]], votes[pair[1]])]
-    if not pairs:
-        return []
-    first, second = np.array(pairs).T
-    linked = coo_array((np.ones(len(pairs)), (first, second)), shape=(r.n_workers, r.n_workers))
-    _, group = connected_components(linked, directed=False)
-    return [np.flatnonzero(group == number).tolist() for number in np.flatnonzero(np.bincount(group) > 1)]
 
+    def are_same(one: int, other: int) -> bool:
+        a, b = votes[one], votes[other]
+        both = (a >= 0) & (b >= 0)
+        return not (a != b)[both].any() and int((np.bincount(a[both]) >= FEWEST).sum()) > 1
 
-def _are_same(a: NDArray[np.int32], b: NDArray[np.int32]) -> bool:
-    both = (a >= 0) & (b >= 0)
-    if (a != b)[both].any():
-        return False
-    return int((np.bincount(a[both]) >= FEWEST).sum()) > 1
-
-
-# --------------------------------------------------------------------------------------------------------- the kind
+    groups: list[list[int]] = []
+    for reader in range(r.n_workers):
+        same = [group for group in groups if any(are_same(reader, member) for member in group)]
+        groups = [group for group in groups if group not in same]
+        groups.append(sorted([reader, *(member for group in same for member in group)]))
+    return [group for group in groups if len(group) > 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -640,11 +557,6 @@ class MasksKind(Kind[Masks]):
     def make_graph(cls, brought: Masks) -> Graph:
         """Return the graph that links pixels to their neighbours."""
         return brought.graph()
-
-    @classmethod
-    def take_part(cls, brought: Masks) -> Masks | None:
-        """Return windows in which readers disagree."""
-        return cut_windows(brought)
 
     @classmethod
     def take_known(

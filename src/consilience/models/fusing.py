@@ -5,55 +5,44 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..answers.tagging import looks_iob2
 from ..arguments import is_among
-from ..checks.graph_check import settle_graph
 from ..checks.register import judge
 from ..checks.ways import TOL, check_scale, check_ways, give_ranks, order_levels
 from ..engines import open_engine
 from ..engines.base import Engine
-from ..errors import DataWarning, ParameterError, Python, Sentence, about, parameter_error, plural, quietly, warn
+from ..errors import DataWarning, ParameterError, Python, Sentence, about, parameter_error, plural, warn
 from ..inference.em import Progress
 from ..inference.sharing import Together
 from ..inference.sources import Source
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
-from ..kinds.base import AnyKind
 from ..limits import within
-from ..results.comparison import GraphCheck, ScaleCheck
-from ..results.fitting import fit_questions, fit_source, open_source
+from ..results.comparison import ScaleCheck
+from ..results.fitting import fit_questions, open_source
 from ..results.source_kinds import check_kind
 from .base import Model
 from .dawid_skene import DawidSkene
 from .fitted import FittedModel
-from .markov_field import MarkovField
 from .preparing import Prepared
 from .register import MODELS, model_class
 
 log = logging.getLogger("consilience")
 
-# So many linked items are fused as they are; of more, the graph is tried on a part.
+# Of so many linked items the graph is tried; of more only where it is asked for, since it takes many fits.
 FEW_ITEMS = 30_000
 
 
 class Posed(NamedTuple):
-    """A question before it is fitted: the model, what it is fitted to, and what is known of it already.
-
-    `beside` are fields of its result. If its graph was judged before, `check` and `changed` say how, see `judge`.
-    """
+    """A question before it is fitted: the model, what it is fitted to, and fields of its result that are known."""
 
     model: FittedModel
     source: Source
     graph: Graph | None
     beside: dict[str, Any]
-    check: GraphCheck | None = None
-    changed: Mapping[str, Any] = MappingProxyType({})
 
 
 def fuse_prepared(
@@ -91,11 +80,11 @@ def pose(
     item_prior: Any,
 ) -> Posed:
     """A question with the model that it is fused by. Of several, workers are of types if nothing else is said."""
-    graph, task, check, changed = prepared.graph, prepared.task, None, dict[str, Any]()
+    graph, task = prepared.graph, prepared.task
     if task.linked and graph is None and is_among(model, ("auto", "markov-field")):
-        model, parameters, graph, check, changed = settle_links(
-            task, prepared.source, prepared.answers, parameters, engine
-        )
+        few = prepared.answers.n_items <= FEW_ITEMS
+        if few or model == "markov-field" or not parameters.keys() <= DawidSkene.defaults().keys():
+            model, graph = "markov-field", task.make_graph(prepared.source)
     chosen, answers, scale = settle_model(prepared, model, graph, parameters, engine)
     if callback is not None and "callback" in chosen.get_params():
         chosen = chosen.set_params(callback=callback)
@@ -116,7 +105,7 @@ def pose(
     aligned = recipe.align(source.responses, graph)
     beside: dict[str, Any] = {"scale_check": scale, "soft_check": soft, "n_blocked": prepared.n_blocked}
     beside["blocked"] = prepared.blocked if len(prepared.blocked) else None
-    return Posed(chosen, source, aligned, beside, check, changed)
+    return Posed(chosen, source, aligned, beside)
 
 
 def fit_posed(
@@ -133,7 +122,7 @@ def fit_posed(
         for (name, each), recipe, result in zip(posed.items(), settled, results, strict=True):
             with about(name):
                 known = replace(result, **each.beside)
-                found, changed = judge(recipe, known, each.source, each.graph, engine, each.check, dict(each.changed))
+                found, changed = judge(recipe, known, each.source, each.graph, engine)
             own = {parameter: value for parameter, value in changed.items() if parameter in each.model.defaults()}
             models[name] = each.model.set_params(**own).adopt(found)
     names = list(posed)
@@ -159,38 +148,6 @@ def settle_model(
                 if check.ordered:
                     answers, chosen = give_ranks(answers, order), chosen.set_params(workers=OrdinalWorkers.name)
     return chosen, answers, check
-
-
-def settle_links(
-    kind: AnyKind, brought: Any, answers: Answers, given: dict[str, Any], engine: Engine
-) -> tuple[str, dict[str, Any], Graph | None, GraphCheck | None, dict[str, Any]]:
-    """How to fuse items that are linked by what they are; many of them as a part shows.
-
-    Returned are model, parameters and graph, what was found about the graph, and the parameters that were changed
-    because of it.
-    """
-    if answers.n_items <= FEW_ITEMS:
-        return "markov-field", given, kind.make_graph(brought), None, {}
-    check_parameters(MarkovField, given)
-    alone = {name: value for name, value in given.items() if name in DawidSkene.defaults()}
-    sample = kind.take_part(brought)
-    if sample is None:
-        return "dawid-skene", alone, None, None, {}
-    recipe = MarkovField(**given).recipe()
-    task, few = kind.pose(sample)
-    log.info("Trying the graph on a part of the %ss", task.item)
-    source = open_source(recipe, few, task=task)
-    graph = recipe.align(source.responses, kind.make_graph(sample))
-    with quietly():
-        found = fit_source(recipe, source, graph, engine, count_copies_once=True)
-        found, check, changed = settle_graph(recipe, found, source, graph, engine)
-    if "coupling" in given:
-        return "markov-field", given, kind.make_graph(brought), check, changed
-    listeners = {"listeners": recipe.listeners, **changed}["listeners"]
-    if check.silent or (listeners == "unanswered" and bool(np.diff(answers.offsets).all())):
-        return "dawid-skene", alone, None, check, changed
-    settled = {"coupling": found.coupling, "listeners": listeners}
-    return "markov-field", {**given, **settled}, kind.make_graph(brought), check, changed
 
 
 def choose_model(
