@@ -135,7 +135,7 @@ def compare_real() -> str:
 
 
 def span_f1(model: Any, gold: dict[Any, Any]) -> float:
-    spans = cs.evaluate(model, gold).spans
+    spans = cs.evaluate(model, gold)
     assert spans is not None
     return spans.strict.f1
 

@@ -28,7 +28,6 @@ from consilience.cli.command import spell_options
 from consilience.cli.main import program
 from consilience.cli.simulate import CLASSES, make_crowd
 from consilience.errors import InputError, Python, Sentence, make_inert
-from consilience.evaluation.labels import evaluate
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
 from fuzz.kills import MAIN, children_hear_signals
@@ -320,7 +319,7 @@ def test_tagged_sequences(folder):
         warnings.simplefilter("ignore", cs.errors.ConsilienceWarning)
         model = cs.fuse(plain)
     assert model.transitions == "free"
-    assert cs.evaluate(model, {(1, 1): "x"}).spans is None
+    assert cs.evaluate(model, {(1, 1): "x"}).strict is None
 
 
 def test_choices_are_those_of_the_library():
@@ -882,9 +881,9 @@ def test_evaluate_from_python_takes_any_frame(scored):
     import polars as pl
 
     labels = pd.DataFrame({"item": [1, 2], "label": pd.Categorical(["x", "y"])})
-    result = evaluate(labels, pl.DataFrame({"item": [2, 1], "label": ["y", "y"]}))
+    result = cs.evaluate(labels, pl.DataFrame({"item": [2, 1], "label": ["y", "y"]}))
     assert (result.n_matched, result.accuracy, result.log_loss) == (2, 0.5, None)
-    assert dict(result.classes)["y"].precision == 1.0
+    assert result.table["y"].precision == 1.0
 
 
 def test_evaluate_from_python_takes_models_paths_and_dicts(folder):

@@ -441,17 +441,17 @@ def test_folder_of_answers_and_gold(folder):
 
 def test_classes_keep_their_type(folder):
     labels = {"item": ["a", "b"], "label": ["0", "1"], "p(0)": [0.9, 0.2], "p(1)": [0.1, 0.8]}
-    assert [name for name, _ in cs.evaluate(labels, {"a": "0", "b": "1"}).classes] == ["0", "1"]
-    assert [name for name, _ in cs.evaluate(labels, {"a": 0, "b": 2}).classes] == ["0", "1", "2"]
+    assert list(cs.evaluate(labels, {"a": "0", "b": "1"}).table) == ["0", "1"]
+    assert list(cs.evaluate(labels, {"a": 0, "b": 2}).table) == ["0", "1", "2"]
     assert cs.evaluate(labels, {"a": 0, "b": 1}).accuracy == 1.0
-    assert [name for name, _ in cs.evaluate(labels | {"label": [0, 1]}, {"a": "0", "b": "1"}).classes] == [0, 1]
+    assert list(cs.evaluate(labels | {"label": [0, 1]}, {"a": "0", "b": "1"}).table) == [0, 1]
 
 
 def test_all_gold_spans_count():
     """Spans in a sequence without labels are missed, and so are those at positions without one."""
     labels = {"sequence": ["s", "s", "s"], "position": [0, 1, 2], "label": ["B-X", "I-X", "O"]}
     gold = {("s", 0): "B-X", ("s", 1): "I-X", ("s", 2): "O", ("t", 0): "B-X", ("t", 1): "O", ("s", 3): "B-X"}
-    spans = cs.evaluate(labels, gold).spans
+    spans = cs.evaluate(labels, gold)
     assert (spans.strict.n_gold, spans.strict.n_predicted, spans.strict.n_correct) == (3, 1, 1)
     assert spans.strict.precision == 1.0
     assert spans.strict.recall == pytest.approx(1 / 3)

@@ -185,7 +185,7 @@ def test_answers_and_evaluations_in_notebooks():
     spans = cs.simulate.spans(20, seed=1)
     found = cs.evaluate(cs.fuse(spans.spans), spans.truth)
     text = Snippet(found._repr_html_()).text
-    assert all(each in text for each in ("SpansEvaluation", "strict", "relaxed", f"{found.strict.f1:.3f}"))
+    assert all(each in text for each in ("Evaluation", "strict", "relaxed", f"{found.strict.f1:.3f}"))
 
 
 def test_attributes_of_other_packages_lead_to_ours():

@@ -244,8 +244,8 @@ def test_parts_have_no_overall_best(tmp_path):
     page = cs.report(model, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<h1>No overall best: 2 parts. a leads part 1, and" in page
     assert "The chart shows the largest part" in page
-    assert "of 2 parts; only pairs within a part count" in repr(cs.evaluate(model, list("axbyc")))
-    assert "only pairs within a part count" in repr(cs.evaluate(model, {("a", "b"): "a", ("x", "y"): "x"}))
+    assert cs.evaluate(model, list("axbyc")).n_parts == 2
+    assert cs.evaluate(model, {("a", "b"): "a", ("x", "y"): "x"}).n_parts == 2
 
 
 @pytest.mark.robust
@@ -368,7 +368,7 @@ def test_a_known_order_judges_a_ranking(arena, model):
     assert cs.evaluate(model, best_first) == result
     assert cs.evaluate(model, {"candidate": best_first, "rank": list(range(1, 9))}) == result
     assert cs.evaluate(model, best_first[::-1]).kendall == pytest.approx(-result.kendall)
-    assert "Kendall" in repr(result)
+    assert "kendall" in repr(result)
     with pytest.raises(InputError, match="at least two"):
         cs.evaluate(model, ["x", "y"])
 

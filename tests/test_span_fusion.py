@@ -390,7 +390,7 @@ def test_agreement_is_the_mean_over_pairs(project):
 def test_all_known_spans_of_tags_count_also_where_nobody_answered():
     labels = {"sequence": ["a", "a"], "position": [0, 1], "label": ["B-X", "O"]}
     gold = {("a", 0): "B-X", ("a", 1): "O", ("b", 0): "B-X", ("b", 1): "I-X"}
-    spans = cs.evaluate(labels, gold).spans
+    spans = cs.evaluate(labels, gold)
     assert (spans.strict.n_gold, spans.strict.n_correct) == (2, 1)
     assert spans.strict.recall == 0.5
     assert spans.strict.precision == 1.0
@@ -437,10 +437,10 @@ def test_simulated_projects_depend_on_the_seed_alone():
 def test_an_evaluation_fits_in_one_line():
     project = cs.simulate.spans(20, seed=0)
     found = cs.evaluate(cs.HiddenMarkov(transitions="bio").fit(project.spans), project.truth)
-    assert repr(found).startswith(f"SpansEvaluation(20 documents: F1 {found.strict.f1:.3f} strict, ")
-    assert repr(found).endswith(f"; calibration error {found.calibration_error:.3f})")
+    assert repr(found).startswith(f"Evaluation(20 documents: strict F1 {found.strict.f1:.3f}, ")
+    assert repr(found).endswith(f", calibration_error {found.calibration_error:.3f})")
     tags = cs.evaluate({"item": [1, 2], "label": ["a", "b"]}, {1: "a", 2: "a"})
-    assert repr(tags) == "Evaluation(2 items: accuracy 0.500, macro F1 0.333)"
+    assert repr(tags) == "Evaluation(2 items: accuracy 0.500, macro_f1 0.333)"
 
 
 def test_tables_of_spans_are_evaluated(project, tmp_path):

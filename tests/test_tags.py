@@ -423,7 +423,7 @@ def test_sets_are_judged_by_known_ones(tmp_path):
     found = cs.evaluate({**table, **chances}, {1: ["a"], 2: [], 9: ["b"]})
     assert (found.n_items, found.n_unanswered, found.exact) == (2, 1, 0.5)
     assert found.micro == (0.5, 1.0, pytest.approx(2 / 3), 1)
-    assert dict(found.tags)["b"].support == 0
+    assert found.table["b"].support == 0
     # bins of 0.9 to 1 (0.9 right, 1.0 wrong) and of 0.0 to 0.2 (0.1 and 0.0, both no)
     assert found.calibration_error == pytest.approx((0.9 + 0.1 + 0.0) / 4)
     assert found.mean_confidence == pytest.approx(0.85)
@@ -433,7 +433,7 @@ def test_sets_are_judged_by_known_ones(tmp_path):
     assert "Sets that are right  1.000" in shown.output
     with pytest.raises(InputError, match="No item with a known set"):
         cs.evaluate(table, {7: ["a"]})
-    assert "tag" in found._repr_html_()
+    assert "all tags" in found._repr_html_()
     assert found.to_dict()["micro"]["recall"] == 1.0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 from zipfile import ZipFile, is_zipfile
@@ -20,10 +20,10 @@ from ..answers import DIALECTS, LONG
 from ..answers.answers import LAYOUTS
 from ..answers.previews import fit_text
 from ..api import load
-from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text
+from ..documents.document import Column, Document, Fact, Facts, Part, Table, Text
 from ..errors import InputError, join_names
+from ..evaluation.evaluation import QuestionsEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
-from ..evaluation.questions import QuestionsEvaluation
 from ..formats import FOLDER, list_suffixes, readable_formats
 from ..formats.files import is_folder
 from ..formats.targets import choose_form, list_losses, read_content, write_content
@@ -34,34 +34,6 @@ from ..models.questions import Questions
 from ..results.saving import HEADER
 from .command import Record, is_asked, list_values, publish
 from .terminal import Display
-
-# What an evaluation counts, and its scores, by the attributes of all kinds of evaluations: what they are called.
-_COUNTS = {
-    "n_documents": "Documents compared",
-    "n_items": "Items compared",
-    "n_matched": "Items compared",
-    "n_unanswered": "Gold without label",
-    "n_gold_only": "Gold without label",
-    "n_labels_only": "Labels without gold",
-    "n_candidates": "Candidates",
-    "n_verdicts": "Known verdicts",
-}
-_SCORES = {
-    "kendall": ("Kendall's tau", "1 is best, 0 is chance"),
-    "spearman": ("Spearman's rho", "1 is best, 0 is chance"),
-    "exact": ("Sets that are right", ""),
-    "accuracy": ("Accuracy", ""),
-    "macro_f1": ("Macro F1", ""),
-    "mean_confidence": ("Mean confidence", "should be the share that is right"),
-    "log_loss": ("Log loss", "nats; 0 is best"),
-    "brier": ("Brier score", "0 is best, 2 worst"),
-    "calibration_error": ("Calibration error", "0 is best"),
-    "within_one": ("Within one level", ""),
-    "absolute_error": ("Absolute error", "levels; 0 is best"),
-    "quadratic_kappa": ("Quadratic kappa", "1 is best, 0 is chance"),
-    "rank_correlation": ("Rank correlation", "Spearman's; 1 is best"),
-}
-_SPANS = {"strict": "whole spans (strict)", "relaxed": "parts of spans (relaxed)", "type_only": "type only"}
 
 
 def evaluate(labels: str, gold: str, **columns: Any) -> None:
@@ -74,46 +46,10 @@ def evaluate(labels: str, gold: str, **columns: Any) -> None:
     parts: list[Part] = [Facts(list_values({"labels": labels, "gold": gold, **evaluation.to_dict()}))]
     several = isinstance(evaluation, QuestionsEvaluation)
     for name, found in evaluation.items() if several else [("", evaluation)]:
-        title = f"{fit_text(f'{labels}, {name}' if name else labels, 36)} against {fit_text(gold, 34)}"
-        parts += describe_evaluation(found, title)
+        parts.append(
+            found.describe(f"{fit_text(f'{labels}, {name}' if name else labels, 36)} against {fit_text(gold, 34)}")
+        )
     publish(Document("", "", parts))
-
-
-def describe_evaluation(evaluation: Any, title: str) -> list[Part]:
-    """Counts and scores, then those of each class, tag or type of span."""
-    counts = ((name, getattr(evaluation, key, None)) for key, name in _COUNTS.items())
-    facts = [Fact("", name, count, format="count") for name, count in counts if count is not None]
-    if getattr(evaluation, "n_parts", 1) > 1:
-        facts.append(Fact("", "Parts", None, f"{evaluation.n_parts:,}; only pairs within a part count"))
-    for key, (name, note) in _SCORES.items():
-        found = getattr(evaluation, key, None)
-        score = getattr(getattr(evaluation, "scale", None), key, None) if found is None else found
-        if score is not None:
-            facts.append(Fact("", name, score, format="figure", detail=note))
-    parts: list[Part] = [Section("", title, "", [Facts(facts)])]
-    spans = evaluation if hasattr(evaluation, "types") else getattr(evaluation, "spans", None)
-    if spans is not None:
-        strict = spans.strict
-        found = f"{strict.n_gold:,} in gold, {strict.n_predicted:,} in labels, {strict.n_correct:,} in both"
-        facts = [Fact("", "Spans", None, found)]
-        if hasattr(spans, "n_invalid_transitions"):
-            facts.append(Fact("", "Invalid transitions", None, f"{spans.n_invalid_transitions:,} in labels"))
-        kinds = [(word, getattr(spans, kind)) for kind, word in _SPANS.items() if hasattr(spans, kind)]
-        parts += [tabulate_scores("Spans", kinds), Facts(facts)]
-    for name in ("classes", "types", "tags"):
-        if hasattr(evaluation, name):
-            every = [("all", evaluation.micro)] if hasattr(evaluation, "micro") else []
-            parts.append(tabulate_scores(name.capitalize(), every + list(getattr(evaluation, name))))
-    return parts
-
-
-def tabulate_scores(title: str, scores: Sequence[tuple[str, Any]]) -> Table:
-    """Precision, recall and F1 of each class, tag or type, and of how many they are."""
-    counted = all(hasattr(score, "support") for _, score in scores)
-    columns = [Column("", ""), *(Column("", name, "figure") for name in ("precision", "recall", "F1"))]
-    columns += [Column("", "known", "count")] if counted else []
-    rows = [(name, *score[:3], *((score.support,) if counted else ())) for name, score in scores]
-    return Table("", title, columns, rows)
 
 
 def convert(source: str, target: str, format: str | None, to: str | None, **options: Any) -> None:

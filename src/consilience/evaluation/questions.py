@@ -19,18 +19,6 @@ from .tags import not_told
 CONFIDENCE = "_confidence"
 
 
-class QuestionsEvaluation(dict[str, Any]):
-    """How good the labels of several questions are: an `Evaluation` or `TagsEvaluation` of each that is known."""
-
-    def __repr__(self) -> str:
-        lines = [f"    {name!r}: {found!r}" for name, found in self.items()]
-        return "\n".join([f"QuestionsEvaluation({len(self)}):", *lines])
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the same as plain numbers, lists and dicts, by question."""
-        return {"questions": {name: found.to_dict() for name, found in self.items()}}
-
-
 def split_labels(labels: object, label: str | None) -> dict[str, object] | None:
     """Return the labels of each question, of fitted ones or of a table that `Questions.to_frame` returns; else None.
 

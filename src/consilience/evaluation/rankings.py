@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..answers.columns import Column, Values, lookup, split_repeated, to_column, to_values
-from ..answers.previews import frame_html, html_facts, paragraph
 from ..answers.tables import Table, is_table, open_frame
 from ..errors import InputError, listing, plural
 from ..formats.reading import open_path
@@ -17,65 +15,7 @@ from ..kernels import Floats, Integers
 from ..rankings.bradley_terry import BradleyTerry
 from ..rankings.comparisons import LEFT, RIGHT, TIE, open_known, read_numbers
 from ..rankings.likelihood import find_odds
-
-
-@dataclass(frozen=True)
-class RankingEvaluation:
-    """How good a ranking is.
-
-    Attributes
-    ----------
-    n_candidates : int
-        Candidates in the ranking whose place, or a verdict on which, is known.
-    kendall, spearman : float or None
-        Rank correlations with the known order, from -1 to 1; of parts that were never compared, only pairs of
-        candidates in the same part count for Kendall's tau, and Spearman's is missing.
-    n_verdicts : int
-        Known verdicts.
-    accuracy : float or None
-        The share of the known verdicts other than ties that are in the order of the ranking.
-    log_loss : float or None
-        The mean of -log p of the known verdicts, ties included, for an average judge; None for a ranking in a table,
-        which does not tell how often there are ties.
-    n_parts : int
-        In how many parts, which were never compared with each other, these candidates are. With several, only pairs
-        within a part count.
-    """
-
-    n_candidates: int
-    kendall: float | None = None
-    spearman: float | None = None
-    n_verdicts: int = 0
-    accuracy: float | None = None
-    log_loss: float | None = None
-    n_parts: int = 1
-
-    def __repr__(self) -> str:
-        texts = [f"{name} {value:.3f}" for name, value in self._figures()]
-        parts = f", of {self.n_parts:,} parts; only pairs within a part count" if self.n_parts > 1 else ""
-        return f"RankingEvaluation({plural(self.n_candidates, 'candidate')}{parts}: {', '.join(texts)})"
-
-    def _repr_html_(self) -> str:
-        parts = [("Parts", f"{self.n_parts:,}; only pairs within a part count")] if self.n_parts > 1 else []
-        facts = [
-            ("Candidates", f"{self.n_candidates:,}"),
-            *parts,
-            *((name, f"{value:.3f}") for name, value in self._figures()),
-        ]
-        return frame_html(paragraph(type(self).__name__), html_facts(facts))
-
-    def _figures(self) -> list[tuple[str, float]]:
-        figures = {
-            "Kendall's tau": self.kendall,
-            "Spearman's rho": self.spearman,
-            "accuracy": self.accuracy,
-            "log loss": self.log_loss,
-        }
-        return [(name, value) for name, value in figures.items() if value is not None]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the same as plain numbers."""
-        return dict(vars(self))
+from .evaluation import Evaluation
 
 
 class Ranked(NamedTuple):
@@ -87,14 +27,11 @@ class Ranked(NamedTuple):
     log_tie: float | None
 
 
-def of_model(model: BradleyTerry) -> Ranked:
-    """Return the ranking that a model has found."""
-    found = model.found_
-    return Ranked(found.candidates, found.score, found.part, found.log_tie)
-
-
 def find_ranking(labels: object) -> Ranked | None:
-    """Return the ranking in a table with columns candidate and score or rank; None for tables of labels, and others."""
+    """The ranking of a model, or in a table with columns candidate and score or rank; None for anything else."""
+    if isinstance(labels, BradleyTerry):
+        found = labels.found_
+        return Ranked(found.candidates, found.score, found.part, found.log_tie)
     if not is_table(labels):
         return None
     ranking = open_frame(labels, "the ranking")
@@ -112,7 +49,7 @@ def find_ranking(labels: object) -> Ranked | None:
     return Ranked(values, score, part.astype(np.int64), None)
 
 
-def evaluate_ranking(found: Ranked, known: object) -> RankingEvaluation:
+def evaluate_ranking(found: Ranked, known: object) -> Evaluation:
     """Compare a ranking with the known order of candidates, or with known verdicts; see `consilience.evaluate`."""
     verdicts = isinstance(known, Mapping) and bool(known) and all(type(pair) is tuple for pair in known)
     if isinstance(known, Mapping) and not verdicts and not any(hasattr(value, "__len__") for value in known.values()):
@@ -128,7 +65,7 @@ def evaluate_ranking(found: Ranked, known: object) -> RankingEvaluation:
 
 
 def read_order(table: Table) -> tuple[Column, Floats]:
-    """Return candidates, and how good they are, from a table with a score or a rank of each."""
+    """Candidates, and how good they are, from a table with a score or a rank of each."""
     candidate = table.need("candidate")
     score, rank = table.find("score"), table.find("rank")
     if score is None and rank is None:
@@ -137,7 +74,7 @@ def read_order(table: Table) -> tuple[Column, Floats]:
     return table.values(candidate), good
 
 
-def compare_orders(found: Ranked, candidates: Column, good: Floats) -> RankingEvaluation:
+def compare_orders(found: Ranked, candidates: Column, good: Floats) -> Evaluation:
     """Compare scores with known figures, of which higher ones are better."""
     from scipy.stats import kendalltau, spearmanr  # which take long to import
 
@@ -152,19 +89,23 @@ def compare_orders(found: Ranked, candidates: Column, good: Floats) -> RankingEv
     score, truth, part = found.score[place[both]], good[both], found.part[place[both]]
     if len(np.unique(truth)) == 1:
         raise InputError("All candidates of the known order are equally good: there is no order to compare with.")
-    if len(np.unique(score)) == 1:
-        return RankingEvaluation(int(both.sum()))
-    if len(np.unique(part)) == 1:
-        tau, rho = float(kendalltau(score, truth)[0]), float(spearmanr(score, truth)[0])
-        return RankingEvaluation(int(both.sum()), tau, rho)
-    first, second = np.triu_indices(len(score), 1)
-    same = (part[first] == part[second]) & (truth[first] != truth[second])
-    agree = np.sign(score[first] - score[second]) * np.sign(truth[first] - truth[second])
-    within = float(agree[same].mean()) if same.any() else None
-    return RankingEvaluation(int(both.sum()), within, n_parts=len(np.unique(part)))
+    figures: dict[str, float | None] = {
+        "n_candidates": int(both.sum()),
+        "n_parts": len(np.unique(part)),
+        "kendall": None,
+        "spearman": None,
+    }
+    if len(np.unique(score)) > 1 and figures["n_parts"] == 1:
+        figures |= {"kendall": float(kendalltau(score, truth)[0]), "spearman": float(spearmanr(score, truth)[0])}
+    elif len(np.unique(score)) > 1:
+        first, second = np.triu_indices(len(score), 1)
+        same = (part[first] == part[second]) & (truth[first] != truth[second])
+        agree = np.sign(score[first] - score[second]) * np.sign(truth[first] - truth[second])
+        figures["kendall"] = float(agree[same].mean()) if same.any() else None
+    return Evaluation("candidate", figures)
 
 
-def compare_verdicts(found: Ranked, known: object) -> RankingEvaluation:
+def compare_verdicts(found: Ranked, known: object) -> Evaluation:
     """Compare a ranking with known verdicts on its candidates."""
     data = open_known(known, found.candidates)
     same = found.part[data.left] == found.part[data.right]
@@ -179,7 +120,9 @@ def compare_verdicts(found: Ranked, known: object) -> RankingEvaluation:
         loss = float(np.average(-np.log(chance), weights=weight))
     decided = verdict != TIE
     right = np.where(verdict == LEFT, ahead > 0, (verdict == RIGHT) & (ahead < 0))
-    accuracy = float(np.average(right[decided], weights=weight[decided])) if decided.any() else None
     judged = np.unique(np.append(data.left, data.right))
-    n_parts = len(np.unique(found.part[judged]))
-    return RankingEvaluation(len(judged), None, None, len(verdict), accuracy, loss, n_parts)
+    figures: dict[str, float | None] = {"n_candidates": len(judged), "n_verdicts": len(verdict)}
+    figures |= {"n_parts": len(np.unique(found.part[judged])), "accuracy": None, "log_loss": loss}
+    if decided.any():
+        figures["accuracy"] = float(np.average(right[decided], weights=weight[decided]))
+    return Evaluation("candidate", figures)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from html import escape
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import lookup, objects, to_column
-from ..answers.previews import frame_html, html_facts, html_table, paragraph, to_word
 from ..answers.tables import is_table
-from ..errors import DataWarning, InputError, count_shown, listing, plural, shorten, warn
+from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..formats.reading import open_path
 from ..formats.sources import open_spans
 from ..kinds.span_task import SpansKind
@@ -28,82 +25,9 @@ from ..kinds.spans import (
     read_sole_spans,
     renumber,
 )
-from ..metrics.labels import ClassScore, SpanScore, compare_spans
+from ..metrics.labels import compare_spans
 from ..models.fitted import FittedModel
-
-N_BINS = 10
-# Scores that a notebook shows.
-MOST_SCORES = 20
-
-
-@dataclass(frozen=True)
-class SpansEvaluation:
-    """How good spans are.
-
-    Attributes
-    ----------
-    n_documents : int
-        Documents whose spans are known. All their known spans count, also where nobody has read the document.
-    n_unanswered : int
-        Those of them that were not fused, so that all their spans are missed.
-    strict : SpanScore
-        A span counts if start, end and type are all right.
-    relaxed : SpanScore
-        The share of each span's characters that lies in spans of its type on the other side counts.
-    type_only : SpanScore
-        A span counts if it overlaps a span of its type at all.
-    types : tuple of (type, SpanScore)
-        Strict scores of each type.
-    calibration_error : float or None
-        Where spans have a confidence: the expected calibration error of ten equal bins, over the judged spans.
-    mean_confidence : float or None
-        Their mean confidence, to be compared with the precision of `strict`.
-    """
-
-    n_documents: int
-    n_unanswered: int
-    strict: SpanScore
-    relaxed: SpanScore
-    type_only: SpanScore
-    types: tuple[tuple[str, SpanScore], ...]
-    calibration_error: float | None
-    mean_confidence: float | None
-
-    def __repr__(self) -> str:
-        text = f"F1 {self.strict.f1:.3f} strict, {self.relaxed.f1:.3f} relaxed, {self.type_only.f1:.3f} by type only"
-        figures = {"mean confidence": self.mean_confidence, "calibration error": self.calibration_error}
-        texts = [text, *(f"{name} {value:.3f}" for name, value in figures.items() if value is not None)]
-        return f"SpansEvaluation({plural(self.n_documents, 'document')}: {'; '.join(texts)})"
-
-    def _repr_html_(self) -> str:
-        figures = {"Mean confidence": self.mean_confidence, "Calibration error": self.calibration_error}
-        facts = [
-            ("Documents", f"{self.n_documents:,}, of which {self.n_unanswered:,} were not fused"),
-            *((name, f"{value:.3f}") for name, value in figures.items() if value is not None),
-        ]
-        counted = (("strict", self.strict), ("relaxed", self.relaxed), ("type only", self.type_only))
-        return show_scores(type(self).__name__, facts, "counted", [*counted, *self.types])
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the same as plain numbers, lists and dicts; each type as one dict."""
-        scores = {name: getattr(self, name)._asdict() for name in ("strict", "relaxed", "type_only")}
-        types = [{"type": name, **score._asdict()} for name, score in self.types]
-        return {**vars(self), **scores, "types": types}
-
-
-def show_scores(
-    title: str, facts: Sequence[tuple[str, str]], what: str, scores: Sequence[tuple[object, ClassScore | SpanScore]]
-) -> str:
-    """Return what a notebook shows of an evaluation: some facts, and the scores of classes or types."""
-    n_shown = count_shown(len(scores), MOST_SCORES)
-    rows = [
-        [escape(to_word(name)), *(f"{value:.3f}" for value in score[:3]), f"{score[3]:,}"]
-        for name, score in scores[:n_shown]
-    ]
-    table = html_table([what, "precision", "recall", "F1", "known"], rows, [False, True, True, True, True])
-    rest = [paragraph(f"... {len(scores) - n_shown:,} more; to_dict() has all.")] if n_shown < len(scores) else []
-    named = [(f"{name[:1].upper()}{name[1:]}", value) for name, value in facts]
-    return frame_html(paragraph(title), html_facts(named), table, *rest)
+from .evaluation import Evaluation, mean_gap
 
 
 def open_both(labels: object, gold: object) -> tuple[object, object]:
@@ -127,7 +51,7 @@ def open_both(labels: object, gold: object) -> tuple[object, object]:
     return found, gold
 
 
-def evaluate_spans(labels: object, gold: Spans) -> SpansEvaluation:
+def evaluate_spans(labels: object, gold: Spans) -> Evaluation:
     """Compare fused spans with known ones; see `consilience.evaluate`."""
     found = labels.to_span_set() if isinstance(labels, FittedModel) else labels
     if isinstance(found, (str, os.PathLike)) or is_table(found):
@@ -155,24 +79,23 @@ def evaluate_spans(labels: object, gold: Spans) -> SpansEvaluation:
     said = renumber(_trim(found.marks, found.texts), place, found.labels, labels_of_both)
     said = pick_marks(said, np.flatnonzero(np.isin(said.document, known_documents)))
     read = place[found.readings[:, 0]]
-    scores = compare_spans(truth, said)
-    types = []
+    figures: dict[str, float | None] = {
+        "n_documents": len(known_documents),
+        "n_unanswered": len(np.setdiff1d(known_documents, read)),
+        "mean_confidence": None,
+        "calibration_error": None,
+    }
+    is_known = set(zip(*(column.tolist() for column in _key(truth)), strict=True))
+    right = np.array([row in is_known for row in zip(*(column.tolist() for column in _key(said)), strict=True)], bool)
+    if said.confidence is not None and len(right) and not np.isnan(said.confidence).any():
+        figures["mean_confidence"] = float(np.mean(said.confidence))
+        figures["calibration_error"] = mean_gap(np.asarray(said.confidence), right)
+    by_type = {}
     for code, name in enumerate(labels_of_both):
         parts = [pick_marks(each, np.flatnonzero(each.label == code)) for each in (truth, said)]
         if len(parts[0].start) or len(parts[1].start):
-            types.append((name, compare_spans(*parts).strict))
-    right = _find_right(truth, said)
-    judged = said.confidence is not None and len(right) > 0 and not np.isnan(said.confidence).any()
-    return SpansEvaluation(
-        n_documents=len(known_documents),
-        n_unanswered=len(np.setdiff1d(known_documents, read)),
-        strict=scores.strict,
-        relaxed=scores.relaxed,
-        type_only=scores.type_only,
-        types=tuple(types),
-        calibration_error=_find_error(np.asarray(said.confidence), right) if judged else None,
-        mean_confidence=float(np.mean(np.asarray(said.confidence))) if judged else None,
-    )
+            by_type[name] = compare_spans(*parts).strict
+    return Evaluation("document", figures, compare_spans(truth, said)._asdict(), "type", by_type)
 
 
 def _read_table(given: object, gold: Spans) -> Spans:
@@ -221,18 +144,5 @@ def _trim(marks: Marks, texts: list[str]) -> Marks:
     return pick_marks(marks._replace(start=start, end=end), inked)
 
 
-def _find_right(truth: Marks, said: Marks) -> NDArray[np.bool_]:
-    """Tell which spans are known ones."""
-    known = set(zip(*(column.tolist() for column in _key(truth)), strict=True))
-    return np.array([row in known for row in zip(*(column.tolist() for column in _key(said)), strict=True)], bool)
-
-
 def _key(marks: Marks) -> tuple[NDArray[np.int64], ...]:
     return marks.document, marks.start, marks.end, marks.label
-
-
-def _find_error(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return the mean gap between confidence and share of right spans, over bins of confidence."""
-    bin_of = np.minimum((confidence * N_BINS).astype(np.int64), N_BINS - 1)
-    gaps = np.bincount(bin_of, confidence - right, minlength=N_BINS)
-    return float(np.abs(gaps).sum() / len(right))
