@@ -17,7 +17,7 @@ from benchmarks import record as making
 from benchmarks.real_crowds import is_present
 from command_line import run
 from consilience.answers.answers import to_long
-from consilience.answers.slips import find_sets
+from consilience.answers.classes import find_sets
 from consilience.results.comparison import Comparison
 from consilience.results.record import (
     INDEPENDENT,

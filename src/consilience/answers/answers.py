@@ -20,7 +20,7 @@ from ..kernels import Floats, Integers, Truths, freeze
 from ..limits import NUMBER, require_memory
 from ..options import check_effect
 from . import LONG, MATRIX, translate
-from .classes import are_ranks, choose_classes, choose_spelling, list_classes, merge_spellings, spell_as
+from .classes import are_ranks, choose_classes, choose_spelling, list_classes, merge_spellings, spell_as, warn_of_slips
 from .columns import (
     Codes,
     Column,
@@ -55,7 +55,6 @@ from .long_tables import (
     to_matrix,
 )
 from .previews import frame_html, html_facts, paragraph, to_word
-from .slips import warn_of_slips
 from .soft_votes import Probabilities, check_votes, relabel, suggest, sum_votes
 from .tables import ROLES, WHOLE, build_frame, check_spread, open_frame, read_distinct, read_names
 from .wide_tables import refuse_shares

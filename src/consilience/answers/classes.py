@@ -1,38 +1,52 @@
-"""How labels are written, and what can be true: classes, and the class of items about which all workers are silent.
+"""Labels and classes: how labels are written, what can be true, and what looks like a slip in either.
 
 The normal form of a label is NFC(casefold(NFD(text))), with each run of white space as one blank and none around the
 text: "Cat", "cat" and " cat " are all "cat". Letters of full width, ligatures and the like are left alone (that would
-be NFKC, which also takes "x²" for "x2"). Labels that are no text stay as they are.
+be NFKC, which also takes "x²" for "x2"). Labels that are no text stay as they are. IOB tags are told by their capital
+letter, so where all labels are tags it stays one: "b-per" and "B-PER " are "B-per".
 
-IOB tags are told by their capital letter, so where all labels are tags it stays one: "b-per" and "B-PER " are "B-per".
+Slips are several spellings of a label, abstentions, scores, ids and free text as labels, and a silence that means
+something. They are found by the vocabularies and the number of answers with each label; each is a warning, once, when
+answers are read.
 """
 
 from __future__ import annotations
 
 import difflib
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, is_among, to_floats
-from ..errors import InputError, ParameterError, Python, Sentence, listing, parameter_error, shorten, warn_of
+from ..errors import (
+    DataWarning,
+    InputError,
+    ParameterError,
+    Python,
+    Sentence,
+    join_names,
+    listing,
+    parameter_error,
+    plural,
+    shorten,
+    warn,
+    warn_of,
+)
 from ..kernels import Floats
 from .columns import (
     Codes,
     Column,
     Indices,
     Values,
+    count_codes,
     encode_in_order_of_appearance,
     encode_sorted,
     find_present,
-    is_text,
     lookup,
     objects,
     sorted_order,
@@ -42,7 +56,42 @@ from .columns import (
 from .tables import read_distinct
 from .tagging import SCHEMES, looks_tagged
 
+if TYPE_CHECKING:
+    from .answers import Answers
+
 ABSTAIN = ("ignore", "answer")
+# How other programs write that there is no value. "none" is a common class.
+NO_VALUE = frozenset(["NA", "N/A", "#N/A", "<NA>", "n/a", "nan", "NaN", "NAN", "NaT", "null", "NULL", "Null", "None"])
+# How labelling functions and crowds write that a worker abstains, in lower case.
+ABSTENTIONS = frozenset(["abstain", "abstained", "abstains", "abstention"])
+# Beside 0 and 1, -1 is an abstention rather than an answer beyond this share.
+MOST_ABSTAIN = 0.5
+# With more classes they are not all listed in an advice.
+MOST_LISTED = 12
+# Fewer labels are always taken for classes. So are fewer whole numbers.
+FEWEST_LABELS, FEWEST_WHOLE = 20, 50
+# Ids are not looked for in fewer answers, nor are tags and single labels judged by fewer.
+FEWEST_IN_ALL = 20
+# With fewer answers per label, on average, hardly anybody agrees with anybody.
+FEWEST_ANSWERS = 3
+# Numbers are classes, not scores, if two workers give an item the same one at least so often.
+LEAST_AGREEMENT = 0.25
+# Labels are ids if they are those of the item or worker in at least this share of answers.
+MOST_SAME = 0.9
+# More ids of workers are not compared: that would take long.
+MOST_WORKERS = 20_000
+# A worker with fewer answers is not judged, nor one whose answers would all be alike with a higher probability.
+FEWEST_TO_JUDGE, CHANCE = 5, 0.01
+# Workers count as most, and items as few, beyond this share.
+MOST, FEW = 0.5, 0.5
+MAP_TEXT = "If the answers are free text, map them to a few labels first."
+# So many answers are looked at together.
+SLICE = 1 << 18
+# What separates the labels of a set; the latter are seldom in names.
+SET_SIGNS, SURE_SIGNS = (";", "|", ",", "+", "/"), (";", "|")
+
+
+# ----------------------------------------------------------------------------------------------------- what can be true
 
 
 def choose_classes(
@@ -89,7 +138,26 @@ def choose_classes(
             Sentence("Leave {ordered} out, or the positions.", ordered=False),
             keyword="positions",
         )
-    known = _read_classes(classes, labels, spell)
+    known = labels
+    if classes is not None:
+        known = list_classes(classes)
+        if spell is not None:
+            known = to_values(to_column(list(dict.fromkeys(map(spell, known.tolist())))))
+        if not len(known):
+            raise InputError("classes must name at least one class.", keyword="classes")
+        exact, found = lookup(labels, to_column(known)), find_by_value(labels, known)
+        if (found < 0).all():
+            raise InputError(
+                f"No worker ever said any of the classes {listing(known.tolist())}; they said "
+                f"{listing(labels.tolist())}.",
+                Sentence("Write {classes} as the labels are written."),
+                keyword="classes",
+            )
+        if (found != exact).any() or (labels.dtype != known.dtype and (found >= 0).all()):
+            # As the workers' labels are written: 1, not "1".
+            said = [*labels.tolist(), None]
+            pairs = zip(found.tolist(), known.tolist(), strict=True)
+            known = to_values(to_column(list(dict.fromkeys(said[at] if at >= 0 else str(each) for at, each in pairs))))
     if abstain == "answer":
         background = background if spell is None else spell(background)
         background = _choose_background(background, known, labels, given=classes is not None)
@@ -97,8 +165,8 @@ def choose_classes(
             known = to_values(to_column([background, *known.tolist()]))
     if not (ordered or (ordered is None and (is_scale or positions is not None))):
         return known, None, background
-    values = to_numbers(known)
     if (levels is None or isinstance(levels, (set, frozenset))) and not is_scale:
+        values = to_numbers(known)
         if values is None:
             words = [each for each in known.tolist() if to_numbers(objects([each])) is None]
             raise InputError(
@@ -113,46 +181,16 @@ def choose_classes(
         if len(same):
             both = listing(known[same[0] : same[0] + 2].tolist())
             raise InputError(f"The labels {both} are the same number.", "Write them alike.")
-    elif levels is not None and len(known) < 2:
-        raise InputError(
-            f"A scale has at least two levels. Got {listing(known.tolist())}.",
-            Sentence("Name all levels from low to high with {classes}."),
-            keyword="classes",
-        )
-    elif levels is not None and values is not None and positions is None and (np.diff(values) < 0).all():
-        first, last = (shorten(each) for each in known[[0, -1]].tolist())
-        warn_of(
-            f"The classes {listing(known.tolist())} are numbers from high to low, so {first} is the lowest level and "
-            f"{last} the highest.",
-            Sentence("If that is not meant, name them from low to high with {classes}."),
-            keyword="classes",
-        )
-    places = tuple(map(float, range(len(known)))) if positions is None else _read_positions(positions, known)
-    return known, places, background
-
-
-def _read_classes(classes: ArrayLike | None, labels: Values, spell: Callable[[Any], Any] | None) -> Values:
-    """The classes: the labels, or those given, which must include at least one label."""
-    if classes is None:
-        return labels
-    values = list_classes(classes)
-    if spell is not None:
-        values = to_values(to_column(list(dict.fromkeys(map(spell, values.tolist())))))
-    if not len(values):
-        raise InputError("classes must name at least one class.", keyword="classes")
-    exact, found = lookup(labels, to_column(values)), find_by_value(labels, values)
-    if (found < 0).all():
-        raise InputError(
-            f"No worker ever said any of the classes {listing(values.tolist())}; they said {listing(labels.tolist())}.",
-            Sentence("Write {classes} as the labels are written."),
-            keyword="classes",
-        )
-    if (found == exact).all() and (labels.dtype == values.dtype or (found < 0).any()):
-        return values
-    # As the workers' labels are written: 1, not "1".
-    said = labels.tolist()
-    written = [said[at] if at >= 0 else str(each) for at, each in zip(found.tolist(), values.tolist(), strict=True)]
-    return to_values(to_column(list(dict.fromkeys(written))))
+    if positions is None:
+        return known, tuple(map(float, range(len(known)))), background
+    expected = f"finite numbers that increase, one for each of the {len(known)} classes {listing(known.tolist())}"
+    try:
+        places = to_floats(positions)
+    except (TypeError, ValueError) as error:
+        raise parameter_error("positions", "Answers", expected, positions) from error
+    if places.shape != (len(known),) or not np.isfinite(places).all() or not (np.diff(places) > 0).all():
+        raise parameter_error("positions", "Answers", expected, positions)
+    return known, tuple(places.tolist()), background
 
 
 def list_classes(classes: ArrayLike | None) -> Values:
@@ -165,7 +203,7 @@ def list_classes(classes: ArrayLike | None) -> Values:
     return read_distinct(classes, "classes")
 
 
-def _choose_background(background: object, classes: Values, labels: Values, given: bool) -> Any:
+def _choose_background(background: Any, classes: Values, labels: Values, given: bool) -> Any:
     """The background, by default "O" where the labels are tags; one that looks like a slip is an error."""
     if background is None:
         if "O" in classes.tolist() or looks_tagged(labels):
@@ -176,18 +214,16 @@ def _choose_background(background: object, classes: Values, labels: Values, give
             f"The classes are {listing(classes.tolist())}.",
             keyword="background",
         )
-    kind, texts = to_column(labels), dict[str, Any]()
-    if isinstance(background, str):
-        if not (isinstance(kind, np.ndarray) or is_text(kind.type)):  # 0 where "0" is given and labels are numbers
-            with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                background = pc.cast(pa.array([background]), kind.type)[0].as_py()
-        texts = {label.strip().lower(): label for label in labels.tolist() if isinstance(label, str)}
-    if lookup(classes, to_column([background]))[0] >= 0 or (is_among(background, ("O",)) and looks_tagged(labels)):
+    place = int(find_by_value(classes, objects([background]))[0])  # 0 where "0" is given and labels are numbers
+    if place >= 0:
+        return classes.tolist()[place]
+    if is_among(background, ("O",)) and looks_tagged(labels):
         return background
     word = str(background).strip().lower()
+    texts = {label.strip().lower(): label for label in labels.tolist() if isinstance(label, str)}
     # One word that ends in the other is no slip: "abnormal" may well be the background where "normal" was said.
     likely = [text for text in texts if text == word or not (text.endswith(word) or word.endswith(text))]
-    close = difflib.get_close_matches(word, likely, n=1, cutoff=0.8)
+    close = difflib.get_close_matches(word, likely, n=1, cutoff=0.8) if isinstance(background, str) else []
     if not (given or close):
         return background
     remedies = [Sentence("Did you mean {background}?", background=texts[close[0]])] if close else []
@@ -200,33 +236,8 @@ def _choose_background(background: object, classes: Values, labels: Values, give
     )
 
 
-def _read_positions(positions: ArrayLike, classes: Values) -> tuple[float, ...]:
-    """Positions, one for each class, increasing."""
-    try:
-        places = to_floats(positions)
-    except (TypeError, ValueError) as error:
-        raise parameter_error("positions", "Answers", "numbers, one for each class", positions) from error
-    if places.shape != (len(classes),):
-        raise ParameterError(
-            f"There must be one position for each of the {len(classes)} classes {listing(classes.tolist())}. Got "
-            f"{places.size}.",
-            Sentence("Name all levels with {classes}, also those that nobody said."),
-            keyword="positions",
-        )
-    if not np.isfinite(places).all():
-        raise ParameterError(f"Positions must be finite. Got {listing(places.tolist())}.", keyword="positions")
-    if not (np.diff(places) > 0).all():
-        raise ParameterError(
-            f"The positions of the classes {listing(classes.tolist())} must increase from each to the next. Got "
-            f"{listing(places.tolist())}.",
-            Sentence("Name the classes from low to high with {classes}."),
-            keyword="positions",
-        )
-    return tuple(places.tolist())
-
-
 def are_ranks(positions: tuple[float, ...]) -> bool:
-    """Tell whether positions are the default ones."""
+    """Whether positions are the default ones."""
     return positions == tuple(range(len(positions)))
 
 
@@ -288,8 +299,11 @@ def find_by_value(known: Values, labels: Values) -> Indices:
     return found
 
 
+# ------------------------------------------------------------------------------------------------------------- spelling
+
+
 def normalise_label(label: object) -> Any:
-    """Return the normal form of a label.
+    """The normal form of a label.
 
     >>> normalise_label("  New  York "), normalise_label("STRASSE") == normalise_label("Straße"), normalise_label(7)
     ('new york', True, 7)
@@ -304,7 +318,7 @@ def normalise_label(label: object) -> Any:
 
 
 def normalise_tag(label: object) -> Any:
-    """Return the normal form of an IOB tag, with a capital as its first letter.
+    """The normal form of an IOB tag, with a capital as its first letter.
 
     >>> normalise_tag("b-PER"), normalise_tag(" o")
     ('B-per', 'O')
@@ -325,13 +339,12 @@ def choose_spelling(labels: Values, classes: Iterable[Any] = ()) -> Callable[[An
     given = [" ".join(each.split()) for each in classes if isinstance(each, str) and not isinstance(each, Enum)]
     tags = objects([normalise_tag(label) for label in labels.tolist()])
     if not any(looks_tagged(tags, letters) for letters in set(SCHEMES.values())):
-        return spell_as(objects(given)) if given else normalise_label
-    given = [each for each in given if each[:1] == normalise_tag(each)[:1]]
-    return spell_as(objects(given), normalise_tag) if given else normalise_tag
+        return spell_as(objects(given))
+    return spell_as(objects([each for each in given if each[:1] == normalise_tag(each)[:1]]), normalise_tag)
 
 
 def spell_as(known: Values, normal: Callable[[Any], Any] = normalise_label) -> Callable[[Any], Any]:
-    """Return the function that writes text as the first known label of the same normal form; other text becomes normal.
+    """The function that writes text as the first known label of the same normal form; other text becomes normal.
 
     >>> spell = spell_as(objects(["O", "B-per"]))
     >>> spell("o"), spell(" b-PER"), spell("X"), spell(7)
@@ -349,14 +362,14 @@ def spell_as(known: Values, normal: Callable[[Any], Any] = normalise_label) -> C
 def merge_spellings(
     codes: Codes, labels: Values, spell: Callable[[Any], Any], ordered: bool = False
 ) -> tuple[Codes, Values]:
-    """Return codes and vocabulary of labels in their normal form; with `ordered` in the order they had, else sorted."""
+    """Codes and vocabulary of labels as `spell` writes them; with `ordered` in the order they had, else sorted."""
     encode = encode_in_order_of_appearance if ordered else encode_sorted
     place, merged = encode(to_column(list(map(spell, labels.tolist()))))
     return place[codes], merged
 
 
 def normalise_column(column: Column, spell: Callable[[Any], Any] = normalise_label) -> Column:
-    """Return a column with each label in its normal form; missing ones stay missing.
+    """A column with each label in its normal form; missing ones stay missing.
 
     >>> normalise_column(to_column(["Cat", None, "cat"])).to_pylist()
     ['cat', None, 'cat']
@@ -369,7 +382,7 @@ def normalise_column(column: Column, spell: Callable[[Any], Any] = normalise_lab
 
 
 def group_spellings(values: Iterable[Any]) -> list[list[str]]:
-    """Return the texts that have the same normal form, for each normal form that has several.
+    """The texts that have the same normal form, for each normal form that has several.
 
     >>> group_spellings(["Cat", "dog", "cat", 3])
     [['Cat', 'cat']]
@@ -379,3 +392,235 @@ def group_spellings(values: Iterable[Any]) -> list[list[str]]:
         if isinstance(value, str) and not isinstance(value, Enum):
             groups.setdefault(normalise_label(value), []).append(value)
     return [group for group in groups.values() if len(group) > 1]
+
+
+# ---------------------------------------------------------------------------------------------------------------- slips
+
+
+def warn_of_slips(
+    r: Answers, named: bool = False, tabular: bool = True, normalises: bool = True, silence: bool = True
+) -> None:
+    """Warn of what the labels and workers of these answers call for.
+
+    Parameters
+    ----------
+    r : Answers
+        The answers.
+    named : bool
+        Whether the user named the classes, and so has looked at the labels.
+    tabular : bool
+        Whether they come from a table, and not from a matrix: the words differ.
+    normalises : bool
+        Whether they can be read with ``normalise=True``.
+    silence : bool
+        Whether silence may be doubted, too.
+    """
+    silent = doubt_silence(r) if silence else None
+    if silent is not None:
+        warn(silent)
+    problem, remedy = ("", "") if named else _doubt_classes(r)
+    if problem:  # where labels are no classes, their spellings do not matter
+        column: str | Sentence = "Check that the entries are labels."
+        if tabular and "label" in r.columns:
+            taken = shorten(r.columns["label"]).replace("{", "{{").replace("}", "}}")
+            column = Sentence(f"If {taken} is the wrong column, name the right one with {{label}}.")
+        meant = Sentence("If they are classes, list them with {classes} to silence this warning.")
+        warn_of(problem, column, *([remedy] if remedy else []), *([] if remedy == MAP_TEXT else [meant]))
+    else:
+        _doubt_labels(r, named, tabular, normalises)
+    groups = group_spellings(r.workers.tolist()) if r.n_workers <= MOST_WORKERS else []
+    if groups:
+        warn_of(
+            f"Some ids of workers differ only in case, spaces or Unicode form: {_list_groups(groups)}. They are "
+            "treated as different workers.",
+            "If they are the same person, use one spelling in the data.",
+        )
+
+
+def _doubt_labels(r: Answers, named: bool, tabular: bool, normalises: bool) -> None:
+    """Warn of labels that are spelled in several ways, of words for no value, and of abstentions."""
+    labels, classes = r.labels.tolist(), r.classes.tolist()
+    listed = set(classes) if named else set()
+    groups = [group for group in group_spellings(labels) if not listed.issuperset(group)]
+    if groups:
+        warn_of(
+            f"Some labels differ only in case, spaces or Unicode form: {_list_groups(groups)}. They are treated as "
+            "different labels.",
+            *([Sentence("To merge them, use {normalise}.", normalise=True)] if normalises else []),
+            Sentence("If they are different classes, list them all with {classes} to silence this warning."),
+            keyword="normalise",
+        )
+    meant = listed if named or not r.silence_counts else {r.background}
+    texts = {label: label.strip() for label in labels if isinstance(label, str) and label not in meant}
+    nothing = [label for label, text in texts.items() if text in NO_VALUE or not text]
+    if nothing:
+        n_answers = int(np.isin(r.label, [labels.index(label) for label in nothing]).sum())
+        drop = "remove those rows." if tabular else "name it with {missing}."
+        warn_of(
+            f"The label{' ' if len(nothing) == 1 else 's '}{listing(nothing)} {'is' if len(nothing) == 1 else 'are'} "
+            f"treated as an answer like any other ({plural(n_answers, 'answer')}).",
+            Sentence(f"If it stands for no answer, {drop}", missing=nothing[0]),
+            Sentence("If it is an answer, list all classes with {classes} to silence this warning."),
+        )
+    code = None if named else _find_abstention(r)
+    if code is not None and labels[code] in classes:
+        label, others = labels[code], [each for each in classes if each != labels[code]]
+        simple = len(others) <= MOST_LISTED and not any(set(str(each)) & set(',"\n') for each in others)
+        without = Python(f"classes={others!r}", ",".join(map(str, others))) if simple else None
+        drop = "leave those cells empty" if r.format in ("wide", "matrix") else "remove those rows"
+        drop = drop if tabular else "name it with {missing}"
+        warn_of(
+            f"The label {shorten(label)} is treated as an answer and as a class like any other "
+            f"({plural(int(np.count_nonzero(r.label == code)), 'answer')}).",
+            Sentence("If it means that a worker abstains, give the classes without it: {classes}.", classes=without),
+            Sentence(f"If it means that the worker did not see the item, {drop}.", missing=label),
+            Sentence("If it is a class, list all classes with {classes} to silence this warning."),
+            keyword="classes",
+        )
+
+
+def _doubt_classes(r: Answers) -> tuple[str, str]:
+    """What labels look like if they are no classes (ids, free text or scores), and what else to do; else nothing."""
+    sequences = r.sequences
+    if r.n_labels >= 3 and r.n_responses >= FEWEST_IN_ALL and not r.silence_counts:
+        for whose, ids in (("workers", r.workers), ("items", r.items if sequences is None else sequences.ids)):
+            if not len(ids) / 2 <= r.n_labels <= len(ids):
+                continue
+            owner: Any = r.worker if whose == "workers" else r.item_of_answer()
+            if whose == "items" and sequences is not None:
+                owner = sequences.of_items()[owner]
+            found, labels = lookup(ids, to_column(r.labels)), r.labels.tolist()
+            # Each label names who answered, or what about; or all are names, and all of them of workers.
+            same = np.mean(found[r.label] == owner) >= MOST_SAME
+            names = all(isinstance(each, str) and len(each) > 1 and not each.strip().isdecimal() for each in labels)
+            if same or (whose == "workers" and names and (found >= 0).all()):
+                shown = listing(labels, 3)
+                return f"The labels look like the ids of the {whose}, such as {shown}. Each is treated as a class.", ""
+    if r.n_labels < FEWEST_LABELS:
+        return "", ""
+    if r.n_responses < FEWEST_ANSWERS * r.n_labels:
+        rare = np.argsort(np.bincount(r.label, minlength=r.n_labels), kind="stable")[:3]
+        return (
+            f"There are {plural(r.n_labels, 'different label')} in {plural(r.n_responses, 'answer')}, such as "
+            f"{listing(r.labels[np.sort(rare)].tolist())}. Most of them occur only once or twice, like ids or free "
+            "text. Each is treated as a class."
+        ), MAP_TEXT
+    numbers = to_numbers(r.labels)
+    if numbers is None or (r.n_labels < FEWEST_WHOLE and (numbers == np.round(numbers)).all()):
+        return "", ""
+    # How often an answer is the same as the one before it about the same item.
+    item = r.item_of_answer()
+    pairs, seldom = item[1:] == item[:-1], ""
+    if pairs.any():
+        agreement = float(np.mean((r.label[1:] == r.label[:-1])[pairs]))
+        if agreement >= LEAST_AGREEMENT:
+            return "", ""
+        seldom = f", and two workers rarely give an item the same one ({agreement:.0%})"
+    return (
+        f"The labels are {len(numbers):,} different numbers, from {numbers.min():.6g} to {numbers.max():.6g}{seldom}. "
+        "Each is treated as a class of its own; their order is not used."
+    ), "If they are scores, bin them into a few classes first."
+
+
+def _find_abstention(r: Answers) -> int | None:
+    """The code of the label that looks like an abstention, or None.
+
+    That is a word for it, or -1 beside words or whole numbers from 0 on. Beside 1, -1 is an ordinary answer.
+    Beside 0 and 1 it is one in crowds, too: there it has to be most of the answers.
+    """
+    texts = [str(label).strip().lower().removesuffix(".0") for label in r.labels.tolist()]
+    words = [code for code, text in enumerate(texts) if text in ABSTENTIONS]
+    if words:
+        return words[0] if len(words) < len(texts) else None
+    others = {text for text in texts if text != "-1"}
+    numbers = [to_number(text) for text in others]
+    counts = all(number is None or (number >= 0 and number.is_integer()) for number in numbers)
+    if "-1" not in texts or not others or others == {"1"} or not counts:
+        return None
+    code = texts.index("-1")
+    return code if others != {"0", "1"} or np.mean(r.label == code) > MOST_ABSTAIN else None
+
+
+def _list_groups(groups: list[list[str]]) -> str:
+    r"""Spellings as text; those that look alike on the screen by the codes of their letters.
+
+    >>> print(_list_groups([["Cat", "cat"], ["e\u0301", "\xe9"]]))
+    'Cat', 'cat'; 'e\u0301', '\xe9'
+    """
+    shown = []
+    for group in groups:
+        alike = len({unicodedata.normalize("NFC", text) for text in group}) < len(group)
+        shown.append(", ".join(map(ascii, group)) if alike else listing(group))
+    return join_names(shown, separator="; ")
+
+
+def doubt_silence(r: Answers) -> DataWarning | None:
+    """The warning that silence may well be an answer, and is ignored; else None."""
+    if r.silence_counts:
+        return None
+    # How many workers only ever say one label, of those for whom it would be no chance.
+    n_answers = count_codes(r.worker, r.n_workers)
+    share = count_codes(r.label, r.n_labels) / max(r.n_responses, 1)
+    counts, place = np.unique(n_answers, return_inverse=True)
+    chance = np.array([np.sum(share**count) for count in counts.tolist()])[place]
+    judged = (n_answers >= FEWEST_TO_JUDGE) & (chance < CHANCE)
+    alike, first = judged.copy(), np.full(r.n_workers, -1, r.label.dtype)
+    for begin in range(0, r.n_responses, SLICE):
+        if not alike.any():  # soon, in crowds
+            break
+        worker, label = r.worker[begin : begin + SLICE], r.label[begin : begin + SLICE]
+        new = np.flatnonzero(first[worker] < 0)[::-1]  # of several answers the first one stays
+        first[worker[new]] = label[new]
+        alike[worker[label != first[worker]]] = False
+    n_alike = int(alike.sum()) if n_answers[alike].sum() > MOST * r.n_responses else 0
+    # Items, with those between the positions of a sequence that nobody answered or named.
+    n_places, keys = r.n_items, r.sequences
+    if keys is not None and keys.position.dtype.kind in "iu":
+        ends = keys.position[keys.offsets[1:] - 1].astype(float)
+        n_places = int(np.sum(ends - keys.position[keys.offsets[:-1]] + 1))
+    tagged = keys is not None and looks_tagged(r.labels) and "O" not in r.labels.tolist()
+    answered = np.count_nonzero(np.diff(r.offsets))
+    if n_alike > max(1, MOST * judged.sum()):
+        n_judged = plural(int(judged.sum()), "worker")
+        problem = f"{n_alike:,} of {n_judged} with enough answers to tell only ever say one label"
+    elif (tagged or r.n_labels == 1) and r.n_responses >= FEWEST_IN_ALL and answered < FEW * n_places:
+        said = "tags and never O" if tagged else f"only {shorten(r.labels.tolist()[0])}"
+        problem = f"Workers say {said}, about {answered:,} of {plural(n_places, 'item')}"
+    else:
+        return None
+    return DataWarning(
+        f"{problem}, as labelling functions do. Their silence about other items is ignored.",
+        Sentence("If it means something, read the answers with {abstain}.", abstain="answer"),
+        Sentence("Then {background} is the class of items about which all are silent."),
+        *([] if answered < r.n_items else [Sentence("And {items} names those nobody spoke about, too.")]),
+        keyword="abstain",
+    )
+
+
+def find_sets(classes: list[object]) -> list[str]:
+    """The classes that are sets of labels.
+
+    Their parts are classes themselves. Or they occur in other classes too, if they are separated by signs that names
+    do not have.
+
+    >>> find_sets(["a", "b", "a;b"]), find_sets(["x|y", "y|z", "x|z"]), find_sets(["Bath, UK", "York, UK"])
+    (['a;b'], ['x|y', 'y|z', 'x|z'], [])
+    """
+    names, found = {name for name in classes if isinstance(name, str)}, []
+    for sign in SET_SIGNS:
+        parts = {name: {part.strip() for part in name.split(sign)} for name in classes if isinstance(name, str)}
+        uses = Counter(part for each in parts.values() for part in each)
+        for name, each in parts.items():
+            often = sign in SURE_SIGNS and min(uses[part] for part in each) > 1
+            if len(each) > 1 and "" not in each and (each <= names or often):
+                found.append(name)
+    return found
+
+
+def find_sign(sets: list[str]) -> str:
+    """The sign that most often separates the labels of sets.
+
+    >>> find_sign(["a;b", "a,b;c"])
+    ';'
+    """
+    return max(SET_SIGNS, key=lambda sign: sum(sign in each for each in sets))

@@ -40,7 +40,7 @@ from ..errors import (
 from ..kernels import Truths
 from . import LONG, MATRIX, recognise, translate
 from .answers import Answers, empty_responses, keep_weights
-from .classes import extend_scale
+from .classes import extend_scale, warn_of_slips
 from .columns import (
     Indices,
     Values,
@@ -56,7 +56,6 @@ from .columns import (
 )
 from .items import Sequences, count_items, join_keys, key_of
 from .long_tables import find_columns, sort_rows
-from .slips import warn_of_slips
 from .soft_votes import relabel
 from .tables import ROLES, Table, is_table, open_frame
 from .tagging import SCHEMES, complete_tags, looks_tagged

@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..kernels import Floats, Integers, Truths
 from . import Names
-from .classes import normalise_column
+from .classes import find_sets, find_sign, normalise_column
 from .columns import (
     Codes,
     Column,
@@ -43,7 +43,6 @@ from .columns import (
     to_values,
 )
 from .items import NAMED, Sequences, count_items, key_of, read_keys, read_positions
-from .slips import find_sets, find_sign
 from .soft_votes import VOTE_SLACK, slack_of
 from .tables import Table, read_column, read_distinct, read_names, squeeze
 

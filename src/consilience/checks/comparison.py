@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
+from ..answers.classes import doubt_silence, find_sets
 from ..answers.graph import Graph
 from ..answers.random_choices import find_owners, hide_answers
-from ..answers.slips import doubt_silence, find_sets
 from ..engines.base import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE

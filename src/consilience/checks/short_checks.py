@@ -12,9 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..answers.classes import to_numbers
+from ..answers.classes import CHANCE, doubt_silence, find_sets, find_sign, to_numbers
 from ..answers.columns import objects, to_values
-from ..answers.slips import CHANCE, doubt_silence, find_sets, find_sign
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
 from ..errors import ConsilienceWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..inference.recipes import Recipe

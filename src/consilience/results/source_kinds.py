@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..answers.answers import Answers
-from ..answers.slips import doubt_silence
+from ..answers.classes import doubt_silence
 from ..arguments import is_among
 from ..errors import parameter_error
 from ..kinds.base import AnyKind, TableKind
