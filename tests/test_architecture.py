@@ -12,7 +12,7 @@ from configparser import ConfigParser
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,6 @@ from consilience.inference.workers.confusion import ConfusionWorkers
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
 from consilience.results.findings import Finding
-from consilience.specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, ArraySpec
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "consilience"
@@ -152,7 +151,7 @@ class TwiceWorkers(ConfusionWorkers):
     def further_arrays(self, found, counts):
         return {"twice_": 2 * self.plain_counts(counts)}
 
-    further_specs: ClassVar = {"twice_": ArraySpec("M L K", COUNTS)}
+    shapes: ClassVar = {"log_weights": "M A K: log weights", "further": {"twice_": "M L K: counts"}}
 
     @classmethod
     def further_columns(cls, further, labels, classes):
@@ -191,8 +190,9 @@ def test_a_new_worker_model_is_one_line(name, tmp_path, monkeypatch):
 class FirstParameters(StructureParameters):
     """Every item is of the first class, unless an answer rules that out."""
 
-    mean: Annotated[np.ndarray, ArraySpec("K", DISTRIBUTIONS)]
-    bound: Annotated[float, ArraySpec("", OBJECTIVES)]
+    shapes: ClassVar = {"mean": "K: distributions"}
+    mean: np.ndarray
+    bound: float
 
     def infer_block(self, block, evidence):
         evidence *= self.mean

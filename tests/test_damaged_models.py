@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import zipfile
 from pathlib import Path
@@ -13,11 +12,7 @@ import pytest
 
 import consilience as cs
 import model_files
-from consilience.inference.structures.chain import ChainParameters
-from consilience.inference.structures.field import FieldParameters
-from consilience.inference.structures.independent import IndependentParameters
 from consilience.inference.workers import WORKERS
-from consilience.results.kept_answers import Kept
 from consilience.results.result import Result
 from consilience.results.saving import list_fields
 
@@ -151,13 +146,13 @@ def test_a_damaged_header_is_explained(entries, expected, path):
         ("names/normalised", 1, "names/normalised cannot be 1"),
         ("prior", None, "prior cannot be None"),
         ("labels/keys", {"item": "column"}, "the column 'labels/keys/item' is missing"),
-        ("labels/keys", {"x": "column"}, "labels/keys cannot be {'x': 'column'}"),
+        ("labels/keys", {"x": "column"}, "the column 'labels/keys/x' is missing"),
         ("labels/uncalibrated", None, "there is no array 'labels/uncalibrated' in such a model"),
         ("estimates/kind", "robots", "estimates/kind cannot be 'robots'"),
         ("estimates/kind", "confusion", "log_weights.npy has the shape (6, 2, 2), and not (2, 2, 2)"),
-        ("estimates/structure", {}, "the array of estimates/structure 'bound', 'coupling'"),
+        ("estimates/structure", {}, "the entry of estimates/structure 'bound', 'coupling'"),
         ("course/n_iter", -1, "course/n_iter cannot be -1"),
-        ("course/starts", {"votes": "array"}, "course/starts cannot be {'votes': 'array'}"),
+        ("course/starts", {"votes": "array"}, "the array 'course/starts/votes' is missing"),
         ("course/smoothing", [1.0], "course/smoothing cannot be [1.0]"),
         ("course/smoothing", [1.0, -1.0], "course/smoothing cannot be -1.0"),
         ("past", None, "there is no array 'past/"),
@@ -202,7 +197,9 @@ def test_parameters_go_through_the_checks_of_the_model(path):
 def test_a_field_must_be_the_one_of_its_parameters(tmp_path):
     crowd = cs.simulate.network(15, n_workers=3, n_classes=2, degree=3, seed=1)
     path = cs.MarkovField(coupling=0.5).fit(crowd.responses, graph=crowd.graph).save(tmp_path / "a.model")
-    change(path, **{"arrays/estimates/structure/coupling.npy": model_files.to_bytes(np.array(1e308))})
+    header = json.loads(model_files.unpack(path.read_bytes())["model.json"])
+    header["fusion"]["estimates"]["structure"]["coupling"] = 1e308
+    change_header(path, **header)
     assert "the field is not the one that the parameters call for" in complaint(path)
 
 
@@ -228,11 +225,6 @@ def test_members_are_compressed_and_the_same_content_has_the_same_bytes(path, tm
         assert saved.stat().st_size < sum(info.file_size for info in file.infolist()) / 3
 
 
-@pytest.mark.parametrize("part", [IndependentParameters, ChainParameters, FieldParameters])
-def test_structures_declare_all_that_they_save(part):
-    assert list(part.specs()) == [field.name for field in dataclasses.fields(part)]
-
-
 @pytest.mark.parametrize("workers", WORKERS)
 def test_what_is_saved_is_what_is_declared(workers, tmp_path):
     """Every array and every column is named after the field that declares it."""
@@ -245,7 +237,7 @@ def test_what_is_saved_is_what_is_declared(workers, tmp_path):
     assert {"arrays/prior.npy", "columns/names/workers.arrow", "arrays/given/answers/counts.npy"} < members.keys()
     header = json.loads(members.pop("model.json"))
     assert header["fusion"].keys() == list_fields(Result).keys() - {"model"}
-    assert header["given"].keys() == list_fields(Kept).keys()
+    assert header["given"].keys() == {"answers", "gold", "graph", "has_priors"}
     declared = places_of(header["fusion"], ()) | places_of(header["given"], ("given",))
     assert {tuple(name.partition("/")[2].rpartition(".")[0].split("/")) for name in members} == declared
 

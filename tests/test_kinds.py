@@ -1,7 +1,7 @@
 """The register of tasks: one class and one line bring a new kind of what users have."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from consilience.documents.sections import describe
 from consilience.documents.view import look_at
 from consilience.errors import InputError
 from consilience.kinds.base import Kind
-from consilience.specs import ColumnSpec
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,8 @@ class Poll:
 class PollKind(Kind[Poll]):
     """The items are questions."""
 
-    questions: Annotated[list[str], ColumnSpec("*", "texts")]
+    shapes: ClassVar = {"questions": "*: texts"}
+    questions: list[str]
 
     name = "poll"
     brought = Poll

@@ -221,6 +221,7 @@ def rewrite(path, target, **changed):
 
 def set_last(value):
     def change(array):
+        array = array.astype(type(value))
         array[-1] = value
         return array
 

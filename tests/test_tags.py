@@ -16,7 +16,6 @@ from consilience.formats.reading import open_file
 from consilience.formats.writing import write_table
 from consilience.inference.structures.sets import SetsParameters
 from consilience.inference.workers.tags import TagWorkers
-from consilience.specs import Fault
 
 SETS = {(1, "ann"): ["spam", "urgent"], (1, "bob"): ["urgent"], (2, "ann"): [], (2, "bob"): ["spam"]}
 ROWS = {
@@ -440,12 +439,12 @@ def test_sets_are_judged_by_known_ones(tmp_path):
 def test_a_file_about_other_tags_is_refused(fused):
     learned = fused.result_.learned
     TagWorkers.check_saved(learned.log_weights, learned.further, 4)
-    with pytest.raises(Fault, match="not those of the sets"):
+    with pytest.raises(ValueError, match="not those of the sets"):
         TagWorkers.check_saved(learned.log_weights, learned.further, 3)
-    with pytest.raises(Fault, match="not those of the sets"):
+    with pytest.raises(ValueError, match="not those of the sets"):
         TagWorkers.check_saved(learned.log_weights[1:], learned.further, 4)
     keys = {"sequence": pa.array([1, 1]), "position": pa.array([0, 2])}
-    with pytest.raises(Fault, match="not those of the sets"):
+    with pytest.raises(ValueError, match="not those of the sets"):
         fused.result_.task.check_items(keys)
 
 

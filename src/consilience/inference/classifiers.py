@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ from ..answers.columns import Values, lookup, to_column
 from ..engines.base import one_thread
 from ..errors import InputError, MissingDependencyError, first_line, parameter_error
 from ..kernels import Floats
-from ..specs import CLASS_CODES, FINITE, POSITIVE, ArraySpec, Fault, Sizes
 
 # Classes for which an item is repeated: those that have this much of its posterior, and no more than so many.
 COVERED, MOST_CLASSES = 0.99, 3
@@ -45,20 +44,12 @@ MAX_ITER, TOL = 200, 1e-4
 class LinearJudge:
     """Logistic regression after training, as plain arrays."""
 
-    centre: Annotated[Floats, ArraySpec("*", FINITE)]  # (D,)
-    scale: Annotated[Floats, ArraySpec("*", POSITIVE)]  # (D,)
-    weights: Annotated[Floats, ArraySpec("* *", FINITE)]  # (J, D)
-    offsets: Annotated[Floats, ArraySpec("*", FINITE)]  # (J,)
-    codes: Annotated[NDArray[np.int64], ArraySpec("*", CLASS_CODES)]  # (J,): the classes it knows, ascending
+    centre: Floats  # (D,)
+    scale: Floats  # (D,)
+    weights: Floats  # (J, D)
+    offsets: Floats  # (J,)
+    codes: NDArray[np.int64]  # (J,): the classes it knows, ascending
     n_classes: int
-
-    def check_saved(self, sizes: Sizes) -> None:
-        """Raise a `Fault` unless the arrays fit together."""
-        shape = len(self.codes), len(self.centre)
-        alike = self.weights.shape == shape and (len(self.offsets), len(self.scale)) == shape
-        rising = len(self.codes) > 1 and bool((np.diff(self.codes) > 0).all())
-        if not alike or not rising or self.n_classes != sizes["K"]:
-            raise Fault("the arrays of the classifier do not fit together")
 
     def judge(self, rows: Any) -> Floats:
         """Return class probabilities (n, K) from features (n, D)."""

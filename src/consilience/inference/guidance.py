@@ -40,7 +40,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,17 +50,7 @@ from ..answers.item_tables import Features, ItemPriors, class_shares
 from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_items
 from ..errors import DataWarning, listing, plural, warn
 from ..kernels import Floats
-from ..specs import (
-    CLASS_CODES,
-    COUNTS,
-    DISTRIBUTIONS,
-    PROBABILITIES,
-    WHOLE_COUNTS,
-    ArraySpec,
-    Fault,
-    Sizes,
-)
-from .classifiers import EstimatorTrainer, Judge, LinearJudge, LinearTrainer, Trainer, name_classes
+from .classifiers import EstimatorTrainer, Judge, LinearTrainer, Trainer, name_classes
 from .em import maximise
 from .hidden_fits import hide_from_fit, mean_and_error
 from .powers import Calibration
@@ -128,14 +118,6 @@ class FeatureFindings(NamedTuple):
     accuracy: float | None = None
     n_changed: int | None = None
 
-    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
-        """Raise a `Fault` unless there are the figures that belong to what was found."""
-        right = (self.gain is not None and self.error is not None) and (self.n_changed is not None) == self.used
-        if self.reason is not None:
-            right = not self.used and self.reason in REASONS
-        if not right:
-            raise Fault("features cannot have been found to say that")
-
     def describe(self) -> str:
         """Return in words what features were found to say."""
         if self.reason is not None:
@@ -173,30 +155,24 @@ class ComparedOpinions(NamedTuple):
     """What a classifier says of items that it has not learned from, beside what the answers to them say."""
 
     # The items with features and answers whose label is not known.
-    item: Annotated[NDArray[np.int64], ArraySpec("*", WHOLE_COUNTS)]
+    item: NDArray[np.int64]
     # The class that answers alone call for, and its probability.
-    crowd_code: Annotated[NDArray[np.int64], ArraySpec("*", CLASS_CODES)]
-    crowd_share: Annotated[Floats, ArraySpec("*", PROBABILITIES)]
-    classifier_code: Annotated[NDArray[np.int64], ArraySpec("*", CLASS_CODES)]
-    classifier_share: Annotated[Floats, ArraySpec("*", PROBABILITIES)]
+    crowd_code: NDArray[np.int64]
+    crowd_share: Floats
+    classifier_code: NDArray[np.int64]
+    classifier_share: Floats
     # How often the classifier said l for items of class k.
-    counts: Annotated[Floats, ArraySpec("K K", COUNTS)]
-
-    def check_saved(self, sizes: Sizes) -> None:
-        """Raise a `Fault` unless all is about items that exist."""
-        lengths = {len(part) for part in self[:5]}
-        if len(lengths) > 1 or not (self.item < sizes["N"]).all():
-            raise Fault("the classifier is about other items")
+    counts: Floats
 
 
 class Guide(NamedTuple):
     """A classifier that has learned from all items."""
 
-    judge: Annotated[Judge, LinearJudge]
+    judge: Judge
     # Class shares that are a small part of its probabilities.
-    blended_shares: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    blended_shares: Floats
     # Class shares that its probabilities are divided by, as priors of items.
-    shares: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    shares: Floats
 
     def find_priors(self, rows: Any) -> Floats:
         """Return the probabilities of items by their features."""

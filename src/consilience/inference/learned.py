@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..answers.answers import Answers
-from ..answers.columns import Values, lookup, to_column
+from ..answers.columns import Values
 from ..kernels import Floats
-from ..specs import COUNTS, DISTRIBUTIONS, LABEL_DISTRIBUTIONS, ArraySpec, ColumnSpec, Fault, Figure, Sizes, among
 from . import Distributions
 from .em import Parameters, Problem
 from .structures import Statistics, StructureParameters
@@ -22,9 +20,9 @@ from .workers.base import WorkerModel
 class Names(NamedTuple):
     """Who answered, what was said, and what can be true."""
 
-    workers: Annotated[Values, ColumnSpec("M", "names")]
-    labels: Annotated[Values, ColumnSpec("L", "names")]
-    classes: Annotated[Values, ColumnSpec("K", "names")]
+    workers: Values
+    labels: Values
+    classes: Values
     normalised: bool  # whether labels are in their normal form
     positions: tuple[float, ...] | None  # of ordered classes, increasing
 
@@ -32,23 +30,6 @@ class Names(NamedTuple):
     def of(cls, crowd: Answers) -> Names:
         """Return the names in a crowd."""
         return cls(crowd.workers, crowd.labels, crowd.classes, crowd.normalised, crowd.positions)
-
-    def check_saved(self, sizes: Sizes) -> None:
-        """Raise a `Fault` unless somebody can have said what can be true, and a scale is one of the classes."""
-        if self.positions is not None and (len(self.positions) != sizes["K"] or (np.diff(self.positions) <= 0).any()):
-            raise Fault("the positions of the classes do not increase from each to the next")
-        if (lookup(self.labels, to_column(self.classes)) < 0).all():
-            raise Fault("no class is among the labels")
-
-
-def find_weights_spec(saved: Mapping[str, Any]) -> ArraySpec:
-    """Return what the log weights of workers must look like, from what a file says of them."""
-    return WORKERS[saved["kind"]].log_weights_spec
-
-
-def find_further_specs(saved: Mapping[str, Any]) -> Mapping[str, ArraySpec]:
-    """Return what the further arrays of workers must look like, from what a file says of them."""
-    return WORKERS[saved["kind"]].further_specs
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +56,13 @@ class Learned:
         How labels hang together.
     """
 
-    kind: Annotated[str, among(WORKERS)]
-    confusion: Annotated[Floats, ArraySpec("M K A", DISTRIBUTIONS)]
-    counts: Annotated[Floats, ArraySpec("M L K", COUNTS)]
-    log_weights: Annotated[Floats, find_weights_spec]
-    crowd: Annotated[Floats, ArraySpec("1 A K", LABEL_DISTRIBUTIONS)]
-    said: Annotated[Floats, ArraySpec("L", DISTRIBUTIONS)]
-    further: Annotated[dict[str, Floats], find_further_specs]
+    kind: str
+    confusion: Floats
+    counts: Floats
+    log_weights: Floats
+    crowd: Floats
+    said: Floats
+    further: dict[str, Floats]
     structure: StructureParameters
 
     @classmethod
@@ -99,12 +80,6 @@ class Learned:
             workers.further_arrays(parameters.workers, counts),
             parameters.structure,
         )
-
-    def check_saved(self, sizes: Sizes) -> None:
-        """Raise a `Fault` unless answers are the labels, and silence where that can be one."""
-        if sizes["A"] - sizes["L"] not in (0, int(self.worker_model.hears_silence)):
-            raise Fault(f"workers of the kind {self.kind!r} cannot give {sizes['A']} answers")
-        self.worker_model.check_saved(self.log_weights, self.further, self.structure.n_columns)
 
     @property
     def worker_model(self) -> type[WorkerModel]:
@@ -125,8 +100,8 @@ class CouplingScore(NamedTuple):
     """How well hidden answers were predicted with one coupling."""
 
     coupling: float
-    score: Figure  # mean log probability
-    error: Figure  # its standard error
+    score: float  # mean log probability
+    error: float  # its standard error
 
 
 def explain_choice(chosen: float, scores: list[CouplingScore], words: str, note: str = "", unit: float = 1.0) -> str:

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from ..errors import plural
 from ..kernels import Floats
-from ..specs import Positive
 from . import ITEMS_AT_ONCE
 from .workers.rows import WITH_CARE, Care
 
@@ -68,13 +67,13 @@ class Calibration(NamedTuple):
         Whether it is about half of what hidden answers called for, since classifiers share errors.
     """
 
-    power: Positive
+    power: float
     n_hidden: int = 0
     n_gold: int = 0
     given: bool = False
     n_judged: int = 0
     n_right: int = 0
-    power_before: Positive = 1.0
+    power_before: float = 1.0
     lowered: bool = False
 
     def describe(self) -> str:

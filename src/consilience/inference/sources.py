@@ -19,7 +19,6 @@ from ..answers.item_tables import Features, ItemPriors, add_priors
 from ..answers.random_choices import hash_ids
 from ..kernels import Floats, Integers
 from ..kinds.base import TABLE, AnyKind
-from ..specs import is_whole
 from .workers.base import WorkerModel
 from .workers.rows import anchor
 
@@ -103,14 +102,6 @@ def number_groups(members: list[list[int]], n_workers: int) -> Integers:
     for number, group in enumerate(members, 1):
         groups[group] = number
     return groups
-
-
-def are_groups(value: object) -> bool:
-    """Whether a value from JSON are groups of workers, each by their indices."""
-    if not isinstance(value, list) or not all(isinstance(group, list) and len(group) > 1 for group in value):
-        return False
-    members = [member for group in value for member in group]
-    return all(map(is_whole, members)) and len(set(members)) == len(members)
 
 
 def count_once(r: Answers, groups: Integers) -> Answers:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,6 @@ from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
 from ..errors import DataWarning, Sentence, listing, plural, shorten, warn
 from ..kernels import Floats
-from ..specs import NOT_SAVED
 
 Brought = TypeVar("Brought")
 
@@ -210,7 +209,7 @@ class Kind(ABC, Generic[Brought]):
         return self
 
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
-        """Raise a `Fault` unless items with these keys can belong to the task; None: there are none in a file."""
+        """Raise an error unless items with these keys can belong to the task; None: there are none in a file."""
 
     def find_copies(self, r: Answers) -> list[list[int]] | None:  # noqa: ARG002
         """Return groups of workers who copy each other; None where they are found as those of any answers are."""
@@ -282,8 +281,8 @@ class TableKind(Kind[Answers]):
         The column of the answers.
     """
 
-    origin: Annotated[tuple[str, str] | None, NOT_SAVED] = None
-    question: Annotated[str | None, NOT_SAVED] = None
+    origin: tuple[str, str] | None = None
+    question: str | None = None
 
     name = "table"
     brought = Answers

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,6 @@ from ..errors import (
 )
 from ..kernels import Floats
 from ..limits import require_few
-from ..specs import NOT_SAVED
 from .base import TABLE, AnyKind, Fused, Kind, Labels, TableKind, list_given
 
 ClassCodes: TypeAlias = NDArray[np.int8]
@@ -525,7 +524,7 @@ def find_same_masks(r: Answers) -> list[list[int]]:
 class MasksKind(Kind[Masks]):
     """The images whose pixels the items are."""
 
-    pictures: Annotated[Pictures, NOT_SAVED]
+    pictures: Pictures
 
     name = "masks"
     brought = Masks

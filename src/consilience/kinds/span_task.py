@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from ..answers.columns import (
 from ..answers.tagging import LETTERS, Runs, are_tags, find_runs, follow_alone, judge_runs, split_tag
 from ..errors import DataWarning, InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn
 from ..kernels import Floats, freeze
-from ..specs import WHOLE_COUNTS, ArraySpec, ColumnSpec, Fault
 from .base import AnyKind, Fused, Kind, list_given
 from .spans import FUSED, Marks, Spans, find_span_columns, read_sole_spans, sort_marks
 from .tokens import Tokens, find_fused
@@ -49,12 +48,12 @@ class SpansKind(Kind[Spans]):
         Path and format of the file.
     """
 
-    documents: Annotated[Values, ColumnSpec("*", "values")]
-    texts: Annotated[list[str], ColumnSpec("*", "texts")] | None
-    offsets: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
-    start: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
-    end: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
-    fused: Annotated[Indices, ArraySpec("*", WHOLE_COUNTS)]
+    documents: Values
+    texts: list[str] | None
+    offsets: Indices
+    start: Indices
+    end: Indices
+    fused: Indices
     origin: tuple[str, str] | None
 
     name = "spans"
@@ -163,25 +162,25 @@ class SpansKind(Kind[Spans]):
         return self
 
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
-        """Raise a `Fault` unless the tokens of fused documents are the items, and all tokens are within their texts."""
+        """Raise an error unless the tokens of fused documents are the items, and all tokens are within their texts."""
         if keys is None:
-            raise Fault("it has features or texts, but no items")
+            raise ValueError("it has features or texts, but no items")
         if "sequence" not in keys:
-            raise Fault("it has texts, but no sequences")
+            raise ValueError("it has texts, but no sequences")
         offsets, start, end, fused = self.offsets, self.start, self.end, self.fused
         sequence, n_documents = encode_in_order_of_appearance(keys["sequence"])[0], len(self.documents)
         alike = len(start) == len(end) and len(offsets) == n_documents + 1
         alike = alike and offsets[0] == 0 and offsets[-1] == len(end)
         if not alike or (np.diff(offsets) < 0).any() or (end <= start).any():
-            raise Fault("the tokens are not those of the documents")
+            raise ValueError("the tokens are not those of the documents")
         if (np.diff(fused) <= 0).any() or (fused >= n_documents).any() or len(fused) != int(sequence.max()) + 1:
-            raise Fault("the documents are not those of the sequences")
+            raise ValueError("the documents are not those of the sequences")
         if not np.array_equal(np.diff(offsets)[fused], np.bincount(sequence)):
-            raise Fault("the tokens are not the items")
+            raise ValueError("the tokens are not the items")
         if self.texts is not None:
             lengths = np.array([len(text) for text in self.texts], np.int64)
             if len(lengths) != n_documents or (end > np.repeat(lengths, np.diff(offsets))).any():
-                raise Fault("the tokens are not those of the texts")
+                raise ValueError("the tokens are not those of the texts")
         for array in (offsets, start, end, fused):
             freeze(array)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ from ..answers.gold import LEAVE_OUT
 from ..answers.tables import is_table, open_frame
 from ..errors import DataWarning, InputError, listing, plural, shorten, warn
 from ..kernels import Floats, Truths
-from ..specs import NOT_SAVED, ColumnSpec, Fault
 from .base import Fused, Kind, Labels, list_given
 from .tag_tables import ONE_HOT, SAY_WHICH, SIGN, encode_sets, open_known_sets
 from .tags import NO, SEPARATOR, YES, Tags, list_column
@@ -40,11 +39,11 @@ class TagsKind(Kind[Tags]):
         The column of the sets.
     """
 
-    tags: Annotated[Values, ColumnSpec("*", "values")]
+    tags: Values
     separator: str | None = None
     form: str = "lists"
-    origin: Annotated[tuple[str, str] | None, NOT_SAVED] = None
-    question: Annotated[str | None, NOT_SAVED] = None
+    origin: tuple[str, str] | None = None
+    question: str | None = None
 
     name = "tags"
     brought = Tags
@@ -146,14 +145,14 @@ class TagsKind(Kind[Tags]):
         return every
 
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
-        """Raise a `Fault` unless the items are all tags of one thing, then those of the next."""
+        """Raise a `ValueError` unless the items are all tags of one thing, then those of the next."""
         if keys is None:
             return  # the answers are on disk
         if "sequence" not in keys:
-            raise Fault("it has tags, but no sets")
+            raise ValueError("it has tags, but no sets")
         position, n_tags = to_values(keys["position"]), len(self.tags)
         if not np.array_equal(position, np.tile(np.arange(n_tags), len(position) // max(n_tags, 1))):
-            raise Fault("the tags are not those of the sets")
+            raise ValueError("the tags are not those of the sets")
 
     def size(self, answers: Answers) -> tuple[int, int]:
         """Return how many things have tags, and how many sets they were given."""

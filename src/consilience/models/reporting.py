@@ -27,7 +27,6 @@ from ..results.explanations import Explanation, explain_item
 from ..results.label_files import Undecided, check_confidence, count_kept, list_undecided, write_labels
 from ..results.result import Result
 from ..results.saving import save_result
-from ..specs import Fault
 from .base import Model
 
 # Labels that are shown.
@@ -293,7 +292,7 @@ class Reporting(Model):
             raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
         try:
             self.recipe().check_learned(self.result_.learned.structure)
-        except Fault as error:
+        except ValueError as error:
             raise StoreError(
                 "Parameters were changed since the fit, and no longer belong to what was learned.", "Fit again."
             ) from error

@@ -295,6 +295,7 @@ class BradleyTerry(Estimator):
         """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
         self.check()
         found = saved.read_part(Ranking, saved.header["fusion"], "")
+        found.check_saved()
         saved.check_all_was_read()
         return self.adopt(found)
 

@@ -7,31 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from ..answers.columns import Column, Values, to_column
-from ..answers.tables import BACKENDS
 from ..engines.base import one_thread
 from ..inference import sum_by
 from ..inference.em import Progress
 from ..kernels import Floats, Integers, Truths
-from ..specs import (
-    FIGURES,
-    FINITE,
-    NOT_NEGATIVE,
-    WHOLE_COUNTS,
-    ArraySpec,
-    Check,
-    ColumnSpec,
-    Fault,
-    NotNegative,
-    Positive,
-    Sizes,
-    among,
-)
 from .comparisons import LEFT, RIGHT, TIE, Comparisons
 from .fitting import INTERVAL, WIDTH, find_covariance, fit, rank_draws, square_items
 from .likelihood import BIAS, DISCRIMINATION, EFFECT, SCORE, count_verdicts, find_curvature, find_odds, group_rows
@@ -49,23 +34,17 @@ LEAST_CAMP = 1 / 3
 LEAST_BIAS, ALWAYS, LEAST_VERDICTS = 0.4, 0.95, 10
 
 
-# A figure of each judge, NaN where it is not known.
-PerJudge = Annotated[Floats, ArraySpec("M", FIGURES)]
-# Minus infinity for nothing.
-LogWeight = Annotated[float, Check(lambda value: type(value) is float and value < math.inf)]
-
-
 class Judges(NamedTuple):
     """How judges judge, (M,) each. What is not learned has errors of 0; what is not known is NaN."""
 
-    comparisons: Annotated[Floats, ArraySpec("M", NOT_NEGATIVE)]
-    discrimination: PerJudge
-    discrimination_error: Annotated[Floats, ArraySpec("M", NOT_NEGATIVE)]
-    bias: PerJudge
-    bias_error: Annotated[Floats, ArraySpec("M", NOT_NEGATIVE)]
-    agreement: PerJudge  # the share of verdicts other than ties in the order of the ranking
-    ties: PerJudge
-    first: PerJudge  # how often the left one was preferred, without ties
+    comparisons: Floats
+    discrimination: Floats
+    discrimination_error: Floats
+    bias: Floats
+    bias_error: Floats
+    agreement: Floats  # the share of verdicts other than ties in the order of the ranking
+    ties: Floats
+    first: Floats  # how often the left one was preferred, without ties
 
 
 class Numbers(NamedTuple):
@@ -77,8 +56,8 @@ class Numbers(NamedTuple):
     known: int  # verdicts
     repeated: int  # rows that say once more what the same judge said of the same pair and item
     contradicted: int  # rows that say something else
-    weight: NotNegative  # of all verdicts
-    ties: NotNegative
+    weight: float  # of all verdicts
+    ties: float
     has_workers: bool
     has_positions: bool
 
@@ -149,30 +128,30 @@ class Ranking:
         Standard deviations that were learned: of scores, discriminations, biases, and of what families share.
     """
 
-    candidates: Annotated[Values, ColumnSpec("C", "names")]
-    workers: Annotated[Values, ColumnSpec("M", "names")]
-    part: Annotated[Integers, ArraySpec("C", WHOLE_COUNTS)]
-    score: Annotated[Floats, ArraySpec("C", FINITE)]
-    covariance: Annotated[Floats, ArraySpec("C C", FINITE)]
-    rank: Annotated[Integers, ArraySpec("C", WHOLE_COUNTS)]
-    rank_low: Annotated[Integers, ArraySpec("C", WHOLE_COUNTS)]
-    rank_high: Annotated[Integers, ArraySpec("C", WHOLE_COUNTS)]
-    tallies: Annotated[Floats, ArraySpec("3 C", NOT_NEGATIVE)]
+    candidates: Values
+    workers: Values
+    part: Integers
+    score: Floats
+    covariance: Floats
+    rank: Integers
+    rank_low: Integers
+    rank_high: Integers
+    tallies: Floats
     judges: Judges
     numbers: Numbers
-    log_tie: LogWeight
-    spreads: tuple[Positive, Positive, Positive, Positive]
+    log_tie: float
+    spreads: tuple[float, float, float, float]
     n_iter: int
     converged: bool
-    backend: Annotated[str, among(BACKENDS)]
+    backend: str
     columns: dict[str, str]
 
-    def check_saved(self, sizes: Sizes) -> None:
-        """Raise a `Fault` unless the fields of a file go together."""
-        if sizes["C"] < 2 or self.part.max() >= sizes["C"] or (np.diag(self.covariance) < 0).any():
-            raise Fault("parts or variances of the candidates cannot be so")
+    def check_saved(self) -> None:
+        """Raise a `ValueError` unless the fields of a file go together."""
+        if len(self.candidates) < 2 or self.part.max() >= len(self.candidates) or (np.diag(self.covariance) < 0).any():
+            raise ValueError("parts or variances of the candidates cannot be so")
         if (self.rank_low > self.rank).any() or (self.rank > self.rank_high).any():
-            raise Fault("a rank is not in its interval")
+            raise ValueError("a rank is not in its interval")
 
     @cached_property
     def error(self) -> Floats:

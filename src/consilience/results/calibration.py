@@ -72,7 +72,6 @@ from ..inference.recipes import Fitting
 from ..inference.recipes.chain import follow_labels
 from ..inference.sources import Source
 from ..kernels import Floats
-from ..specs import Fault
 from .intervals import Confidence, choose
 from .result import Calibrated
 
@@ -310,8 +309,9 @@ def raise_odds(probability: Floats, power: float) -> Floats:
     return np.asarray(yes / (yes + no))
 
 
-def check_confidence(confidence: Floats, codes: NDArray[np.int64], classes: Values, column: Column) -> None:
-    """Raise a `Fault` unless there is a confidence for each span."""
+def count_spans(codes: NDArray[np.int64], classes: Values, column: Column) -> int:
+    """How many spans there are among labels; `column` has the sequence of each."""
+    if not are_tags(classes):
+        return 0
     sequence = encode_in_order_of_appearance(column)[0].astype(np.int64)
-    if not are_tags(classes) or len(find_runs(codes, classes, sequence).first) != len(confidence):
-        raise Fault("there is not one confidence for each span")
+    return len(find_runs(codes, classes, sequence).first)

@@ -8,12 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 from ..answers.previews import frame_html, html_estimate, html_table
 from ..errors import plural, to_sentence
-from ..metrics.agreement import LEVELS
-from ..specs import Fault, Figure, Share, Sizes, among
 from .record import LEAST_KNOWN, PAIRS, Densities, Range, judge_by_known, judge_by_record
 
 # How many standard errors a difference must exceed to count as one.
@@ -124,49 +122,40 @@ class Comparison:
 
     n_items: int
     n_differ: int
-    accuracy: Figure
-    accuracy_low: Figure
-    accuracy_high: Figure
-    expected_accuracy: Figure
-    expected_accuracy_low: Figure
-    expected_accuracy_high: Figure
-    expected_gain: Figure
-    alpha: Figure
-    alpha_low: Figure
-    alpha_high: Figure
-    held_out_gain: Figure
-    held_out_error: Figure
-    informed_gain: Figure
-    informed_error: Figure
-    top_share: Figure
-    vote_top_share: Figure
-    kept_share: Figure
-    blind_accuracy: Figure = math.nan
+    accuracy: float
+    accuracy_low: float
+    accuracy_high: float
+    expected_accuracy: float
+    expected_accuracy_low: float
+    expected_accuracy_high: float
+    expected_gain: float
+    alpha: float
+    alpha_low: float
+    alpha_high: float
+    held_out_gain: float
+    held_out_error: float
+    informed_gain: float
+    informed_error: float
+    top_share: float
+    vote_top_share: float
+    kept_share: float
+    blind_accuracy: float = math.nan
     n_known: int = 0
     n_known_right: int = 0
-    share_known: Share = 0.0
+    share_known: float = 0.0
     like_record: bool = False
     withheld: str = ""
-    alpha_level: Annotated[str, among(LEVELS)] = "nominal"
-    within_one: Figure = math.nan
-    within_one_low: Figure = math.nan
-    within_one_high: Figure = math.nan
-    absolute_error: Figure = math.nan
-    absolute_error_low: Figure = math.nan
-    absolute_error_high: Figure = math.nan
+    alpha_level: str = "nominal"
+    within_one: float = math.nan
+    within_one_low: float = math.nan
+    within_one_high: float = math.nan
+    absolute_error: float = math.nan
+    absolute_error_low: float = math.nan
+    absolute_error_high: float = math.nan
     soft: bool = False
-    label_gain: Figure = math.nan
-    label_error: Figure = math.nan
+    label_gain: float = math.nan
+    label_error: float = math.nan
     lost: int | None = None
-
-    def check_saved(self, sizes: Sizes) -> None:
-        """Raise a `Fault` unless it is about the items that there are."""
-        if self.n_items != sizes["N"] or self.n_differ > self.n_items:
-            raise Fault("the comparison is about other items")
-        if not 0 <= self.n_known_right <= self.n_known:
-            raise Fault("more known labels are right than there are")
-        if self.lost is not None and self.lost >= sizes["K"]:
-            raise Fault("the class that others take is none")
 
     @property
     def agreement(self) -> float:
@@ -484,8 +473,8 @@ class ScaleCheck:
         nearer to each other than at random.
     """
 
-    lead: Figure
-    lead_error: Figure
+    lead: float
+    lead_error: float
 
     @property
     def ordered(self) -> bool:
@@ -510,8 +499,8 @@ class WayScore(NamedTuple):
     """How well hidden votes were predicted in one way of fusing soft votes."""
 
     way: str  # the worker model, by name
-    score: Figure  # mean log probability of the most probable labels of hidden votes
-    told: Figure  # what a vote tells of the fused label, in nats
+    score: float  # mean log probability of the most probable labels of hidden votes
+    told: float  # what a vote tells of the fused label, in nats
 
 
 @dataclass(frozen=True)
@@ -573,16 +562,16 @@ class GraphCheck:
         Of an edge: the geometric mean.
     """
 
-    coupling: Figure
-    shuffled_coupling: Figure
-    changed: Figure
-    shuffled_changed: Figure
-    degree: Figure
-    agreement: Figure
-    agreement_error: Figure
-    error_correlation: Figure
-    error_correlation_error: Figure
-    usual_weight: Figure = 1.0
+    coupling: float
+    shuffled_coupling: float
+    changed: float
+    shuffled_changed: float
+    degree: float
+    agreement: float
+    agreement_error: float
+    error_correlation: float
+    error_correlation_error: float
+    usual_weight: float = 1.0
 
     @property
     def silent(self) -> bool:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,6 @@ from ..answers.columns import MANY, count_codes
 from ..inference import sum_by
 from ..inference.structures import Summary
 from ..kernels import Floats, freeze, read_only
-from ..specs import COUNTS, FINITE, PROBABILITIES, ArraySpec, Fault, Sizes
 from .answer_worth import (
     Careful,
     few_units,
@@ -75,27 +74,21 @@ class Sums(NamedTuple):
     """The sums over answers and items that intervals are made of. Those of the batches of a stream add up."""
 
     # As `sum_chances` returns.
-    chances: Annotated[Floats, ArraySpec("3 M", COUNTS)]
+    chances: Floats
     # Number of the answers that something else judges, and of all.
-    judged: Annotated[Floats, ArraySpec("2 M", COUNTS)]
+    judged: Floats
     # What the design effect is made of; see `sum_votes`.
-    votes: Annotated[Floats, ArraySpec("3", COUNTS)]
+    votes: Floats
     # (2, 2 K, 2 K): products of scores of items, and of sequences; empty with too many classes.
-    scores: Annotated[Floats, ArraySpec("2 * *", FINITE)]
+    scores: Floats
     # By how much answers vary less than the matrices expect.
-    lack: Annotated[Floats, ArraySpec("K", FINITE)]
+    lack: Floats
     # Posteriors, and their squares.
-    moments: Annotated[Floats, ArraySpec("2 K", COUNTS)]
+    moments: Floats
     # 1 if some answer means the class.
-    meant: Annotated[Floats, ArraySpec("K", PROBABILITIES)]
+    meant: Floats
     # Items, and sequences.
-    sizes: Annotated[Floats, ArraySpec("2", COUNTS)]
-
-    def check_saved(self, sizes: Sizes) -> None:
-        """Raise a `Fault` unless the scores are those of the classes."""
-        size = 2 * sizes["K"]
-        if self.scores.size and self.scores.shape != (2, size, size):
-            raise Fault("the sums of scores are not those of the classes")
+    sizes: Floats
 
     def plus(self, other: Sums) -> Sums:
         """Return the sums over both; `other` are those of a later batch."""
@@ -278,7 +271,7 @@ class Past(NamedTuple):
 
         classes, sums = (klass, n_classes), self.sums
         summary: dict[str, Any] = {
-            name: embed(getattr(self.summary, name), 0, *classes) for name in self.summary.specs()
+            name: embed(array, 0, *classes) for name, array in vars(self.summary).items() if name != "log_normaliser"
         }
         both = np.append(klass, n_classes + klass), 2 * n_classes
         return Past(

@@ -62,7 +62,7 @@ All intervals take the model at its word that workers err independently. They do
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,6 @@ from ..answers.answers import Answers
 from ..inference import ITEMS_AT_ONCE
 from ..kernels import Floats
 from ..limits import release_mapped
-from ..specs import COUNTS, ENDS, ArraySpec, Fault, Sizes
 from .answer_worth import (
     LEAST_LEFT,
     NORMAL,
@@ -102,16 +101,11 @@ class Intervals(NamedTuple):
     """The lower and upper ends of all intervals."""
 
     # Accuracy, low and high; informativeness, low and high; None for votes.
-    workers: Annotated[Floats, ArraySpec("M 4", ENDS)] | None
-    prior: Annotated[Floats, ArraySpec("2 K", ENDS)]
-    expected: Annotated[Floats, ArraySpec("2", ENDS)]  # accuracy of the labels
+    workers: Floats | None
+    prior: Floats
+    expected: Floats  # accuracy of the labels
     # Value and ends of the share of labels at most one level off, and of the levels off; None without raters.
-    levels: Annotated[Floats, ArraySpec("* *", COUNTS)] | None = None
-
-    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
-        """Raise a `Fault` unless there are a value and two ends of both."""
-        if self.levels is not None and self.levels.shape != (2, 3):
-            raise Fault("there are not two figures of levels")
+    levels: Floats | None = None
 
 
 class Confidence(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +22,10 @@ from ..answers.answers import Answers
 from ..answers.columns import Column, Values, encode_in_order_of_appearance, name_probabilities, to_column
 from ..answers.gold import Gold
 from ..answers.graph import Graph
-from ..answers.tables import BACKENDS
 from ..arguments import is_among
 from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import NotFittedError, parameter_error, plural
-from ..inference.classifiers import LinearJudge
 from ..inference.em import expect_from_votes, maximise
 from ..inference.guidance import ComparedOpinions, FeatureFindings, Guide
 from ..inference.hidden_fits import Predicted
@@ -46,38 +44,14 @@ from ..inference.levels import (
 from ..inference.powers import NOTHING_KNOWN, POWERS, Calibration
 from ..inference.preconditions import VOTE_TABLES, check_matrices
 from ..inference.recipes.independent import VoteRecipe
-from ..inference.sources import Source, are_groups
+from ..inference.sources import Source
 from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
 from ..inference.structures.independent import Independent
 from ..inference.workers import voters
 from ..kernels import Floats
-from ..kinds import name_saved
 from ..kinds.base import TABLE, AnyKind
 from ..options import LABEL_BY
-from ..specs import (
-    BOOLEANS,
-    CLASS_CODES,
-    DISTRIBUTIONS,
-    ENDS,
-    FIGURES,
-    FINITE,
-    NOT_SAVED,
-    OBJECTIVES,
-    PROBABILITIES,
-    WHOLE_COUNTS,
-    ArraySpec,
-    ByName,
-    Check,
-    ColumnSpec,
-    Fault,
-    NotNegative,
-    Positive,
-    Same,
-    Share,
-    Sizes,
-    among,
-)
 from .answer_worth import UNCHECKED
 from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
@@ -129,30 +103,20 @@ class Labels:
         Whether tables show probabilities: not if nothing checks the answers, or they are too few.
     """
 
-    keys: Annotated[Mapping[str, Annotated[Column, ColumnSpec("N")]], Check(are_keys)]
-    classes: Annotated[Values, Same("names/classes")]
-    positions: Annotated[tuple[float, ...] | None, Same("names/positions")]
-    codes: Annotated[NDArray[np.int64], ArraySpec("N", CLASS_CODES)]
-    posterior: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)]
-    uncalibrated: Annotated[Floats, ArraySpec("N K", DISTRIBUTIONS)] | None = None
-    known: Annotated[NDArray[np.bool_], ArraySpec("N", BOOLEANS)] | None = None
-    rule: Annotated[str, among(("", "sequence", "median"))] = ""
+    keys: Mapping[str, Column]
+    classes: Values
+    positions: tuple[float, ...] | None
+    codes: NDArray[np.int64]
+    posterior: Floats
+    uncalibrated: Floats | None = None
+    known: NDArray[np.bool_] | None = None
+    rule: str = ""
     shown: bool = True
 
     @classmethod
     def of(cls, r: Answers, *found: Any, **rules: Any) -> Labels:
         """Return the labels of the items of some answers; what follows the classes is given."""
         return cls(r.key_columns(), r.classes, r.positions, *found, **rules)
-
-    def check_saved(self, sizes: Sizes) -> None:
-        """Raise a `Fault` unless there are items, each with a key of its own."""
-        if self.rule == "median" and self.positions is None:
-            raise Fault("labels are medians of classes without an order")
-        if sizes["N"] < 1:
-            raise Fault("there are no items")
-        # Only now is it known that there are as many items as keys, which might have been a few bits each.
-        if pa.table(self.keys).group_by(list(self.keys)).aggregate([]).num_rows < sizes["N"]:
-            raise Fault("several items have the same key")
 
     @property
     def n_items(self) -> int:
@@ -284,28 +248,28 @@ def are_starts(names: Iterable[str]) -> bool:
 class Course(NamedTuple):
     """How a fit went."""
 
-    trace: Annotated[Floats, ArraySpec("*", OBJECTIVES)]
+    trace: Floats
     n_iter: int
     converged: bool
     # The trace of every start.
-    starts: Annotated[Mapping[str, Annotated[Floats, ArraySpec("*", OBJECTIVES)]], Check(are_starts)] = {}
-    smoothing: tuple[NotNegative, NotNegative] | None = None
+    starts: Mapping[str, Floats] = {}
+    smoothing: tuple[float, float] | None = None
 
 
 class Calibrated(NamedTuple):
     """How probabilities were calibrated."""
 
     found: Calibration
-    powers: list[Positive]  # equally likely ones, of which `found.power` is chosen
+    powers: list[float]  # equally likely ones, of which `found.power` is chosen
     # Log weight of each of `POWERS` by hidden answers, and log probability of known labels at each: those of the
     # batches of a stream add up.
-    log_weights: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = NOTHING_KNOWN
-    known_scores: Annotated[Floats, ArraySpec(str(len(POWERS)), FINITE)] = np.zeros(len(POWERS))
-    predicted: Annotated[Predicted | None, NOT_SAVED] = None  # the hidden answers of the fit
+    log_weights: Floats = NOTHING_KNOWN
+    known_scores: Floats = np.zeros(len(POWERS))
+    predicted: Predicted | None = None  # the hidden answers of the fit
     # Expected accuracy of labels that are not known, if known ones have no say in calibration; 1 if there are none.
-    blind_accuracy: Share = 1.0
+    blind_accuracy: float = 1.0
     # Uncalibrated posteriors of the items of known label as if it were not known, each left out of what judges it.
-    blind: Annotated[Floats, ArraySpec("* K", DISTRIBUTIONS)] | None = None
+    blind: Floats | None = None
 
 
 class Guidance(NamedTuple):
@@ -315,14 +279,6 @@ class Guidance(NamedTuple):
     names: list[str] | None  # None if they came without names
     guide: Guide | None  # None if it was not saved, or has no say
     opinions: ComparedOpinions | None  # of classifier and crowd
-
-    def check_saved(self, sizes: Sizes) -> None:  # noqa: ARG002
-        """Raise a `Fault` unless a classifier that has a say, and only such a one, is there."""
-        if (self.opinions is not None) != self.findings.used or (self.guide is not None and not self.findings.used):
-            raise Fault("it holds only a part of the classifier")
-        judge = None if self.guide is None else self.guide.judge
-        if isinstance(judge, LinearJudge) and len(judge.centre) != self.findings.n_features:
-            raise Fault("the classifier is about other features")
 
 
 class Given(NamedTuple):
@@ -353,57 +309,57 @@ def learn_from_votes(source: Source, prior: Floats, engine: Engine | None = None
 class Result:
     """What a fit found. Nothing in it changes; `dataclasses.replace` makes another one."""
 
-    model: Annotated[str, Same("model")]  # the name of the model's class
+    model: str  # the name of the model's class
     names: Names
-    n_answers: Annotated[NDArray[np.int64], ArraySpec("M", WHOLE_COUNTS)]  # of each worker
+    n_answers: NDArray[np.int64]  # of each worker
     # The frame library in which results are reported.
-    backend: Annotated[str, among(BACKENDS)]
-    prior: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
+    backend: str
+    prior: Floats
     labels: Labels
     course: Course
     intervals: Intervals
     estimates: Learned | None = None  # None for a vote, see `learned`
     past: Past | None = None  # what a further batch of answers needs
     # Groups of near-copies, by index.
-    copies: Annotated[list[list[int]], Check(are_groups)] = field(default_factory=list)
+    copies: list[list[int]] = field(default_factory=list)
     copies_count_once: bool = False
     # The probability that each worker answers by chance; NaN where nothing can be told. None for votes, streams, and
     # functions whose silence is ignored.
-    chance: Annotated[Floats, ArraySpec("M", ENDS)] | None = None
+    chance: Floats | None = None
     # Of raters on a scale, see `consilience.results.raters`; None for other workers, and for streams.
-    raters: Annotated[Floats, ArraySpec("M 5", FIGURES)] | None = None
+    raters: Floats | None = None
     # The worker table; see `Model.worker_report`.
-    workers: Annotated[Mapping[str, Column], NOT_SAVED] = field(default_factory=dict)
+    workers: Mapping[str, Column] = field(default_factory=dict)
     # The table of `Model.drift_report` after the first column; None where answers have no order.
-    drift: Annotated[Mapping[str, Column] | None, NOT_SAVED] = None
-    given: Annotated[Given, NOT_SAVED] = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
-    blocked: Annotated[Values, ColumnSpec("*", "values")] | None = None  # workers who were left out
+    drift: Mapping[str, Column] | None = None
+    given: Given = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
+    blocked: Values | None = None  # workers who were left out
     # How many of them there were, and how many answers; None if nobody counted.
-    n_blocked: Annotated[tuple[int, int] | None, NOT_SAVED] = None
+    n_blocked: tuple[int, int] | None = None
     seed: int = 0
     calibrated: Calibrated | None = None  # None for models without calibration
     coupling: float | None = None
     coupling_scores: list[CouplingScore] = field(default_factory=list)
     # Of the spans among the labels of a chain, if these are tags.
-    span_confidence: Annotated[Floats, ArraySpec("*", PROBABILITIES)] | None = None
+    span_confidence: Floats | None = None
     guidance: Guidance | None = None
     n_batches: int = 0  # how many `partial_fit` has learned from
     n_changes: int = 0  # answers that came or changed since the last fit that did not go on from another
-    voting: Annotated[Source | None, NOT_SAVED] = None  # of a vote: the answers as they were counted
-    task: Annotated[AnyKind, ByName(name_saved)] = TABLE  # what the items are
+    voting: Source | None = None  # of a vote: the answers as they were counted
+    task: AnyKind = TABLE  # what the items are
     source_kind: str = "people"  # who gives the answers, see `consilience.results.source_kinds`
     # Whether anything checks the answers; see `consilience.results.answer_worth`.
     checked: bool = True
     by_fuse: bool = False  # whether `fuse` made it, and compared it with majority vote
     comparison: Comparison | None = None
-    vote: Annotated[Floats | None, NOT_SAVED] = None  # shares of the votes of each item, known labels among them
+    vote: Floats | None = None  # shares of the votes of each item, known labels among them
     graph_check: GraphCheck | None = None
     soft_check: SoftCheck | None = None  # where `fuse` chose how soft votes are fused
     scale_check: ScaleCheck | None = None  # where `fuse` had to find out whether numbers are a scale
     limits_graph: bool = False  # whether errors run along edges, so that only some items hear their neighbours
     # What checks found, the most serious first; None where the answers were not kept.
-    findings: Annotated[tuple[Finding, ...] | None, NOT_SAVED] = None
-    update: Annotated[Any, NOT_SAVED] = None  # what the last update changed
+    findings: tuple[Finding, ...] | None = None
+    update: Any = None  # what the last update changed
 
     def label(self, by: str | None) -> Labels:
         """The labels chosen in this way; None: as they are."""

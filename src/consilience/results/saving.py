@@ -1,8 +1,8 @@
 """Results in files, and back: one zip file with a JSON header, NumPy arrays and Arrow columns. No pickle.
 
-What is saved is declared by the fields of frozen dataclasses and NamedTuples; see `consilience.specs`. In the header, a
-part is a dict of its fields. In place of an array or a column stands the word, and the array has the path of its field
-as its name, such as ``estimates/structure/mean``.
+The header has the fields of the records of a result. In place of an array or a column stands the word, and the member
+has the path of its field as its name, such as ``arrays/estimates/structure/mean.npy``. What may stand there follows
+from the type of the field, and from the table in `consilience.results.shapes`.
 """
 
 from __future__ import annotations
@@ -13,30 +13,49 @@ import re
 import types
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..answers.columns import Column, decode_categories, find_missing, to_column, to_values
+from ..answers import DIALECTS
+from ..answers.answers import Answers
+from ..answers.columns import (
+    Column,
+    Values,
+    decode_categories,
+    encode_in_order_of_appearance,
+    find_missing,
+    lookup,
+    to_column,
+    to_values,
+)
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..answers.items import Sequences
 from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file
-from ..inference.classifiers import LinearJudge
+from ..inference.classifiers import Judge, LinearJudge
+from ..inference.guidance import REASONS
+from ..inference.learned import Learned
 from ..inference.preconditions import in_order_of_classes
 from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.starts import Fitted
 from ..inference.structures import StructureParameters, Summary
-from ..specs import NOT_SAVED, ArraySpec, ByName, Check, ColumnSpec, Fault, Same, is_finite, is_truth, is_whole
-from .calibration import check_confidence
-from .kept_answers import Kept
-from .result import Result
+from ..inference.workers import WORKERS
+from ..kernels import freeze
+from ..kinds import name_saved
+from ..kinds.base import Kind
+from .calibration import count_spans
+from .result import Given, Guidance, Labels, Result
+from .shapes import COLUMNS, SHAPES, VALUES, Shape, check_shape
 
 Part = TypeVar("Part")
 
@@ -47,37 +66,13 @@ _ENTRIES = {"model": str, "parameters": dict, "fusion": dict, "given": dict}
 _ARRAY, _COLUMN = "array", "column"
 # Parameters whose rows are classes, which a table may name in any order.
 _BY_CLASS = ("prior", "transitions")
-_LISTS, _DICTS = (list, tuple, Sequence), (dict, Mapping)
-_SCALARS: dict[type, Callable[[object], bool]] = {
-    int: is_whole,
-    float: is_finite,
-    bool: is_truth,
-    str: lambda value: isinstance(value, str),
+_SCALARS: dict[Any, Callable[[Any], bool]] = {
+    int: lambda value: type(value) is int and 0 <= value < 2**63,
+    float: lambda value: type(value) is float or (type(value) is int and abs(value) < 2**63),
+    bool: lambda value: type(value) is bool,
+    str: lambda value: type(value) is str,
 }
-
-
-# ------------------------------------------------------------------------------------------------------- declarations
-
-
-def read_hint(hint: object) -> tuple[Any, Any, bool]:
-    """What a type hint declares: the type, what `Annotated` says beside it, and whether the value may be None."""
-    mark, optional = None, False
-    while True:
-        if get_origin(hint) is Annotated:
-            hint, mark = get_args(hint)[:2]
-            continue
-        kinds = [each for each in get_args(hint) if each is not types.NoneType]
-        if get_origin(hint) not in (Union, types.UnionType) or len(kinds) > 1:
-            return hint, mark, optional
-        hint, optional = kinds[0], True
-
-
-@cache
-def list_fields(part: Any) -> dict[str, Any]:
-    """The type hints of the fields of a part that are saved."""
-    hints = get_type_hints(part, include_extras=True)
-    names = [field.name for field in fields(part)] if is_dataclass(part) else part._fields
-    return {name: hints[name] for name in names if read_hint(hints[name])[1] is not NOT_SAVED}
+_REMEDY = "Save the model again, or fit again."
 
 
 def join(path: str, name: str) -> str:
@@ -85,14 +80,38 @@ def join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
+def is_record(kind: Any) -> bool:
+    """Whether a type is a dataclass or a NamedTuple."""
+    return isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "_fields"))
+
+
+def find_shapes(part: Any, worker_model: str | None = None) -> Mapping[str, Shape]:
+    """The shapes of the fields of a record; those of what was learned depend on the worker model."""
+    shapes = getattr(part, "shapes", None) or SHAPES.get(part.__name__, {})
+    return shapes if worker_model is None else {**shapes, **WORKERS[worker_model].shapes}
+
+
+@cache
+def list_fields(part: Any) -> dict[str, Any]:
+    """The types of the fields of a record that are saved."""
+    hints, shapes = get_type_hints(part), find_shapes(part)
+    names = [field.name for field in fields(part)] if is_dataclass(part) else part._fields
+    return {name: hints[name] for name in names if shapes.get(name, "") is not None}
+
+
 def compare_names(what: str, expected: Iterable[str], found: Iterable[str]) -> None:
-    """Raise a `Fault` unless the names are those that there must be."""
+    """Raise a `ValueError` unless the names are those that there must be."""
     wanted, there = set(expected), set(found)
     if there != wanted:
         missing, unknown = sorted(wanted - there), sorted(there - wanted)
         words = [f"the {what} {listing(missing)} is missing"] if missing else []
         words += [f"there is no {what} {listing(unknown)} in such a model"] if unknown else []
-        raise Fault(", and ".join(words))
+        raise ValueError(", and ".join(words))
+
+
+def refuse(path: str, entry: object) -> ValueError:
+    """What is wrong with an entry of the header."""
+    return ValueError(f"{path} cannot be {shorten(entry)}")
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
@@ -107,40 +126,42 @@ def save_result(
         guidance = guidance._replace(guide=None)
     kept = replace(fusion, task=fusion.task.to_saved(texts), guidance=guidance, estimates=fusion.learned)
     plain = {name: _to_json(fusion, name, value) for name, value in parameters.items()}
-    return write_parts(path, fusion.model, plain, kept, Kept.of(fusion.given, answers))
+    return write_parts(path, fusion.model, plain, kept, pack_given(fusion.given, answers))
 
 
 def write_parts(
-    path: str | os.PathLike[str], model: str, parameters: Mapping[str, object], fusion: object, given: object = None
+    path: str | os.PathLike[str],
+    model: str,
+    parameters: Mapping[str, object],
+    fusion: object,
+    given: Mapping[str, object] | None = None,
 ) -> Path:
     """Write what a model found, and what it was given, to one file. The same content gives the same bytes."""
     arrays: dict[str, NDArray[Any]] = {}
     columns: dict[str, Column] = {}
 
-    def pack(value: Any, path: str, hint: object = None) -> object:
+    def pack(value: Any, path: str, shape: Shape = "") -> object:
         """What stands for a value in the header."""
-        kind, mark, _ = read_hint(hint)
         if value is None or isinstance(value, (str, bool, int, float)):
             return value
-        if isinstance(mark, ColumnSpec):
+        if isinstance(shape, str) and shape.rpartition(": ")[2] in COLUMNS and not isinstance(value, Mapping):
             columns[path] = to_column(value)
             return _COLUMN
         if isinstance(value, np.ndarray):
-            arrays[path] = value
+            arrays[path] = narrow(value) if value.dtype.kind in "iu" else value
             return _ARRAY
-        if isinstance(value, (StructureParameters, Summary)):
-            return {name: pack(np.asarray(getattr(value, name)), join(path, name)) for name in type(value).specs()}
-        if is_dataclass(value) or (hasattr(value, "_fields") and get_origin(kind) is not tuple):
-            hints = list_fields(cast(Any, type(value)))
-            own = {name: each for name, each in hints.items() if not isinstance(read_hint(each)[1], Same)}
-            packed = {name: pack(getattr(value, name), join(path, name), each) for name, each in own.items()}
-            return {"name": value.name, **packed} if isinstance(mark, ByName) else packed
+        if is_record(type(value)):
+            shapes = find_shapes(type(value))
+            packed = {
+                name: pack(getattr(value, name), join(path, name), shapes.get(name, ""))
+                for name in list_fields(cast(Any, type(value)))
+            }
+            return {"name": value.name, **packed} if isinstance(value, Kind) else packed
         if isinstance(value, Mapping):
-            inner = get_args(kind)[-1]
-            return {name: pack(entry, join(path, name), inner) for name, entry in value.items()}
-        return [pack(entry, path) for entry in value] if isinstance(value, (list, tuple)) else value.item()
+            return {name: pack(each, join(path, name), shape) for name, each in value.items()}
+        return [pack(each, path) for each in value] if isinstance(value, (list, tuple)) else value.item()
 
-    found = {"fusion": pack(fusion, ""), "given": {} if given is None else pack(given, "given")}
+    found = {"fusion": pack(fusion, ""), "given": pack(given or {}, "given")}
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
             raise _unsavable(name, column)
@@ -161,6 +182,16 @@ def write_parts(
             ):
                 writer.write_table(table)
     return target
+
+
+def narrow(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    """Whole numbers in the narrowest type that holds them.
+
+    >>> narrow(np.array([0, 300])).dtype, narrow(np.array([-1, 5])).dtype
+    (dtype('uint16'), dtype('int8'))
+    """
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    return values.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high)))
 
 
 def _unsavable(name: str, column: NDArray[np.object_]) -> StoreError:
@@ -192,138 +223,130 @@ class SavedModel:
     parameters: dict[str, object]
     file: zipfile.ZipFile
     header: dict[str, Any]
-    members: dict[str, dict[str, str]]  # names of arrays and columns that were not read yet, with their members
-    sizes: dict[str, int]
-    known: dict[str, object]  # what was read, by path
-    kinds: dict[type, Any]  # what parts of these types are in this model
+    members: dict[str, str]  # arrays and columns that were not read yet, with their members
+    sizes: dict[str, int]  # see `consilience.results.shapes`
+    kinds: dict[Any, type]  # what parts of these types are in this model
+    known: dict[str, Any]  # fields that are not saved, since they are known otherwise
 
     def read_result(self, recipe: Recipe) -> Result:
         """The result of a model with this recipe, if all of it can be so."""
-        self.known["model"] = self.model
-        self.kinds.update({StructureParameters: recipe.structure_type, Summary: recipe.summary_type})
+        self.known.update(model=self.model, log_normaliser=0.0)
+        self.kinds.update(
+            {StructureParameters: recipe.structure_type, Summary: recipe.summary_type, Judge: LinearJudge}
+        )
         fusion = self.read_part(Result, self.header["fusion"], "")
-        kept = self.read_part(Kept, self.header["given"], "given")
+        keys = list(fusion.labels.keys)
+        if keys[:1] != ["item"] and keys[:2] != ["sequence", "position"]:
+            raise refuse("labels/keys", dict.fromkeys(keys, _COLUMN))
+        given = unpack_given(self, fusion, recipe.takes_graph)
         self.check_all_was_read()
-        check_whole(fusion, recipe)
-        return replace(fusion, given=kept.unpack(fusion, recipe.takes_graph))
+        check_whole(fusion, recipe, self.sizes)
+        return replace(fusion, given=given)
 
     def check_all_was_read(self) -> None:
-        """Raise a `Fault` for arrays and columns that nobody asked for."""
-        for what, left in self.members.items():
-            if left:
-                raise Fault(f"there is no {what[:-1]} {listing(sorted(left))} in such a model")
+        """Raise a `ValueError` for arrays and columns that nobody asked for."""
+        for name in sorted(self.members):
+            what, _, path = name.partition("s/")
+            raise ValueError(f"there is no {what} {path!r} in such a model")
 
     def read_part(self, part: type[Part], entries: object, path: str) -> Part:
-        """A part, by its entries in the header."""
+        """A record, by its entries in the header; fields that are not saved are known, or have their defaults."""
         if not isinstance(entries, dict):
             raise refuse(path, entries)
         hints = list_fields(cast(Any, part))
-        marks = {name: read_hint(hint)[1] for name, hint in hints.items()}
-        own = [name for name, mark in marks.items() if not isinstance(mark, Same)]
-        compare_names(f"entry of {path or 'the result'}", own, entries)
-        found: dict[str, Any] = {}
+        compare_names(f"entry of {path or 'the result'}", hints, entries)
+        shapes = find_shapes(part)
+        found = {name: self.known[name] for name, shape in shapes.items() if shape is None and name in self.known}
         for name, hint in hints.items():
-            mark = marks[name]
-            same = isinstance(mark, Same)
-            found[name] = self.known[mark.path] if same else self.read(hint, entries[name], join(path, name), found)
-        self.known.update({join(path, name): value for name, value in found.items()})
-        made = part(**found)
-        if hasattr(made, "check_saved"):
-            made.check_saved(self.sizes)
-        return made
+            found[name] = self.read(hint, entries[name], join(path, name), shapes.get(name, ""))
+            if name == "names" and part is Result:  # which labels have too
+                self.known.update(classes=found[name].classes, positions=found[name].positions)
+            if name == "kind" and part is Learned:
+                if found[name] not in WORKERS:
+                    raise refuse(join(path, name), found[name])
+                shapes = find_shapes(part, str(found[name]))
+        return part(**found)
 
-    def read(self, hint: object, entry: Any, path: str, before: Mapping[str, object] | None = None) -> object:
-        """What is declared; `before` are the fields of the same part that were read before."""
-        kind, mark, optional = read_hint(hint)
-        if entry is None and optional:
+    def read(self, hint: Any, entry: Any, path: str, shape: Shape = "") -> Any:
+        """A value of a type, which has a shape."""
+        if entry is None and types.NoneType in get_args(hint):
             return None
-        if isinstance(mark, types.FunctionType):  # it depends on other fields what this one must look like
-            mark = mark(before)
-        if isinstance(mark, ColumnSpec):
-            return self.read_column(entry, path, mark)
-        if isinstance(mark, ArraySpec):
-            return self.read_array(entry, path, mark)
-        if isinstance(mark, Mapping):
-            return self.read_arrays(entry, path, mark)
-        if kind in self.kinds:
-            made, others = self.kinds[kind], {"log_normaliser": 0.0} if kind is Summary else {}
-            return made.from_state(self.read_arrays(entry, path, made.specs()), **others)
-        if isinstance(mark, ByName):
-            part = mark.list_parts().get(str(entry.get("name"))) if isinstance(entry, dict) else None
-            if part is None:
+        if isinstance(shape, Mapping):  # arrays by name
+            if not isinstance(entry, dict):
                 raise refuse(path, entry)
-            return self.read_part(part, {name: entry[name] for name in entry if name != "name"}, path)
-        origin = get_origin(kind) or kind
-        if origin not in (*_LISTS, *_DICTS, *_SCALARS):
-            return self.read_part(mark if isinstance(mark, type) else kind, entry, path)
+            compare_names(f"array of {path}", shape, entry)
+            return {name: self.read_array(each, join(path, name), shape[name]) for name, each in entry.items()}
+        values = shape.rpartition(": ")[2] if isinstance(shape, str) else ""
+        if values and not cast(str, shape).startswith(":"):
+            read = self.read_column if values in COLUMNS else self.read_array
+            if not isinstance(entry, dict):
+                return read(entry, path, cast(str, shape))
+            return {name: read(each, join(path, name), cast(str, shape)) for name, each in entry.items()}
 
-        # A number, a truth value or a text, or a list, tuple or dict.
-        inner = [each for each in get_args(kind) if each is not ...]
-        is_record = origin is tuple and ... not in get_args(kind)  # of an entry for each type
-        if origin in _SCALARS:
-            is_right = isinstance(mark, Check) or _SCALARS[origin](entry)
-        else:
-            is_right = isinstance(entry, dict if origin in _DICTS else list)
-            is_right &= not is_record or len(entry) == len(inner)
-        if not is_right or (isinstance(mark, Check) and not mark.holds(entry)):
-            raise refuse(path, entry)
-        if origin in _SCALARS:
+        if get_origin(hint) in (Union, types.UnionType):
+            hint = next(each for each in get_args(hint) if each is not types.NoneType)
+        kind, inner = get_origin(hint) or hint, [each for each in get_args(hint) if each is not ...]
+        if kind is Kind:
+            made = name_saved().get(str(entry.get("name"))) if isinstance(entry, dict) else None
+            if made is None:
+                raise refuse(path, entry)
+            return self.read_part(made, {name: each for name, each in entry.items() if name != "name"}, path)
+        if kind in self.kinds or is_record(kind):
+            return self.read_part(self.kinds.get(kind, kind), entry, path)
+        if kind in _SCALARS:
+            is_right = _SCALARS[kind](entry) and (not isinstance(shape, tuple) or entry in shape)
+            if not is_right or (values and not VALUES[values].hold(np.asarray(entry, np.float64), self.sizes)):
+                raise refuse(path, entry)
             return entry
-        if origin in _DICTS:
-            return {name: self.read(inner[1], each, join(path, name)) for name, each in entry.items()}
-        kinds = inner if is_record else inner * len(entry)
-        read = [self.read(each, value, path) for each, value in zip(kinds, entry, strict=True)]
-        return tuple(read) if origin is tuple else read
+        if issubclass(kind, Mapping):
+            if not isinstance(entry, dict):
+                raise refuse(path, entry)
+            return {name: self.read(inner[1], each, join(path, name), shape) for name, each in entry.items()}
+        is_row = kind is tuple and ... not in get_args(hint)  # with an entry for each type
+        if not isinstance(entry, list) or (is_row and len(entry) != len(inner)):
+            raise refuse(path, entry)
+        entries = [self.read(inner[n if is_row else 0], each, path, shape) for n, each in enumerate(entry)]
+        return tuple(entries) if kind is tuple else entries
 
     def take(self, what: str, entry: object, path: str) -> str:
         """The member that holds an array or a column, which is crossed off."""
         if entry != what:
             raise refuse(path, entry)
-        if path not in self.members[f"{what}s"]:
-            raise Fault(f"the {what} {path!r} is missing")
-        return self.members[f"{what}s"].pop(path)
+        if f"{what}s/{path}" not in self.members:
+            raise ValueError(f"the {what} {path!r} is missing")
+        return self.members.pop(f"{what}s/{path}")
 
-    def read_array(self, entry: object, path: str, spec: ArraySpec) -> NDArray[Any]:
-        """An array that is what the spec says. It defines the length of an axis whose size is not known."""
+    def read_array(self, entry: object, path: str, shape: str) -> NDArray[Any]:
+        """An array of this shape; whole numbers of 64 bits."""
         member = self.take(_ARRAY, entry, path)
         with self.file.open(member) as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
-        spec.check_layout(member, array.shape, array.dtype.str, self.sizes)
-        for axis, length in zip(spec.shape.split(), array.shape, strict=True):
-            if axis.isalpha() and len(axis) == 1:
-                self.sizes.setdefault(axis, length)
-        spec.check(member, array, self.sizes)
-        return np.asarray(array, order="C")
+        check_shape(member, array, shape, self.sizes)
+        array = np.asarray(array, np.int64 if array.dtype.kind in "iu" else array.dtype, order="C")
+        return freeze(array)
 
-    def read_arrays(self, entries: object, path: str, specs: Mapping[str, ArraySpec]) -> dict[str, NDArray[Any]]:
-        """Arrays by name."""
-        if not isinstance(entries, dict):
-            raise refuse(path, entries)
-        compare_names(f"array of {path}", specs, entries)
-        return {name: self.read_array(entries[name], join(path, name), spec) for name, spec in specs.items()}
-
-    def read_column(self, entry: object, path: str, spec: ColumnSpec) -> Any:
+    def read_column(self, entry: object, path: str, shape: str) -> Any:
         """A column of ids, none of them missing, which may define how many there are of something."""
-        member = self.take(_COLUMN, entry, path)
+        member, (length, kind) = self.take(_COLUMN, entry, path), shape.split(": ")
         with pa.ipc.open_file(pa.BufferReader(self.file.read(member))) as reader:
             table = reader.read_all()
         table.validate(full=True)
         column = table.unify_dictionaries().column(0).combine_chunks()
         if pa.types.is_nested(column.type) or len(find_missing(column)):
-            raise Fault(f"{member} has missing entries, or is not a column of plain values")
-        if spec.length != "*" and self.sizes.setdefault(spec.length, len(column)) != len(column):
-            raise Fault(f"{path} has {len(column):,} entries, and not {self.sizes[spec.length]:,}")
-        if spec.length == "L":
+            raise ValueError(f"{member} has missing entries, or is not a column of plain values")
+        if length != "*" and self.sizes.setdefault(length, len(column)) != len(column):
+            raise ValueError(f"{path} has {len(column):,} entries, and not {self.sizes[length]:,}")
+        if length == "L":
             self.sizes["P"] = len(column) + 1  # previous answers: the labels, and none
-        if spec.kind == "column":
+        if kind == "column":
             return column
         column = decode_categories(column)
-        if spec.kind == "names" and len(pc.unique(column)) < len(column):
-            raise Fault(f"the {path} are not distinct")
-        if spec.kind != "texts":
+        if kind == "names" and len(pc.unique(column)) < len(column):
+            raise ValueError(f"the {path} are not distinct")
+        if kind != "texts":
             return to_values(column)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            raise Fault(f"{path} must be text")
+            raise ValueError(f"{path} must be text")
         return column.to_pylist()
 
 
@@ -333,35 +356,40 @@ def open_saved(path: str | os.PathLike[str]) -> Iterator[SavedModel]:
     name = os.fspath(path)
     try:
         with zipfile.ZipFile(path) as file:
-            members: dict[str, dict[str, str]] = {"arrays": {}, "columns": {}}
+            members = {}
             for member in file.namelist():
-                found = re.fullmatch(r"(arrays|columns)/(.+)\.(npy|arrow)", member)
+                found = re.fullmatch(r"(arrays/.+)\.npy|(columns/.+)\.arrow", member)
                 if found is not None:
-                    members[found[1]][found[2]] = member
+                    members[found[1] or found[2]] = member
                 elif member != HEADER:
-                    raise Fault(f"it holds {shorten(member)}, which is no part of a model")
+                    raise ValueError(f"it holds {shorten(member)}, which is no part of a model")
             header = _read_header(file)
             compare_names("entry of the header", ("format", "version", *_ENTRIES), header)
             for part, kind in _ENTRIES.items():
                 if not isinstance(header[part], kind):
-                    raise Fault(f"the {part} in the header cannot be {shorten(header[part])}")
+                    raise ValueError(f"the {part} in the header cannot be {shorten(header[part])}")
             parameters = {name: _from_json(value) for name, value in header["parameters"].items()}
             yield SavedModel(header["model"], parameters, file, header, members, {}, {}, {})
     except FileNotFoundError as error:
         raise StoreError(f"There is no file {name}.", "Check the name.") from error
     except (zipfile.BadZipFile, IsADirectoryError) as error:
-        raise StoreError(
-            f"{name} is not a model saved by consilience, or is damaged: {first_line(error)}.",
-            "Save the model again, or fit again.",
-        ) from error
+        problem = f"{name} is not a model saved by consilience, or is damaged: {first_line(error)}."
+        raise StoreError(problem, _REMEDY) from error
     except PermissionError as error:
         raise StoreError(f"{name} cannot be read: {first_line(error)}.", "Allow to read it.") from error
     except StoreError:
         raise
-    except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError, OverflowError, RuntimeError) as error:
-        raise StoreError(
-            f"{name} is damaged: {first_line(error)[:500]}.", "Save the model again, or fit again."
-        ) from error
+    except (
+        pa.ArrowException,
+        OSError,
+        EOFError,
+        zlib.error,
+        ValueError,
+        OverflowError,
+        RuntimeError,
+        MemoryError,
+    ) as error:
+        raise StoreError(f"{name} is damaged: {first_line(error)[:500]}.", _REMEDY) from error
 
 
 def _read_header(file: zipfile.ZipFile) -> dict[str, Any]:
@@ -370,12 +398,12 @@ def _read_header(file: zipfile.ZipFile) -> dict[str, Any]:
     try:
         header = json.loads(file.read(HEADER))
     except (ValueError, RecursionError) as error:
-        raise Fault(f"{HEADER} is not JSON ({first_line(error)})") from error
+        raise ValueError(f"{HEADER} is not JSON ({first_line(error)})") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise zipfile.BadZipFile(f"its {HEADER} does not say so")
     version = header.get("version")
     if type(version) is not int or version < 1:
-        raise Fault(f"{HEADER} names no version, but {shorten(version)}")
+        raise ValueError(f"{HEADER} names no version, but {shorten(version)}")
     if version > VERSION:
         raise StoreError(
             f"{file.filename} was saved by a newer release of consilience (version {version} of the format; "
@@ -385,36 +413,216 @@ def _read_header(file: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
-def refuse(path: str, entry: object) -> Fault:
-    """What is wrong with an entry of the header."""
-    return Fault(f"{path} cannot be {shorten(entry)}")
+def check_whole(found: Result, recipe: Recipe, sizes: Mapping[str, int]) -> None:
+    """Raise a `ValueError` unless the parts of a result are those of one fit with this recipe."""
+    names, labels, estimates, is_latent = found.names, found.labels, found.estimates, isinstance(recipe, LatentRecipe)
+    scale = names.positions
+    if labels.n_items < 1:
+        raise ValueError("there are no items")
+    # Only now is it known that there are as many items as keys, which might have been a few bits each.
+    if pa.table(labels.keys).group_by(list(labels.keys)).aggregate([]).num_rows < labels.n_items:
+        raise ValueError("several items have the same key")
+    if scale is not None and (len(scale) != sizes["K"] or not (np.diff(scale) > 0).all()):
+        raise ValueError("the positions of the classes do not increase from each to the next")
+    if labels.rule == "median" and scale is None:
+        raise ValueError("labels are medians of classes without an order")
+    if (lookup(names.labels, to_column(names.classes)) < 0).all():
+        raise ValueError("no class is among the labels")
+    members = [member for group in found.copies for member in group]
+    if len(set(members)) < len(members) or any(len(group) < 2 for group in found.copies):
+        raise refuse("copies", found.copies)
+    if max(members, default=0) >= sizes["M"]:
+        raise ValueError("a group of copies names a worker who is not there")
 
-
-def check_whole(fusion: Result, recipe: Recipe) -> None:
-    """Raise a `Fault` unless the parts of a result are those of one fit with this recipe."""
-    labels, is_latent = fusion.labels, isinstance(recipe, LatentRecipe)
-    if fusion.estimates is None:
-        raise Fault("what was learned is missing")
-    if any(member >= len(fusion.names.workers) for group in fusion.copies for member in group):
-        raise Fault("a group of copies names a worker who is not there")
-    parts = [fusion.calibrated, labels.uncalibrated, *([fusion.intervals.workers] if is_latent else [])]
+    # What was learned.
+    if estimates is None:
+        raise ValueError("what was learned is missing")
+    if sizes["A"] - sizes["L"] not in (0, int(estimates.worker_model.hears_silence)):
+        raise ValueError(f"workers of the kind {estimates.kind!r} cannot give {sizes['A']} answers")
+    estimates.worker_model.check_saved(estimates.log_weights, estimates.further, estimates.structure.n_columns)
+    parts = [found.calibrated, labels.uncalibrated, *([found.intervals.workers] if is_latent else [])]
     if {part is not None for part in parts} != {is_latent}:
-        raise Fault(f"calibration and intervals are not those of {recipe.model}")
-    if (fusion.coupling is not None) != ("coupling" in recipe.structure_type.specs()):
-        raise Fault(f"the coupling is not that of {recipe.model}")
-    recipe.check_learned(fusion.estimates.structure)
-    if fusion.span_confidence is not None:
+        raise ValueError(f"calibration and intervals are not those of {recipe.model}")
+    if (found.coupling is not None) != ("coupling" in list_fields(recipe.structure_type)):
+        raise ValueError(f"the coupling is not that of {recipe.model}")
+    recipe.check_learned(estimates.structure)
+    if found.past is not None:
+        scores = found.past.sums.scores
+        if scores.size and scores.shape != (2, 2 * sizes["K"], 2 * sizes["K"]):
+            raise ValueError("the sums of scores are not those of the classes")
+    if found.span_confidence is not None:
         if "sequence" not in labels.keys:
-            raise Fault("it has spans, but no sequences")
-        check_confidence(fusion.span_confidence, labels.codes, labels.classes, labels.keys["sequence"])
-    fusion.task.check_items(labels.keys)
+            raise ValueError("it has spans, but no sequences")
+        if count_spans(labels.codes, names.classes, labels.keys["sequence"]) != len(found.span_confidence):
+            raise ValueError("there is not one confidence for each span")
+    if found.guidance is not None:
+        check_guidance(found.guidance, sizes)
+    compared = found.comparison
+    if compared is not None:
+        if compared.n_items != labels.n_items or compared.n_differ > labels.n_items:
+            raise ValueError("the comparison is about other items")
+        if compared.n_known_right > compared.n_known:
+            raise ValueError("more known labels are right than there are")
+        if compared.lost is not None and compared.lost >= sizes["K"]:
+            raise ValueError("the class that others take is none")
+    found.task.check_items(labels.keys)
+
+
+def check_guidance(guidance: Guidance, sizes: Mapping[str, int]) -> None:
+    """Raise a `ValueError` unless the parts of what features were found to say belong together."""
+    findings, guide, opinions = guidance.findings, guidance.guide, guidance.opinions
+    measured = findings.gain is not None and findings.error is not None
+    if findings.reason is not None:
+        can_be_so = not findings.used and findings.reason in REASONS
+    else:
+        can_be_so = measured and (findings.n_changed is not None) == findings.used
+    if not can_be_so:
+        raise ValueError("features cannot have been found to say that")
+    if (opinions is not None) != findings.used or (guide is not None and not findings.used):
+        raise ValueError("it holds only a part of the classifier")
+    if opinions is not None and len({len(part) for part in opinions[:5]}) > 1:
+        raise ValueError("the classifier is about other items")
+    if guide is not None:
+        judge = cast(LinearJudge, guide.judge)
+        if judge.n_classes != sizes["K"] or len(judge.codes) < 2 or not (np.diff(judge.codes) > 0).all():
+            raise ValueError("the arrays of the classifier do not fit together")
+        if len(judge.centre) != findings.n_features:
+            raise ValueError("the classifier is about other features")
+
+
+# ------------------------------------------------------------------------------------------------ what it was fitted to
+
+
+def pack_given(given: Given, with_answers: bool) -> dict[str, object]:
+    """What a file holds of what a model was fitted to: known labels and, if they are wanted, answers and graph.
+
+    An edge is stored once, as the distance between its ends in the order of the items: neighbours in a grid have few
+    different distances, which compress well.
+    """
+    r, graph = given.answers, given.graph
+    packed: dict[str, object] = {"answers": None, "gold": None, "graph": None, "has_priors": given.has_priors}
+    if r is not None and with_answers:
+        background = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
+        packed["answers"] = {
+            "counts": np.diff(r.offsets),
+            "worker": r.worker,
+            "label": r.label,
+            "weight": r.weight,
+            "order": r.order,
+            "soft": r.soft,
+            "columns": dict(r.columns),
+            "format": r.format,
+            "background": background,
+        }
+        if graph is not None:
+            source = np.repeat(np.arange(graph.n_items), graph.degrees)
+            once = graph.neighbours > source
+            weights = graph.weights[once]
+            packed["graph"] = {
+                "counts": np.bincount(source[once], minlength=graph.n_items),
+                "steps": graph.neighbours[once] - source[once],
+                "weights": None if (weights == 1.0).all() else weights,
+                "description": graph.description,
+                "self_loops": graph.n_self_loops,
+            }
+    if given.gold is not None:
+        packed["gold"] = {"codes": given.gold.codes, "judging": given.gold.judging}
+    return packed
+
+
+def unpack_given(saved: SavedModel, found: Result, takes_graph: bool) -> Given:
+    """What a model was fitted to, which may be one that is fitted to a graph."""
+    names, n_items, entries = found.names, found.labels.n_items, saved.header["given"]
+    compare_names("entry of given", ("answers", "gold", "graph", "has_priors"), entries)
+
+    def open_part(part: str, shapes: Mapping[str, str], **others: Any) -> dict[str, Any]:
+        """The arrays of a part, some of which may not be there, and its other entries."""
+        if not isinstance(entries[part], dict):
+            raise refuse(f"given/{part}", entries[part])
+        compare_names(f"entry of given/{part}", (*shapes, *others), entries[part])
+        hints: dict[str, Any] = dict.fromkeys(shapes, NDArray[Any] | None) | others
+        paths = {name: f"given/{part}/{name}" for name in hints}
+        return {name: saved.read(hints[name], entries[part][name], paths[name], shapes.get(name, "")) for name in hints}
+
+    has_priors = saved.read(bool, entries["has_priors"], "given/has_priors")
+    answers, gold, graph = None, None, None
+    if (entries["graph"] is not None) != (takes_graph and entries["answers"] is not None):
+        raise ValueError("there must be a graph beside the answers if the model is one of a graph, and only then")
+    if entries["gold"] is not None:
+        part = open_part("gold", {"codes": "N: known classes", "judging": "N: truths"})
+        if part["codes"] is None or part["judging"] is None:
+            raise refuse("given/gold", entries["gold"])
+        gold = Gold(part["codes"].astype(np.int32), part["judging"] & (part["codes"] >= 0))
+    if entries["answers"] is not None:
+        shapes = {"counts": "N: whole", "worker": "*: workers", "label": "*: labels", "weight": "*: shares"}
+        shapes |= {"order": "*: figures", "soft": "* L: votes"}
+        others = {"columns": dict[str, str], "format": str, "background": int | None}
+        part = open_part("answers", shapes, **others)
+        counts, worker, label, *further = (part[name] for name in shapes)
+        background = part["background"]
+        if counts is None or worker is None or label is None:
+            raise refuse("given/answers", entries["answers"])
+        if {len(each) for each in (worker, label, *further) if each is not None} != {int(counts.sum())}:
+            raise ValueError("there are not as many answers as the items have")
+        if part["format"] not in ("", *(dialect.name for dialect in DIALECTS)):
+            raise refuse("given/answers/format", part["format"])
+        if background is not None and background >= len(names.classes):
+            raise ValueError("the background must be a class")
+        answers = Answers(
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            worker.astype(np.int32),
+            label.astype(np.int32),
+            part["weight"],
+            names.workers,
+            names.labels,
+            names.classes,
+            restore_keys(found.labels),
+            backend=found.backend,
+            background=None if background is None else names.classes[[background]].tolist()[0],
+            normalised=names.normalised,
+            order=part["order"],
+            positions=names.positions,
+            soft=part["soft"],
+            columns=part["columns"],
+            format=part["format"],
+        )
+    if entries["graph"] is not None and answers is not None:
+        shapes = {"counts": "N: whole", "steps": "*: whole", "weights": "*: positive"}
+        part = open_part("graph", shapes, description=str, self_loops=int)
+        counts, steps, weights = (part[name] for name in shapes)
+        if counts is None or steps is None:
+            raise refuse("given/graph", entries["graph"])
+        if int(counts.sum()) != len(steps) or (weights is not None and len(weights) != len(steps)):
+            raise ValueError("there are not as many edges as the items have")
+        low = np.repeat(np.arange(n_items), counts)
+        high = low + steps
+        if (low >= high).any() or (high >= n_items).any():
+            raise ValueError("an edge must lead from an item to a later one")
+        if len(np.unique(low * n_items + high)) < len(steps):
+            raise ValueError("an edge occurs twice")
+        graph = Graph.of(low, high, weights, answers.items, part["description"])
+        graph = replace(graph, n_self_loops=part["self_loops"])
+    return Given(answers, gold, graph, has_priors=has_priors)
+
+
+def restore_keys(labels: Labels) -> Values | Sequences:
+    """What identifies the items, as answers have it: positions of a sequence stand together, in their order."""
+    keys = labels.keys
+    if "item" in keys:
+        return to_values(decode_categories(keys["item"]))
+    owner, ids = encode_in_order_of_appearance(keys["sequence"])
+    position = to_values(decode_categories(keys["position"]))
+    rank = np.unique(position, return_inverse=True)[1]
+    if (np.diff(owner) < 0).any() or (np.diff(rank)[np.diff(owner) == 0] <= 0).any():
+        raise ValueError("the items of a sequence must stand together, in the order of their positions")
+    return Sequences(ids, np.searchsorted(owner, np.arange(len(ids) + 1)).astype(np.int64), position)
 
 
 # ---------------------------------------------------------------------------------------------------------- parameters
 
 
 def _to_json(fusion: Result, name: str, value: object) -> object:
-    """Return the value of a parameter in terms of JSON."""
+    """The value of a parameter in terms of JSON."""
     if name in ("callback", "classifier"):
         return None
     if name in _BY_CLASS:
@@ -432,12 +640,12 @@ def _to_json(fusion: Result, name: str, value: object) -> object:
 
 
 def _from_json(value: object) -> object:
-    """Return the value of a parameter, if it is one that `_to_json` gives."""
+    """The value of a parameter, if it is one that `_to_json` gives."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if not isinstance(value, dict) or value.keys() != {"array", "tuple"} or not isinstance(value["array"], list):
-        raise Fault(f"a parameter cannot be {shorten(value)}")
+        raise ValueError(f"a parameter cannot be {shorten(value)}")
     array = np.array(value["array"])
     if array.dtype.kind not in "bif":
-        raise Fault(f"a parameter cannot hold {shorten(value['array'])}")
+        raise ValueError(f"a parameter cannot hold {shorten(value['array'])}")
     return tuple(value["array"]) if value["tuple"] else array

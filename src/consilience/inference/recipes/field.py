@@ -31,7 +31,6 @@ from ...answers.random_choices import hide_items
 from ...engines.base import Engine
 from ...errors import ParameterError, Python, Sentence, parameter_error
 from ...kernels import Floats
-from ...specs import Fault
 from ..em import Fit, Parameters, Problem, expect_from_votes, maximise, run_em
 from ..hidden_fits import hide_from_fit
 from ..learned import CouplingScore
@@ -101,12 +100,12 @@ class FieldRecipe(LatentRecipe):
             )
 
     def check_learned(self, found: StructureParameters) -> None:
-        """Raise a `Fault` if what a file says of the field cannot be what the settings call for."""
+        """Raise a `ValueError` if what a file says of the field cannot be what the settings call for."""
         field, given = cast(FieldParameters, found), self.given_coupling
         most = MULTIPLES[-1] * MOST_COUPLING / LEAST_UNIT
         agrees = field.coupling <= most if given is None else field.coupling == given and not field.learns
         if not agrees or field.inference != self.inference:
-            raise Fault("the field is not the one that the parameters call for")
+            raise ValueError("the field is not the one that the parameters call for")
 
     def align(self, r: Answers, graph: object) -> Graph:
         """Return the graph with the items of the answers as its nodes."""

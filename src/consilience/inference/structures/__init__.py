@@ -16,11 +16,9 @@ as an argument: the graph, and the `Trail` of the last inference.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from operator import add, sub
 from typing import (
-    Annotated,
     Any,
     ClassVar,
     Generic,
@@ -28,8 +26,6 @@ from typing import (
     Self,
     TypeAlias,
     TypeVar,
-    get_args,
-    get_type_hints,
 )
 
 import numpy as np
@@ -37,37 +33,19 @@ from numpy.typing import NDArray
 
 from ...answers.blocks import Block
 from ...answers.graph import Graph
-from ...kernels import Floats, freeze
-from ...specs import COUNTS, ArraySpec
+from ...kernels import Floats
 from .. import fit_distribution, log_of
 
 # A smaller share of a count is rounding error.
 ROUNDING = 1e-12
 
 
-class Declared:
-    """A frozen dataclass of arrays, numbers, booleans and text, whose fields say what each must look like in a file."""
-
-    @classmethod
-    def specs(cls) -> dict[str, ArraySpec]:
-        """Return what each field that is saved must look like."""
-        hints = get_type_hints(cls, include_extras=True)
-        marked = {field.name: get_args(hints[field.name]) for field in fields(cls)}  # type: ignore[arg-type]
-        return {name: marks[1] for name, marks in marked.items() if marks}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, NDArray[np.generic]], **others: float) -> Self:
-        """Return what these arrays were saved of, with other fields, which are not saved."""
-        kept = {name: value.item() if value.ndim == 0 else freeze(value) for name, value in state.items()}
-        return cls(**others, **kept)
-
-
 @dataclass(frozen=True, eq=False)
-class Summary(Declared):
+class Summary:
     """Expected counts of a structure over some items. Those of different items add, field by field."""
 
     log_normaliser: float  # sum over items of log Z; it is not saved
-    mass: Annotated[Floats, ArraySpec("K", COUNTS)]  # expected number of items of each class
+    mass: Floats  # expected number of items of each class
 
     def __add__(self, other: Self) -> Self:
         return type(self)(*map(add, vars(self).values(), vars(other).values()))
@@ -88,7 +66,7 @@ class Trail:
     messages: Floats | None = None
 
 
-class StructureParameters(Declared, ABC):
+class StructureParameters(ABC):
     """What is learned of a structure."""
 
     n_columns: int | None = None  # how many items each thing has, where items are parts of things

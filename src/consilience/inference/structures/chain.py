@@ -12,7 +12,7 @@ pairs, the prior from all posteriors; sequences never link.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from ...answers.blocks import Block
 from ...answers.tagging import Transitions
 from ...kernels import Floats, freeze
-from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, WEIGHTS, ArraySpec
 from .. import fit_distribution, log_of, weigh_logs
 from . import Structure, StructureParameters, Summary
 
@@ -32,22 +31,22 @@ BROKEN = 1e-4
 class ChainSummary(Summary):
     """What one pass over sequences adds up to."""
 
-    start: Annotated[Floats, ArraySpec("K", COUNTS)]  # posteriors of first positions
-    pairs: Annotated[Floats, ArraySpec("K K", COUNTS)]  # posteriors of neighbouring pairs [from, to]
+    start: Floats  # posteriors of first positions
+    pairs: Floats  # posteriors of neighbouring pairs [from, to]
 
 
 @dataclass(frozen=True, eq=False)
 class ChainParameters(StructureParameters):
     """Factors of the chain for the E-step, and its probabilities for the reader."""
 
-    start_factor: Annotated[Floats, ArraySpec("K", WEIGHTS)]
-    pair_factor: Annotated[Floats, ArraySpec("K K", WEIGHTS)]
-    end_factor: Annotated[Floats, ArraySpec("K", PROBABILITIES)]
-    mean: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]  # class prior
-    initial: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
-    transition: Annotated[Floats, ArraySpec("K K", DISTRIBUTIONS)]
-    coupling: Annotated[float, ArraySpec("", PROBABILITIES)]
-    bound: Annotated[float, ArraySpec("", OBJECTIVES)]
+    start_factor: Floats
+    pair_factor: Floats
+    end_factor: Floats
+    mean: Floats  # class prior
+    initial: Floats
+    transition: Floats
+    coupling: float
+    bound: float
 
     def infer_block(self, block: Block, evidence: Floats) -> ChainSummary:
         """Turn the evidence of one block into posteriors, in place."""

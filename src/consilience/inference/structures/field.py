@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Thread
-from typing import Annotated, ClassVar, Self, TypeVar, cast
+from typing import ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,6 @@ from numpy.typing import NDArray
 from ...answers.blocks import Block
 from ...answers.graph import Graph
 from ...kernels import Floats, freeze
-from ...options import INFERENCES
-from ...specs import DISTRIBUTIONS, FINITE, NOT_NEGATIVE, OBJECTIVES, TRUTH, WEIGHTS, ArraySpec, one_of
 from . import Structure, StructureParameters, Summary, Trail
 from .independent import IndependentParameters
 
@@ -62,7 +60,7 @@ WARM_UP, WARM_UP_SWEEPS = (0.25, 0.5, 0.75), 3
 class FieldSummary(Summary):
     """What one inference over the graph gives."""
 
-    coupling: Annotated[float, ArraySpec("", NOT_NEGATIVE)]  # the next one
+    coupling: float  # the next one
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +69,14 @@ class FieldParameters(StructureParameters):
 
     takes_all: ClassVar[bool] = True
 
-    weights: Annotated[Floats, ArraySpec("K", WEIGHTS)]
-    mean: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
-    coupling: Annotated[float, ArraySpec("", NOT_NEGATIVE)]
-    pull: Annotated[Floats, ArraySpec("K", FINITE)]  # h, for nodes with edges
-    bound: Annotated[float, ArraySpec("", OBJECTIVES)]
-    learns: Annotated[bool, ArraySpec("", TRUTH)]
-    fixed: Annotated[bool, ArraySpec("", TRUTH)]  # whether the class prior is given
-    inference: Annotated[str, ArraySpec("", one_of(INFERENCES))]
+    weights: Floats
+    mean: Floats
+    coupling: float
+    pull: Floats  # h, for nodes with edges
+    bound: float
+    learns: bool
+    fixed: bool  # whether the class prior is given
+    inference: str
 
     def infer(self, evidence: Floats, graph: Graph | None, trail: Trail | None, n_threads: int) -> FieldSummary:
         """Turn the evidence of all nodes into posteriors, in place.

@@ -8,14 +8,13 @@ An item of which nothing is known has q_n = pi: it would only confirm what was b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.blocks import Block
 from ...kernels import Floats, freeze
-from ...specs import DISTRIBUTIONS, OBJECTIVES, WEIGHTS, ArraySpec
 from .. import log_of, weigh_logs
 from . import Structure, StructureParameters, Summary
 
@@ -24,9 +23,9 @@ from . import Structure, StructureParameters, Summary
 class IndependentParameters(StructureParameters):
     """The class prior, as the E-step uses it and as it is reported."""
 
-    weights: Annotated[Floats, ArraySpec("K", WEIGHTS)]
-    mean: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
-    bound: Annotated[float, ArraySpec("", OBJECTIVES)]
+    weights: Floats
+    mean: Floats
+    bound: float
 
     def infer_block(self, block: Block, evidence: Floats) -> Summary:
         """Turn the evidence of one block into posteriors, in place."""

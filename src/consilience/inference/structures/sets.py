@@ -12,14 +12,13 @@ estimates are modes, so that the objective never falls.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import xlogy
 
 from ...answers.blocks import Block
 from ...kernels import Floats, freeze
-from ...specs import COUNTS, DISTRIBUTIONS, OBJECTIVES, PROBABILITIES, ArraySpec
 from . import Structure, StructureParameters, Summary
 
 # Pseudo-counts of the share of a tag.
@@ -30,16 +29,16 @@ STRENGTH = 2.0
 class SetsSummary(Summary):
     """What one pass over sets adds up to."""
 
-    fits: Annotated[Floats, ArraySpec("*", COUNTS)]  # expected number of things that each tag fits
+    fits: Floats  # expected number of things that each tag fits
 
 
 @dataclass(frozen=True, eq=False)
 class SetsParameters(StructureParameters):
     """The share of things that each tag fits."""
 
-    shares: Annotated[Floats, ArraySpec("T", PROBABILITIES)]
-    mean: Annotated[Floats, ArraySpec("K", DISTRIBUTIONS)]
-    bound: Annotated[float, ArraySpec("", OBJECTIVES)]
+    shares: Floats
+    mean: Floats
+    bound: float
 
     @property
     def n_columns(self) -> int:  # type: ignore[override]

@@ -26,7 +26,6 @@ from ...answers.soft_votes import Probabilities
 from ...errors import InputError, ParameterError, Python, Sentence, plural
 from ...kernels import Floats, Integers, freeze
 from ...limits import NUMBER, allocate
-from ...specs import LOG_WEIGHTS, ArraySpec
 from .. import Distributions, fit_distributions
 from .priors import START, Prior, improve_pair, make_pair, smoothing_array
 from .rows import AnyFactors, Counted, CountedRows, CountedSilence, Factors, make_factors
@@ -82,8 +81,7 @@ class WorkerModel:
     #: By what the power that hidden answers call for is multiplied.
     caution: ClassVar[float] = 1.0
     #: What the logarithms that the E-step uses, and the arrays of `further_arrays`, must look like in a file.
-    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("M A K", LOG_WEIGHTS)
-    further_specs: ClassVar[Mapping[str, ArraySpec]] = {}
+    shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {"log_weights": "M A K: log weights", "further": {}}
 
     @classmethod
     def of(
@@ -306,7 +304,7 @@ class WorkerModel:
 
     @classmethod
     def check_saved(cls, log_weights: Floats, further: Mapping[str, Floats], n_columns: int | None) -> None:
-        """Raise a `Fault` unless arrays of a file go together; `n_columns` are those of a structure that has some."""
+        """Raise an error unless arrays of a file go together; `n_columns` are those of a structure that has some."""
 
     @classmethod
     def read_as_before(cls, responses: Answers) -> Answers:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ...answers.answers import Answers
 from ...answers.columns import Column, Values, to_column
 from ...kernels import Floats, Integers
-from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec
 from .. import Distributions, fit_distributions
 from .base import Axes, WorkerModel, count_groups
 from .priors import Prior, improve_pair
@@ -33,10 +32,9 @@ class SequentialWorkers(WorkerModel):
     """One confusion matrix per worker and previous answer, with back-off to the worker's plain matrix."""
 
     name: ClassVar[str] = "sequential"
-    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("MP L K", LOG_WEIGHTS)
-    further_specs: ClassVar[Mapping[str, ArraySpec]] = {
-        "sequential_confusion_": ArraySpec("M P K L", DISTRIBUTIONS),
-        "_sequential_counts": ArraySpec("M P L K", COUNTS),
+    shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
+        "log_weights": "MP L K: log weights",
+        "further": {"sequential_confusion_": "M P K L: distributions", "_sequential_counts": "M P L K: counts"},
     }
 
     @property

@@ -21,7 +21,6 @@ from ...answers.columns import Column, Values, to_column
 from ...answers.items import Sequences
 from ...errors import ParameterError, plural
 from ...kernels import Floats, Integers, freeze
-from ...specs import COUNTS, DISTRIBUTIONS, LOG_WEIGHTS, ArraySpec, Fault
 from .. import Distributions, fit_distributions
 from ..skills import Skills, count_draws, expect_types, log_density_of, share_own
 from .base import Axes, count_groups
@@ -44,10 +43,9 @@ class TagWorkers(TypedWorkers):
 
     name: ClassVar[str] = "tags"
     hears_silence: ClassVar[bool] = False
-    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("MT L K", LOG_WEIGHTS)
-    further_specs: ClassVar[Mapping[str, ArraySpec]] = {
-        "tag_confusion_": ArraySpec("M T K L", DISTRIBUTIONS),
-        "_tag_counts": ArraySpec("M T L K", COUNTS),
+    shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
+        "log_weights": "MT L K: log weights",
+        "further": {"tag_confusion_": "M T K L: distributions", "_tag_counts": "M T L K: counts"},
     }
 
     n_tags: int = 1
@@ -181,11 +179,11 @@ class TagWorkers(TypedWorkers):
 
     @classmethod
     def check_saved(cls, log_weights: Floats, further: Mapping[str, Floats], n_columns: int | None) -> None:
-        """Raise a `Fault` unless all arrays are about the same tags."""
+        """Raise a `ValueError` unless all arrays are about the same tags."""
         n_workers, n_tags = further["tag_confusion_"].shape[:2]
         alike = further["_tag_counts"].shape[1] == n_tags and len(log_weights) == n_workers * n_tags
         if not alike or n_columns not in (None, n_tags):
-            raise Fault("the tags of workers are not those of the sets")
+            raise ValueError("the tags of workers are not those of the sets")
 
     def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
         """Return the matrices and the expected counts by tag."""

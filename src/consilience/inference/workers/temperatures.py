@@ -48,7 +48,6 @@ from ...answers.answers import Answers
 from ...answers.blocks import Block
 from ...answers.soft_votes import Probabilities
 from ...kernels import Floats, Integers, freeze, read_only
-from ...specs import FINITE, POSITIVE, ArraySpec
 from .. import Distributions, fit_distributions
 from .base import Axes, WorkerModel
 from .priors import Prior
@@ -176,12 +175,14 @@ class TemperatureWorkers(WorkerModel):
     needs_votes: ClassVar[bool] = True
     enough_steps: ClassVar[int | None] = 20  # votes that say little go on drifting, and labels hardly change
     caution: ClassVar[float] = HALF
-    log_weights_spec: ClassVar[ArraySpec] = ArraySpec("M 4 K", FINITE)
-    further_specs: ClassVar[Mapping[str, ArraySpec]] = {
-        "temperatures_": ArraySpec("M", POSITIVE),
-        "class_bias_": ArraySpec("M K", FINITE),
-        "_pulls": ArraySpec("M 6 K", FINITE),
-        "_shares": ArraySpec("K", POSITIVE),
+    shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
+        "log_weights": "M 4 K: finite",
+        "further": {
+            "temperatures_": "M: positive",
+            "class_bias_": "M K: finite",
+            "_pulls": "M 6 K: finite",
+            "_shares": "K: positive",
+        },
     }
 
     @classmethod
