@@ -66,7 +66,7 @@ def measure(setting: dict[str, float], seeds: range) -> dict[str, float]:
         frame = arena.to_frame().to_pandas().drop(columns="item")
         names, truth = arena.comparisons.candidates, arena.scores
         model = cs.BradleyTerry().fit(frame)
-        found = model.found_
+        found = model.result_
         figures["consilience"].append(kendalltau(model.scores_, truth)[0])
         for name, rank in OTHERS.items():
             scores = rank(frame)

@@ -254,7 +254,7 @@ def test_a_new_structure_works_with_everything_else(tmp_path, monkeypatch):
     module = types.ModuleType("consilience.models.first")
     module.FirstModel = FirstModel
     monkeypatch.setitem(sys.modules, "consilience.models.first", module)
-    monkeypatch.setitem(models.MODELS, "first", models.Entry("first", "FirstModel"))
+    monkeypatch.setitem(models.MODELS, "first", models.Entry("models.first", "FirstModel"))
     r = cs.simulate.independent(300, n_workers=5, n_classes=3, seed=1).responses
     kinds = [name for name, kind in WORKERS.items() if not kind.needs_votes and name != "tags"]  # which are for sets
     for workers in kinds:

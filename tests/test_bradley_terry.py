@@ -11,9 +11,20 @@ from scipy.optimize import approx_fprime
 from scipy.stats import kendalltau
 
 import consilience as cs
-from consilience.rankings import fitting, likelihood
-from consilience.rankings.fitting import find_covariance, fit, maximise, rank_draws, rank_rows, sum_squares
-from consilience.rankings.likelihood import count_verdicts, find_curvature, find_loss, find_odds, group_rows
+from consilience.rankings import likelihood
+from consilience.rankings.likelihood import (
+    count_verdicts,
+    find_covariance,
+    find_curvature,
+    find_loss,
+    find_odds,
+    fit,
+    group_rows,
+    maximise,
+    rank_draws,
+    rank_rows,
+    sum_squares,
+)
 from consilience.rankings.ranking import find_parts
 
 # Of scores, ties, discriminations, biases and effects.
@@ -28,7 +39,7 @@ def small(seed=0, n=60, group=False):
 
 
 def somewhere(cells, seed=1):
-    vector = fitting.find_start(cells)
+    vector = likelihood.find_start(cells)
     return vector + np.random.default_rng(seed).normal(0, 0.5, len(vector)) * cells.learned
 
 
@@ -146,7 +157,7 @@ def test_the_sum_over_items_is_that_of_their_gradients():
 
 def test_the_search_ends_at_a_maximum():
     cells = count_verdicts(cs.simulate.comparisons(400, seed=3).comparisons, True, True)
-    vector, _, converged = maximise(cells, fitting.find_start(cells), SPREADS, 1000, 1e-5)
+    vector, _, converged = maximise(cells, likelihood.find_start(cells), SPREADS, 1000, 1e-5)
     best, rng = find_loss(cells, vector, SPREADS)[0], np.random.default_rng(0)
     for _ in range(20):
         moved = vector + rng.normal(0, 0.01, len(vector)) * cells.learned
@@ -171,7 +182,7 @@ def test_spreads_maximise_the_marginal_likelihood_of_laplace():
             own = slow_curvature_of_judge(mine, vector, spreads, judge)
             logdet += np.linalg.slogdet(own)[1]
         sizes = np.array([40, 0, 39, 40, 0])
-        added = fitting.ADDED * (np.log(spreads) + likelihood.USUAL**2 / (2 * spreads**2))
+        added = likelihood.ADDED * (np.log(spreads) + likelihood.USUAL**2 / (2 * spreads**2))
         return -find_loss(cells, vector, spreads)[0] - sizes @ np.log(spreads) - logdet / 2 - added[[0, 2, 3]].sum()
 
     best = marginal(fitted.spreads)
@@ -209,7 +220,7 @@ def test_two_candidates_and_one_judge():
     """With one score to find, s_a = -s_b, the maximum solves one equation."""
     verdicts = {"left": ["a"] * 30, "right": ["b"] * 30, "winner": ["a"] * 20 + ["b"] * 10}
     model = cs.BradleyTerry(position_bias="none", tol=1e-7).fit(verdicts)
-    spread = model.found_.spreads[0]
+    spread = model.result_.spreads[0]
     lead = float(model.scores_[0] - model.scores_[1])
     # The derivative: 20 (1 - p) - 10 p = lead / (2 spread^2), of which the prior's part is that of both scores.
     p = 1 / (1 + np.exp(-lead))
@@ -244,7 +255,7 @@ def test_sides_that_are_swapped_swap_the_bias():
     }
     before, after = cs.BradleyTerry().fit(table), cs.BradleyTerry().fit(swapped)
     assert after.scores_ == pytest.approx(before.scores_, abs=1e-5)
-    assert after.found_.judges.bias == pytest.approx(-before.found_.judges.bias, abs=1e-5)
+    assert after.result_.judges.bias == pytest.approx(-before.result_.judges.bias, abs=1e-5)
 
 
 def test_weights_count_like_rows():
@@ -269,7 +280,7 @@ def test_the_same_input_gives_the_same_bits():
 def test_judges_are_weighed():
     arena = cs.simulate.comparisons(3000, coin_tossers=0.4, bias=0.8, seed=6)
     model = cs.rank(arena.comparisons)
-    judges = model.found_.judges
+    judges = model.result_.judges
     assert kendalltau(model.scores_, arena.scores)[0] > 0.9
     assert np.corrcoef(judges.discrimination, arena.discrimination)[0, 1] > 0.95
     assert np.corrcoef(judges.bias, arena.position_bias)[0, 1] > 0.9
@@ -281,7 +292,7 @@ def test_judges_are_weighed():
 def test_many_candidates_do_not_shrink_to_nothing():
     """Scores times a factor and discriminations divided by it would fit as well: the mean discrimination is 1."""
     arena = cs.simulate.comparisons(6000, n_candidates=300, n_judges=40, seed=3)
-    found = cs.BradleyTerry(n_draws=10).fit(replace(arena.comparisons, item=None)).found_
+    found = cs.BradleyTerry(n_draws=10).fit(replace(arena.comparisons, item=None)).result_
     assert found.judges.discrimination.mean() == pytest.approx(1)
     truth = (arena.scores - arena.scores.mean()) * arena.discrimination.mean()
     assert np.polyfit(found.score, truth, 1)[0] == pytest.approx(1, abs=0.15)
@@ -343,7 +354,7 @@ def test_families_make_scores_better_and_intervals_honest():
             drawn < (1 - odds.tie + odds.lead) / 2, "left", np.where(drawn < 1 - odds.tie, "right", "tie")
         )
         table = {"item": item, "worker": judge, "left": pairs[item, 0], "right": pairs[item, 1], "winner": winner}
-        family, plain = cs.rank(table | {"family": judge // 10}, group="family").found_, cs.rank(table).found_
+        family, plain = cs.rank(table | {"family": judge // 10}, group="family").result_, cs.rank(table).result_
         truth = (scores - scores.mean())[family.candidates]
         near.append(np.abs(family.score - truth).mean())
         far.append(np.abs(plain.score - truth).mean())
@@ -356,9 +367,9 @@ def test_verdicts_on_one_item_hang_together():
     """Each item was judged four times with the same verdict: intervals are twice as wide as without items."""
     data = cs.simulate.comparisons(1000, n_candidates=5, n_judges=6, coin_tossers=0, bias=0, seed=2).comparisons
     many = data.keep(np.repeat(np.arange(1000), 4))
-    fours = cs.BradleyTerry(discrimination="equal").fit(many).found_.error
-    blind = cs.BradleyTerry(discrimination="equal").fit(replace(many, item=None)).found_.error
-    once = cs.BradleyTerry(discrimination="equal").fit(data).found_.error
+    fours = cs.BradleyTerry(discrimination="equal").fit(many).result_.error
+    blind = cs.BradleyTerry(discrimination="equal").fit(replace(many, item=None)).result_.error
+    once = cs.BradleyTerry(discrimination="equal").fit(data).result_.error
     assert fours / blind == pytest.approx(2, rel=0.1)
     assert fours / once == pytest.approx(1, rel=0.1)
 
@@ -394,7 +405,7 @@ def test_parts_that_were_never_compared():
 def test_ranks_and_their_intervals():
     assert rank_rows(np.array([[1.0, 3.0, 2.0]]), np.zeros(3, int)).tolist() == [[3, 1, 2]]
     model = cs.rank(cs.simulate.comparisons(1500, seed=8).comparisons)
-    found = model.found_
+    found = model.result_
     assert (found.rank_low <= found.rank).all()
     assert (found.rank <= found.rank_high).all()
     assert found.rank[found.order].tolist() == list(range(1, 13))
@@ -429,7 +440,7 @@ def test_intervals_cover_the_truth():
     covered, ranked = [], []
     for seed in range(25):
         arena = cs.simulate.comparisons(1500, seed=seed)
-        found = cs.BradleyTerry().fit(replace(arena.comparisons, item=None)).found_
+        found = cs.BradleyTerry().fit(replace(arena.comparisons, item=None)).result_
         truth = (arena.scores - arena.scores.mean()) * arena.discrimination.mean()
         covered.append(np.abs(found.score - truth) <= 1.96 * found.error)
         rank = rank_rows(arena.scores[None], found.part)[0]

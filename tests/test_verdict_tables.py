@@ -160,7 +160,7 @@ def test_scores_give_a_ranking_without_a_position_bias():
     }
     model = cs.rank(table)
     assert model.ranking_["candidate"].to_pylist() == ["z", "y", "x"]
-    assert (model.found_.judges.bias == 0).all()
+    assert (model.result_.judges.bias == 0).all()
     assert model.win_probability("z", "x").told_apart
 
 
@@ -245,7 +245,7 @@ def test_repeated_and_contradicting_rows_are_told():
     }
     with pytest.warns(cs.errors.DataWarning) as told:
         model = cs.rank(rows)
-    assert (model.found_.numbers.repeated, model.found_.numbers.contradicted) == (1, 2)
+    assert (model.result_.numbers.repeated, model.result_.numbers.contradicted) == (1, 2)
     told_of = [str(each.message).partition(" what")[0] for each in told]
     assert told_of == ["In 1 row a judge says again", "In 2 rows a judge contradicts"]
 

@@ -32,7 +32,7 @@ _HOMES = {
     "write_labels": "formats.targets",
     "read_masks": "formats.masks",
     "write_masks": "formats.masks",
-    **{entry.class_name: f"models.{entry.module}" for entry in MODELS.values()},
+    **{entry.class_name: entry.module for entry in MODELS.values()},
     "fuse": "api",
     "rank": "api",
     "held_out_score": "api",

@@ -23,18 +23,17 @@ from .inference.em import Progress
 from .inference.hidden_fits import HeldOutScore, score_hidden
 from .models.asking import SPLIT, are_answers, find_questions, list_labels, open_questions
 from .models.base import Model, as_responses
-from .models.fitted import FittedModel
 from .models.fusing import fuse_prepared
 from .models.preparing import prepare
 from .models.question_tables import count_question, report_workers
 from .models.questions import Questions, Shared, read_questions
-from .models.register import MODELS, model_class
+from .models.register import MODELS, OTHERS, model_class
+from .models.standalone import Standalone
 from .options import given
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
-from .rankings.page import RANKING_CHARTS, describe_page
 from .results.fitting import fit_source, open_source
-from .results.saving import SavedModel, compare_names, open_saved
+from .results.saving import compare_names, open_saved
 from .results.worker_report import count_answers
 
 # Keywords of `fuse` that neither say how answers are read, nor are parameters of the model.
@@ -306,26 +305,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     if questions is not None:
         return questions
     with open_saved(to_path("path", "load", path)) as saved:
-        if saved.model == BradleyTerry.__name__:
-            compare_names("parameter", BradleyTerry.defaults(), saved.parameters)
-            return BradleyTerry().set_params(**saved.parameters).restore(saved)
-        model = make_model(saved, os.fspath(path))
-        recipe = model.recipe()
-        recipe.check()
-        return model.adopt(saved.read_result(recipe))
-
-
-def make_model(saved: SavedModel, path: str) -> FittedModel:
-    """Return the model that a file names, with its parameters and before it is fitted."""
-    names = {entry.class_name: name for name, entry in MODELS.items()}
-    if saved.model not in names:  # a file can name nothing else
-        raise StoreError(
-            f"{path} holds a model {shorten(saved.model)}, which this release does not know.",
-            f"It knows {listing(names)}.",
-        )
-    kind = model_class(names[saved.model])
-    compare_names("parameter", kind.defaults(), saved.parameters)
-    return kind(**saved.parameters)
+        names = {entry.class_name: name for name, entry in (MODELS | OTHERS).items()}
+        if saved.model not in names:  # a file can name nothing else
+            raise StoreError(
+                f"{os.fspath(path)} holds a model {shorten(saved.model)}, which this release does not know.",
+                f"It knows {listing(names)}.",
+            )
+        owner = model_class(names[saved.model])
+        compare_names("parameter", owner.defaults(), saved.parameters)
+        return owner(**saved.parameters).restore(saved)
 
 
 def held_out_score(
@@ -434,12 +422,12 @@ def report(
     >>> cs.report(fused, f"{tempfile.mkdtemp()}/report.html").name
     'report.html'
     """
-    if isinstance(model, BradleyTerry) and not (content is None and source_kind is None):
-        raise ParameterError("A ranking has no items to show.", "Leave out content and source_kind.")
+    if isinstance(model, Standalone) and not (content is None and source_kind is None):
+        raise ParameterError("There are no items to show.", "Leave out content and source_kind.")
     target = to_path("path", "report", path)
     if source_kind is not None and isinstance(model, Model):
         model = copy(model).name_source(source_kind)
-    return write_report(model, target, content, "Ranking" if isinstance(model, BradleyTerry) else "Fused labels")
+    return write_report(model, target, content, "Ranking" if isinstance(model, Standalone) else "Fused labels")
 
 
 def write_report(
@@ -459,8 +447,8 @@ def write_report(
         The command that fused the answers: the page says how to repeat it with new labels.
     """
     check_installed()
-    if isinstance(model, BradleyTerry):
-        return write_page(describe_page(model, title), path)
+    if isinstance(model, Standalone):
+        return write_page(model.page(title), path)
     if isinstance(model, Questions):
         documents = {name: describe(look_at(need_fitted(each, "report")), name) for name, each in model.items()}
         counts = {name: count_question(each.result_) for name, each in model.items()}
@@ -502,13 +490,13 @@ def chart(model: Any, name: str | None = None) -> Chart:
     >>> chart.rows[0]
     ('3', '11.3%', '6.0% to 16.8%')
     """
-    charts: Mapping[str, Any] = RANKING_CHARTS if isinstance(model, BradleyTerry) else CHARTS
+    charts: Mapping[str, Any] = model.charts if isinstance(model, Standalone) else CHARTS
     name = next(iter(charts)) if name is None else name
     if not isinstance(name, str) or name not in charts:
         raise parameter_error("name", "chart", f"one of {', '.join(map(repr, charts))}", name)
     import_converter()
-    if isinstance(model, BradleyTerry):
-        found, lack = RANKING_CHARTS[name](model.found_), "there is only one judge"
+    if isinstance(model, Standalone):
+        found, lack = model.charts[name](model.result_), "there is only one judge"
     else:
         draw, lack = CHARTS[name]
         found = draw(look_at(need_fitted(model, "report")))

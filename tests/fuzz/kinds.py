@@ -232,7 +232,7 @@ def demand_ranking(model: Any) -> None:
     demand(ordered.all(), "a score is not in its interval", column)
     within = (column["rank_low"] <= column["rank"]) & (column["rank"] <= column["rank_high"])
     demand(within.all(), "a rank is not in its interval", column)
-    wins = model.found_.win_matrix()
+    wins = model.result_.win_matrix()
     both = wins + wins.T
     demand(((wins >= 0) & (wins <= 1) | np.isnan(wins)).all(), "win probabilities", wins)
     demand(np.allclose(both[np.isfinite(both)], 1), "win probabilities that do not sum to one", wins)

@@ -14,7 +14,6 @@ from ..answers.previews import fit_text
 from ..answers.tables import build_frame
 from ..api import rank as rank_candidates
 from ..documents.document import Fact, Facts
-from ..documents.overview import describe_ranking
 from ..formats.files import name_of
 from ..formats.writing import write_table
 from ..options import N_LISTED
@@ -43,7 +42,7 @@ def rank(source: str, output: str | None, gold: str | None, report: str | None, 
         parameters = {name: given[name] for name in PARAMETERS if name in given}
         model = rank_candidates(data, gold=gold, callback=display.show_iteration, **parameters)
         display.say("Writing")
-        found, n = model.found_, N_LISTED if typed["n"] is None else typed["n"]
+        found, n = model.result_, N_LISTED if typed["n"] is None else typed["n"]
         ranking, judges = (build_frame(columns, "pyarrow") for columns in (found.table, found.judge_table))
         title = "Standard input" if source == "-" else os.path.basename(source.rstrip("/"))
         files = write_together(
@@ -58,7 +57,7 @@ def rank(source: str, output: str | None, gold: str | None, report: str | None, 
         )
     seconds = round(time.perf_counter() - started, 3)
 
-    document = describe_ranking(model, f"Ranking of {fit_text(name_of(source), 60)}", data.winners)
+    document = model.overview(f"Ranking of {fit_text(name_of(source), 60)}", data.winners)
     ending = [
         Fact("source", "", source),
         *list_files(files, ("Ranking", "not written; give -o FILE to keep it")),

@@ -50,8 +50,7 @@ def in_arrow(found: Any) -> Any:
     """A fitted model, or several, whose tables are of Arrow."""
     if isinstance(found, Questions):
         return Questions({name: in_arrow(each) for name, each in found.items()}, found.shared_)
-    result = found.found_ if isinstance(found, BradleyTerry) else found.result_
-    return found.fresh().adopt(replace(result, backend="pyarrow"))
+    return found.fresh().adopt(replace(found.result_, backend="pyarrow"))
 
 
 def find_version(path: str) -> tuple[int, ...] | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..answers import DIALECTS
 from ..answers.columns import count_codes, lookup, to_column
-from ..answers.previews import MOST_ROWS, fit_text, spell_estimate
+from ..answers.previews import fit_text
 from ..answers.tables import build_frame
 from ..errors import join_names, plural, to_sentence
 from ..formats import find_by_name
@@ -515,67 +515,3 @@ def describe_questions(found: Any, title: str = "") -> Document:
         listed = [Table("", who, heads, first, len(suspects) - len(first)), Text([remedy])]
     parts: list[Part] = [Facts(facts), Table("", "", columns, rows), Text([found.explain_sharing()])]
     return Document(title, "", [*parts, Documents("questions", documents), *listed])
-
-
-# ---------------------------------------------------------------------------------------------------------- rankings
-
-
-def describe_ranking(model: Any, title: str = "", winners: str = "") -> Document:
-    """The overview of a ranking; `winners` says how the column of winners was read."""
-    found, numbers = model.found_, model.found_.numbers
-    ranking, judges = to_records(model.found_.table), to_records(model.found_.judge_table)
-    by = f" by {plural(len(found.workers), 'judge')}" if numbers.has_workers else ""
-    about = f" about {plural(numbers.items, 'item')}" if numbers.items else ""
-    verdicts = f"{numbers.comparisons:,}{by}{about} on {plural(len(found.candidates), 'candidate')}"
-    counted = {name: value for name, value in numbers._asdict().items() if name not in ("comparisons", "ties", "known")}
-    facts = [
-        Fact("columns", "Columns", found.columns, format_columns(found.columns)),
-        Fact("winners", "Winners", winners or None, f"read as {fit_text(winners, 80)}" if winners else ""),
-        Fact("comparisons", "Verdicts", numbers.comparisons, verdicts),
-        Fact("candidates", "", len(found.candidates)),
-        Fact("judges", "", len(found.workers) if numbers.has_workers else 0),
-        Fact("", "Counted as" if found.counted_as else "", None, found.counted_as),
-        Fact("ties", "Ties", numbers.ties, f"{numbers.ties / numbers.weight:.0%} of the verdicts"),
-        Fact("known", "Known" if numbers.known else "", numbers.known, plural(numbers.known, "verdict")),
-        *(Fact(name, "", value) for name, value in counted.items()),
-        Fact("parts", "", found.n_parts),
-        Fact("converged", "", found.converged),
-    ]
-    shown = [
-        {
-            **row,
-            "rank": spell_estimate((row["rank"], row["rank_low"], row["rank_high"])),
-            "score": f"{row['score']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})",
-            "elo": f"{row['elo']:.0f}",
-        }
-        for row in ranking
-    ]
-    # Of many judges, those with a remark.
-    chosen = judges if len(judges) <= MOST_ROWS else [row for row in judges if row["remarks"]]
-    which = "" if len(chosen) == len(judges) else f" with remarks, of {len(judges):,}"
-    columns = [
-        *([Column("part", "part", "count")] if found.n_parts > 1 else []),
-        Column("rank", "rank"),
-        Column("candidate", "candidate"),
-        Column("score", "score"),
-        Column("elo", "elo", "spelled"),
-        *(Column(name, name, "count") for name in ("comparisons", "wins", "ties")),
-    ]
-    heads = [
-        Column("worker", "judge"),
-        Column("comparisons", "comparisons", "count"),
-        Column("discrimination", "discrimination", "number"),
-        Column("position_bias", "position bias", "signed"),
-        Column("agreement", "agreement", "figure"),
-        Column("remarks", "remarks"),
-    ]
-    parts: list[Part] = [
-        Facts(facts),
-        Findings(model.findings_),
-        replace(Table.of("ranking", "Candidates, with 95% intervals", columns, shown), data=ranking),
-    ]
-    if numbers.has_workers and len(found.workers) > 1:
-        parts.append(replace(Table.of("judge_report", f"Judges{which}", heads, chosen), data=judges))
-    else:
-        parts.append(Facts([Fact("judge_report", "", judges if numbers.has_workers else [])]))
-    return Document(title, "", parts)

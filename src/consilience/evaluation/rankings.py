@@ -30,7 +30,7 @@ class Ranked(NamedTuple):
 def find_ranking(labels: object) -> Ranked | None:
     """The ranking of a model, or in a table with columns candidate and score or rank; None for anything else."""
     if isinstance(labels, BradleyTerry):
-        found = labels.found_
+        found = labels.result_
         return Ranked(found.candidates, found.score, found.part, found.log_tie)
     if not is_table(labels):
         return None

@@ -28,6 +28,7 @@ from ..results.findings import Finding
 from ..results.fitting import fit
 from ..results.new_answers import Applied, add_content
 from ..results.result import Result
+from ..results.saving import SavedModel
 from ..results.source_kinds import check_kind
 from .parameters import Estimator
 
@@ -159,6 +160,12 @@ class Model(Estimator, Fitted):
         """Take a result as that of this model; return the model itself."""
         self._result = complete(self.recipe(), fusion)
         return self
+
+    def restore(self, saved: SavedModel) -> Self:
+        """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
+        recipe = self.recipe()
+        recipe.check()
+        return self.adopt(saved.read_result(recipe))
 
     def name_source(self, kind: str | None) -> Self:
         """Let the result be told of as one of people, functions or models; None: as it was recognised."""

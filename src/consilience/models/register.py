@@ -1,4 +1,4 @@
-"""The models, by name. A new one is a file beside this one and a line here.
+"""The estimators, by name. A new one is a file, and a line here.
 
 Nothing is imported before a model is asked for: the command line shows these names in an instant.
 """
@@ -6,35 +6,35 @@ Nothing is imported before a model is asked for: the command line shows these na
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from .fitted import FittedModel
+from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
-    """Where a model lives: a module of this package, and a class in it."""
+    """Where an estimator lives: a module, and a class in it."""
 
     module: str
     class_name: str
 
 
+# What `fuse` can use.
 MODELS = {
-    "majority": Entry("majority_vote", "MajorityVote"),
-    "dawid-skene": Entry("dawid_skene", "DawidSkene"),
-    "moments": Entry("moment_matching", "MomentMatching"),
-    "hidden-markov": Entry("hidden_markov", "HiddenMarkov"),
-    "markov-field": Entry("markov_field", "MarkovField"),
-    "tags": Entry("tag_sets", "TagSets"),
+    "majority": Entry("models.majority_vote", "MajorityVote"),
+    "dawid-skene": Entry("models.dawid_skene", "DawidSkene"),
+    "moments": Entry("models.moment_matching", "MomentMatching"),
+    "hidden-markov": Entry("models.hidden_markov", "HiddenMarkov"),
+    "markov-field": Entry("models.markov_field", "MarkovField"),
+    "tags": Entry("models.tag_sets", "TagSets"),
 }
+# What else files may hold.
+OTHERS = {"bradley-terry": Entry("rankings.bradley_terry", "BradleyTerry")}
 
 
-def model_class(name: str) -> type[FittedModel]:
-    """Return the class of a model by its name in the register.
+def model_class(name: str) -> type[Any]:
+    """The class of an estimator by its name in the register.
 
     >>> model_class("dawid-skene").__name__
     'DawidSkene'
     """
-    module, class_name = MODELS[name]
-    found: type[FittedModel] = getattr(import_module(f".{module}", __package__), class_name)
+    module, class_name = (MODELS | OTHERS)[name]
+    found: type[Any] = getattr(import_module(f"..{module}", __package__), class_name)
     return found

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,20 +10,14 @@ import numpy as np
 from ..answers.columns import Values, lookup, to_column
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
-from ..arguments import is_whole, to_path
+from ..arguments import is_whole
 from ..documents.document import Document
-from ..documents.notebook import show
-from ..documents.overview import describe_ranking
-from ..errors import InputError, NotFittedError, ParameterError, Sentence, listing, parameter_error, plural, shorten
+from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..inference.em import Progress
-from ..models.parameters import Estimator
-from ..options import check
-from ..results.findings import Finding
-from ..results.saving import SavedModel, write_parts
-from .checks import check_ranking
+from ..models.standalone import Standalone
 from .comparisons import open_comparisons, open_known
-from .next_comparisons import list_next_comparisons
-from .ranking import Ranking, WinProbability, rank_comparisons
+from .page import RANKING_CHARTS, check_ranking, describe_page, describe_ranking
+from .ranking import Ranking, WinProbability, list_next_comparisons, rank_comparisons
 
 # More candidates than this have a covariance that is too large.
 MOST_CANDIDATES = 5_000
@@ -33,7 +25,7 @@ MOST_CANDIDATES = 5_000
 MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
 
 
-class BradleyTerry(Estimator):
+class BradleyTerry(Standalone[Ranking]):
     r"""Rank candidates by verdicts on pairs, and weigh the judges who gave them.
 
     Judge m prefers the left or the right candidate, or calls it a tie, with odds
@@ -108,30 +100,14 @@ class BradleyTerry(Estimator):
     ) -> None:
         self._store(locals())
 
-    _ranking: Ranking | None = None
-
-    @property
-    def found_(self) -> Ranking:
-        """All that was found, as one frozen object."""
-        if self._ranking is None:
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(comparisons) first.")
-        return self._ranking
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether there is a result."""
-        return self._ranking is not None
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn whether there is a result."""
-        return self.is_fitted
+    result_type = Ranking
+    charts = RANKING_CHARTS
 
     def adopt(self, found: Ranking) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self._ranking = found
         self._ranking_table = build_report(found.table, "pyarrow")
-        self._findings = check_ranking(found)
-        return self
+        self.findings_ = check_ranking(found)
+        return super().adopt(found)
 
     def fit(self, comparisons: object, *, gold: object = None) -> Self:
         """Learn scores of candidates and how judges judge.
@@ -169,32 +145,27 @@ class BradleyTerry(Estimator):
     @property
     def ranking_(self) -> Any:
         """The candidates from the best to the worst, with scores, ranks and intervals."""
-        return self.found_ and self._ranking_table
+        return self.result_ and self._ranking_table
 
     @property
     def candidates_(self) -> Values:
         """Ids of the candidates, sorted."""
-        return self.found_.candidates
+        return self.result_.candidates
 
     @property
     def scores_(self) -> Any:
         """The score of each candidate, in the order of `candidates_`."""
-        return self.found_.score
-
-    @property
-    def findings_(self) -> list[Finding]:
-        """What to know about the ranking, the most serious first."""
-        return self._findings if self.found_ else []
+        return self.result_.score
 
     @property
     def n_iter_(self) -> int:
         """Number of iterations."""
-        return self.found_.n_iter
+        return self.result_.n_iter
 
     @property
     def converged_(self) -> bool:
         """Whether the fit settled."""
-        return self.found_.converged
+        return self.result_.converged
 
     def judge_report(self) -> Any:
         """Return a table of judges, those with most verdicts first.
@@ -204,7 +175,7 @@ class BradleyTerry(Estimator):
         preferred; agreement, the share of verdicts other than ties that are in the order of the ranking; ties, their
         share; first, how often the left one was preferred, without ties; remarks.
         """
-        return build_report(round_figures(self.found_.judge_table), self.found_.backend)
+        return build_report(round_figures(self.result_.judge_table), self.result_.backend)
 
     def win_probability(self, first: object, second: object) -> WinProbability:
         """Return the probability that one candidate beats another, with its 95 % interval.
@@ -225,7 +196,7 @@ class BradleyTerry(Estimator):
         >>> win > 0.5, win.told_apart
         (True, False)
         """
-        found = self.found_
+        found = self.result_
         places = lookup(found.candidates, to_column([first, second]))
         for name, place in zip((first, second), places.tolist(), strict=True):
             if place < 0:
@@ -245,7 +216,7 @@ class BradleyTerry(Estimator):
 
         Entries of candidates that were never compared, not even through others, are missing.
         """
-        found = self.found_
+        found = self.result_
         names, matrix = found.candidates[found.order], found.win_matrix()[np.ix_(found.order, found.order)]
         columns = {str(name): to_column(matrix[:, place].copy()) for place, name in enumerate(names.tolist())}
         return build_frame({"candidate": to_column(names), **columns}, found.backend)
@@ -255,7 +226,7 @@ class BradleyTerry(Estimator):
 
         Columns: first, second; win, the probability that the first beats the second, with win_low and win_high.
         """
-        found = self.found_
+        found = self.result_
         places = np.array([(a, b) for a, b, _ in found.close], np.int64).reshape(-1, 2)
         wins = np.array([(float(win), win.low, win.high) for _, _, win in found.close]).reshape(-1, 3)
         columns = {"first": found.candidates[places[:, 0]], "second": found.candidates[places[:, 1]]}
@@ -278,40 +249,17 @@ class BradleyTerry(Estimator):
         """
         if not is_whole(n) or n < 1:
             raise parameter_error("n", "next_comparisons", "a whole number >= 1", n)
-        return build_report(list_next_comparisons(self.found_, int(n), workers), self.found_.backend)
+        return build_report(list_next_comparisons(self.result_, int(n), workers), self.result_.backend)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model to one file, without pickle; `consilience.load` reads it.
+    def overview(self, title: str = "", winners: str = "") -> Document:
+        """What terminals, notebooks and JSON show; `winners` says how the column of winners was read."""
+        return describe_ranking(self.result_, self.findings_, title, winners)
 
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        """
-        parameters = {**self.get_params(), "callback": None}
-        return write_parts(to_path("path", "save", path), type(self).__name__, parameters, self.found_)
-
-    def restore(self, saved: SavedModel) -> Self:
-        """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
-        self.check()
-        found = saved.read_part(Ranking, saved.header["fusion"], "")
-        found.check_saved()
-        saved.check_all_was_read()
-        return self.adopt(found)
-
-    def check(self) -> None:
-        """Raise an error unless the parameters can be so."""
-        for name, value in self.get_params().items():
-            check(name, value, type(self).__name__)
+    def page(self, title: str = "Ranking") -> Document:
+        """The report."""
+        return describe_page(self.result_, self.findings_, title, type(self).__name__)
 
     def _describe(self) -> str:
-        numbers = self.found_.numbers
-        judges = f" of {plural(len(self.found_.workers), 'judge')}" if numbers.has_workers else ""
+        numbers = self.result_.numbers
+        judges = f" of {plural(len(self.result_.workers), 'judge')}" if numbers.has_workers else ""
         return f"{plural(numbers.comparisons, 'verdict')}{judges} on {plural(len(self.candidates_), 'candidate')}"
-
-    def __repr__(self) -> str:
-        return f"{self.describe_call()}: {self._describe()}" if self.is_fitted else self.describe_call()
-
-    def _repr_html_(self) -> str:
-        call = self.describe_call()
-        return show(describe_ranking(self, call) if self.is_fitted else Document(call, "Not fitted yet.", []))

@@ -1,13 +1,16 @@
-"""The page about a ranking: who is best, how sure that is, who beats whom, and how judges judge."""
+"""What is said of a ranking: findings, an overview for terminals and notebooks, the page, and its charts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
+from scipy.special import chdtrc
 
 from ..answers.columns import to_values
+from ..answers.previews import MOST_ROWS, fit_text, spell_estimate
+from ..answers.tables import build_frame
 from ..documents.charts import Chart, draw_dots, draw_heat, draw_scores
 from ..documents.document import (
     Column,
@@ -23,11 +26,13 @@ from ..documents.document import (
     Text,
     to_name,
 )
+from ..documents.overview import format_columns
 from ..documents.view import name_all
-from ..errors import plural
-from .fitting import WIDTH
-from .next_comparisons import list_next_comparisons
-from .ranking import Ranking
+from ..errors import ConsilienceWarning, ConvergenceWarning, DataWarning, Python, Sentence, join_names, plural
+from ..kernels import Truths
+from ..results.findings import Finding
+from .likelihood import WIDTH
+from .ranking import Ranking, list_next_comparisons
 
 # The most candidates, pairs of candidates and judges that charts and tables show.
 MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_NEXT = 40, 10, 60, 10
@@ -35,11 +40,228 @@ MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_NEXT = 40, 10, 60, 10
 MOST_PARTS = 3
 # Longer names are cut in charts; the part in which they differ must not be.
 WIDEST = 14
+# A crowd has a position bias worth a finding if it moves an even pair by this much: 0.2 in log odds is 55 to 45 %.
+LEAST_CROWD_BIAS = 0.2
+# With so many times as many verdicts, or fewer, the first two may be told apart; beyond this no number is given.
+MOST_TIMES = 10
+# Verdicts agree better than chance if so much agreement has a smaller chance than this among coins.
+LEAST_CHANCE = 0.05
+# Repeated rows are worth a finding from this share on.
+LEAST_REPEATED = 0.01
+_NEXT = Sentence(
+    "Ask about the pairs that {next_comparisons} lists.", next_comparisons=Python("next_comparisons(n)", "FILE")
+)
+# The section of the report that shows more, by the kind of finding.
+PLACES = dict.fromkeys(("camps", "contrary", "coins", "same place", "position"), "judges") | {"first two": "wins"}
+# Kinds that say that the ranking should not be relied on; and those of which `rank` warns.
+BAD = ("parts", "no order", "camps", "chance")
+WARNINGS: dict[str, type[ConsilienceWarning]] = {
+    **dict.fromkeys(("parts", "no order", "camps", "contrary", "repeats"), DataWarning),
+    "unsettled": ConvergenceWarning,
+}
 
 
-def describe_page(model: Any, title: str = "Ranking") -> Document:
-    """The page about a fitted `BradleyTerry`."""
-    found: Ranking = model.found_
+def check_ranking(found: Ranking) -> list[Finding]:
+    """All that is to be said of a ranking, the most serious first."""
+    numbers, judges, kinds, findings = found.numbers, found.judges, found.kinds, list[Finding]()
+    are_ties = numbers.ties >= numbers.weight
+
+    def add(kind: str, problem: str, *remedies: str | Sentence) -> None:
+        level = "bad" if kind in BAD else "care"
+        given = {"category": WARNINGS.get(kind), "kind": kind, "place": PLACES.get(kind, "")}
+        findings.append(Finding(problem, remedies, level, **given))  # type: ignore[arg-type]
+
+    def name(which: Truths, one: str, several: str) -> str:
+        names = join_names(map(str, found.workers[which].tolist()))
+        return f"{plural(int(which.sum()), 'judge')} {one if which.sum() == 1 else several}: {names}."
+
+    def share(which: Truths) -> str:
+        return f"Their verdicts ({judges.comparisons[which].sum() / judges.comparisons.sum():.0%} of all)"
+
+    if found.n_parts > 1:
+        sizes = join_names(f"{size:,}" for size in np.bincount(found.part).tolist())
+        add(
+            "parts",
+            f"The candidates are in {plural(found.n_parts, 'part')} that were never compared with each other ({sizes} "
+            "candidates). Scores and ranks hold within a part: nothing is known across parts. Not in the largest part: "
+            f"{join_names(map(str, found.candidates[found.part > 0].tolist()))}.",
+            "Compare some candidates of each part with some of another one.",
+        )
+    if are_ties:
+        remedies = "Check the column of winners.", "Or compare candidates that differ more."
+        add("no order", "All verdicts are ties: they tell no order.", *remedies)
+    if not found.converged:
+        add("unsettled", "The fit did not settle: scores may still change.", Sentence("Raise {max_iter}."))
+    if kinds.two_camps:
+        first, second = int(kinds.agreeing.sum()), int(kinds.contrary.sum())
+        camps = f"Judges are in two camps of {first:,} and {second:,} that prefer opposite candidates."
+        if not first:
+            verb = "prefers" if second == 1 else "prefer"
+            camps = f"{plural(second, 'judge')} {verb} the opposite order, and nobody clearly prefers this one."
+        add(
+            "camps",
+            f"{camps} The verdicts do not tell which is right: the order may be the wrong way round.",
+            Sentence("Give some known verdicts with {gold}."),
+            "Check whether some judges were asked for the worse one, or have the two sides confused.",
+        )
+    if not are_ties and not kinds.two_camps and find_chance(found) > LEAST_CHANCE:
+        add(
+            "chance",
+            f"These {plural(numbers.comparisons, 'verdict')} agree no better than chance: coins would give an order "
+            "that looks as good.",
+            "Ask for more verdicts.",
+            "Check the columns, and how judges understood the question.",
+        )
+    if kinds.contrary.any() and not kinds.two_camps:
+        add(
+            "contrary",
+            f"{name(kinds.contrary, 'prefers the worse candidate', 'prefer the worse candidate')} Their verdicts "
+            "count the other way round; scores, Elo and win probabilities are smaller for them, as those of an average "
+            "judge.",
+            "Check whether they were asked for the worse one, or have the two sides confused.",
+        )
+    least, same = max(1, LEAST_REPEATED * numbers.comparisons), "what they said of the same pair and item."
+    if numbers.repeated >= least:
+        rows = f"In {plural(numbers.repeated, 'row')} a judge says again {same}"
+        add("repeats", f"{rows} Each counts as a verdict of its own.", "If they are copies, drop them.")
+    if numbers.contradicted >= least:
+        rows = f"In {plural(numbers.contradicted, 'row')} a judge contradicts {same}"
+        add("repeats", f"{rows} All of them count.", "If the later ones are corrections, drop the earlier ones.")
+    if kinds.coins.any():
+        add(
+            "coins",
+            f"{name(kinds.coins, 'tosses coins', 'toss coins')} {share(kinds.coins)} hardly count for the order. "
+            "Scores, Elo and win probabilities are those of an average judge, coin tossers included: a good judge sees "
+            "larger differences.",
+            "Ask others, or look at how these judges understood the question.",
+        )
+    sided = kinds.one_sided
+    if sided.any():
+        does = (f"nearly always {verb} the same place, whatever is there" for verb in ("prefers", "prefer"))
+        problem = f"{name(sided, *does)} {share(sided)} hardly tell candidates apart."
+        add("same place", problem, "Leave out their verdicts.")
+    if numbers.has_positions and judges.bias_error[~sided].any():
+        weight = np.where(sided, 0, judges.comparisons) / judges.comparisons[~sided].sum()
+        bias, error = float(weight @ judges.bias), float(np.sqrt(weight**2 @ judges.bias_error**2))
+        if abs(bias) >= max(LEAST_CROWD_BIAS, WIDTH * error):
+            add(
+                "position",
+                f"Judges prefer the candidate in the {'first' if bias > 0 else 'second'} place: of two that are "
+                f"equally good it wins {1 / (1 + np.exp(-abs(bias))):.0%} of the verdicts that are no tie. Scores are "
+                "free of this.",
+                "Show each pair in both orders, or in a random one.",
+            )
+    best, second = found.order[:2].tolist()
+    win = found.win(best, second)
+    if found.part[second] == 0 and not are_ties and not win.told_apart:
+        ahead, error = (float(each[0]) for each in found.lead(np.array([best]), np.array([second])))
+        times = int(np.ceil((WIDTH * error / max(ahead, 1e-9)) ** 2))
+        more = f" About {times} times as many verdicts would tell, if their scores are right."
+        names = [str(found.candidates[place]) for place in (best, second)]
+        add(
+            "first two",
+            f"The first two, {names[0]} and {names[1]}, cannot be told apart: {names[0]} wins with probability "
+            f"{float(win):.2f} ({win.low:.2f} to {win.high:.2f}).{more if times <= MOST_TIMES else ''}",
+            _NEXT,
+        )
+    if numbers.has_workers and len(found.workers) == 1:
+        problem = "All verdicts come from one judge: nothing tells how well this judge judges."
+        add("one judge", problem, "Ask others about some of the pairs.")
+    return findings
+
+
+def find_chance(found: Ranking) -> float:
+    r"""The probability that coins give scores that differ as much.
+
+    Without any differences, :math:`s^T V^{-1} s` is at most a chi-squared variable of as many degrees of freedom as
+    there are scores; discriminations, which adapt to chance, count as far as the verdicts have determined them.
+    """
+    error = found.judges.discrimination_error
+    same = found.part[:, None] == found.part[None, :]
+    covariance = found.covariance + float(np.diag(found.covariance).mean()) * same  # scores are centred in each part
+    total = float(np.sum(found.score * np.linalg.lstsq(covariance, found.score)[0]))
+    adapted = np.maximum(1 - (error / found.spreads[1]) ** 2, 0.0)[error > 0].sum()
+    return float(chdtrc(len(found.score) - found.n_parts + float(adapted), total))
+
+
+# ------------------------------------------------------------------------------------------------------------ overview
+
+
+def tabulate_ranking(found: Ranking, most: int | None = None) -> Table:
+    """The ranking, or its first rows."""
+    every = build_frame(found.table, "pyarrow").to_pylist()
+    shown = [
+        {
+            **row,
+            "rank": spell_estimate((row["rank"], row["rank_low"], row["rank_high"])),
+            "score": f"{row['score']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})",
+            "elo": f"{row['elo']:.0f}",
+        }
+        for row in every[:most]
+    ]
+    columns = [
+        Column("candidate", "candidate"),
+        *([Column("part", "part", "count")] if found.n_parts > 1 else []),
+        Column("rank", "rank", "spelled"),
+        Column("score", "score", "spelled"),
+        Column("elo", "elo", "spelled"),
+        *(Column(name, name, "count") for name in ("comparisons", "wins", "ties")),
+    ]
+    table = Table.of("ranking", "Candidates, with 95% intervals", columns, shown)
+    return replace(table, data=every, n_more=len(every) - len(shown))
+
+
+def tabulate_judges(found: Ranking, most: int | None = None) -> Table:
+    """The judges with most verdicts; where no number is given, and there are many, all those with a remark."""
+    every = build_frame(found.judge_table, "pyarrow").to_pylist()
+    few = most is not None or len(every) <= MOST_ROWS
+    chosen = every[:most] if few else [row for row in every if row["remarks"]]
+    which = "" if few else f" with remarks, of {len(every):,}"
+    columns = [
+        Column("worker", "judge"),
+        Column("comparisons", "verdicts", "count"),
+        Column("discrimination", "discrimination", "estimate"),
+        Column("position_bias", "position bias", "estimate"),
+        Column("agreement", "agreement", "share"),
+        Column("ties", "ties", "share"),
+        Column("remarks", "remarks"),
+    ]
+    return replace(Table.of("judge_report", f"Judges{which}, with 95% intervals", columns, chosen), data=every)
+
+
+def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "", winners: str = "") -> Document:
+    """The overview of a ranking; `winners` says how the column of winners was read."""
+    numbers = found.numbers
+    by = f" by {plural(len(found.workers), 'judge')}" if numbers.has_workers else ""
+    about = f" about {plural(numbers.items, 'item')}" if numbers.items else ""
+    verdicts = f"{numbers.comparisons:,}{by}{about} on {plural(len(found.candidates), 'candidate')}"
+    counted = {name: value for name, value in numbers._asdict().items() if name not in ("comparisons", "ties", "known")}
+    facts = [
+        Fact("columns", "Columns", found.columns, format_columns(found.columns)),
+        Fact("winners", "Winners", winners or None, f"read as {fit_text(winners, 80)}" if winners else ""),
+        Fact("comparisons", "Verdicts", numbers.comparisons, verdicts),
+        Fact("candidates", "", len(found.candidates)),
+        Fact("judges", "", len(found.workers) if numbers.has_workers else 0),
+        Fact("", "Counted as" if found.counted_as else "", None, found.counted_as),
+        Fact("ties", "Ties", numbers.ties, f"{numbers.ties / numbers.weight:.0%} of the verdicts"),
+        Fact("known", "Known" if numbers.known else "", numbers.known, plural(numbers.known, "verdict")),
+        *(Fact(name, "", value) for name, value in counted.items()),
+        Fact("parts", "", found.n_parts),
+        Fact("converged", "", found.converged),
+    ]
+    judges = tabulate_judges(found)
+    several = numbers.has_workers and len(found.workers) > 1
+    alone = Facts([Fact("judge_report", "", judges.records() if numbers.has_workers else [])])
+    return Document(
+        title, "", [Facts(facts), Findings(findings), tabulate_ranking(found), judges if several else alone]
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- page
+
+
+def describe_page(found: Ranking, findings: Sequence[Finding], title: str, model: str) -> Document:
+    """The page about a ranking by a `model`: who is best, how sure that is, who beats whom, and how judges judge."""
     numbers, n_pairs = found.numbers, len(found.candidates) - found.n_parts
     facts = [
         Fact("candidates", "Candidates", len(found.candidates), format="count"),
@@ -48,7 +270,7 @@ def describe_page(model: Any, title: str = "Ranking") -> Document:
         Fact("items", "Items" if numbers.items else "", numbers.items, format="count"),
         Fact("groups", "Families of judges" if numbers.groups else "", numbers.groups, format="count"),
         Fact("known", "Known verdicts" if numbers.known else "", numbers.known, format="count"),
-        Fact("model", "Model", type(model).__name__),
+        Fact("model", "Model", model),
     ]
     n_sure, ties = n_pairs - len(found.close), numbers.ties / numbers.weight
     figures = [
@@ -58,8 +280,8 @@ def describe_page(model: Any, title: str = "Ranking") -> Document:
     if numbers.has_workers and len(found.workers) > 1:
         n_coins, judges = int(found.kinds.coins.sum()), plural(len(found.workers), "judge")
         figures.append(Fact("coins", "Toss coins", n_coins, format="count", detail=f"of {judges}"))
-    headline, *lead = judge(found)
-    notes: list[Part] = [Findings(model.findings_)] if model.findings_ else [Text(["Nothing stands out."])]
+    headline, *lead = conclude(found)
+    notes: list[Part] = [Findings(findings)] if findings else [Text(["Nothing stands out."])]
     sections = [
         Section("attention", "What needs attention", "Attention", notes),
         Section("ranking", "Ranking", "Ranking", list_scores(found), "See the ranking"),
@@ -71,7 +293,7 @@ def describe_page(model: Any, title: str = "Ranking") -> Document:
     return Document(title, headline, [*parts, *(each for each in sections if each.parts)])
 
 
-def judge(found: Ranking) -> list[str]:
+def conclude(found: Ranking) -> list[str]:
     """Who is best, in one sentence, and what this rests on."""
     order, names = found.order, name_all(found.candidates)
     if found.numbers.ties >= found.numbers.weight:
@@ -99,22 +321,18 @@ def judge(found: Ranking) -> list[str]:
 
 def list_scores(found: Ranking) -> list[Part]:
     """The ranking as a chart and a table."""
-    names, tallies = name_all(found.candidates), found.tallies
     words = [
         "A score of 1 more wins 73% of the verdicts that are no tie, of an average judge: coin tossers and contrarians "
         "make scores smaller."
     ]
     words += [f"All verdicts count as {found.counted_as}."] if found.counted_as else []
-    words += [f"These are the first {MOST_CANDIDATES} of {len(names):,}."] if len(names) > MOST_CANDIDATES else []
-    rows = [
-        (names[place], int(found.rank[place]), spell_ranks(found, place), *(f"{each[place]:,.4g}" for each in tallies))
-        for place in found.order[:MOST_CANDIDATES].tolist()
+    n = len(found.candidates)
+    words += [f"These are the first {MOST_CANDIDATES} of {n:,}."] if n > MOST_CANDIDATES else []
+    return [
+        Text(words),
+        Columns([[draw_ranking(found)]]),
+        Fold("In detail", [tabulate_ranking(found, MOST_CANDIDATES)]),
     ]
-    columns = [Column("candidate", "Candidate"), Column("rank", "Rank", "count")]
-    columns += [Column("rank_interval", "95% interval", "spelled")]
-    columns += [Column(name.lower(), name, "spelled") for name in ("Comparisons", "Wins", "Ties")]
-    table = Table("ranking", "Ranks, and what they rest on", columns, rows)
-    return [Text(words), Columns([[draw_ranking(found)]]), Fold("In detail", [table])]
 
 
 def spell_ranks(found: Ranking, place: int) -> str:
@@ -186,38 +404,9 @@ def list_judges(found: Ranking) -> list[Part]:
         "A discrimination of 1 is the mean of all judges, and 0 is that of a coin.",
         "A judge with a positive position bias prefers the first place.",
     ]
-    n_judges = len(found.workers)
-    words += [f"These are the {MOST_JUDGES} with most verdicts, of {n_judges:,}."] if n_judges > MOST_JUDGES else []
-    judges, names, rows = found.judges, name_all(found.workers), []
-    for place in choose_judges(found):
-        ends = [
-            f"{value:.2f} ({value - WIDTH * error:.2f} to {value + WIDTH * error:.2f})"
-            for value, error in (
-                (judges.discrimination[place], judges.discrimination_error[place]),
-                (judges.bias[place], judges.bias_error[place]),
-            )
-        ]
-        shares = float(judges.agreement[place]), float(judges.ties[place])
-        rows.append((names[place], f"{judges.comparisons[place]:,.4g}", *ends, *shares, found.remarks[place]))
-    columns = [Column("worker", "Judge"), Column("comparisons", "Verdicts", "spelled")]
-    columns += [Column("discrimination", "Discrimination", "spelled"), Column("bias", "Position bias", "spelled")]
-    columns += [
-        Column("agreement", "Agreement", "share"),
-        Column("ties", "Ties", "share"),
-        Column("remarks", "Remarks"),
-    ]
-    return [
-        Text(words),
-        Columns([[chart]]),
-        Fold("In detail", [Table("judges", "Judges, with 95% intervals", columns, rows)]),
-    ]
-
-
-def choose_judges(found: Ranking) -> Sequence[int]:
-    """The judges that are shown, those with most verdicts first."""
-    order = np.lexsort((np.arange(len(found.workers)), -found.judges.comparisons))
-    places: list[int] = order[:MOST_JUDGES].tolist()
-    return places
+    n = len(found.workers)
+    words += [f"These are the {MOST_JUDGES} with most verdicts, of {n:,}."] if n > MOST_JUDGES else []
+    return [Text(words), Columns([[chart]]), Fold("In detail", [tabulate_judges(found, MOST_JUDGES)])]
 
 
 def draw_judges(found: Ranking) -> Chart | None:
@@ -225,6 +414,7 @@ def draw_judges(found: Ranking) -> Chart | None:
     if not found.numbers.has_workers or len(found.workers) < 2:
         return None
     names, remarks, judges = name_all(found.workers), found.remarks, found.judges
+    most = np.lexsort((np.arange(len(names)), -judges.comparisons))[:MOST_JUDGES]
     dots = [
         (
             names[place],
@@ -233,7 +423,7 @@ def draw_judges(found: Ranking) -> Chart | None:
             float(judges.comparisons[place]),
             remarks[place],
         )
-        for place in choose_judges(found)
+        for place in most.tolist()
     ]
     alt = f"{plural(len(dots), 'judge')}, {sum(bool(remark) for *_, remark in dots)} of them with a remark."
     title, x, y = "Judges: larger dots have more verdicts", "Position bias", "Discrimination"
