@@ -1,6 +1,6 @@
 """What `fuse` says in situations whose truth is known.
 
-Writes the tables of docs/advice.md that list what is found, and in which situation. They are the same in every run:
+Writes the tables of docs/evidence.md that list what is found, and in which situation. They are the same in every run:
 
     python benchmarks/advice.py
 """

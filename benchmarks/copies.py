@@ -1,6 +1,6 @@
 """Workers who copy each other: how many are found, how many others are named, and how good `fuse` is with them.
 
-Writes the tables of docs/copies.md, which are the same in every run but for the times:
+Writes the tables of docs/evidence.md, which are the same in every run but for the times:
 
     python benchmarks/copies.py            # about five minutes; real crowds only with $CONSILIENCE_DATA
     python benchmarks/copies.py --quick    # a few crowds; prints, writes nothing

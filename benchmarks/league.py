@@ -1,8 +1,8 @@
-"""Quality against other methods on all real crowds: accuracy, log loss and calibration error, in docs/league.md.
+"""Quality against other methods on all real crowds: accuracy, log loss and calibration error, for docs/evidence.md.
 
 The data are not distributed with the package. They are read from the folder that $CONSILIENCE_DATA names.
 
-    python benchmarks/league.py            # all sets; writes the page
+    python benchmarks/league.py            # all sets; writes the tables
     python benchmarks/league.py --quick    # two small sets; prints, writes nothing
 """
 
@@ -25,7 +25,7 @@ import consilience as cs
 from consilience.models.fusing import choose_model
 from real_crowds import CATALOGUE, is_present, load
 
-PAGE = Path(__file__).parent.parent / "docs" / "league.md"
+PAGE = Path(__file__).parent.parent / "docs" / "measured" / "league.md"
 # What to know of the data before one interprets a score.
 # Without answers there is nothing to fuse.
 SETS = [entry.name for entry in CATALOGUE if entry.n_answers]
@@ -294,11 +294,9 @@ def introduce() -> str:
         "sets, no published accuracy could be checked.",
     ]
     parts = [
-        "# League table",
         fill(
-            "This page compares methods on all [data](#the-data) that have answers. Each method gets the answers "
-            "without any known label, and one function then scores its labels and probabilities on the items whose "
-            "true label is known."
+            "All sets of [the data](#the-data) that have answers. Each method gets the answers without any known label, "
+            "and one function then scores its labels and probabilities on the items whose true label is known."
         ),
         "\n".join(fill(point, "- ") for point in points),
         fill(
@@ -315,7 +313,7 @@ def write_page(rows: Mapping[str, Row]) -> str:
     """Return the page."""
     parts = [introduce()]
     for kind, what in MEASURES.items():
-        parts += [f"## {what.title}", fill(what.explanation), make_table(rows, kind)]
+        parts += [f"### {what.title}", fill(what.explanation), make_table(rows, kind)]
     given = {cell for row in rows.values() for cell in row.values() if isinstance(cell, str)}
     notes = [fill(text, "- ") for reason, text in REASONS.items() if reason in given]
     if notes:
@@ -331,7 +329,7 @@ def describe_data() -> str:
         size = f"{e.n_items:,} | {e.n_workers or '-'} | {e.n_classes} | {f'{e.n_answers:,}' if e.n_answers else '-'}"
         lines.append(f"| `{e.name}` | {e.description} | {size} |")
     parts = [
-        "## The data",
+        "### The data",
         fill(
             "All data are public, and not part of the package: benchmarks and tests read them from the folder that "
             "`$CONSILIENCE_DATA` names. `benchmarks/README.md` has their licences and citations, and describes the "

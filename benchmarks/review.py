@@ -5,7 +5,7 @@ Known labels play the person. Items without a known label are passed over. Accur
 label; those that were labelled are right. Compared are items of the highest entropy, `next_items`, which draws two of
 ten at random, and random ones alone. The second table compares how many labels of enough confidence are expected to be
 wrong, and how many are; with known labels of random items, the others are judged. Writes two tables of
-docs/campaign.md, which are the same in every run:
+docs/evidence.md, which are the same in every run:
 
     python benchmarks/review.py            # some minutes; needs the real data ($CONSILIENCE_DATA)
     python benchmarks/review.py --quick    # one crowd and one seed; prints, writes nothing

@@ -1,4 +1,4 @@
-"""Run all benchmarks, and write docs/benchmark.md (speed and memory) and docs/league.md (quality).
+"""Run all benchmarks, and write docs/benchmark.md (speed and memory) and docs/measured/league.md (quality).
 
 Every time that is compared comes from one run on one machine, so only ratios mean anything.
 

@@ -1,6 +1,6 @@
 """How often the verdict of `fuse` is right: real crowds, whole and thinned, judged with the truth beside them.
 
-Writes the tables of docs/advice.md, which are the same in every run:
+Writes the tables of docs/evidence.md, which are the same in every run:
 
     python benchmarks/verdicts.py            # about three minutes; needs the real data ($CONSILIENCE_DATA)
     python benchmarks/verdicts.py --quick    # one crowd; prints, writes nothing

@@ -1,4 +1,4 @@
-"""What is said in situations whose truth is known: right, and as docs/advice.md shows it."""
+"""What is said in situations whose truth is known: right, and as docs/evidence.md shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/campaign.md on review are those of a run, and bear out what the page says."""
+"""The tables of docs/evidence.md on review are those of a run, and bear out what the page says."""
 
 from __future__ import annotations
 
