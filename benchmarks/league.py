@@ -303,7 +303,7 @@ def introduce() -> str:
             f"The graphs of {join(with_graph)} are not used here, and {join(without_answers)} have no answers. The "
             "[reproduction of the paper](reproduction.md) has results with graphs, and span scores for texts. "
             "Means are over the sets on which all methods have a figure; the best figures of each line are bold. "
-            "`make bench` wrote this page."
+            "`make bench` wrote these tables."
         ),
     ]
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""Run all benchmarks, and write docs/benchmark.md (speed and memory) and docs/measured/league.md (quality).
+"""Run all benchmarks, and write docs/measured/benchmark.md (speed and memory) and docs/measured/league.md (quality).
 
 Every time that is compared comes from one run on one machine, so only ratios mean anything.
 
@@ -23,7 +23,7 @@ import peers
 import scale
 import sequences
 
-DOCS = Path(__file__).parent.parent / "docs" / "benchmark.md"
+DOCS = Path(__file__).parent.parent / "docs" / "measured" / "benchmark.md"
 
 PARTS = {
     "independent": independent,
@@ -33,9 +33,7 @@ PARTS = {
     "networks": networks,
     "first_use": first_use,
 }
-HEADER = """# Speed and memory
-
-`make bench` wrote this page on one machine ({machine}).
+HEADER = """`make bench` wrote these tables on one machine ({machine}).
 The figures of a table are from one run, unless the text says otherwise. Times are the best of several.
 Only ratios are meaningful on other machines.
 """

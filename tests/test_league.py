@@ -111,6 +111,6 @@ def test_the_page_describes_the_data():
 
 
 def test_licences_and_citations_are_listed():
-    page = (league.PAGE.parents[1] / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    page = (league.PAGE.parents[2] / "benchmarks" / "README.md").read_text(encoding="utf-8")
     for entry in league.CATALOGUE:
         assert f"| `{entry.name}` | {entry.licence} | {entry.citation} |" in page
