@@ -295,8 +295,8 @@ def introduce() -> str:
     ]
     parts = [
         fill(
-            "All sets of [the data](#the-data) that have answers. Each method gets the answers without any known label, "
-            "and one function then scores its labels and probabilities on the items whose true label is known."
+            "All sets of [the data](#the-data) that have answers. Each method gets the answers without any known "
+            "label, and one function then scores its labels and probabilities on the items whose true label is known."
         ),
         "\n".join(fill(point, "- ") for point in points),
         fill(

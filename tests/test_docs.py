@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-
-
 HERE = Path(__file__).parents[1] / "docs"
 
 
