@@ -150,7 +150,7 @@ def test_silence_keeps_its_anchor_beside_a_prior():
         (np.array([[0, 0], [1, 1]]), "not only zeros"),
         (np.array([[-1, 2], [1, 1]]), "numbers >= 0"),
         ({"item": [0, 0], "0": [1, 1], "1": [1, 1]}, "several rows"),
-        ({"item": [7], "0": [1], "1": [1]}, "None of the 1 row"),
+        ({"item": [7], "0": [1], "1": [1]}, "None of the 1 "),
         ({"item": [0], "0": [1]}, "no column for 1"),
         ({"item": [0], "0": ["a"], "1": [1]}, "must hold numbers"),
         ("x", "No such file|cannot be|does not exist"),

@@ -30,7 +30,6 @@ from .columns import (
     tuples_to_ids,
     whole_numbers,
 )
-from .items import list_keys
 from .tables import Table, is_table, key_roles, open_frame, open_series
 
 if TYPE_CHECKING:
@@ -84,15 +83,12 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
     if gold is None or isinstance(gold, Gold):
         return gold
     paired = responses.sequences is not None
+    items, labels, random = list[Indices](), list[Indices](), list[Truths]()
     rounds = gold if isinstance(gold, (list, tuple)) and len(gold) else [gold]
-    # Of all rounds together: the item and the class of each known label, and whether it was drawn at random.
-    matched: list[tuple[Indices, Indices, Truths]] = []
     for each in rounds:
         # What the columns of items are called in the answers, they may be called here.
         table = open_gold(each, paired, [] if paired else name_composite(responses.columns)).prefer(responses.columns)
-        labels = table.read(find_label(table))
-        needed = table.read if table.format == KEYED else lambda name, table=table: table.values(name, KEY_REMEDY)
-        keys = [needed(name) for name in table.need_keys(paired)]
+        column = table.read(find_label(table))
         shares = [name for name in table.names if str(name).startswith("p(") and str(name).endswith(")")]
         if "confidence" in table.names and shares:
             warn_of(
@@ -101,45 +97,57 @@ def match_gold(gold: object, responses: Answers, classes: Values) -> Gold | None
                 "Known labels should come from people, or another source that does not depend on these answers.",
                 keyword="gold",
             )
-        known = is_present(labels)
+        known = is_present(column)
         if not known.any():
             raise InputError(f"{table.name} holds no label.")
-        exact = find_classes(labels, known, classes, responses.normalised)
-        code = find_nearest(labels, known, exact, classes) if responses.is_ordered else exact
+        item = match_items(table, responses, known)
+        used = known & (item >= 0)
+        code = find_classes(column, classes, responses.normalised)
+        if responses.is_ordered:
+            code = find_nearest(column, code, classes, used)
         unknown = known & (code < 0)
         if unknown.any():
             raise InputError(
                 f"{table.name} has {plural(int(unknown.sum()), 'label')} not among the classes "
-                f"{listing(classes.tolist())}: {listing(dict.fromkeys(to_values(labels)[unknown].tolist()))}.",
+                f"{listing(classes.tolist())}: {listing(dict.fromkeys(to_values(column)[unknown].tolist()))}.",
                 "Correct them.",
                 Sentence("Or name all classes with {classes}."),
             )
-        item = responses.find_items(keys)
-        used, n_known = known & (item >= 0), int(known.sum())
-        if not used.any():
-            raise InputError(
-                f"None of the {n_known:,} gold items occurs in the answers ({table.name} has "
-                f"{list_keys(keys, np.flatnonzero(known)[:3])}; the answers have "
-                f"{listing(responses.items[:3].tolist())}).",
-                "Check that both use the same ids.",
-            )
-        n_absent = n_known - int(used.sum())
-        if n_absent:
+        if used.sum() < known.sum():
+            n_absent, n_known = int(known.sum() - used.sum()), int(known.sum())
             warn_of(f"{n_absent:,} of {n_known:,} gold items do not occur in the answers and were left out.")
-        tell_between(int((used & (exact != code)).sum()))
-        matched.append((item[used], code[used], _read_random(table, known)[used]))
-    item, code, drawn = (np.concatenate(parts) for parts in zip(*matched, strict=True))
+        items.append(item[used])
+        labels.append(code[used])
+        random.append(_read_random(table, known)[used])
+    item, code = np.concatenate(items), np.concatenate(labels)
     codes, judging = np.full(responses.n_items, -1, np.int32), np.zeros(responses.n_items, bool)
-    codes[item], judging[item[drawn]] = code, True
+    codes[item], judging[item[np.concatenate(random)]] = code, True
     clash = np.unique(item[codes[item] != code])
     if len(clash):
         said = classes[list(dict.fromkeys(code[item == clash[0]].tolist()))[:2]].tolist()
         raise InputError(
-            f"{table.name if len(matched) == 1 else 'gold'} gives {plural(len(clash), 'item')} more than one label, "
+            f"{table.name if len(rounds) == 1 else 'gold'} gives {plural(len(clash), 'item')} more than one label, "
             f"such as {listing(responses.items[clash[:1]].tolist())}: {' and '.join(map(shorten, said))}.",
             "Keep one label per item.",
         )
     return Gold(codes, judging)
+
+
+def match_items(table: Table, r: Answers, rows: Truths | None = None) -> Indices:
+    """The item that each row of a table is about, -1 where it is none; that all rows are about none is an error."""
+    read = table.read if table.format == KEYED else lambda name: table.values(name, KEY_REMEDY)
+    keys = [read(name) for name in table.need_keys(r.sequences is not None)]
+    item = r.find_items(keys)
+    wanted = np.arange(len(item)) if rows is None else np.flatnonzero(rows)
+    if (item[wanted] < 0).all():
+        columns = [to_values(key)[wanted[:3]].tolist() for key in keys]
+        example = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+        raise InputError(
+            f"None of the {len(wanted):,} {table.name} items occurs in the answers ({table.name} has "
+            f"{listing(example)}; the answers have {listing(r.items[:3].tolist())}).",
+            "Check that both use the same ids.",
+        )
+    return item
 
 
 def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:
@@ -148,25 +156,24 @@ def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:
     With `paired` the items are positions of sequences, in two columns. Keys of items that several columns identify, its
     `parts`, may be tuples.
     """
+    series = None if isinstance(gold, Mapping) else open_series(gold)
     if isinstance(gold, Mapping):
         named = Table(list(gold), gold.__getitem__, 0, "", "", str)
         roles = [named.find(role) for role in (*key_roles(paired), "known label")]
         # A dict of columns, and not one of items.
         if any(names and all(_is_column(gold.get(name)) for name in names) for names in (parts, roles)):
             return open_frame(gold, "gold")
-        keys: list[Any] = list(gold)
-        labels: Any = list(gold.values())
-    else:
-        series = open_series(gold)
-        if series is None and is_table(gold):
-            return open_frame(gold, "gold")
-        if series is None:
-            raise InputError(
-                f"gold must be a dict such as {{item: label}}, a Series, or a table or file with columns item and "
-                f"label. Got {shorten(gold)} instead.",
-                keyword="gold",
-            )
+        keys, labels = list(gold), list(gold.values())
+    elif series is not None:
         keys, labels = to_values(series[0]).tolist(), series[1]
+    elif is_table(gold):
+        return open_frame(gold, "gold")
+    else:
+        raise InputError(
+            "gold must be a dict such as {item: label}, a Series, or a table or file with columns item and label. Got "
+            f"{shorten(gold)} instead.",
+            keyword="gold",
+        )
     if not paired:
         columns = {"item": tuples_to_ids(keys) if parts else keys, "label": labels}
     elif all(isinstance(key, tuple) and len(key) == 2 for key in keys):
@@ -191,34 +198,34 @@ def find_label(table: Table, parameter: str | None = None) -> str:
     return table.need("known label", parameter=parameter)
 
 
-def find_classes(labels: Column, known: Truths, classes: Values, normalised: bool) -> Indices:
-    """The class of each label that is known, or -1; normalised labels are the same in any spelling."""
+def find_classes(labels: Column, classes: Values, normalised: bool = False) -> Indices:
+    """The class of each label, or -1; normalised labels are the same in any spelling."""
     if normalised:
         labels, classes = normalise_column(labels), to_values(normalise_column(to_column(classes)))
     code = lookup(classes, labels)
     for respelled in (plain_labels, whole_numbers):  # "True" where the classes are "true" and "false"; "1.0" for 1
-        if (known & (code < 0)).any():
+        if (code < 0).any():
             code = np.where(code < 0, lookup(classes, respelled(labels)), code)
     return code
 
 
-def find_nearest(labels: Column, known: Truths, code: Indices, classes: Values) -> Indices:
-    """The class of each label, and of a number between two levels of a scale the nearest; halfway the lower."""
-    levels, rows, code = to_numbers(classes), np.flatnonzero(known & (code < 0)), code.copy()
+def find_nearest(labels: Column, code: Indices, classes: Values, used: Truths) -> Indices:
+    """The class of each label, and of a number between two levels of a scale the nearest; halfway the lower.
+
+    A warning says how many of those that are used are between levels.
+    """
+    levels, rows, nearest = to_numbers(classes), np.flatnonzero((code < 0) & is_present(labels)), code.copy()
     if levels is not None:
         for row, label in zip(rows.tolist(), to_values(labels)[rows].tolist(), strict=True):
             value = to_number(label)
             if value is not None and levels.min() < value < levels.max():
-                code[row] = np.lexsort((levels, np.abs(levels - value)))[0]
-    return code
-
-
-def tell_between(n_labels: int) -> None:
-    """Warn of known labels between the levels of a scale."""
-    if n_labels:
-        lie, count = ("lies", "counts") if n_labels == 1 else ("lie", "count")
-        known = plural(n_labels, "known label")
+                nearest[row] = np.lexsort((levels, np.abs(levels - value)))[0]
+    n_between = int((used & (nearest != code)).sum())
+    if n_between:
+        lie, count = ("lies", "counts") if n_between == 1 else ("lie", "count")
+        known = plural(n_between, "known label")
         warn_of(f"{known} {lie} between levels and {count} as the nearest, the lower of two.")
+    return nearest
 
 
 def _read_random(table: Table, known: Truths) -> Truths:
@@ -231,7 +238,7 @@ def _read_random(table: Table, known: Truths) -> Truths:
         said = False if is_missing(values[row]) else TRUTH.get(str(values[row]).lower())
         if said is None:
             raise InputError(
-                f"Column {name!r} of {table.name} must say whether an item was drawn at random, by true or false. Got "
+                f"Column {name!r} of {table.name} must say whether an item was drawn at random: true or false. Got "
                 f"{shorten(values[row])} at {table.locate(row)} instead.",
                 "Correct it, or give the column another name.",
             )
@@ -294,8 +301,7 @@ def find_strange(answers: Answers, labels: Column) -> list[Any]:
     _, distinct = encode_in_order_of_appearance(labels)
     if distinct.dtype == bool and answers.classes.dtype.kind in "iuf":
         return list(distinct.tolist())
-    column, known = to_column(distinct), np.ones(len(distinct), bool)
-    code = find_classes(column, known, answers.classes, answers.normalised)
+    code = find_classes(to_column(distinct), answers.classes, answers.normalised)
     if answers.is_ordered:
-        code = find_nearest(column, known, code, answers.classes)
+        code = find_nearest(to_column(distinct), code, answers.classes, np.zeros(len(code), bool))
     return list(distinct[code < 0].tolist())

@@ -36,8 +36,9 @@ from ..limits import NUMBER, require_memory
 from .answers import Answers
 from .classes import normalise_label
 from .columns import Indices, Values, is_present, name_composite, spell_surrogates, to_values
+from .gold import match_items
 from .graph import check_sparse
-from .items import Sequences, encode_items, list_keys
+from .items import Sequences, encode_items
 from .tables import WHOLE, Table, is_table, open_frame
 
 KEY_REMEDY = "Say which item each row belongs to."
@@ -73,7 +74,7 @@ class Features:
         return int(self.rows.shape[1])
 
     def select(self, names: list[str] | None, n_columns: int) -> Any:
-        """Return the rows with the columns of a fit, which had these names; without names, with as many columns."""
+        """The rows with the columns of a fit, which had these names; without names, with as many columns."""
         if names is not None and self.names is not None:
             missing = [name for name in names if name not in self.names]
             if missing:
@@ -82,8 +83,7 @@ class Features:
                     f"{listing(missing)}.",
                     keyword="features",
                 )
-            place = {name: number for number, name in enumerate(self.names)}
-            return self.rows[:, [place[name] for name in names]]
+            return self.rows[:, [self.names.index(name) for name in names]]
         if self.n_columns != n_columns:
             raise InputError(
                 f"The model was fitted with {plural(n_columns, 'feature')}, and these are {self.n_columns:,}.",
@@ -100,26 +100,18 @@ def open_item_table(given: Any, what: str) -> Table:
     return open_frame(given, what)
 
 
-def match_rows(table: Table, r: Answers, what: str) -> tuple[Indices, Indices]:
-    """The items that rows of a table are about, and which rows these are; other rows are left out."""
+def match_rows(table: Table, r: Answers) -> tuple[Indices, Indices]:
+    """The items that rows of a table are about, ascending, and which rows these are; other rows are left out."""
     table = table.prefer(r.columns)
-    keys = [table.values(name, KEY_REMEDY) for name in table.need_keys(r.sequences is not None)]
-    item = r.find_items(keys)
+    item = match_items(table, r)
     known = np.flatnonzero(item >= 0)
-    if not len(known):
-        example = list_keys(keys, np.arange(min(3, len(item))))
-        raise InputError(
-            f"None of the {plural(len(item), 'row')} of {what} is about an item of the answers ({what}: {example}; "
-            f"answers: {listing(r.items[:3].tolist())}).",
-            "Check that both use the same ids.",
-            keyword=what,
-        )
-    repeated = np.flatnonzero(np.bincount(item[known], minlength=r.n_items) > 1)
+    rows = known[np.argsort(item[known], kind="stable")]
+    repeated = np.unique(item[rows][1:][np.diff(item[rows]) == 0])
     if len(repeated):
         items = listing(r.items[repeated].tolist())
-        problem = f"There are several rows of {what} for {plural(len(repeated), 'item')}: {items}."
-        raise InputError(problem, "Keep one row for each of them.", keyword=what)
-    return item[known], known
+        problem = f"There are several rows of {table.name} for {plural(len(repeated), 'item')}: {items}."
+        raise InputError(problem, "Keep one row for each of them.")
+    return item[rows], rows
 
 
 def key_names(table: Table, r: Answers) -> list[str]:
@@ -128,7 +120,7 @@ def key_names(table: Table, r: Answers) -> list[str]:
     return [*names, *(part for role in WHOLE for part in name_composite(r.columns, role) if part in table.names)]
 
 
-def read_numbers(table: Table, name: str) -> Floats:
+def read_figures(table: Table, name: str) -> Floats:
     """A column of numbers; a missing one is nan."""
     column = table.read(name)
     values, there = to_values(column), is_present(column)
@@ -175,51 +167,40 @@ def match_features(given: object, r: Answers, with_gaps: bool = False) -> Featur
     rows: Any
     if is_table(given):
         table = open_item_table(given, "features")
-        matched, chosen = match_rows(table, r, "features")
-        order, keys, parts = np.argsort(matched), key_names(table, r), list[Any]()
-        item = matched[order]
+        item, chosen = match_rows(table, r)
+        keys, parts = key_names(table, r), list[Any]()
         for name in [name for name in table.names if name not in keys]:
             lists = table.vectors(name)
             if lists is None:
-                parts.append(read_numbers(table, name)[:, None])
+                parts.append(read_figures(table, name)[:, None])
                 labels.append(str(name))
                 continue
-            lengths = {None if entry is None else len(entry) for entry in lists}
-            if len(lengths) > 1:
-                found = sorted(length for length in lengths if length is not None)
-                missing = ", and some are missing" if None in lengths else ""
-                raise InputError(
-                    f"Column {name!r} of features must hold lists of one length. Found lists of {listing(found)} "
-                    f"numbers{missing}.",
-                    keyword="features",
-                )
-            parts.append(_to_rows(lists if isinstance(lists, np.ndarray) else np.stack(list(map(np.asarray, lists)))))
+            try:
+                matrix = lists if isinstance(lists, np.ndarray) else np.stack(list(map(np.asarray, lists)))
+            except ValueError as error:
+                problem = f"Column {name!r} of features must hold lists of numbers of one length, and none is missing."
+                raise InputError(problem, keyword="features") from error
+            parts.append(_to_rows(matrix))
             labels += [f"{name}[{number}]" for number in range(parts[-1].shape[1])]
         if not parts:
             problem = f"{table.name} has no columns but {listing(keys)}."
             raise InputError(problem, "Add columns of numbers.", keyword="features")
-        rows = (parts[0] if len(parts) == 1 else np.hstack(parts))[chosen[order]]
-        missing_items = np.setdiff1d(np.arange(r.n_items), item)
-        if len(missing_items):
+        rows = (parts[0] if len(parts) == 1 else np.hstack(parts))[chosen]
+        left_out = np.setdiff1d(np.arange(r.n_items), item)
+        if len(left_out):
             warn_of(
-                f"{len(missing_items):,} of {plural(r.n_items, 'item')} have no features: "
-                f"{listing(r.items[missing_items].tolist())}. Their labels come from the answers alone."
+                f"{len(left_out):,} of {plural(r.n_items, 'item')} have no features: "
+                f"{listing(r.items[left_out].tolist())}. Their labels come from the answers alone."
             )
     else:
         rows = _to_rows(given)
-        if rows.ndim == 2 and rows.shape[0] != r.n_items:
+        if rows.ndim != 2 or rows.shape[0] != r.n_items or rows.shape[1] < 1:
             raise InputError(
-                f"There are {plural(rows.shape[0], 'row')} of features and {plural(r.n_items, 'item')}.",
-                f"Give a row for each item, in the order of the items, which begin with "
-                f"{listing(r.items[:3].tolist())}.",
+                f"features must have a row for each of the {plural(r.n_items, 'item')}, in the order of the items, "
+                f"which begin with {listing(r.items[:3].tolist())}. They have the shape {rows.shape}.",
                 f"Or give a table with {'columns sequence and position' if r.sequences else 'a column item'}.",
                 keyword="features",
             )
-    if rows.ndim != 2 or rows.shape[1] < 1:
-        raise InputError(
-            f"features must have a row for each item, and at least one column. They have the shape {rows.shape}.",
-            keyword="features",
-        )
     values: Any = rows.data if issparse(rows) else rows
     bad = np.isinf(values) if with_gaps else ~np.isfinite(values)
     if bad.any():
@@ -276,7 +257,7 @@ def match_item_prior(given: object, r: Answers) -> ItemPriors:
     """
     if is_table(given):
         table = open_item_table(given, "item_prior")
-        item, rows = match_rows(table, r, "item_prior")
+        item, rows = match_rows(table, r)
         spell = normalise_label if r.normalised else str
         columns = {spell(str(name)): name for name in table.names}
         texts = [spell(spell_surrogates(str(value))) for value in r.classes.tolist()]
@@ -289,7 +270,7 @@ def match_item_prior(given: object, r: Answers) -> ItemPriors:
                 keyword="item_prior",
             )
         nothing = np.zeros(len(rows))
-        values = np.stack([nothing if name is None else read_numbers(table, name)[rows] for name in names], axis=1)
+        values = np.stack([nothing if name is None else read_figures(table, name)[rows] for name in names], axis=1)
     else:
         item = np.arange(r.n_items)
         try:
@@ -321,14 +302,14 @@ def match_item_prior(given: object, r: Answers) -> ItemPriors:
 
 
 def class_shares(priors: ItemPriors, known: Floats) -> Floats:
-    """Return p, the share of each class over all items; `known` (N, K) is what counts for items without a prior."""
+    """p, the share of each class over all items; `known` (N, K) is what counts for items without a prior."""
     others = np.ones(len(known), bool)
     others[priors.item] = False
     return np.asarray((priors.probabilities.sum(axis=0) + known[others].sum(axis=0)) / len(known))
 
 
 def vote_shares_by_item(r: Answers) -> Floats:
-    """Return the share of each class in the votes for each item, (N, K); in all votes, for items that have none."""
+    """The share of each class in the votes for each item, (N, K); in all votes, for items that have none."""
     item, code, weight = r.item_of_answer(), r.class_of_label[r.label], r.weights()
     named = code >= 0
     shares = np.zeros((r.n_items, r.n_classes))
@@ -340,7 +321,7 @@ def vote_shares_by_item(r: Answers) -> Floats:
 
 
 def add_priors(r: Answers, known: Floats | None, priors: ItemPriors, shares: Floats) -> Floats:
-    """Return what is known of the items (N, K), in logarithms relative to class shares; it adds to what was known.
+    """What is known of the items (N, K), in logarithms relative to class shares; it adds to what was known.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from ..answers.columns import (
     to_values,
     tuples_to_ids,
 )
-from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, open_gold, tell_between
+from ..answers.gold import KEY_REMEDY, find_classes, find_label, find_nearest, open_gold
 from ..answers.items import read_positions
 from ..answers.tables import Table, is_table, key_roles, open_frame
 from ..answers.tagging import looks_iob2
@@ -187,19 +187,17 @@ def evaluate_labels(
 
     # Classes: those with probabilities, other labels, then known labels that no item has.
     codes, said = encode_in_order_of_appearance(given.label)
-    place = find_classes(to_column(shown), np.ones(len(shown), bool), said, normalised=False)
+    place = find_classes(to_column(shown), said)
     others = [each for at, each in enumerate(said.tolist()) if at not in place]
     own = said.tolist()
     classes = [own[at] if at >= 0 else name for name, at in zip(shown, place.tolist(), strict=True)] + others
     guess = lookup(objects(classes), to_column(said))[codes]
-    everywhere, n_possible = np.ones(len(known.label), bool), len(classes)
-    truth = find_classes(known.label, everywhere, objects(classes), normalised=False)
+    n_possible, truth = len(classes), find_classes(known.label, objects(classes))
     if ordered:
         scale = _find_scale(known.label, classes, levels)
         if scale is not None:
-            exact = find_classes(known.label, everywhere, scale, normalised=False)
-            near = find_nearest(known.label, everywhere, exact, scale)
-            tell_between(int((near != exact)[gold_row[both]].sum()))
+            exact = find_classes(known.label, scale)
+            near = find_nearest(known.label, exact, scale, np.isin(np.arange(len(exact)), gold_row[both]))
             of_scale = find_by_value(objects(classes), scale)
             classes += scale[of_scale < 0].tolist()
             truth = np.where(near >= 0, find_by_value(objects(classes), scale)[near], truth)

@@ -34,7 +34,7 @@ from ..answers.columns import (
     to_column,
     to_values,
 )
-from ..answers.item_tables import read_numbers
+from ..answers.item_tables import read_figures
 from ..answers.tables import SPAN_ROLES, Table, build_frame, is_table, open_frame
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats
@@ -621,7 +621,7 @@ def read_sole_spans(given: object, name: str, documents: Values, texts: list[str
     rows = find_marked(table)
     marks, types = _read_rows(table, document.astype(np.int64), rows)
     if "confidence" in table.names:
-        marks = marks._replace(confidence=read_numbers(table, "confidence")[rows])
+        marks = marks._replace(confidence=read_figures(table, "confidence")[rows])
     nothing, nobody = pick_marks(marks, np.empty(0, np.int64)), np.empty((0, 2), np.int64)
     every = np.arange(len(own))
     found = _assemble(
