@@ -381,10 +381,10 @@ class Bubbles(Tool):
             marks = [dict(zip(("start", "end", "label"), span, strict=True)) for span in spans]
             yield Annotation(worker, marks, {"mood": moods.get(worker)})
 
-    def new_record(self, document, reading, model):
+    def make_record(self, document, like):
         return {"id": document.name, "text": document.text, "bubbles": {}}
 
-    def put(self, entry, document, reading, old):
+    def add_spans(self, entry, document, reading):
         entry.record["bubbles"][reading.worker] = list(reading.spans)
 
     def label(self, entry, question, said, verdict):

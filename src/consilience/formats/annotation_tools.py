@@ -1,9 +1,9 @@
-"""What formats of annotation tools share: JSON records, annotations of documents, and fused labels.
+"""What formats of annotation tools share: JSON records, marked texts, and fused labels.
 
 A tool whose annotations are JSON records is a `Tool`: a class that says how a record looks. What becomes of the records
 is the same for all tools, and is here: how several files belong together, how annotations become spans or a table of
-answers, and how spans and labels are put into a copy of the file, in which all else stays. Tools with files of another
-kind read and write `Document`.
+answers, and how fused spans and labels are added to a copy of the file. What annotators did stays as it is in the
+file; what an earlier fusion wrote is replaced. Tools with files of another kind read and write `MarkedText`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import hashlib
 import json
 import math
 import os
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar, cast, overload
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,11 +34,11 @@ Id: TypeAlias = str | int | float
 Span: TypeAlias = tuple[int, int, str]
 # Spans, each with its confidence, None where it has none.
 Scored: TypeAlias = dict[Span, float | None]
-T = TypeVar("T")
+# Records, each with the worker whose annotation it is, None for records that hold those of several workers.
+Owned: TypeAlias = Iterable[tuple[str | None, Record]]
 
 # Under this key, the metadata of a table has the name of the question whose answers are called "label".
 QUESTION = "question"
-_BLANKS = re.compile(r"[ \t\r\n]*")
 _NAMES = {
     dict: "an object",
     list: "a list",
@@ -88,37 +86,27 @@ class Place:
         """Raise the error for this record. Without remedies it is one of the tool's export."""
         raise InputError(f"{self}: {problem}", *(remedies or ("Export the file again.",)))
 
-    @overload
-    def get(self, record: Record, key: str, kind: type[T], default: T) -> T: ...
-
-    @overload
-    def get(self, record: Record, key: str, kind: type[T]) -> T | None: ...
-
-    def get(self, record: Record, key: str, kind: type[T], default: T | None = None) -> T | None:
+    def get(self, record: Record, key: str, kind: type, default: Any = None) -> Any:
         """The value of a key, or `default` where it is missing or null."""
         value = record.get(key)
         return default if value is None else self.check(value, kind, repr(key))
 
-    def need(self, record: Record, key: str, kind: type[T], what: str = "") -> T:
+    def need(self, record: Record, key: str, kind: type, what: str = "") -> Any:
         """The value of a key that must be there."""
         if record.get(key) is None:
             self.fail(f"{what}{key!r} is missing.")
         return self.check(record[key], kind, f"{what}{key!r}")
 
-    def entries(self, record: Record, key: str, kind: type[T]) -> list[T]:
+    def entries(self, record: Record, key: str, kind: type) -> list[Any]:
         """The entries of the list at a key, none where it is missing or null."""
-        return self.check_all(self.get(record, key, list, []), kind, repr(key))
+        return [self.check(each, kind, f"an entry of {key!r}") for each in self.get(record, key, list, [])]
 
-    def check(self, value: object, kind: type[T], what: str) -> T:
+    def check(self, value: object, kind: type, what: str) -> Any:
         """The value, which must be of this type."""
         allowed = (int, float) if kind is float else kind
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
             self.fail(f"{what} must be {_NAMES[kind]}, found {shorten(value)}.")
-        return cast(T, value)
-
-    def check_all(self, values: object, kind: type[T], what: str) -> list[T]:
-        """The values of a list, which must all be of this type."""
-        return [self.check(value, kind, f"an entry of {what}") for value in self.check(values, list, what)]
+        return value
 
     def check_id(self, value: object, what: str) -> Id:
         """An id: text that is not empty, or a whole number."""
@@ -130,25 +118,25 @@ class Place:
 
     def check_span(self, text: str, start: object, end: object) -> tuple[int, int]:
         """The offsets of a span, which must be within its text."""
-        start, end = self.check(start, int, "the start of a span"), self.check(end, int, "the end of a span")
-        if 0 <= start == end <= len(text):
-            self.fail(f"the span from {start} to {end} is empty.", "Correct it, or leave it out.")
-        if not 0 <= start < end <= len(text):
-            length = f"which has {len(text):,} characters"
+        first: int = self.check(start, int, "the start of a span")
+        last: int = self.check(end, int, "the end of a span")
+        if not 0 <= first < last <= len(text):
+            length = f"the text, which has {len(text):,} characters"
+            is_empty = "empty" if 0 <= first == last <= len(text) else f"not within {length}"
             self.fail(
-                f"the span from {shorten(start)} to {shorten(end)} is not within the text, {length}.",
+                f"the span from {shorten(start)} to {shorten(end)} is {is_empty}.",
                 "Check that the offsets belong to this text.",
             )
-        return start, end
+        return first, last
 
     def check_score(self, value: object) -> float | None:
         """A confidence, None if there is none."""
         if value is not None and not 0 <= self.check(value, float, "a score") <= 1:
             self.fail(f"a score must be between 0 and 1, found {shorten(value)}.", "Correct or remove it.")
-        return None if value is None else float(cast(float, value))
+        return None if value is None else float(value)  # type: ignore[arg-type] # it was checked
 
 
-def read_text(path: str) -> str:
+def read_whole_text(path: str) -> str:
     """All text of a file, which may be compressed, without a byte order mark."""
     try:
         with open_input(path) as stream:
@@ -161,47 +149,31 @@ def read_text(path: str) -> str:
 
 def read_records(path: str) -> Iterator[tuple[Place, Record]]:
     """Yield the objects of a JSON array, of JSON lines, or a single object, each with its place."""
-    text = read_text(path)
-
-    def skip(at: int) -> int:
-        return _BLANKS.match(text, at).end()  # type: ignore[union-attr] # it matches anything
-
-    decode, at = json.JSONDecoder().raw_decode, skip(0)
-    if at == len(text):
+    text = read_whole_text(path)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not lines:
         raise InputError(f"{path!r} is empty.", "Export it again.")
-    is_array = text[at] == "["
-    at = skip(at + is_array)
-    number, line, counted = 0, 1, 0
-    if is_array and text[at : at + 1] == "]":
-        return
-    while is_array or at < len(text):
-        number += 1
-        line, counted = line + text.count("\n", counted, at), at
-        place = Place(path, *(("record", number) if is_array else ("line", line)))
+    is_array = text.lstrip().startswith("[")
+    has_halves = "\\ud" in text or "\\uD" in text  # perhaps half of a surrogate pair
+    for number, line in [(1, text)] if is_array or not lines[0][1].rstrip().endswith("}") else lines:
+        place = Place(path, "line", number)
         try:
-            record, end = decode(text, at)
+            found = json.loads(line)
         except RecursionError:
             place.fail("brackets are nested too deeply.")
         except ValueError as error:
             why = shorten(str(error), 100)
             place.fail(f"not valid JSON ({why}).", "The file may be damaged or cut off: export it again.")
-        if not isinstance(record, dict):
-            place.fail(f"expected a JSON object, found {shorten(record)}.")
-        if "\\ud" in (taken := text[at:end]) or "\\uD" in taken:
+        for count, record in enumerate(found if is_array else [found], 1):
+            place = Place(path, "record", count) if is_array else place
+            if not isinstance(record, dict):
+                place.fail(f"expected a JSON object, found {shorten(record)}.")
             try:
-                json.dumps(record, ensure_ascii=False).encode()
+                if has_halves:
+                    json.dumps(record, ensure_ascii=False).encode()
             except UnicodeEncodeError:
                 place.fail("some text has half of a surrogate pair, which is no character.")
-        yield place, record
-        at = skip(end)
-        if is_array and text[at : at + 1] == "]":
-            if skip(at + 1) < len(text):
-                place.fail("there is text after the end of the list.")
-            return
-        if is_array and text[at : at + 1] != ",":
-            problem = "a comma is missing" if at < len(text) else "the file ends in the middle of a list"
-            place.fail(f"after this record {problem}.", "The file may be cut off: export it again.")
-        at = skip(at + is_array)
+            yield place, record
 
 
 def write_records(records: Iterable[Record], path: str, as_array: bool = False) -> None:
@@ -241,7 +213,7 @@ def plain(value: Any) -> str | int | float:
     return value if isinstance(value, (str, int, float, bool)) else str(value)
 
 
-# ------------------------------------------------------------------------------------------------- annotated documents
+# --------------------------------------------------------------------------------------------------------- marked texts
 
 
 class Reading(NamedTuple):
@@ -262,7 +234,7 @@ class Reading(NamedTuple):
     is_judged: bool = False
 
 
-class Document(NamedTuple):
+class MarkedText(NamedTuple):
     """A text, and what all workers marked in it, as it is read from a file and written to one."""
 
     place: Place
@@ -272,7 +244,7 @@ class Document(NamedTuple):
     readings: list[Reading]
 
 
-def collect_spans(documents: Iterable[Document], path: str, format: str) -> Spans:
+def gather_spans(documents: Iterable[MarkedText], path: str, format: str) -> Spans:
     """All that was read at a path. A document may come several times, with the same text."""
     collector = SpanCollector()
     known: dict[Id, tuple[int, str]] = {}
@@ -301,7 +273,7 @@ def collect_spans(documents: Iterable[Document], path: str, format: str) -> Span
         raise InputError(f"{path}: {error.problem}", *error.remedies) from error
 
 
-def list_documents(spans: Spans) -> dict[str, Document]:
+def list_texts(spans: Spans) -> dict[str, MarkedText]:
     """All documents by their ids, with the annotations of each in order of workers; known spans come last."""
     labels, workers = ([str(plain(each)) for each in names.tolist()] for names in (spans.labels, spans.workers))
     judged, confidence = np.zeros(len(workers), bool), spans.marks.confidence
@@ -316,21 +288,19 @@ def list_documents(spans: Spans) -> dict[str, Document]:
         for document, worker, start, end, label, score in zip(*columns, scores, strict=True):
             found = known[document, worker] if marks is spans.marks else truths[document]
             found[start, end, labels[label]] = None if score is None or math.isnan(score) else score
-    tokens: list[list[tuple[int, int]]] | None = None
-    if spans.tokens is not None:
-        every = list(zip(spans.tokens.start.tolist(), spans.tokens.end.tolist(), strict=True))
-        bounds = spans.tokens.offsets.tolist()
-        tokens = [every[first:stop] for first, stop in pairwise(bounds)]
-    documents = [
-        Document(Place("", "document", i + 1), plain(name), text, None if tokens is None else tokens[i], [])
-        for i, (name, text) in enumerate(zip(spans.documents.tolist(), spans.texts, strict=True))
-    ]
+    texts = []
+    for i, (name, text) in enumerate(zip(spans.documents.tolist(), spans.texts, strict=True)):
+        tokens = None
+        if spans.tokens is not None:
+            own = slice(spans.tokens.offsets[i], spans.tokens.offsets[i + 1])
+            tokens = list(zip(spans.tokens.start[own].tolist(), spans.tokens.end[own].tolist(), strict=True))
+        texts.append(MarkedText(Place("", "document", i + 1), plain(name), text, tokens, []))
     for (document, worker), found in known.items():
         reading = Reading(workers[worker], found, bool(judged[worker]) and None not in found.values())
-        documents[document].readings.append(reading)
+        texts[document].readings.append(reading)
     for document, found in truths.items():
-        documents[document].readings.append(Reading(None, found))
-    return {str(document.name): document for document in documents}
+        texts[document].readings.append(Reading(None, found))
+    return {str(each.name): each for each in texts}
 
 
 def origin_of(spans: Spans, format: str) -> str | None:
@@ -346,10 +316,10 @@ def check_unchanged(place: Place, text: str, known: str) -> None:
         )
 
 
-def check_all_found(origin: str | None, documents: Iterable[str], found: Collection[object] = ()) -> None:
+def check_all_found(origin: str | None, documents: Iterable[str], found: Collection[object]) -> None:
     """Raise an error if some documents are no longer in the file that they were read from."""
     lost = [name for name in documents if name not in found]
-    if origin is not None and lost:
+    if origin and lost:
         raise InputError(
             f"{origin!r} has changed since it was read: it has no document {listing(lost)}.",
             "Read and fuse the file again.",
@@ -359,7 +329,7 @@ def check_all_found(origin: str | None, documents: Iterable[str], found: Collect
 # ----------------------------------------------------------------------------------------------------------- JSON tools
 
 
-class Entry(NamedTuple):
+class PlacedRecord(NamedTuple):
     """A record of a file: its place, the document that it is about, the file, and what it says."""
 
     place: Place
@@ -379,14 +349,11 @@ class Annotation(NamedTuple):
         Spans as the record has them; None where none could be marked.
     answers : dict
         The answer to each question about the whole text: a label, a list of those that were chosen, or None.
-    held : dict or None
-        Where the record holds it.
     """
 
     worker: str | None
     marks: list[Record] | None
     answers: dict[str, Any]
-    held: Record | None = None
 
 
 class Tool(ABC):
@@ -425,31 +392,33 @@ class Tool(ABC):
     @staticmethod
     @abstractmethod
     def recognise(first: Record, in_array: bool) -> bool:
-        """Tell a file by its first record, and whether that is in an array."""
+        """Whether a file is one of the tool, by its first record, and whether that is in an array."""
 
     @abstractmethod
     def identify(self, place: Place, record: Record, file: str) -> tuple[Id | None, object, object]:
         """The id of the document, its text or what else it is about, and where that text occurs only once."""
 
     @abstractmethod
-    def text(self, entry: Entry) -> str | None:
+    def text(self, entry: PlacedRecord) -> str | None:
         """The text in which spans are marked; None for a record in which none could be."""
 
     @abstractmethod
-    def annotations(self, entry: Entry) -> Iterable[Annotation]:
+    def annotations(self, entry: PlacedRecord) -> Iterable[Annotation]:
         """What workers say in a record."""
 
     @abstractmethod
-    def put(self, entry: Entry, document: Document, reading: Reading, old: Annotation | None) -> None:
-        """Put the spans of a worker into a record, in place of an annotation that it holds, if there is one."""
+    def make_record(self, document: MarkedText, like: PlacedRecord | None) -> Record:
+        """A record of a document without annotations; where each annotation has a line, like one that there is."""
 
     @abstractmethod
-    def new_record(self, document: Document, reading: Reading | None, model: Entry | None) -> Record:
-        """A record of a document; where each annotation has a line, with that, and like one that the document has."""
+    def add_spans(self, entry: PlacedRecord, document: MarkedText, reading: Reading) -> None:
+        """Add the spans of a worker to a record, in place of what an earlier fusion wrote."""
 
     @abstractmethod
-    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
+    def label(self, entry: PlacedRecord, question: str, said: Any, verdict: Verdict) -> Record:
         """A record with a fused label as the answer to a question; `said` is an answer that somebody gave."""
+
+    # What a tool may say
 
     def locate(self, place: Place, text: str, marks: list[Record]) -> Scored:
         """Spans as the record has them, with their places in the text."""
@@ -459,19 +428,20 @@ class Tool(ABC):
             found[start, end, place.need(mark, "label", str)] = place.check_score(mark.get("score"))
         return found
 
-    def tokens(self, entry: Entry) -> list[tuple[int, int]] | None:  # noqa: ARG002
+    def tokens(self, entry: PlacedRecord) -> list[tuple[int, int]] | None:  # noqa: ARG002
         """The places of the tokens of a text, None if the tool has none."""
         return None
 
-    def item(self, entry: Entry) -> Id:
+    def item(self, entry: PlacedRecord) -> Id:
         """What the answers in a record are about."""
         return entry.name
 
-    def is_set(self, question: str) -> bool:  # noqa: ARG002
-        """Whether the files say that the answers to a question are sets."""
+    @property
+    def are_sets(self) -> bool:
+        """Whether the files say that answers are sets."""
         return False
 
-    def keep(self, entry: Entry) -> Record | None:
+    def keep(self, entry: PlacedRecord) -> Record:
         """A record as it is written beside fused results. In one file the same text is several records."""
         return {**entry.record, "id": entry.name} if len(self.files()) > 1 else entry.record
 
@@ -483,10 +453,18 @@ class Tool(ABC):
         """The files to read."""
         return list_inputs(self.path) if self.path else []
 
+    def as_array(self, path: str) -> bool:  # noqa: ARG002
+        """Whether records are written as one JSON array, not as lines."""
+        return False
+
+    def write(self, records: Owned, workers: Sequence[str], path: str) -> None:  # noqa: ARG002
+        """Write all records; `workers` are those whose annotations are written."""
+        write_records((record for _, record in records), path, self.as_array(path))
+
     # What is the same for all tools
 
     @cached_property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[PlacedRecord]:
         """All records, each with the document that it is about.
 
         Records are about the same document if they have the same id; without ids, if they have the same text. Documents
@@ -510,11 +488,11 @@ class Tool(ABC):
                         f"another record has another text for the id {shorten(name)}.",
                         "Give a text the same id in all files, or leave the ids out; read files of other texts apart.",
                     )
-                entries.append(Entry(place, name, file, record))
+                entries.append(PlacedRecord(place, name, file, record))
         return entries
 
     @cached_property
-    def annotated(self) -> list[tuple[Entry, list[Annotation]]]:
+    def annotated(self) -> list[tuple[PlacedRecord, list[Annotation]]]:
         """All records, each with its annotations."""
         return [(entry, list(self.annotations(entry))) for entry in self.entries]
 
@@ -526,36 +504,37 @@ class Tool(ABC):
 
     def read_spans(self) -> Spans:
         """The texts, and the spans that workers marked in them."""
-        documents = []
+        texts = []
         for entry, given in self.annotated:
             text = self.text(entry)
             if text is not None:
                 marked = [(each.worker, each.marks) for each in given if each.marks is not None]
                 readings = [Reading(worker, self.locate(entry.place, text, marks)) for worker, marks in marked]
-                documents.append(Document(entry.place, entry.name, text, self.tokens(entry), readings))
-        n_spans = sum(len(each.spans) for document in documents for each in document.readings)
+                texts.append(MarkedText(entry.place, entry.name, text, self.tokens(entry), readings))
+        n_spans = sum(len(each.spans) for document in texts for each in document.readings)
         questions = sorted(self.asked)
         if questions and not n_spans:
             raise NotSpans(
                 f"{self.path!r} holds answers about whole items ({self.title}), not spans marked in texts.",
                 "Read it with consilience.read_answers.",
             )
-        self.report("spans", n_spans)
-        if not any(document.readings for document in documents):
+        self._warn("spans", n_spans)
+        if not any(document.readings for document in texts):
             say_nothing(self.path, self.title)
-        self._warn_unused()
-        return replace(collect_spans(documents, self.path, self.name), questions=tuple(questions))
+        return replace(gather_spans(texts, self.path, self.name), questions=tuple(questions))
 
     def read_answers(self, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
         """Answers as a table with columns item, worker and label, or one column per question if there are several."""
         said: list[tuple[Id, str, dict[str, Any], dict[str, Any]]] = []  # item, worker, answers, and known ones
-        n_spans = 0
+        sets, n_spans = set[str](), 0
         for entry, given in self.annotated:
             truth: dict[str, Any] = {}
             for each in given:
                 n_spans += len(each.marks or ())
                 for question, answer in each.answers.items():
                     each.answers[question] = _check_answer(entry.place, question, answer)
+                    if isinstance(answer, list) and len(answer) > 1:
+                        sets.add(question)
                 if each.worker is None and each.answers:
                     if truth not in ({}, each.answers):
                         entry.place.fail("two annotations are marked as ground truth, and differ.", "Keep one of them.")
@@ -565,24 +544,27 @@ class Tool(ABC):
         questions = sorted(self.asked)
         if n_spans and not questions:
             say_spans(self.path, self.title)
-        self.report("answers", len(questions))
-        self._warn_unused()
-        sets = {question for question in questions if self.is_set(question)}
-        for _, _, *all_answers in said:
-            sets |= {name for answers in all_answers for name, each in answers.items() if _are_several(each)}
+        self._warn("answers", len(questions))
+        sets |= set(questions) if self.are_sets else set()
         only = questions[0] if len(questions) == 1 else None
-        silence: list[Id] | None = [] if self.silence_is_empty else None
-        rows = []
-        for item, worker, answers, truth in said:
-            own = [answers.get(name) if answers.get(name) is not None else silence for name in questions]
-            settled = [_settle(each, name in sets) for each, name in zip(own, questions, strict=True)]
-            if any(each is not None for each in settled):
-                rows.append((item, worker, _settle(truth.get(str(only)), only in sets), *settled))
-        if not rows:
-            say_nothing(self.path, self.title)
         names = ["item", "worker", "gold", *(questions if only is None else ["label"])]
         if len(set(names)) < len(names):
             raise InputError(f"{self.path!r} has a question called item, worker or gold.", "Rename it.")
+
+        def settle(question: str, answer: Any) -> Any:  # as a list where answers are sets, else as one label
+            if isinstance(answer, list):
+                return answer if question in sets else next(iter(answer), None)
+            return [answer] if question in sets and answer is not None else answer
+
+        silence: list[Id] | None = [] if self.silence_is_empty else None
+        rows = []
+        for item, worker, answers, truth in said:
+            own = {name: answers.get(name) for name in questions}
+            settled = [settle(name, silence if each is None else each) for name, each in own.items()]
+            if any(each is not None for each in settled):
+                rows.append((item, worker, settle(str(only), truth.get(str(only))), *settled))
+        if not rows:
+            say_nothing(self.path, self.title)
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         if only is None or not any(each is not None for each in columns["gold"]):
             del columns["gold"]
@@ -592,47 +574,49 @@ class Tool(ABC):
         # A single question may also be called by its own name.
         return pa.table(chosen, metadata=None if only is None else {QUESTION: only}), list(columns)
 
-    def _warn_unused(self) -> None:
+    def _warn(self, wanted: str, n_found: int) -> None:
+        self.report(wanted, n_found)
         for (noun, reason), number in (+self.unused).items():
             verb = "was" if number == 1 else "were"
             warn_of(f"{plural(number, noun)} in {self.path!r} {verb} not used ({reason}).")
 
     def write_spans(self, spans: Spans, path: str) -> None:
-        """Write the records that were read with the spans of all workers in them, then new ones."""
-        write_records(self._marked_records(list_documents(spans)), path, self.as_array(path))
+        """Write the records that were read, with what they do not have yet of the spans of all workers."""
+        workers = [str(plain(worker)) for worker in spans.workers.tolist()]
+        self.write(self._marked_records(list_texts(spans)), workers, path)
 
-    def _marked_records(self, documents: dict[str, Document]) -> Iterator[Record]:
-        models: dict[str, Entry] = {}  # a record of each document
-        homes: dict[str, set[str | None]] = {}  # whose annotations of a document are in some record
+    def _marked_records(self, documents: dict[str, MarkedText]) -> Iterator[tuple[str | None, Record]]:
+        models: dict[str, PlacedRecord] = {}  # a record of each document
+        owners: dict[str, set[str | None]] = {}  # whose annotations of a document are in some record
         for entry, given in self.annotated:
-            if self.text(entry) is not None:
-                models.setdefault(str(entry.name), entry)
-                marked = (each.worker for each in given if each.marks is not None)
-                homes.setdefault(str(entry.name), set()).update(marked)
-        check_all_found(self.path or None, documents, models)
+            name, text = str(entry.name), self.text(entry)
+            if text is not None:
+                models.setdefault(name, entry)
+                owners.setdefault(name, set()).update(each.worker for each in given if each.marks is not None)
+                if name in documents:
+                    check_unchanged(entry.place, text, documents[name].text)
+        check_all_found(self.path, documents, models)
+        fresh = {
+            name: [each for each in document.readings if each.worker not in owners.get(name, set()) - {FUSED}]
+            for name, document in documents.items()
+        }
         for entry, given in self.annotated:
-            document, text = documents.get(str(entry.name)), self.text(entry)
-            if document is not None and text is not None:
-                check_unchanged(entry.place, text, document.text)
-                own = {each.worker: each for each in given if each.marks is not None}
-                home = homes[str(entry.name)]
-                for reading in document.readings:
-                    if reading.worker in own or (self.unit == "record" and reading.worker not in home):
-                        home.add(reading.worker)
-                        if reading.worker is not None:  # what is known is there already
-                            self.put(entry, document, reading, own.get(reading.worker))
-            record = self.keep(entry)
-            if record is not None:
-                yield record
-        for name, document in documents.items():
+            name = str(entry.name)
             if self.unit == "line":
-                others = [each for each in document.readings if each.worker not in {None, *homes.get(name, ())}]
-                yield from (self.new_record(document, reading, models.get(name)) for reading in others)
-            elif name not in models:
-                entry = Entry(document.place, document.name, "", self.new_record(document, None, None))
-                for reading in document.readings:
-                    self.put(entry, document, reading, None)
-                yield entry.record
+                worker = given[0].worker if given else None
+                if worker != FUSED or all(each.worker != FUSED for each in fresh.get(name, ())):
+                    yield worker, self.keep(entry)
+            else:
+                for reading in fresh.get(name, ()) if models.get(name) is entry else ():
+                    self.add_spans(entry, documents[name], reading)
+                yield None, self.keep(entry)
+        for name, document in documents.items():
+            own = [[each] for each in fresh[name] if each.worker is not None]
+            for readings in own if self.unit == "line" else [fresh[name]] if name not in models else []:
+                record = self.make_record(document, models.get(name))
+                for reading in readings:
+                    self.add_spans(PlacedRecord(document.place, document.name, "", record), document, reading)
+                yield readings[0].worker if self.unit == "line" else None, record
 
     def write_labels(self, verdicts: dict[str, Verdict], question: str | None, path: str) -> None:
         """Write the records that were read with a label for each item."""
@@ -640,34 +624,31 @@ class Tool(ABC):
         if len(asked) != 1 and question not in asked:
             raise InputError(f"It is not clear which question of {self.path!r} these labels answer: {listing(asked)}.")
         answered = question if question in asked else next(iter(asked))
-        write_records(self._labelled_records(verdicts, answered, asked[answered]), path, self.as_array(path))
+        self.write(self._labelled_records(verdicts, answered, asked[answered]), [FUSED], path)
 
-    def _labelled_records(self, verdicts: dict[str, Verdict], question: str, said: Any) -> Iterator[Record]:
+    def _labelled_records(
+        self, verdicts: dict[str, Verdict], question: str, said: Any
+    ) -> Iterator[tuple[str | None, Record]]:
         found: dict[str, Record | None] = {}
         for entry, given in self.annotated:
             of_question = any(question in each.answers for each in given)
             item = str(self.item(entry) if of_question else entry.name)
-            verdict, record = verdicts.get(item), self.keep(entry)
+            verdict, worker = verdicts.get(item), given[0].worker if given else None
             if self.unit == "record":
                 found[item] = None
-                record = record if verdict is None else self.label(entry, question, said, verdict)
-            elif of_question:
-                if verdict is not None and item not in found:
-                    found[item] = self.label(entry, question, said, verdict)
-                record = None if given[0].worker == FUSED else record  # which this fusion takes the place of
-            if record is not None:
-                yield record
+                if verdict is not None:
+                    self.label(entry, question, said, verdict)
+            elif of_question and verdict is not None and item not in found:
+                found[item] = self.label(entry, question, said, verdict)
+            if self.unit == "record" or not of_question or worker != FUSED:  # which this fusion takes the place of
+                yield worker, self.keep(entry)
         lost = [item for item in verdicts if item not in found]
         if lost:
             raise InputError(
                 f"{self.path!r} has no record of {plural(len(lost), 'item')} with a label: {listing(lost)}.",
                 "Give the file that the answers were read from; fuse it again if it has changed since.",
             )
-        yield from (record for record in found.values() if record is not None)
-
-    def as_array(self, path: str) -> bool:  # noqa: ARG002
-        """Whether records are written as one JSON array, not as lines."""
-        return False
+        yield from ((FUSED, record) for record in found.values() if record is not None)
 
     @classmethod
     def codec(cls) -> Codec:
@@ -685,26 +666,13 @@ class Tool(ABC):
 def _check_answer(place: Place, question: str, said: Any) -> Id | list[Id] | None:
     """The answer to a question: one label, or a list of labels."""
     what = f"the answer to {shorten(question)}"
-    if said is None:
-        return None
     if isinstance(said, list):
         return [place.check_id(each, what) for each in said]
     if isinstance(said, float) and said.is_integer():
         said = int(said)
     if isinstance(said, (dict, bool, float)) or said == "":
         place.fail(f"{what} is {shorten(said)}.", "Give one label, a list of labels, or a whole number.")
-    return place.check_id(said, what)
-
-
-def _are_several(said: Any) -> bool:
-    return isinstance(said, list) and len(said) > 1
-
-
-def _settle(said: Any, is_set: bool) -> Any:
-    """An answer as a list where answers are sets, else as one label, None for no label."""
-    if isinstance(said, list):
-        return said if is_set else next(iter(said), None)
-    return [said] if is_set and said is not None else said
+    return None if said is None else place.check_id(said, what)
 
 
 def _to_array(values: Sequence[Any]) -> pa.Array:

@@ -23,7 +23,7 @@ from typing import Any
 from ..errors import InputError, listing, shorten
 from ..kinds.spans import FUSED
 from . import Verdict
-from .annotation_tools import Annotation, Document, Entry, Id, Place, Reading, Record, Tool, as_rating, plain
+from .annotation_tools import Annotation, Id, MarkedText, Place, PlacedRecord, Reading, Record, Tool, as_rating, plain
 
 _AGENT = "suggestion"
 _SPANS = "spans"  # the question where none has been asked yet
@@ -39,7 +39,7 @@ class Argilla(Tool):
 
     @staticmethod
     def recognise(first: Record, in_array: bool) -> bool:  # noqa: ARG004
-        """Tell records, and flattened ones, for which the reader has an error."""
+        """Whether this is a record, or a flattened one, for which the reader has an error."""
         is_record = isinstance(first.get("fields"), dict) and bool({"responses", "suggestions"} & first.keys())
         return is_record or any(key.endswith(".responses.users") for key in first)
 
@@ -64,7 +64,7 @@ class Argilla(Tool):
             record["suggestions"] = {place.need(each, "question_name", str): each for each in given}
         return record.get("id"), place.need(record, "fields", dict), file
 
-    def text(self, entry: Entry) -> str | None:
+    def text(self, entry: PlacedRecord) -> str | None:
         """The field that holds the text; None where nobody was asked about spans."""
         if self.question is None and self.asked:
             return None
@@ -90,7 +90,7 @@ class Argilla(Tool):
             raise InputError(f"{self.path!r} has several questions about spans: {listing(found)}.", "Keep one of them.")
         return found[0] if found else None
 
-    def annotations(self, entry: Entry) -> Iterable[Annotation]:
+    def annotations(self, entry: PlacedRecord) -> Iterable[Annotation]:
         """What each worker and each model says of all questions."""
         place, found = entry.place, dict[str, Annotation]()
         for question, worker, held in _given(entry):
@@ -100,63 +100,46 @@ class Argilla(Tool):
             if question != self.question:
                 said.answers[question] = held["value"]
                 continue
-            marks = place.check_all(held["value"], dict, f"the answer to {shorten(question)}")
+            marks = place.entries(held, "value", dict)
             scores = held["score"] if isinstance(held.get("score"), list) else [None] * len(marks)
             if len(scores) != len(marks):
                 place.fail(f"there are {len(scores)} scores of {len(marks)} spans.", "Give each span a score, or none.")
             marks = [{**mark, "score": score} for mark, score in zip(marks, scores, strict=True)]
-            found[worker] = said._replace(marks=marks, held=held)
+            found[worker] = said._replace(marks=marks)
         return found.values()
 
-    def put(self, entry: Entry, document: Document, reading: Reading, old: Annotation | None) -> None:
-        """Put the spans of a worker into a record: as a response, or as the suggestion if they have a confidence."""
-        question, record = self.question or _SPANS, entry.record
-        value = [{"start": start, "end": end, "label": label} for start, end, label in reading.spans]
-        scores = list(reading.spans.values()) if reading.is_judged else None
-        suggestion = (record.get("suggestions") or {}).get(question)
-        held = None if old is None else old.held
-        if held is not None and held is not suggestion:
-            held["value"] = value
-        elif held is not None:
-            if held["value"] != value or scores not in (None, held.get("score")):
-                held |= {"value": value, "score": scores}
-        elif reading.worker is not None:
-            # A question has one suggestion, so that those of further models are responses.
-            others = {each.worker for each in document.readings if each is not reading}
-            if scores is not None and (suggestion or {}).get("agent") not in others:
-                self._suggest(record, question, {"value": value, "score": scores, "agent": reading.worker})
-            else:
-                _respond(record, question, value, reading.worker)
-
-    def _suggest(self, record: Record, question: str, new: Record) -> None:
-        """Put a suggestion into a record. That of another model, which it takes the place of, becomes a response."""
-        suggestions = record.get("suggestions") or {}
-        old = suggestions.get(question) or {}
-        if old.get("value") is not None and old.get("agent") != FUSED:
-            _respond(record, question, old["value"], old.get("agent") or _AGENT)
-        record["suggestions"] = {**suggestions, question: new}
-
-    def new_record(self, document: Document, reading: Reading | None, model: Entry | None) -> Record:  # noqa: ARG002
+    def make_record(self, document: MarkedText, like: PlacedRecord | None) -> Record:  # noqa: ARG002
         """A record without annotations."""
         return {"id": str(document.name), "fields": {"text": document.text}, "responses": {}, "suggestions": {}}
 
-    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
-        """A record with a suggestion."""
+    def add_spans(self, entry: PlacedRecord, document: MarkedText, reading: Reading) -> None:  # noqa: ARG002
+        """Add spans as a response, or as the suggestion if they have a confidence and there is none yet."""
+        question, suggestions = self.question or _SPANS, entry.record.get("suggestions") or {}
+        value = [{"start": start, "end": end, "label": label} for start, end, label in reading.spans]
+        if reading.worker == FUSED or (reading.is_judged and not suggestions.get(question)):
+            scores = list(reading.spans.values()) if reading.is_judged else None
+            _suggest(entry.record, question, {"value": value, "score": scores, "agent": reading.worker})
+        elif reading.worker is not None:
+            _respond(entry.record, question, value, reading.worker)
+
+    def label(self, entry: PlacedRecord, question: str, said: Any, verdict: Verdict) -> Record:
+        """The record with a suggestion."""
         values, score = [plain(label) for label in verdict.labels], verdict.confidence
         if isinstance(said, list):
             scores = [score] * len(values) if verdict.chances is None else verdict.chances
             new: Record = {"value": values, "score": scores}
         else:
             new = {"value": as_rating(values[0], question) if isinstance(said, int) else values[0], "score": score}
-        self._suggest(entry.record, question, {**new, "agent": FUSED})
+        _suggest(entry.record, question, {**new, "agent": FUSED})
         return entry.record
 
 
-def _given(entry: Entry) -> Iterator[tuple[str, str, Record]]:
+def _given(entry: PlacedRecord) -> Iterator[tuple[str, str, Record]]:
     """Yield question, worker, and what holds the answer, of all responses and suggestions that count."""
     place, _, _, record = entry
-    for question, responses in place.get(record, "responses", dict, {}).items():
-        for response in place.check_all(responses or [], dict, "'responses'"):
+    responses = place.get(record, "responses", dict, {})
+    for question in responses:
+        for response in place.entries(responses, question, dict):
             status = place.get(response, "status", str, _STATUS[0])
             if status not in _STATUS:
                 place.fail(f"'status' must be one of {', '.join(_STATUS)}, found {shorten(status)}.", "Correct it.")
@@ -165,6 +148,15 @@ def _given(entry: Entry) -> Iterator[tuple[str, str, Record]]:
     for question, suggestion in place.get(record, "suggestions", dict, {}).items():
         if suggestion is not None and place.check(suggestion, dict, "a suggestion").get("value") is not None:
             yield question, str(place.check_id(suggestion.get("agent") or _AGENT, "'agent'")), suggestion
+
+
+def _suggest(record: Record, question: str, new: Record) -> None:
+    """Put a suggestion into a record. That of another model, which it takes the place of, becomes a response."""
+    suggestions = record.get("suggestions") or {}
+    old = suggestions.get(question) or {}
+    if old.get("value") is not None and old.get("agent") != FUSED:
+        _respond(record, question, old["value"], old.get("agent") or _AGENT)
+    record["suggestions"] = {**suggestions, question: new}
 
 
 def _respond(record: Record, question: str, value: object, worker: str) -> None:

@@ -1,8 +1,8 @@
 r"""brat: folders of texts (.txt) with stand-off annotations (.ann), one folder per annotator.
 
 Relies on the stand-off format of brat 1.3. A line ``T1<tab>PER 0 5<tab>Alice`` is a span. Lines of other kinds
-(relations R and \*, events E, attributes A and M, normalisations N, notes #) are kept when spans are written back to
-the same worker, as long as all that they refer to is kept.
+(relations R and \*, events E, attributes A and M, normalisations N, notes #) are kept where the annotations of a worker
+are written again.
 
 - A worker is the name of a folder. A folder that itself holds .ann files is one worker.
 - A document is the path of a file in the worker's folder, without suffix. The text may also be in the folder above, or
@@ -23,16 +23,16 @@ import shutil
 from pathlib import Path
 
 from ..errors import InputError, plural, shorten, warn_of
-from ..kinds.spans import Spans
+from ..kinds.spans import FUSED, Spans
 from . import Codec
 from .annotation_tools import (
-    Document,
+    MarkedText,
     Place,
     Reading,
-    Span,
+    Scored,
     check_unchanged,
-    collect_spans,
-    list_documents,
+    gather_spans,
+    list_texts,
     origin_of,
     say_nothing,
 )
@@ -41,7 +41,6 @@ from .writing import replace_file
 
 _BOM = "\ufeff"
 _SPAN = re.compile(r"(\S+) (\d{1,18} \d{1,18}(?:;\d{1,18} \d{1,18})*)")
-_REFERENCE = re.compile(r"[TREAMN]\d+")
 
 
 def is_brat(path: str) -> bool:
@@ -79,22 +78,23 @@ def _find_workers(path: str) -> dict[str, str]:
     return workers
 
 
-def _read_spans(path: str) -> Spans:
+def read_brat(path: str) -> Spans:
+    """The texts and the spans in a folder."""
     workers = _find_workers(path)
-    documents: dict[str, list[Document]] = {}
+    documents: dict[str, list[MarkedText]] = {}
     n_split = 0
     for worker, folder in workers.items():
         for file in sorted(map(str, Path(folder).rglob("*.ann"))):
             name = os.path.relpath(file, folder).removesuffix(".ann").replace(os.sep, "/")
             text = _read_text(_find_text(path, folder, name, file, workers))
-            spans, split = _parse(file, _read_text(file).removeprefix(_BOM), text)
+            spans, split = _parse_spans(file, text)
             n_split += split
-            reading = Reading(worker, dict.fromkeys(spans.values()))
-            documents.setdefault(name, []).append(Document(Place(file, "line", 1), name, text, None, [reading]))
+            document = MarkedText(Place(file, "line", 1), name, text, None, [Reading(worker, spans)])
+            documents.setdefault(name, []).append(document)
     if n_split:
         verb = "has several fragments and is" if n_split == 1 else "have several fragments and are"
         warn_of(f"{plural(n_split, 'span')} in {path!r} {verb} read from the first to the last character.")
-    return collect_spans((each for name in sorted(documents) for each in documents[name]), path, "brat")
+    return gather_spans((each for name in sorted(documents) for each in documents[name]), path, "brat")
 
 
 def _find_text(root: str, folder: str, name: str, file: str, workers: dict[str, str]) -> str:
@@ -112,11 +112,12 @@ def _read_text(path: str) -> str:
         raise encoding_error(path) from error
 
 
-def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
-    """The spans of an .ann file by their ids, and how many have several fragments."""
-    found: dict[str, Span] = {}
+def _parse_spans(file: str, text: str) -> tuple[Scored, int]:
+    """The spans of an .ann file, and how many have several fragments."""
+    found: Scored = {}
+    marks = set[str]()
     n_split = 0
-    for number, line in enumerate(content.split("\n"), 1):
+    for number, line in enumerate(_read_text(file).removeprefix(_BOM).split("\n"), 1):
         line, place = line.removesuffix("\r"), Place(file, "line", number)
         if not line.strip() or line[0] in "REAMN#*":
             continue
@@ -126,7 +127,7 @@ def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
             place.fail(
                 f"expected an annotation such as T1<tab>PER 0 5<tab>text, found {shorten(line)}.", "Correct the line."
             )
-        if mark in found:
+        if mark in marks:
             place.fail(f"{shorten(mark)} occurs twice.", "Give each annotation its own id.")
         fragments = [place.check_span(text, *map(int, part.split())) for part in match[2].split(";")]
         start, end = min(start for start, _ in fragments), max(end for _, end in fragments)
@@ -138,31 +139,37 @@ def _parse(file: str, content: str, text: str) -> tuple[dict[str, Span], int]:
                 "Remove the mark, or correct the offsets." if odd else "Correct it.",
             )
         n_split += any(text[end:start].strip() for (_, end), (start, _) in itertools.pairwise(sorted(fragments)))
-        found[mark] = start, end, match[1]
+        marks.add(mark)
+        found[start, end, match[1]] = None
     return found, n_split
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
-def _write_spans(spans: Spans, path: str) -> None:
-    """Write a folder for each worker, with the texts that the worker read and their annotations."""
+def write_brat(spans: Spans, path: str) -> None:
+    """Write a folder for each worker, with the texts that the worker read and their annotations.
+
+    What annotators wrote is copied as it is.
+    """
     if os.path.isfile(path):
         raise InputError(f"{path!r} is a file.", "brat annotations are written to a folder: give its name.")
     origin, files = origin_of(spans, "brat"), dict[str, str]()
     sources = _find_workers(origin) if origin else {}
-    for name, document in list_documents(spans).items():
+    for name, document in list_texts(spans).items():
         for reading in document.readings:
             if reading.worker is None:
                 continue
             base = os.path.join(path, *map(file_name, (reading.worker, *name.split("/"))))
-            old = os.path.join(sources.get(reading.worker, ""), f"{name}.ann")
-            content = ""
-            if origin is not None and reading.worker in sources and os.path.isfile(old):
-                content = _read_text(old).removeprefix(_BOM)
-                text = _find_text(origin, sources[reading.worker], name, old, sources)
+            folder = sources.get(reading.worker, "")
+            old = os.path.join(folder, f"{name}.ann")
+            if origin and folder and reading.worker != FUSED and os.path.isfile(old):
+                text = _find_text(origin, folder, name, old, sources)
                 check_unchanged(Place(text, "line", 1), _read_text(text), document.text)
-            files |= {f"{base}.ann": _compose(old, content, document.text, reading), f"{base}.txt": document.text}
+                content = _read_text(old).removeprefix(_BOM)
+            else:
+                content = _compose(document.text, reading)
+            files |= {f"{base}.ann": content, f"{base}.txt": document.text}
     for file, content in files.items():
         make_folder(os.path.dirname(file))
         with replace_file(file) as temporary:
@@ -173,53 +180,21 @@ def _write_spans(spans: Spans, path: str) -> None:
                 shutil.copyfile(settings, temporary)
 
 
-def _compose(file: str, content: str, text: str, reading: Reading) -> str:
-    """The lines of an .ann file: those of the old one that still hold, and new spans."""
-    old, _ = _parse(file, content, text)
-    lines = [line.removesuffix("\r") for line in content.split("\n") if line.strip()]
-    gone, lines = _drop_dangling({mark for mark, span in old.items() if span not in reading.spans}, lines)
-    there = {span for mark, span in old.items() if mark not in gone}
-    number = max((int(mark[1:]) for mark in old if re.fullmatch(r"\d{1,18}", mark[1:])), default=0)
-    note = max((int(line[1:].split("\t")[0]) for line in lines if re.match(r"#\d{1,9}\t", line)), default=0)
-    for (start, end, label), score in reading.spans.items():
-        if (start, end, label) in there:
-            continue
+def _compose(text: str, reading: Reading) -> str:
+    """The lines of an .ann file."""
+    lines = []
+    for number, ((start, end, label), score) in enumerate(reading.spans.items(), 1):
         if not label or re.search(r"\s", label):
             raise InputError(
                 f"{label!r} cannot be a type in brat: it has a blank.", "Rename it, or write another format."
             )
-        number += 1
         # A span cannot hold a line break: it is one fragment per line then.
         parts = [match.span() for match in re.compile(r"[^\n]+").finditer(text, start, end)] or [(start, end)]
         where = ";".join(f"{first} {last}" for first, last in parts)
-        lines.append(f"T{number}\t{label} {where}\t{' '.join(text[start:end].splitlines())}")
+        lines.append(f"T{number}\t{label} {where}\t{' '.join(text[start:end].splitlines())}\n")
         if score is not None:
-            note += 1
-            lines.append(f"#{note}\tAnnotatorNotes T{number}\tconfidence {score:.6g}")
-    return "".join(f"{line}\n" for line in lines)
+            lines.append(f"#{number}\tAnnotatorNotes T{number}\tconfidence {score:.6g}\n")
+    return "".join(lines)
 
 
-def _drop_dangling(gone: set[str], lines: list[str]) -> tuple[set[str], list[str]]:
-    r"""All ids that are gone, and the lines that stay: what refers to something that is gone goes too.
-
-    >>> _drop_dangling({"T1"}, ["T1\tA 0 1\ta", "R1\tx Arg1:T1 Arg2:T2", "#1\tNote R1\tb", "T2\tA 2 3\tc"])[1]
-    ['T2\tA 2 3\tc']
-    """
-    ids = [line.partition("\t")[0] for line in lines]
-    referring = dict[str, list[int]]()
-    for place, line in enumerate(lines):
-        # The text of a span or a note refers to nothing.
-        marks = [] if line.startswith("T") else _REFERENCE.findall((*line.split("\t"), "")[1])
-        for mark in {ids[place], *marks}:
-            referring.setdefault(mark, []).append(place)
-    dropped, waiting, gone = set[int](), list(gone), set(gone)
-    while waiting:
-        places = referring.pop(waiting.pop(), [])
-        dropped.update(places)
-        fresh = {ids[place] for place in places} - gone - {"*"}
-        gone |= fresh
-        waiting += fresh
-    return gone, [line for place, line in enumerate(lines) if place not in dropped]
-
-
-BRAT = Codec(read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"confidence", "white space"}))
+BRAT = Codec(read_spans=read_brat, write_spans=write_brat, carries=frozenset({"confidence", "white space"}))

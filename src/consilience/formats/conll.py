@@ -23,29 +23,33 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..answers.tables import check_spread
+from ..answers.tagging import find_spans, split_tags
 from ..errors import InputError, first_line, listing, shorten
 from ..kinds.spans import Spans
 from . import Codec
 from .annotation_tools import (
-    Document,
     Id,
+    MarkedText,
     Place,
     Reading,
     Scored,
+    Span,
     check_all_found,
     check_unchanged,
-    collect_spans,
-    list_documents,
+    gather_spans,
+    list_texts,
     origin_of,
-    read_text,
+    read_whole_text,
     say_nothing,
 )
 from .files import HEAD, encoding_error, list_inputs, stem
 from .writing import replace_file
 
 _UNREAD = "_"
-_TAG = re.compile(r"([BIESLUM])-(\S.*)")
+_TAG = re.compile(r"[BIESLU]-(\S.*)")
 _PHRASES = {"NP", "VP", "PP", "ADJP", "ADVP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"}
 _START = "-DOCSTART-"
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -74,9 +78,9 @@ def _split(line: str, separator: str | None) -> list[str]:
     return [part.strip(" ") for part in line.rstrip("\t ").split("\t")] if separator == "\t" else line.split()
 
 
-def _parse(path: str) -> tuple[list[_Sentence], list[str] | None]:
+def _parse_sentences(path: str) -> tuple[list[_Sentence], list[str] | None]:
     """The sentences of a file, and the names of its columns if it has any."""
-    text = read_text(path)
+    text = read_whole_text(path)
     if "\0" in text:
         raise encoding_error(path)
     lines = [line.removesuffix("\r") for line in text.split("\n")]
@@ -84,7 +88,7 @@ def _parse(path: str) -> tuple[list[_Sentence], list[str] | None]:
     separator = "\t" if "\t" in head else None
     width, names, sentences = len(_split(head, separator)), None, [_Sentence(Place(path, "line", 1))]
     for number, line in enumerate(lines, 1):
-        place, current, fields = Place(path, "line", number), sentences[-1], _split(line, separator)
+        current, fields = sentences[-1], _split(line, separator)
         if not line.strip():
             if current.rows:
                 sentences.append(_Sentence(Place(path, "line", number + 1)))
@@ -99,7 +103,8 @@ def _parse(path: str) -> tuple[list[_Sentence], list[str] | None]:
         elif line.startswith(_START):
             current.before.append(line)
         elif len(fields) != width or not fields[0]:
-            place.fail(f"expected {width} columns, found {len(fields)}: {shorten(line)}.", "Correct the line.")
+            problem = f"expected {width} columns, found {len(fields)}: {shorten(line)}."
+            Place(path, "line", number).fail(problem, "Correct the line.")
         else:
             current.rows.append(fields)
     if names is not None and len(names) != width:
@@ -111,16 +116,16 @@ def _is_tag(tag: str) -> bool:
     return tag in ("O", _UNREAD) or _TAG.fullmatch(tag) is not None
 
 
-def _types(tags: Collection[str]) -> set[str]:
-    return {match[2] for match in map(_TAG.fullmatch, tags) if match is not None}
+def _list_types(tags: Collection[str]) -> set[str]:
+    return {match[1] for match in map(_TAG.fullmatch, tags) if match is not None}
 
 
-def _tag_columns(path: str, sentences: list[_Sentence]) -> list[int]:
+def _find_tag_columns(path: str, sentences: list[_Sentence]) -> list[int]:
     """Which columns hold annotations."""
     values = [set(column) for column in zip(*(row for each in sentences for row in each.rows), strict=True)]
     tagged = [i for i in range(1, len(values)) if all(map(_is_tag, values[i])) and values[i] != {_UNREAD}]
     # A column of O alone says nothing of its kind; beside phrases only, it is the last column that holds entities.
-    entities = [i for i in tagged if not _types(values[i]) or not _types(values[i]) <= _PHRASES]
+    entities = [i for i in tagged if not _list_types(values[i]) or not _list_types(values[i]) <= _PHRASES]
     if not tagged:
         last = max(values[-1], key=lambda tag: not _is_tag(tag))
         raise InputError(
@@ -130,38 +135,15 @@ def _tag_columns(path: str, sentences: list[_Sentence]) -> list[int]:
     return entities or tagged
 
 
-def find_tagged(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield first token, last token and type of each span that tags of any scheme mark.
-
-    A tag continues a span if it is I, E, L or M of the same type, and the tag before it is B, I or M of that type.
-
-    >>> list(find_tagged(["B-PER", "I-PER", "O", "I-LOC", "B-LOC", "S-ORG"]))
-    [(0, 1, 'PER'), (3, 3, 'LOC'), (4, 4, 'LOC'), (5, 5, 'ORG')]
-    """
-    first, open_type = 0, None
-    for i, tag in enumerate([*tags, "O"]):
-        match = _TAG.fullmatch(tag)
-        letter, kind = (match[1], match[2]) if match is not None else ("O", None)
-        goes_on = open_type is not None and kind == open_type and letter in "IELM"
-        if open_type is not None and not goes_on:
-            yield first, i - 1, open_type
-            open_type = None
-        if kind is not None and not goes_on:
-            first, open_type = i, kind
-        if open_type is not None and letter in "ELSU":
-            yield first, i, open_type
-            open_type = None
-
-
 def _read_files(path: str) -> Iterator[tuple[dict[Id, _Sentence], dict[str, int]]]:
     """Yield the sentences by name, and the column of each worker, of all files."""
     files = list_inputs(path)
     n_first = 0
     for file in files:
-        sentences, names = _parse(file)
+        sentences, names = _parse_sentences(file)
         if not sentences:
             say_nothing(file, "CoNLL")
-        columns = _tag_columns(file, sentences)
+        columns = _find_tag_columns(file, sentences)
         if len(files) > 1 and len(columns) > 1:
             raise InputError(
                 f"{file!r} has {len(columns)} columns of tags, and there are several files.",
@@ -185,27 +167,41 @@ def _read_files(path: str) -> Iterator[tuple[dict[Id, _Sentence], dict[str, int]
         yield dict(zip(ids, sentences, strict=True)), dict(zip(workers, columns, strict=True))
 
 
-def _read_spans(path: str) -> Spans:
-    documents = []
+def _read_columns(path: str) -> Spans:
+    texts = []
     for sentences, columns in _read_files(path):
-        for name, sentence in sentences.items():
-            places, readings = sentence.places(), []
-            for worker, column in columns.items():
-                tags = [row[column] for row in sentence.rows]
-                if set(tags) == {_UNREAD}:
-                    continue
-                if _UNREAD in tags:
-                    sentence.place.fail(f"{shorten(worker)} tagged only some of the tokens.", "Tag all, or none (_).")
-                spans = [(places[i][0], places[j][1], kind) for i, j, kind in find_tagged(tags)]
-                readings.append(Reading(worker, dict.fromkeys(spans)))
-            documents.append(Document(sentence.place, name, sentence.text(), places, readings))
-    return collect_spans(documents, path, "conll")
+        places = [sentence.places() for sentence in sentences.values()]
+        own = [
+            MarkedText(sentence.place, name, sentence.text(), tokens, [])
+            for (name, sentence), tokens in zip(sentences.items(), places, strict=True)
+        ]
+        sizes = np.array([len(each.rows) for each in sentences.values()])
+        offsets = np.cumsum(sizes) - sizes
+        is_first = np.isin(np.arange(sizes.sum()), offsets)
+        for worker, column in columns.items():
+            for sentence, document in zip(sentences.values(), own, strict=True):
+                tags = {row[column] for row in sentence.rows}
+                if tags != {_UNREAD}:
+                    document.readings.append(Reading(worker, {}))
+                    if _UNREAD in tags:
+                        problem = f"{shorten(worker)} tagged only some of the tokens."
+                        sentence.place.fail(problem, "Tag all, or none (_).")
+            said = [row[column] for sentence in sentences.values() for row in sentence.rows]
+            every = ["O" if tag == _UNREAD else tag for tag in said]
+            found = find_spans(*split_tags(every), is_first)
+            owner = np.searchsorted(offsets, found.start, side="right") - 1
+            first, last = found.start - offsets[owner], found.stop - offsets[owner] - 1
+            for number, token, i, j in zip(*(each.tolist() for each in (owner, found.start, first, last)), strict=True):
+                spans = own[number].readings[-1].spans
+                spans[places[number][i][0], places[number][j][1], every[token][2:]] = None
+        texts += own
+    return gather_spans(texts, path, "conll")
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
-def _write_spans(spans: Spans, path: str) -> None:
+def _write_columns(spans: Spans, path: str) -> None:
     """Write a column for each worker. With the tokens of a CoNLL file, its other columns and comments are kept."""
     workers = [str(worker) for worker in spans.workers.tolist()]
     names = [re.sub(r"\s", "_", worker) or "_" for worker in workers]
@@ -219,7 +215,7 @@ def _write_spans(spans: Spans, path: str) -> None:
             each.rows = [[cell for i, cell in enumerate(row) if i not in columns.values()] for row in each.rows]
         kept = {str(name): sentence for name, sentence in sentences.items()} | kept
     width = max((len(each.rows[0]) for each in kept.values()), default=1)  # files may have different columns
-    documents = list_documents(spans)
+    documents = list_texts(spans)
     check_all_found(origin, documents, kept)
     tokens = {
         name: each.tokens or [word.span() for word in _WORD.finditer(each.text)] for name, each in documents.items()
@@ -250,7 +246,7 @@ def _write_spans(spans: Spans, path: str) -> None:
                 raise InputError(f"Document {shorten(name)} cannot be written: {first_line(error)}.") from error
 
 
-def _cut(tokens: list[tuple[int, int]], spans: Collection[tuple[int, int, str]]) -> list[tuple[int, int]]:
+def _cut(tokens: list[tuple[int, int]], spans: Collection[Span]) -> list[tuple[int, int]]:
     """Tokens, cut where a span begins or ends within one."""
     cuts = sorted({offset for start, end, _ in spans for offset in (start, end)})
     pieces: list[tuple[int, int]] = []
@@ -285,8 +281,8 @@ def _to_tags(name: str, tokens: list[tuple[int, int]], spans: Scored | None) -> 
     return tags
 
 
-def _recognise(head: bytes, path: str) -> bool:
-    """Tell whether all lines in the first bytes are tokens with tags, comments or blank, and some tag has a type."""
+def recognise_columns(head: bytes, path: str) -> bool:
+    """Whether all lines in the first bytes are tokens with tags, comments or blank, and some tag has a type."""
     if path.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")) or b"\0" in head:
         return False
     lines = head.decode("utf-8-sig", errors="ignore").splitlines()
@@ -295,7 +291,12 @@ def _recognise(head: bytes, path: str) -> bool:
     rows = [row for row in rows if not row[0].startswith(("#", _START))]
     if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2 or not all(_is_tag(row[-1]) for row in rows):
         return False
-    return any(_types(column) and all(map(_is_tag, column)) for column in list(zip(*rows, strict=True))[1:])
+    return any(_list_types(column) and all(map(_is_tag, column)) for column in list(zip(*rows, strict=True))[1:])
 
 
-CONLL = Codec(recognise=_recognise, read_spans=_read_spans, write_spans=_write_spans, carries=frozenset({"tokens"}))
+CONLL = Codec(
+    recognise=recognise_columns,
+    read_spans=_read_columns,
+    write_spans=_write_columns,
+    carries=frozenset({"tokens"}),
+)

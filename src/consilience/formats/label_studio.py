@@ -24,14 +24,14 @@ import hashlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 from ..errors import Python, Sentence, listing, plural, shorten, warn_of
 from ..kinds.spans import FUSED
 from . import Verdict
-from .annotation_tools import Annotation, Document, Entry, Id, Place, Reading, Record, Scored, Tool, as_rating
+from .annotation_tools import Annotation, Id, MarkedText, Place, PlacedRecord, Reading, Record, Scored, Tool, as_rating
 
 _ANSWERS = ("choices", "rating")
 _PLAIN = "Only spans in plain text (labels), choices and ratings can be read."
@@ -56,7 +56,7 @@ class LabelStudio(Tool):
 
     @staticmethod
     def recognise(first: Record, in_array: bool) -> bool:  # noqa: ARG004
-        """Tell tasks, and JSON-MIN, for which the reader has an error."""
+        """Whether this is a task, or one of JSON-MIN, for which the reader has an error."""
         is_answered = any(isinstance(first.get(key), list) for key in ("annotations", "predictions"))
         is_minimal = {"annotation_id", "annotator", "lead_time"} <= first.keys()
         return is_minimal or (isinstance(first.get("data"), dict) and is_answered)
@@ -76,12 +76,11 @@ class LabelStudio(Tool):
             )
         return record.get("id"), record["data"], file
 
-    def annotations(self, entry: Entry) -> Iterator[Annotation]:
+    def annotations(self, entry: PlacedRecord) -> Iterator[Annotation]:
         """Annotations of people, the truth, and predictions of models."""
         place, task = entry.place, entry.record
-        for each in _finished(place, task):
-            is_truth = place.get(each, "ground_truth", bool, False)
-            yield self._annotation(place, None if is_truth else _annotator(place, each), each)
+        for worker, each in _list_annotations(place, task):
+            yield self._annotation(place, worker, each)
         for each in place.get(task, "predictions", list, []):
             if type(each) is not int:  # exports may have only the ids of predictions
                 model = _model(place, place.check(each, dict, "an entry of 'predictions'"))
@@ -90,34 +89,31 @@ class LabelStudio(Tool):
                 yield self._annotation(place, model, each)
 
     def _annotation(self, place: Place, worker: str | None, held: Record) -> Annotation:
-        said = Annotation(worker, [], {}, held)
+        marks: list[Record] = []
+        answers: dict[str, Any] = {}
         for result in place.entries(held, "result", dict):
             kind, value = place.get(result, "type", str, ""), result.get("value")
             value = value if isinstance(value, dict) else {}
-            if kind == "labels" and said.marks is not None:
-                said.marks.append(result)
+            if kind == "labels":
+                marks.append(result)
             elif kind in _ANSWERS and "start" not in value:
                 question = place.need(result, "from_name", str)
-                if question in said.answers:
+                if question in answers:
                     place.fail(f"choices for {shorten(question)} are made twice.", "Keep one of them.")
-                said.answers[question] = place.get(value, kind, list if kind == "choices" else float)
+                answers[question] = place.get(value, kind, list if kind == "choices" else float)
                 self.targets[question] = place.need(result, "to_name", str)
             elif kind not in ("relation", "", *_ANSWERS) or "labels" in value:
                 self.other_types.setdefault(kind, place)
-        return said
+        return Annotation(worker, marks, answers)
 
     @cached_property
-    def people(self) -> set[str]:
+    def people(self) -> set[str | None]:
         """The names of all annotators, which a model must not share."""
-        return {
-            _annotator(place, each)
-            for place, _, _, task in self.entries
-            for each in _finished(place, task)
-            if not place.get(each, "ground_truth", bool, False)
-        }
+        given = (_list_annotations(place, task) for place, _, _, task in self.entries)
+        return {worker for each in given for worker, _ in each} - {None}
 
     def report(self, wanted: str, n_found: int) -> None:
-        """Tell what else there is, which regions were moved, and that models count as workers."""
+        """Say what else there is, which regions were moved, and that models count as workers."""
         strange = [kind for kind in self.other_types if kind.endswith("labels")]
         if strange and wanted == "spans":
             self.other_types[strange[0]].fail(f"a region has type {shorten(strange[0])}.", _PLAIN)
@@ -141,7 +137,7 @@ class LabelStudio(Tool):
     # Spans
 
     @cached_property
-    def marked(self) -> list[tuple[Entry, list[Record]]]:
+    def marked(self) -> list[tuple[PlacedRecord, list[Record]]]:
         """The regions of all annotations that have some."""
         return [(entry, each.marks) for entry, annotations in self.annotated for each in annotations if each.marks]
 
@@ -149,26 +145,25 @@ class LabelStudio(Tool):
     def key(self) -> str | None:
         """Which value of the data is the text, None if there are no regions.
 
-        It is the one in which most regions fit, by offsets and by what they quote. Further tasks are looked at while
-        several fit equally well; then names decide.
+        It is the one in which most regions fit, by offsets and by what they quote; if several are, names decide.
         """
-        tally: Counter[str] = Counter()
-        for (place, _, _, task), regions in self.marked:
-            texts, offsets, quotes = _texts(task), *_read_regions(place, regions)
-            tally.update({key: sum(map(bool, _align(text, offsets, quotes))) for key, text in texts.items()})
-            most = max(tally.values(), default=0)
-            fitting = [key for key, number in tally.items() if number == most > 0]
-            named = [str(regions[-1].get("source") or "").removeprefix("$"), str(regions[-1].get("to_name"))]
-            only = [key for key in (fitting if len(fitting) == 1 else named) if key in fitting]
-            only = only or (list(texts) if not most and len(texts) == 1 else [])
-            if only:
-                return only[0]
         if not self.marked:
             return None
+        tally: Counter[str] = Counter()
+        for (place, _, _, task), regions in self.marked:
+            texts = _texts(task)
+            offsets, quotes = _read_regions(place, regions)
+            tally.update({key: sum(map(bool, _align(text, offsets, quotes))) for key, text in texts.items()})
         if not texts:
             place.fail("'data' holds no text.", _PLAIN)
-        for key in named:
-            if key in texts:
+        if len(tally) == 1:
+            return next(iter(tally))
+        most = max(tally.values())
+        fitting = [key for key, number in tally.items() if number == most > 0]
+        if len(fitting) == 1:
+            return fitting[0]
+        for key in (str(regions[-1].get("source") or "").removeprefix("$"), str(regions[-1].get("to_name"))):
+            if key in (fitting or texts):
                 return key
         return place.fail(
             f"it is not clear which value of 'data' is the text: {listing(texts)}. The regions fit "
@@ -176,25 +171,23 @@ class LabelStudio(Tool):
             "Export the text that each region quotes, or call the text as 'to_name' of the regions does.",
         )
 
-    def text(self, entry: Entry) -> str:
+    def text(self, entry: PlacedRecord) -> str:
         """The value of the data in which the regions are; without regions in the file, the longest text."""
         place, _, _, task = entry
         if self.key is not None:
-            return place.need(task["data"], self.key, str, "in 'data' the text ")
+            return str(place.need(task["data"], self.key, str, "in 'data' the text "))
         texts = _texts(task)
         if not texts:
             place.fail("'data' holds no text.", _PLAIN)
         return texts[max(texts, key=lambda key: (len(texts[key]), key))]
 
     def locate(self, place: Place, text: str, marks: list[Record]) -> Scored:
-        """The spans of one annotation."""
-        return {span: score for found in self._locate_each(place, text, marks) for span, score in found.items()}
-
-    def _locate_each(self, place: Place, text: str, marks: list[Record]) -> Iterator[Scored]:
-        """Yield the spans of each region. One that is not where its text is, is moved there if it occurs once."""
+        """The spans of one annotation. A region that is not where its text is, is moved there if it occurs once."""
+        target = self.marked[0][1][0].get("to_name") if marks else None
         offsets, quotes = _read_regions(place, marks)
+        found: Scored = {}
         for region, where, given, quote in zip(marks, _align(text, offsets, quotes), offsets, quotes, strict=True):
-            if self.marked and region["to_name"] != (target := self.marked[0][1][0].get("to_name")):
+            if region["to_name"] != target:
                 place.fail(
                     f"regions are in several texts: {shorten(target)} and {shorten(region['to_name'])}.",
                     "Keep the annotations of one of them.",
@@ -210,72 +203,57 @@ class LabelStudio(Tool):
                 )
             labels, score = place.entries(region["value"], "labels", str), place.check_score(region.get("score"))
             self.unused["region", "no label"] += not labels
-            yield dict.fromkeys(((*where, label) for label in labels), score)
+            found |= dict.fromkeys(((*where, label) for label in labels), score)
+        return found
 
     # Writing
 
-    def new_record(self, document: Document, reading: Reading | None, model: Entry | None) -> Record:  # noqa: ARG002
+    def make_record(self, document: MarkedText, like: PlacedRecord | None) -> Record:  # noqa: ARG002
         """A task without annotations."""
         return {"id": document.name, "data": {self.key or "text": document.text}}
 
-    def put(self, entry: Entry, document: Document, reading: Reading, old: Annotation | None) -> None:
-        """Put the spans of a worker into a task. What is there already and has the same spans stays as it is."""
-        place, name, _, task = entry
-        first = self.marked[0][1][0] if self.marked else {"from_name": "label", "to_name": "text"}
-
-        def make_regions(spans: Scored) -> list[Record]:
-            regions = []
-            for (start, end, label), score in spans.items():
-                region = {
-                    "id": _make_id(name, reading.worker, start, end, label),
-                    "from_name": self.tags.get(label, first["from_name"]),
-                    "to_name": first["to_name"],
-                    "type": "labels",
-                    "value": {"start": start, "end": end, "text": document.text[start:end], "labels": [label]},
-                }
-                regions.append(region if score is None else {**region, "score": score})
-            return regions
-
-        if old is not None and old.held is not None and old.marks is not None:
-            each = self._locate_each(place, document.text, old.marks)
-            there = dict(zip(map(id, old.marks), each, strict=True))
-            said = {span: score for found in there.values() for span, score in found.items()}
-            if "completed_by" in old.held or not reading.is_judged or said == reading.spans:
-                results = [
-                    each
-                    for each in old.held.get("result") or ()
-                    if there.get(id(each), {}).keys() <= reading.spans.keys()
-                ]
-                kept = {span for each in results for span in there.get(id(each), ())}
-                missing: Scored = {span: None for span in reading.spans if span not in kept}
-                old.held["result"] = _drop_dangling(results) + make_regions(missing)
-                return
-        new: Record = {"result": make_regions(reading.spans)}
-        if reading.worker is None:
-            task["annotations"] = [*task.get("annotations", []), {"ground_truth": True, **new}]
-        elif reading.is_judged:
-            scores = [score for score in reading.spans.values() if score is not None]
-            mean = sum(scores) / len(scores) if scores else 1.0  # where there are no spans, there is nothing to doubt
-            others = [each for each in task.get("predictions") or [] if old is None or each is not old.held]
-            task["predictions"] = [*others, {"model_version": reading.worker, "score": mean, **new}]
-        else:
-            who = reading.worker
-            is_number = who.isdecimal() and len(who) < 19 and str(int(who)) == who
-            new = {"completed_by": int(who) if is_number else {"email": who}, **new}
-            task["annotations"] = [*(task.get("annotations") or []), new]
-
     @cached_property
-    def tags(self) -> dict[str, str]:
-        """The tag of the project that has each label."""
-        tags: dict[str, str] = {}
+    def names(self) -> dict[str | None, tuple[str, str]]:
+        """Of the regions with each label, and of any, the tags of the project: from_name and to_name."""
+        names: dict[str | None, tuple[str, str]] = {}
         for (place, _, _, _), regions in self.marked:
             for region in regions:
-                for label in place.entries(region["value"], "labels", str):
-                    tags.setdefault(label, region["from_name"])
-        return tags
+                for label in [None, *place.entries(region["value"], "labels", str)]:
+                    names.setdefault(label, (region["from_name"], region["to_name"]))
+        return {None: ("label", "text")} | names
 
-    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:
-        """A task with a prediction, in place of an earlier fused label for the same question."""
+    def add_spans(self, entry: PlacedRecord, document: MarkedText, reading: Reading) -> None:
+        """Add the spans of a worker to a task: as a prediction if they have a confidence, else as an annotation."""
+        place, name, _, task = entry
+        who, results = reading.worker, []
+        for (start, end, label), score in reading.spans.items():
+            from_name, to_name = self.names.get(label, self.names[None])
+            region = {
+                "id": _make_id(name, who, start, end, label),
+                "from_name": from_name,
+                "to_name": to_name,
+                "type": "labels",
+                "value": {"start": start, "end": end, "text": document.text[start:end], "labels": [label]},
+            }
+            results.append(region if score is None else {**region, "score": score})
+        if who is not None and reading.is_judged:
+            scores = [score for score in reading.spans.values() if score is not None]
+            mean = sum(scores) / len(scores) if scores else 1.0  # where there are no spans, there is nothing to doubt
+            _predict(
+                place,
+                task,
+                {"model_version": who, "score": mean, "result": results},
+                {each for each, _ in self.names.values()},
+            )
+            return
+        new: Record = {"ground_truth": True, "result": results}
+        if who is not None:
+            is_number = who.isdecimal() and len(who) < 19 and str(int(who)) == who
+            new = {"completed_by": int(who) if is_number else {"email": who}, "result": results}
+        task["annotations"] = [*(task.get("annotations") or []), new]
+
+    def label(self, entry: PlacedRecord, question: str, said: Any, verdict: Verdict) -> Record:
+        """The task with a prediction, in place of an earlier fused label for the same question."""
         place, name, _, task = entry
         kind, value = "choices", [str(label) for label in verdict.labels]
         if isinstance(said, (int, float)):
@@ -287,34 +265,40 @@ class LabelStudio(Tool):
             "type": kind,
             "value": {kind: value},
         }
-        kept = []
-        for each in place.get(task, "predictions", list, []):
-            results = place.entries(each, "result", dict) if isinstance(each, dict) else []
-            answered = {result.get("from_name") for result in results}
-            if answered != {question} or _model(place, each) != FUSED:
-                kept.append(each)
-        task["predictions"] = [*kept, {"model_version": FUSED, "score": verdict.confidence, "result": [result]}]
+        _predict(place, task, {"model_version": FUSED, "score": verdict.confidence, "result": [result]}, {question})
         return task
 
 
-def _finished(place: Place, task: Record) -> Iterator[Record]:
+def _list_annotations(place: Place, task: Record) -> Iterator[tuple[str | None, Record]]:
+    """Yield the annotator of each annotation that counts, None for what is known, and the annotation."""
     for each in place.entries(task, "annotations", dict):
-        if not place.get(each, "was_cancelled", bool, False):
-            yield each
-
-
-def _annotator(place: Place, annotation: Record) -> str:
-    who = annotation.get("completed_by")
-    if isinstance(who, dict):
-        who = who.get("email") or who.get("id")
-    if who is None:
-        place.fail("an annotation has no 'completed_by'.", "Say in it who made the annotation.")
-    return str(place.check_id(who, "'completed_by'"))
+        if place.get(each, "was_cancelled", bool, False):
+            continue
+        if place.get(each, "ground_truth", bool, False):
+            yield None, each
+            continue
+        who = each.get("completed_by")
+        if isinstance(who, dict):
+            who = who.get("email") or who.get("id")
+        if who is None:
+            place.fail("an annotation has no 'completed_by'.", "Say in it who made the annotation.")
+        yield str(place.check_id(who, "'completed_by'")), each
 
 
 def _model(place: Place, prediction: Record) -> str:
     version = prediction.get("model_version")
     return _MODEL if version in (None, "") else str(place.check_id(version, "'model_version'"))
+
+
+def _predict(place: Place, task: Record, new: Record, tags: set[str]) -> None:
+    """Add a prediction to a task, in place of that of the same model about these tags of the project."""
+
+    def is_old(held: object) -> bool:
+        if not isinstance(held, dict) or _model(place, held) != new["model_version"]:
+            return False
+        return {result.get("from_name") for result in place.entries(held, "result", dict)} <= tags
+
+    task["predictions"] = [each for each in place.get(task, "predictions", list, []) if not is_old(each)] + [new]
 
 
 def _texts(task: Record) -> dict[str, str]:
@@ -345,22 +329,17 @@ def _align(text: str, offsets: list[tuple[int, int]], quotes: list[str | None]) 
         within = 0 <= start < end <= len(text)
         return within and (quote is None or text[start:end].replace("\r\n", "\n") == quote.replace("\r\n", "\n"))
 
-    def convert(widths: Iterable[int]) -> list[tuple[int, int]]:
-        where: dict[int, int] = {}
-        for index, offset in enumerate(itertools.accumulate(widths, initial=0)):
-            where.setdefault(offset, index)
-        return [(where.get(start, -1), where.get(end, -1)) for start, end in offsets]
-
     def squeeze(words: str) -> str:
         return re.sub(r"\s+|\\n|\\r", "", words)
 
     right = [fits(*each, quote) for each, quote in zip(offsets, quotes, strict=True)]
-    ways: list[list[int]] = []
-    if not all(right):
-        ways += [[1 + (sign > "\uffff") for sign in text]] * (not text.isascii())  # UTF-16 units
-        ways += [[int(text[i : i + 2] != "\r\n") for i in range(len(text))]] * ("\r\n" in text)  # a line break is one
-    for widths in ways:
-        other = convert(widths)
+    if all(right):
+        return list(offsets)
+    utf_16 = [1 + (sign > "\uffff") for sign in text]
+    short_breaks = [int(text[i : i + 2] != "\r\n") for i in range(len(text))]  # a line break is one character
+    for widths in (utf_16, short_breaks):
+        index = {offset: i for i, offset in reversed(list(enumerate(itertools.accumulate(widths, initial=0))))}
+        other = [(index.get(start, -1), index.get(end, -1)) for start, end in offsets]
         if all(fits(*each, quote) for each, quote in zip(other, quotes, strict=True)):
             return list(other)
     return [
@@ -368,16 +347,6 @@ def _align(text: str, offsets: list[tuple[int, int]], quotes: list[str | None]) 
         if fit or (quote and 0 <= start < end and squeeze(text[start:end]) == squeeze(quote) != "")
         else None
         for fit, (start, end), quote in zip(right, offsets, quotes, strict=True)
-    ]
-
-
-def _drop_dangling(results: list[Record]) -> list[Record]:
-    """Results without relations to regions that are gone."""
-    ids = [result.get("id") for result in results]
-    return [
-        each
-        for each in results
-        if each.get("type") != "relation" or (each.get("from_id") in ids and each.get("to_id") in ids)
     ]
 
 

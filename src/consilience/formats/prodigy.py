@@ -25,7 +25,7 @@ from typing import Any
 from ..errors import shorten
 from ..kinds.spans import FUSED
 from . import Verdict
-from .annotation_tools import Annotation, Document, Entry, Id, Place, Reading, Record, Tool
+from .annotation_tools import Annotation, Id, MarkedText, Place, PlacedRecord, Reading, Record, Tool
 from .files import stem
 
 _ANSWERS = ("accept", "reject", "ignore")
@@ -45,7 +45,7 @@ class Prodigy(Tool):
 
     @staticmethod
     def recognise(first: Record, in_array: bool) -> bool:
-        """Tell lines of tasks."""
+        """Whether this is a line of a task."""
         signs = {"_input_hash", "_session_id", "_annotator_id", "_view_id"} & first.keys()
         lists = any(isinstance(first.get(key), list) for key in ("spans", "tokens", "options"))
         is_answered = isinstance(first.get("answer"), str) and (bool(signs) or lists)
@@ -60,7 +60,7 @@ class Prodigy(Tool):
         scope = (_worker(place, record, file), place.get(record, "label", str))
         return _first(record, "_input_hash", "id"), text, scope
 
-    def text(self, entry: Entry) -> str | None:
+    def text(self, entry: PlacedRecord) -> str | None:
         """The text of a task of marking spans, which must be one of marking all of them."""
         place, _, _, task = entry
         if not _is_marked(task):
@@ -70,9 +70,9 @@ class Prodigy(Tool):
             place.fail(
                 "the task seems to confirm a single suggestion, so that other spans of the text are not known.", _FULL
             )
-        return place.need(task, "text", str)
+        return str(place.need(task, "text", str))
 
-    def tokens(self, entry: Entry) -> list[tuple[int, int]] | None:
+    def tokens(self, entry: PlacedRecord) -> list[tuple[int, int]] | None:
         """The places of the tokens, without those that are blank."""
         place, _, _, task = entry
         if task.get("tokens") is None:
@@ -89,7 +89,7 @@ class Prodigy(Tool):
                 places.append((start, end))
         return places
 
-    def annotations(self, entry: Entry) -> Iterator[Annotation]:
+    def annotations(self, entry: PlacedRecord) -> Iterator[Annotation]:
         """The spans or the choice of a task that was accepted, or the answer to a question."""
         place, _, file, task = entry
         worker = _worker(place, task, file)
@@ -129,65 +129,61 @@ class Prodigy(Tool):
             if task.get("options") is not None
         )
 
-    def is_set(self, question: str) -> bool:  # noqa: ARG002
-        """Tell whether several options can be chosen."""
-        return self.are_sets
-
     @cached_property
     def labels(self) -> set[str]:
         """The labels that questions are about, which were answered."""
         tasks = (task for _, _, _, task in self.entries if task["answer"] != "ignore" and not _is_marked(task))
         return {str(task.get("label") or "") for task in tasks if task.get("options") is None}
 
-    def item(self, entry: Entry) -> Id:
+    def item(self, entry: PlacedRecord) -> Id:
         """What an answer is about: the text, or text and label if there are questions about several labels."""
         return f"{entry.name} {entry.record.get('label') or ''}" if len(self.labels) > 1 else entry.name
 
     # Writing
 
-    def keep(self, entry: Entry) -> Record:
+    def keep(self, entry: PlacedRecord) -> Record:
         """A task that says who did it, also where only the name of one of several files said so."""
         place, _, file, task = entry
         if len(self.files()) == 1 or _first(task, *_SIGNATURES) is not None:
             return task
         return {**task, "_annotator_id": _worker(place, task, file)}
 
-    def put(self, entry: Entry, document: Document, reading: Reading, old: Annotation | None) -> None:  # noqa: ARG002
-        """Put spans into a task; those that were there keep all that they have.
+    def make_record(self, document: MarkedText, like: PlacedRecord | None) -> Record:
+        """A task without annotations."""
+        _, name, text, places, _ = document
+        if like is not None:
+            return {key: value for key, value in like.record.items() if key not in _OWN}
+        task: Record = {
+            "text": text,
+            "_input_hash" if isinstance(name, int) else "id": name,
+            "_view_id": "spans_manual",
+        }
+        if places is not None:
+            task["tokens"] = [
+                {"text": text[start:end], "start": start, "end": end, "id": n, "ws": text[end : end + 1].isspace()}
+                for n, (start, end) in enumerate(places)
+            ]
+        return task
+
+    def add_spans(self, entry: PlacedRecord, document: MarkedText, reading: Reading) -> None:  # noqa: ARG002
+        """Add the spans of an annotator to a task.
 
         The numbers of the first and the last token count in the tokens of the task. A span that does not begin and end
         with a token has none.
         """
         place, _, _, task = entry
-        known = {(each["start"], each["end"], each["label"]): each for each in task.get("spans") or ()}
         places = [(token["start"], token["end"]) for token in place.entries(task, "tokens", dict)]
         first = {start: number for number, (start, end) in enumerate(places) if start < end}
         last = {end: number for number, (start, end) in enumerate(places) if start < end}
         task["spans"] = []
         for (start, end, label), score in reading.spans.items():
-            span = dict(known.get((start, end, label), {"start": start, "end": end, "label": label}))
+            span: Record = {"start": start, "end": end, "label": label}
             if start in first and end in last:
                 span = {"token_start": first[start], "token_end": last[end], **span}
             task["spans"].append(span if score is None else {**span, "score": score})
+        task |= {"answer": "accept", **dict.fromkeys(_SIGNATURES, reading.worker)}
 
-    def new_record(self, document: Document, reading: Reading | None, model: Entry | None) -> Record:
-        """A task with the spans of one worker, like another of the document."""
-        place, name, text, places, _ = document
-        if model is not None:
-            task = {key: value for key, value in model.record.items() if key not in _OWN}
-        else:
-            task = {"text": text, "_input_hash" if isinstance(name, int) else "id": name, "_view_id": "spans_manual"}
-            if places is not None:
-                task["tokens"] = [
-                    {"text": text[start:end], "start": start, "end": end, "id": n, "ws": text[end : end + 1].isspace()}
-                    for n, (start, end) in enumerate(places)
-                ]
-        if reading is not None:
-            self.put(Entry(place, name, "", task), document, reading, None)
-            task |= {"answer": "accept", **dict.fromkeys(_SIGNATURES, reading.worker)}
-        return task
-
-    def label(self, entry: Entry, question: str, said: Any, verdict: Verdict) -> Record:  # noqa: ARG002
+    def label(self, entry: PlacedRecord, question: str, said: Any, verdict: Verdict) -> Record:  # noqa: ARG002
         """A task with the fused answer."""
         task = {key: value for key, value in entry.record.items() if key not in _OWN}
         if task.get("options") is None:
@@ -210,7 +206,7 @@ def _worker(place: Place, task: Record, file: str) -> str:
 
 
 def _is_marked(task: Record) -> bool:
-    """Tell whether a task is one of marking spans: it has spans; or none of them, tokens to mark, and no question."""
+    """Whether a task is one of marking spans: it has spans; or none of them, tokens to mark, and no question."""
     if task.get("options") is not None:
         return False
     return bool(task.get("spans")) or (task.get("label") is None and ("spans" in task or "tokens" in task))
