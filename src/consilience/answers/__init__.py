@@ -1,7 +1,7 @@
 """The data in memory (answers, blocks of them, gold, graphs, vocabularies), and the register of forms of tables.
 
 A dialect is a form of table, in a file or in memory. It turns a table of that form into one with a row per answer, in
-which each role has its column. Most dialects are recognised by the names of the columns. A new one is a new file in
+which each role has its column. Most dialects are recognised by the names of the columns. A new one is a function in
 this folder and one line in `DIALECTS`.
 
 Importing this module costs nothing, so that the command line can list the dialects. The file of a dialect is imported
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import InputError, Sentence, listing, parameter_error
 
@@ -33,9 +33,9 @@ MATRIX = "matrix"
 class Dialect:
     """A form of table.
 
-    Its module has two functions, which take a table and the names of columns that the user gave. ``recognise_<name>``
-    is True only where there is no doubt that the table has this form. ``translate_<name>`` returns a table with one row
-    per answer, whose `preferred` columns play the roles; the names have the form too, under "format", if it was given.
+    Its module has a function ``read_<name>(table, names, named)``, which returns a table with one row per answer, whose
+    `preferred` columns play the roles. `names` are the columns that the user named. Where the form was not `named`, it
+    returns None if there is any doubt that the table has this form.
 
     Attributes
     ----------
@@ -47,6 +47,8 @@ class Dialect:
         The module in this folder.
     needed : tuple of str
         Columns without which a table cannot have this form.
+    prefix : str
+        What the name of some column must begin with.
     suffix : str
         What files end in that always have this form; empty if there are none.
     is_folder : bool
@@ -57,25 +59,14 @@ class Dialect:
     title: str
     home: str
     needed: tuple[str, ...] = ()
+    prefix: str = ""
     suffix: str = ""
     is_folder: bool = False
 
-    def _find(self, verb: str) -> Any:
-        return getattr(import_module(f".{self.home}", __package__), f"{verb}_{self.name.replace('-', '_')}")
-
-    def recognise(self, table: Table, names: Names) -> bool:
-        """Tell whether a table has this form."""
-        return set(self.needed).issubset(table.names) and bool(self._find("recognise")(table, names))
-
-    def translate(self, table: Table, names: Names) -> Table:
-        """Lay a table of this form out with one row per answer."""
-        translated: Table = self._find("translate")(table, names)
-        return translated
-
 
 DIALECTS = (
-    Dialect("mturk", "MTurk batch results", "wide_tables", needed=("HITId", "WorkerId")),
-    Dialect("toloka", "Toloka assignments", "wide_tables", needed=("ASSIGNMENT:worker_id",)),
+    Dialect("mturk", "MTurk batch results", "wide_tables", needed=("HITId", "WorkerId"), prefix="Answer."),
+    Dialect("toloka", "Toloka assignments", "wide_tables", needed=("ASSIGNMENT:worker_id",), prefix="OUTPUT:"),
     Dialect("appen", "Appen full reports", "wide_tables", needed=("_unit_id", "_worker_id")),
     Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables", suffix=".npy"),
     Dialect("soft-files", "probabilities, one array or table per worker", "soft_votes", is_folder=True),
@@ -87,7 +78,7 @@ DIALECTS = (
 
 
 def list_names() -> list[str]:
-    """List the names of all forms of tables.
+    """The names of all forms of tables.
 
     >>> list_names()
     ['long', 'mturk', 'toloka', 'appen', 'matrix', 'soft-files', 'soft', 'soft-long', 'soft-wide', 'wide']
@@ -96,7 +87,7 @@ def list_names() -> list[str]:
 
 
 def translate(table: Table, format: str | None, names: Names, ignore: Sequence[str] | str = ()) -> Table:
-    """Lay a table out with one row per answer.
+    """A table with one row per answer.
 
     Parameters
     ----------
@@ -113,26 +104,23 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
     if not isinstance(ignored, (list, tuple)):
         raise parameter_error("ignore", "Answers.from_frame", "the name of a column, or a list of names", ignore)
     table = replace(table, ignored=[*table.ignored, *ignored])
-    if format is None:
-        dialect = None if table.format else recognise(table, names)
-        return table if dialect is None else dialect.translate(table, {**names, "format": None})
-    if not (isinstance(format, str) and format in list_names()):
+    if format is None and table.format:
+        return table
+    if format is not None and not (isinstance(format, str) and format in list_names()):
         known = ", ".join(map(repr, list_names()))
         raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
-    dialect = next((each for each in DIALECTS if each.name == format), None)
-    if dialect is None:
-        return table
-    missing = [name for name in dialect.needed if name not in table.names]
-    if missing:
-        raise InputError(
-            f"{table.name} has no column {listing(missing)}, as {dialect.title} have. It has "
-            f"{listing(map(str, table.names), len(table.names))}.",
-            Sentence("Leave {format} out, or choose another.", format=format),
-            keyword="format",
-        )
-    return dialect.translate(table, {**names, "format": format})
-
-
-def recognise(table: Table, names: Names) -> Dialect | None:
-    """The form that a table has, by its columns; None for one row per answer."""
-    return next((each for each in DIALECTS if each.recognise(table, names)), None)
+    for dialect in DIALECTS:
+        missing = [name for name in dialect.needed if name not in table.names]
+        if dialect.name == format and missing:
+            raise InputError(
+                f"{table.name} has no column {listing(missing)}, as {dialect.title} have. {table.list_columns()}.",
+                Sentence("Leave {format} out, or choose another.", format=format),
+                keyword="format",
+            )
+        is_like = not missing and any(str(name).startswith(dialect.prefix) for name in table.names)
+        if dialect.name == format or (format is None and is_like):
+            read = getattr(import_module(f".{dialect.home}", __package__), f"read_{dialect.name.replace('-', '_')}")
+            found: Table | None = read(table, names, format is not None)
+            if found is not None:
+                return replace(found, format=dialect.name)
+    return table

@@ -32,7 +32,6 @@ from .columns import (
     is_ordered,
     lookup,
     name_probabilities,
-    name_whole,
     narrow_codes,
     objects,
     split_ids,
@@ -55,9 +54,8 @@ from .long_tables import (
     to_matrix,
 )
 from .previews import frame_html, html_facts, paragraph, to_word
-from .soft_votes import Probabilities, check_votes, relabel, suggest, sum_votes
+from .soft_votes import Probabilities, check_votes, refuse_shares, relabel, suggest, sum_votes
 from .tables import ROLES, WHOLE, build_frame, check_spread, open_frame, read_distinct, read_names
-from .wide_tables import refuse_shares
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -264,7 +262,7 @@ class Answers:
         for name, value in (("normalise", normalise), ("drop_missing", drop_missing), ("rescale", rescale)):
             check_truth(name, "Answers", value)
         table = open_frame(frame)
-        origin, whole = table.origin, (name_whole(item), worker, label, name_whole(sequence), position, weight, order)
+        origin, whole = table.origin, (item, worker, label, sequence, position, weight, order)
         names = dict(zip(ROLES, whole, strict=True))
         for role in WHOLE:
             table, names[role] = table.combine(role, names[role])

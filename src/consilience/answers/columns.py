@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, Flag
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,14 +35,13 @@ Indices = NDArray[np.int64]
 _TIMES = {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
 _PLAIN = {str, bytes, int, float, bool, decimal.Decimal, *_TIMES}
 _SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64, np.datetime64)
-_ZONED = {datetime.datetime, datetime.time}
-_NOTHING = type(None)
+_UNREADABLE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError)
 
 
 def to_column(values: Any, what: str = "The data") -> Column:
-    """Return any one-dimensional values as a column: Arrow where the types survive it, else Python objects.
+    """Any one-dimensional values as a column: Arrow where the types survive it, else Python objects.
 
-    Values that cannot be told apart by a hash (lists, dicts) are an error, in which `what` stands for the values.
+    Values without a hash (lists, dicts) are an error, in which `what` stands for the values.
 
     >>> to_column(["b", "a"]).type
     DataType(string)
@@ -55,10 +54,8 @@ def to_column(values: Any, what: str = "The data") -> Column:
         if values.ndim != 1:
             raise InputError(f"{what} must have one dimension. Got an array of shape {values.shape} instead.")
         if values.dtype.kind in "biufMm":
-            try:
+            with suppress(pa.ArrowNotImplementedError):  # times in hours, months, ...
                 return _plain_array(pa.array(values, from_pandas=True), what)
-            except pa.ArrowNotImplementedError:  # times in hours, months, ...
-                pass
         values = values.tolist()
     try:
         entries = list(values)
@@ -68,22 +65,15 @@ def to_column(values: Any, what: str = "The data") -> Column:
     if len(kinds) == 1 and issubclass(next(iter(kinds)), _SCALARS):
         return to_column(np.array(entries), what)
     if kinds == {np.str_}:
-        entries, kinds = [str(entry) for entry in entries], {str}
-    kinds.discard(_NOTHING)
-    if len(kinds) == 2 and float in kinds and all(entry != entry for entry in entries if type(entry) is float):
-        # NaN among values of another type is a missing value; any other number would be taken for one of them.
-        plain, kinds = [None if type(entry) is float else entry for entry in entries], kinds - {float}
-    else:
-        plain = entries
-    if (
-        kinds <= _PLAIN
-        and len(kinds) <= 1
-        and not (kinds & _ZONED and any(getattr(entry, "tzinfo", None) for entry in plain))
-    ):
-        try:
-            return _plain_array(pa.array(plain, from_pandas=True), what)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
-            pass
+        entries, kinds = list(map(str, entries)), {str}
+    if float in kinds:  # NaN is a missing value, whatever the type of the others
+        entries = [None if type(entry) is float and entry != entry else entry for entry in entries]
+        kinds = set(map(type, entries))
+    kinds.discard(type(None))
+    zoned = kinds <= {datetime.datetime, datetime.time} and any(getattr(entry, "tzinfo", None) for entry in entries)
+    if len(kinds) <= 1 and kinds <= _PLAIN and not zoned:
+        with suppress(*_UNREADABLE):
+            return _plain_array(pa.array(entries), what)
     _check_hashable(entries, what)
     return objects(entries)
 
@@ -99,13 +89,9 @@ def _plain_array(array: pa.Array | pa.ChunkedArray, what: str) -> Column:
         categories = _plain_array(array.dictionary, what)
         if isinstance(categories, np.ndarray):
             return objects([None if i is None else categories[i] for i in array.indices.to_pylist()])
-        if pa.types.is_floating(categories.type):
-            categories = pc.if_else(pc.is_nan(categories), None, categories)
-        # Distinct values, none of them missing.
-        distinct, indices = pc.dictionary_encode(categories), array.indices
-        if len(distinct.dictionary) < len(categories):
-            indices = distinct.indices.take(indices)
-        return pa.DictionaryArray.from_arrays(indices, distinct.dictionary, ordered=kind.ordered)
+        if len(find_missing(categories)) or len(categories.unique()) < len(categories):
+            return _plain_array(array.dictionary_decode(), what)
+        return pa.DictionaryArray.from_arrays(array.indices, categories, ordered=kind.ordered)
     if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind):
         entries = array.to_pylist()
         _check_hashable(entries, what)
@@ -117,28 +103,23 @@ def _plain_array(array: pa.Array | pa.ChunkedArray, what: str) -> Column:
         return array.cast(pa.large_string())
     if pa.types.is_decimal(kind) and kind.bit_width < 128:
         return array.cast(pa.decimal128(kind.precision, kind.scale))
-    return _plain_times(array, what) if pa.types.is_temporal(kind) else array
-
-
-def _plain_times(array: pa.Array, what: str) -> pa.Array:
-    """Times in microseconds, as Python's own are. An error says why Python could not hold them."""
-    kind, zone = array.type, getattr(array.type, "tz", None)
-    problem = "with nanoseconds: Python's own end at microseconds"
+    if pa.types.is_date64(kind):
+        return array.cast(pa.date32(), safe=False)
+    if not pa.types.is_temporal(kind):
+        return array
     try:
-        if getattr(kind, "unit", None) == "ns":  # NumPy gives nanoseconds back as bare integers
-            names = {"timestamp": pa.timestamp("us", zone), "duration": pa.duration("us"), "time64": pa.time64("us")}
-            array = array.cast(names[str(kind).partition("[")[0]])
-        problem = f"in the time zone {shorten(zone)}, which is not known"
-        numbers = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
-        for number in pc.min_max(numbers).as_py().values() if array.null_count < len(array) else ():
-            pa.scalar(number, numbers.type).cast(array.type).as_py()
-    except (pa.ArrowInvalid, KeyError, OverflowError, ValueError) as error:
-        if array.type.equals(pa.timestamp("ns")):
+        if getattr(kind, "unit", None) == "ns":  # Python's own times have microseconds
+            names = {"timestamp": pa.timestamp("us", getattr(kind, "tz", None)), "duration": pa.duration("us")}
+            array = array.cast(names.get(str(kind).partition("[")[0], pa.time64("us")))
+        pc.min_max(array).as_py()
+    except (pa.ArrowInvalid, OverflowError, ValueError) as error:
+        if kind == pa.timestamp("ns"):
             return array  # NumPy knows them
-        if not isinstance(error, (pa.ArrowInvalid, KeyError)):
-            problem = "that Python cannot hold, such as years beyond 9999"
-        raise InputError(f"{what} must not hold times {problem}.", "Write them as text.") from error
-    return array.cast(pa.date32(), safe=False) if pa.types.is_date64(kind) else array
+        raise InputError(
+            f"{what} must not hold times that Python cannot hold, such as nanoseconds or years beyond 9999.",
+            "Write them as text.",
+        ) from error
+    return array
 
 
 def _join_chunks(array: pa.ChunkedArray) -> pa.Array:
@@ -155,7 +136,7 @@ def _join_chunks(array: pa.ChunkedArray) -> pa.Array:
 
 
 def share_categories(arrays: Sequence[pa.DictionaryArray]) -> bool:
-    """Tell whether categoricals have the same categories in the same order: only then they have one order."""
+    """Whether categoricals have the same categories in the same order: only then they have one order."""
     return all(array.dictionary.equals(arrays[0].dictionary) for array in arrays[1:])
 
 
@@ -173,7 +154,7 @@ def _check_hashable(entries: list[Any], what: str) -> None:
 
 
 def objects(entries: Sequence[Any]) -> NDArray[np.object_]:
-    """Return a one-dimensional array of Python objects, tuples and lists included."""
+    """A one-dimensional array of Python objects, tuples and lists included."""
     array = np.empty(len(entries), dtype=object)
     for i, entry in enumerate(entries):
         array[i] = entry
@@ -181,7 +162,7 @@ def objects(entries: Sequence[Any]) -> NDArray[np.object_]:
 
 
 def to_values(column: Column) -> Values:
-    """Return a column as a NumPy array that holds the values as they went in."""
+    """A column as a NumPy array that holds the values as they went in."""
     if isinstance(column, np.ndarray):
         return column
     if pa.types.is_dictionary(column.type):
@@ -192,12 +173,12 @@ def to_values(column: Column) -> Values:
 
 
 def decode_categories(column: pa.Array) -> pa.Array:
-    """Return a categorical as its values; any other array as it is."""
+    """A categorical as its values; any other array as it is."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def spell_surrogates(text: str) -> str:
-    r"""Return text that every format can hold: half characters, which no encoding knows, are shown by their codes.
+    r"""Text that every format can hold: half characters, which no encoding knows, are shown by their codes.
 
     >>> print(spell_surrogates("a\ud800"))
     a\ud800
@@ -206,12 +187,12 @@ def spell_surrogates(text: str) -> str:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether an Arrow type is text."""
+    """Whether an Arrow type is text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def holds_sign(column: Column, sign: str) -> bool:
-    """Tell whether a sign is in some text of a column."""
+    """Whether a sign is in some text of a column."""
     if isinstance(column, np.ndarray):
         return any(isinstance(each, str) and sign in each for each in column.tolist())
     texts = decode_categories(column)
@@ -219,12 +200,12 @@ def holds_sign(column: Column, sign: str) -> bool:
 
 
 def is_categorical(column: Column) -> bool:
-    """Tell whether a column has categories, whose order means something."""
+    """Whether a column has categories, whose order means something."""
     return not isinstance(column, np.ndarray) and bool(pa.types.is_dictionary(column.type))
 
 
 def is_ordered(column: Column) -> bool:
-    """Tell whether a column has categories, and says that they are in order from low to high."""
+    """Whether a column has categories, and says that they are in order from low to high."""
     return not isinstance(column, np.ndarray) and is_categorical(column) and bool(column.type.ordered)
 
 
@@ -250,7 +231,7 @@ def find_present(column: Column) -> Indices:
 
 
 def is_missing(entry: object) -> bool:
-    """Tell whether a Python object stands for no value: None, NaN, NaT or pandas' NA."""
+    """Whether a Python object stands for no value: None, NaN, NaT or pandas' NA."""
     if entry is None:
         return True
     try:
@@ -262,7 +243,7 @@ def is_missing(entry: object) -> bool:
 
 
 def name_probabilities(classes: Values, taken: Mapping[str, object]) -> list[str]:
-    """Return the names of the columns of probabilities, none of which is taken."""
+    """The names of the columns of probabilities, none of which is taken."""
     return distinct_names([f"p({spell_surrogates(str(name))})" for name in classes.tolist()], list(taken))
 
 
@@ -329,7 +310,7 @@ def _encode_many(column: pa.Array) -> tuple[Codes, Integers] | None:
 
 
 def are_in_order(codes: Integers) -> bool:
-    """Tell whether sorted codes skip none.
+    """Whether sorted codes skip none.
 
     >>> are_in_order(np.array([0, 0, 1, 2])), are_in_order(np.array([0, 2]))
     (True, False)
@@ -339,7 +320,7 @@ def are_in_order(codes: Integers) -> bool:
 
 
 def split_repeated(column: Column) -> tuple[Values, list[Any]]:
-    """Return the distinct values in order of first appearance, and those of them that occur several times.
+    """The distinct values in order of first appearance, and those of them that occur several times.
 
     >>> split_repeated(to_column([2, 1, 2]))
     (array([2, 1]), [2])
@@ -349,7 +330,7 @@ def split_repeated(column: Column) -> tuple[Values, list[Any]]:
 
 
 def are_distinct(column: Column) -> bool:
-    """Tell whether no value occurs twice in a column; missing ones do not count.
+    """Whether no value occurs twice in a column; missing ones do not count.
 
     >>> are_distinct(to_column([1, 2, None, None])), are_distinct(to_column(["a", "a"]))
     (True, False)
@@ -377,12 +358,12 @@ def encode_sorted(column: Column) -> tuple[Codes, Values]:
 
 
 def narrow_codes(codes: Codes, n_values: int) -> Integers:
-    """Return the codes of very many entries in one byte each, if there are few values; other codes as they are."""
+    """The codes of very many entries in one byte each, if there are few values; other codes as they are."""
     return codes.astype(np.int8) if len(codes) >= VERY_MANY and n_values <= 127 else codes
 
 
 def count_codes(codes: Integers, n_values: int) -> Indices:
-    """Return how often each code 0..n_values-1 occurs. `np.bincount` alone would copy all codes of 32 bits at once.
+    """How often each code 0..n_values-1 occurs. `np.bincount` alone would copy all codes of 32 bits at once.
 
     >>> count_codes(np.array([1, 0, 1], np.int32), 3)
     array([1, 2, 0])
@@ -556,13 +537,12 @@ def keep_values(codes: Integers, values: Values, kept: Truths) -> tuple[Codes, V
 SIGN, ESCAPE = "|", "\\"
 # Columns of tables of results, after which no part of an item is called.
 TAKEN = ("item", "sequence", "position", "worker", "label", "confidence", "median", "mean", "low", "high", "decided_by")
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_PART = re.compile(r"(?:[^|\\]|\\.)*", re.DOTALL)
+_PART = re.compile(r"(?:^|\|)((?:[^|\\]|\\.)*)", re.DOTALL)
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 
 
 def join_texts(parts: Iterable[object]) -> str:
-    r"""Return some parts as one text.
+    r"""Some parts as one text.
 
     >>> join_texts(["a|b", 7]), split_text(join_texts(["a|b", 7]))
     ('a\\|b|7', ['a|b', '7'])
@@ -571,18 +551,12 @@ def join_texts(parts: Iterable[object]) -> str:
 
 
 def split_text(text: str) -> list[str]:
-    """Return the parts that `join_texts` joined."""
-    parts, at = [], 0
-    while at <= len(text):
-        found = _PART.match(text, at)
-        assert found is not None
-        parts.append(_ESCAPED.sub(r"\1", found[0]))
-        at = found.end() + 1
-    return parts
+    """The parts that `join_texts` joined."""
+    return [re.sub(r"(?s)\\(.)", r"\1", part) for part in _PART.findall(text)]
 
 
 def join_parts(columns: Sequence[Column]) -> Column:
-    """Return the columns of parts as one of ids; it is missing where one of them is.
+    """The columns of parts as one of ids; it is missing where one of them is.
 
     >>> join_parts([pa.array(["p", "q"]), pa.array([7, None])]).to_pylist()
     ['p|7', None]
@@ -598,7 +572,7 @@ def join_parts(columns: Sequence[Column]) -> Column:
 
 
 def split_ids(ids: Values, names: str | None, taken: Iterable[str] = TAKEN) -> dict[str, Column]:
-    """Return the columns of the parts of ids, if the column of ids is called by several names; else none.
+    """The columns of the parts of ids, if the column of ids is called by several names; else none.
 
     A part that is called like a column of results has item_ in front of its name.
 
@@ -606,9 +580,7 @@ def split_ids(ids: Values, names: str | None, taken: Iterable[str] = TAKEN) -> d
     [7, 8]
     """
     called = split_names(names)
-    if called is None:
-        return {}
-    parts = [split_text(str(each)) for each in ids.tolist()]
+    parts = [split_text(str(each)) for each in ids.tolist()] if called else []
     columns: dict[str, Column] = {}
     for place, name in enumerate(called):
         texts = pa.array([each[place] if place < len(each) else None for each in parts], pa.large_string())
@@ -619,39 +591,17 @@ def split_ids(ids: Values, names: str | None, taken: Iterable[str] = TAKEN) -> d
     return columns
 
 
-def name_whole(given: str | Sequence[str] | None) -> str | None:
-    """Return the name of one column as it is, whatever it is, and those of several, in a list or tuple, as one."""
-    return join_texts(given) if isinstance(given, (list, tuple)) else cast("str | None", given)
-
-
-def split_names(names: str | None) -> list[str] | None:
-    """Return the names of several columns that are joined; None if it is one."""
+def split_names(names: str | None) -> list[str]:
+    """The names of several columns that are joined; none if it is the name of one."""
     parts = split_text(names) if isinstance(names, str) and SIGN in names else []
-    return parts if len(parts) > 1 else None
-
-
-def name_parts(given: object, known: Sequence[str]) -> list[str] | None:
-    """Return the columns that a user named for one role, if these are several.
-
-    They are in a list, or in a text with commas or as `join_texts` joins them, unless a column is called like that.
-
-    >>> name_parts(["a", "b"], ["a", "b"]), name_parts("a,b", ["a", "b", "c"]), name_parts("a,b", ["a,b"])
-    (['a', 'b'], ['a', 'b'], None)
-    """
-    if isinstance(given, (list, tuple)):
-        return [str(each) for each in given]
-    if not isinstance(given, str) or given in known:
-        return None
-    commas = [each.strip() for each in given.split(",")]
-    several = [parts for parts in (split_names(given), commas) if parts is not None and len(parts) > 1]
-    return next((parts for parts in several if set(parts) & set(known)), None)
-
-
-def tuples_to_ids(keys: Iterable[object]) -> list[object]:
-    """Return ids of items from tuples of their parts; anything else as it is."""
-    return [join_texts(key) if isinstance(key, tuple) else key for key in keys]
+    return parts if len(parts) > 1 else []
 
 
 def name_composite(columns: Mapping[str, str], role: str = "item") -> list[str]:
-    """Return the columns that identify an item together, if these are several; else none."""
-    return split_names(columns.get(role)) or []
+    """The columns that identify an item together, if these are several; else none."""
+    return split_names(columns.get(role))
+
+
+def tuples_to_ids(keys: Iterable[object]) -> list[object]:
+    """Ids of items from tuples of their parts; anything else as it is."""
+    return [join_texts(key) if isinstance(key, tuple) else key for key in keys]

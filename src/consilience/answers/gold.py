@@ -158,7 +158,7 @@ def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:
     """
     series = None if isinstance(gold, Mapping) else open_series(gold)
     if isinstance(gold, Mapping):
-        named = Table(list(gold), gold.__getitem__, 0, "", "", str)
+        named = Table(list(gold), gold.__getitem__)
         roles = [named.find(role) for role in (*key_roles(paired), "known label")]
         # A dict of columns, and not one of items.
         if any(names and all(_is_column(gold.get(name)) for name in names) for names in (parts, roles)):

@@ -38,7 +38,7 @@ from ..errors import (
     warn_of,
 )
 from ..kernels import Truths
-from . import LONG, MATRIX, recognise, translate
+from . import LONG, MATRIX, translate
 from .answers import Answers, empty_responses, keep_weights
 from .classes import extend_scale, warn_of_slips
 from .columns import (
@@ -57,7 +57,7 @@ from .columns import (
 from .items import Sequences, count_items, join_keys, key_of
 from .long_tables import find_columns, sort_rows
 from .soft_votes import relabel
-from .tables import ROLES, Table, is_table, open_frame
+from .tables import ROLES, Table, is_table, open_frame, plays
 from .tagging import SCHEMES, complete_tags, looks_tagged
 
 POLICIES = ("error", "last")
@@ -90,7 +90,7 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
         The form of the table, as in `Answers.from_frame`.
     """
     table, unnamed = table.prefer(old.columns), dict.fromkeys(ROLES)
-    if format is None and old.format == MATRIX and recognise(table, unnamed) is not None:
+    if format is None and old.format == MATRIX and not plays(table, unnamed, "worker", "label"):
         format = MATRIX  # few rows may hold few -1
     try:
         table = translate(table, format, unnamed)

@@ -88,12 +88,10 @@ def find_columns(table: Table, names: Names) -> dict[str, str]:
         key = item if item is not None else _prefer_ids(table)
         roles = {"item": key, "worker": names["worker"], "label": names["label"]}
     roles |= {role: names[role] for role in ("weight", "order") if names.get(role) is not None}
-    table = replace(table, taken=[name for name in roles.values() if name is not None])
     found = {role: table.find(role, given) for role, given in roles.items()}
     missing = [role for role, name in found.items() if name is None]
     if len(missing) > 1:
         raise table.no_columns(missing)
-    table = replace(table, taken=[name for name in found.values() if name is not None])
     return {role: table.need(role, given, parameter=role) for role, given in roles.items()}
 
 

@@ -65,10 +65,11 @@ PROBABILITY = ("probability", "probabilities", "prob", "proba")
 SEPARATORS = (":", "/", "|", "__", ".", "_", " ", "-")
 # Roles of columns that are no classes.
 _OTHERS = ("item", "worker", "sequence", "position", "weight", "order", "gold")
-# So many different fractions are no labels.
-MOST_LABELS = 20
 # So many rows show the layout of a table.
 HEAD = 10_000
+# So many different fractions are no labels.
+MOST_LABELS = 20
+_HOW = "as a table of probabilities"
 _NAMED = re.compile(r"p\((.*)\)", re.DOTALL)
 
 
@@ -275,9 +276,16 @@ def are_shares(numbers: Floats) -> bool:
     return bool(len(there) and there.min() >= 0 and there.max() <= 1 and len(np.unique(there)) > MOST_LABELS)
 
 
-def take_head(table: Table) -> Table:
-    """The first rows of a table, which show its layout."""
-    return table if table.n_rows <= HEAD else table.keep(np.arange(HEAD))
+def refuse_shares(table: Table, labels: Values) -> None:
+    """Raise an error for labels of a wide table that seem to be probabilities."""
+    numbers = to_numbers(to_column(labels))
+    if numbers is not None and are_shares(numbers):
+        raise InputError(
+            f"{table.name} has fractions between 0 and 1 where labels should be, such as {labels.tolist()[0]}.",
+            "If they are the probabilities of one of two classes, give each worker a column for each class, such as "
+            "forest_yes and forest_no; the other one is 1 minus the first.",
+            Sentence("If they are levels, say so with {ordered}.", ordered=True),
+        )
 
 
 def list_classes(table: Table, names: Names) -> dict[str, str]:
@@ -296,7 +304,10 @@ def objects_of(labels: Iterable[str]) -> Values:
     return np.array([int(name) for name in names]) if whole else to_values(to_column([str(name) for name in names]))
 
 
-def with_votes(table: Table, rows: SoftRows, format: str) -> Table:
+# ------------------------------------------------------------------------------------------------------------- layouts
+
+
+def with_votes(table: Table, rows: SoftRows) -> Table:
     """A table with one row per soft vote; those that are missing are left out."""
     if lacks_any(rows.votes):
         there = np.flatnonzero(~np.isnan(rows.votes).all(axis=1))
@@ -305,80 +316,104 @@ def with_votes(table: Table, rows: SoftRows, format: str) -> Table:
         table, rows = table.keep(there), rows.pick(there)
     rows = rows._replace(codes=rows.find_codes())
     table = table.add({MOST_PROBABLE: to_column(rows.labels).take(rows.find_codes())})
-    return replace(table, preferred={**table.preferred, "label": MOST_PROBABLE}, format=format, soft=rows)
+    return replace(table, preferred={**table.preferred, "label": MOST_PROBABLE}, soft=rows)
 
 
-# ------------------------------------------------------------------------------------------------------------- layouts
+def read_soft_files(table: Table, names: Names, named: bool) -> Table | None:
+    """Files of workers, which are recognised, and laid out, where they are opened."""
+    return read_soft(table, names, named) if named else None
 
 
-def recognise_soft(table: Table, names: Names) -> bool:
-    """Tell whether a table has a worker, and columns of numbers where the label should be."""
-    if any(names.get(role) is not None for role in ("label", "weight")):
-        return False
-    if not plays(table, names, "item", "sequence") or not plays(table, names, "worker"):
-        return False
-    columns = list_classes(table, names)
-    if len(columns) > 1 and any(name != label for name, label in columns.items()):
-        return True
-    if not columns or table.find("label") is not None:
-        return False
-    votes = stack(table, list(columns))
-    if votes is None:
-        return False
-    if len(columns) == 1:  # which is an error, and says what it lacks
-        return are_shares(votes)
-    # Whole numbers may be answers to several questions.
-    return sum_to_one(votes) or bool((np.nan_to_num(votes) % 1 != 0).any(axis=0).all())
+def read_soft(table: Table, names: Names, named: bool) -> Table | None:
+    """One row per vote, which it has already.
 
-
-def translate_soft(table: Table, names: Names) -> Table:
-    """One row per vote, which it has already."""
+    It is recognised if it has a worker, and columns of numbers where the label should be.
+    """
     if table.soft is not None:
-        return replace(table, format=names.get("format") or table.format)
-    refuse_roles(table, names, ("label", "weight"), "as a table of probabilities")
+        return table
+    if named:
+        refuse_roles(table, names, ("label", "weight"), _HOW)
     columns = list_classes(table, names)
+    if not named:
+        is_other = any(names.get(role) is not None for role in ("label", "weight")) or not columns
+        if is_other or not plays(table, names, "item", "sequence") or not plays(table, names, "worker"):
+            return None
+        if len(columns) < 2 or list(columns) == list(columns.values()):  # without names such as p(cat)
+            votes = None if table.find("label") is not None else stack(table, list(columns))
+            if votes is None:
+                return None
+            # Whole numbers may be answers to several questions.
+            fractions = (np.nan_to_num(votes) % 1 != 0).any(axis=0).all()
+            if not (are_shares(votes) if len(columns) == 1 else sum_to_one(votes) or fractions):
+                return None
     table.need("worker", names.get("worker"), parameter="worker")
     if len(columns) < 2:
+        found = f": {listing(columns)}" if columns else ""
         raise InputError(
-            f"{table.name} has {plural(len(columns), 'column')} that may hold the probabilities of a class"
-            f"{f': {listing(columns)}' if columns else ''}. There must be one for each class.",
+            f"{table.name} has {plural(len(columns), 'column')} that may hold the probabilities of a class{found}. "
+            "There must be one for each class.",
             "If there are two classes, add the other one: 1 minus the first.",
             Sentence("If each label has a row of its own, use {format}.", format="soft-long"),
             keyword="format",
         )
-    rows = SoftRows(objects_of(columns.values()), need_numbers(table, list(columns)))
-    return with_votes(table, rows, names.get("format") or "soft")
+    return with_votes(table, SoftRows(objects_of(columns.values()), need_numbers(table, list(columns))))
 
 
-translate_soft_files = translate_soft
+def read_soft_long(table: Table, names: Names, named: bool) -> Table | None:
+    """One row per vote from one row per label of each.
 
-
-def recognise_soft_files(table: Table, names: Names) -> bool:  # noqa: ARG001
-    """A folder is recognised when it is opened."""
-    return False
-
-
-def find_probability(table: Table) -> str | None:
-    """The column of probabilities, where each label has a row."""
-    return next((name for name in table.names if str(name).lower() in PROBABILITY), None)
-
-
-def recognise_soft_long(table: Table, names: Names) -> bool:
-    """Tell whether there is a column of probabilities, and several labels with different ones about one item."""
-    column = find_probability(table)
-    if column is None or names.get("weight") is not None or not table.n_rows:
-        return False
-    if not all(plays(table, names, *roles) for roles in (("item", "sequence"), ("worker",), ("label",))):
-        return False
-    head = take_head(table)
-    numbers = to_numbers(head.read(column))
-    if numbers is None:
-        return False
+    It is recognised if it has a column of probabilities, and several labels by one worker about one item.
+    """
+    column = next((name for name in table.names if str(name).lower() in PROBABILITY), None)
+    if named:
+        refuse_roles(table, names, ("weight",), _HOW)
+        if column is None:
+            raise InputError(
+                f"{table.name} has no column of probabilities (looked for {', '.join(PROBABILITY)}).",
+                "Rename the column that holds them.",
+            )
+    elif (
+        column is None
+        or names.get("weight") is not None
+        or not table.n_rows
+        or not all(plays(table, names, *roles) for roles in (("item", "sequence"), ("worker",), ("label",)))
+    ):
+        return None
     label = table.need("label", names.get("label"), parameter="label")
-    if are_shares(numbers) and len(encode_in_order_of_appearance(head.read(label))[1]) == 1:
-        return True  # which is an error, and says what it lacks
-    # Mostly a vote has its rows one after the other.
-    return any(int(_find_pairs(each, names).max()) + 1 < each.n_rows for each in (head, table))
+    if not named:
+        numbers = to_numbers(table.read(column))
+        if numbers is None:
+            return None
+        is_single = are_shares(numbers) and len(encode_in_order_of_appearance(table.read(label))[1]) == 1
+        if not is_single and int(_find_pairs(table, names).max()) + 1 == table.n_rows:
+            return None
+    codes, labels = encode_sorted(table.values(label, "Each probability is that of a label: fill it in."))
+    if len(labels) < 2:
+        raise InputError(
+            f"{table.name} has probabilities of {labels.tolist()[0]!r} alone.",
+            "Give a row to each class. If there are two, that of the other one is 1 minus the first.",
+        )
+    (numbers,) = need_numbers(table, [column]).T
+    pair = _find_pairs(table, names)
+    n_pairs = int(pair.max()) + 1
+    n_cells = n_pairs * len(labels)
+    size = f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels"
+    require_memory(2 * NUMBER * n_cells, size)
+    size += f", {n_cells:,} cells for {table.n_rows:,} probabilities"
+    require_few("cells", n_cells, size, "Merge rare or misspelt labels.", n=table.n_rows)
+    cell = pair * len(labels) + codes
+    repeated = np.flatnonzero(np.bincount(cell, minlength=n_cells) > 1)
+    if len(repeated):
+        first, second = np.flatnonzero(cell == repeated[0])[:2].tolist()
+        raise InputError(
+            f"{table.name} has two probabilities of {labels.tolist()[codes[first]]!r} by one worker about one item: "
+            f"see {table.locate(first)} and {table.locate(second)}.",
+            "Leave one of them.",
+        )
+    votes = np.zeros((n_pairs, len(labels)))
+    votes.ravel()[cell] = numbers
+    rows = np.unique(pair, return_index=True)[1]  # the first of each
+    return with_votes(table.keep(rows), SoftRows(labels, votes, lacks_rows=True))
 
 
 def _find_pairs(table: Table, names: Names) -> Indices:
@@ -392,76 +427,47 @@ def _find_pairs(table: Table, names: Names) -> Indices:
     return pair
 
 
-def translate_soft_long(table: Table, names: Names) -> Table:
-    """One row per vote from one row per label of each."""
-    refuse_roles(table, names, ("weight",), "as a table of probabilities")
-    column = find_probability(table)
-    if column is None:
+def read_soft_wide(table: Table, names: Names, named: bool) -> Table | None:
+    """One row per vote from one row per item.
+
+    It is recognised if names of columns are those of workers and classes, and what is in them sums to 1.
+    """
+    if named:
+        refuse_roles(table, names, ("worker", "label", "weight", "sequence", "position", "order"), _HOW)
+        item: str | None = table.need("item", names.get("item"), parameter="item")
+    else:
+        item = names.get("item") or table.find("item")
+        if plays(table, names, "worker", "label", "weight") or not is_among(item, table.names) or len(table.names) < 5:
+            return None
+    gold = names.get("gold") or table.find("gold")
+    cells = [name for name in table.names if name not in (item, gold, *table.ignored)]
+    head = table if table.n_rows <= HEAD else table.keep(np.arange(HEAD))
+    grids = list(_find_grids(cells))
+    # The best way to split names is one by which votes sum to 1.
+    grid = next((each for each in grids if (named or len(each[0]) > 1) and _adds_up(head, *each)), None)
+    if grid is None and not named:
+        return None
+    grid = grid or next(iter(grids), None)
+    if grid is None:
         raise InputError(
-            f"{table.name} has no column of probabilities (looked for {', '.join(PROBABILITY)}).",
-            "Rename the column that holds them.",
+            f"The columns of {table.name} are not those of workers and classes: {listing(cells)}.",
+            "Call them by worker and class with a sign between the two, such as forest_cat, and give each worker a "
+            "column for each class.",
+            Sentence("Leave columns that hold no probabilities out with {ignore}."),
         )
-    label = table.need("label", names.get("label"), parameter="label")
-    codes, labels = encode_sorted(table.values(label, "Each probability is that of a label: fill it in."))
-    if len(labels) < 2:
-        raise InputError(
-            f"{table.name} has probabilities of {labels.tolist()[0]!r} alone.",
-            "Give a row to each class. If there are two, that of the other one is 1 minus the first.",
-        )
-    (numbers,) = need_numbers(table, [column]).T
-    pair = _find_pairs(table, names)
-    n_pairs = int(pair.max()) + 1
-    size = f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels"
-    require_memory(2 * NUMBER * n_pairs * len(labels), size)
-    n_cells, remedy = n_pairs * len(labels), "Merge rare or misspelt labels."
-    size += f", {n_cells:,} cells for {table.n_rows:,} probabilities"
-    require_few("cells", n_cells, size, remedy, n=table.n_rows)
-    cell = pair * len(labels) + codes
-    count = np.bincount(cell, minlength=n_pairs * len(labels))
-    if count.max() > 1:
-        n, k = divmod(int((count > 1).argmax()), len(labels))
-        rows = np.flatnonzero((pair == n) & (codes == k))
-        raise InputError(
-            f"{table.name} has two probabilities of {labels.tolist()[k]!r} by one worker about one item: see "
-            f"{table.locate(int(rows[0]))} and {table.locate(int(rows[1]))}.",
-            "Leave one of them.",
-        )
-    votes = np.zeros((n_pairs, len(labels)))
-    votes.ravel()[cell] = numbers
-    first = np.empty(n_pairs, np.int64)
-    first[pair[::-1]] = np.arange(len(pair))[::-1]  # the first of several stays
-    return with_votes(table.keep(first), SoftRows(labels, votes, lacks_rows=True), "soft-long")
+    workers, classes, columns = grid
+    size = len(workers)
+    parts = [need_numbers(table, [columns[who, what] for what in classes]) for who in workers]
+    votes = np.stack(parts, axis=1).reshape(-1, len(classes))
+    row, who = np.divmod(np.arange(table.n_rows * size), size)
+    melted = table.melt(
+        item, gold, row, lambda at: f"worker {workers[at % size]!r}", worker=to_column(objects_of(workers)).take(who)
+    )
+    return with_votes(melted, SoftRows(objects_of(classes), votes))
 
 
-class Grid(NamedTuple):
-    """Columns of workers and classes."""
-
-    workers: list[str]
-    classes: list[str]
-    columns: dict[tuple[str, str], str]
-
-
-def recognise_soft_wide(table: Table, names: Names) -> bool:
-    """Tell whether names of columns are those of workers and classes, and what is in them sums to 1."""
-    if plays(table, names, "worker", "label", "weight"):
-        return False
-    item = names.get("item") or table.find("item")
-    if not is_among(item, table.names) or len(table.names) < 5:
-        return False
-    return any(len(grid.workers) > 1 for grid in _find_grids(take_head(table), names))
-
-
-def _list_cells(table: Table, names: Names) -> list[str]:
-    taken = {
-        *table.ignored,
-        *(table.find(role) if names.get(role) is None else names[role] for role in ("item", "gold")),
-    }
-    return [name for name in table.names if name not in taken]
-
-
-def _find_grids(table: Table, names: Names, checked: bool = True) -> Iterator[Grid]:
-    """Yield the ways in which names of columns are those of workers and classes; `checked`: votes sum to 1, too."""
-    cells = _list_cells(table, names)
+def _find_grids(cells: Sequence[str]) -> Iterator[tuple[list[str], list[str], dict[tuple[str, str], str]]]:
+    """The ways in which columns are called by worker and class: workers, classes, and the column of each two."""
     for sign in SEPARATORS:
         for split in (str.rpartition, str.partition):
             parts = [split(str(name), sign) for name in cells]
@@ -470,52 +476,12 @@ def _find_grids(table: Table, names: Names, checked: bool = True) -> Iterator[Gr
             for pairs in ([(one, other) for one, _, other in parts], [(other, one) for one, _, other in parts]):
                 named = [(who, match.group(1) if (match := _NAMED.fullmatch(what)) else what) for who, what in pairs]
                 workers, classes = (list(dict.fromkeys(each)) for each in zip(*named, strict=True))
-                grid = Grid(workers, classes, dict(zip(named, cells, strict=True)))
+                columns = dict(zip(named, cells, strict=True))
                 # Each worker must have each class.
-                whole = len(grid.columns) == len(cells) == len(workers) * len(classes)
-                if len(classes) > 1 and whole and (not checked or _adds_up(table, grid)):
-                    yield grid
+                if len(classes) > 1 and len(columns) == len(cells) == len(workers) * len(classes):
+                    yield workers, classes, columns
 
 
-def find_grid(table: Table, names: Names) -> Grid | None:
-    """The workers and classes that columns are called by, best such that votes sum to 1."""
-    return next(_find_grids(table, names), None) or next(_find_grids(table, names, checked=False), None)
-
-
-def _adds_up(table: Table, grid: Grid) -> bool:
-    votes = (stack(table, [grid.columns[who, what] for what in grid.classes]) for who in grid.workers)
+def _adds_up(table: Table, workers: list[str], classes: list[str], columns: dict[tuple[str, str], str]) -> bool:
+    votes = (stack(table, [columns[who, what] for what in classes]) for who in workers)
     return all(each is not None and (np.isnan(each).all() or sum_to_one(each)) for each in votes)
-
-
-def translate_soft_wide(table: Table, names: Names) -> Table:
-    """One row per vote from one row per item."""
-    roles = ("worker", "label", "weight", "sequence", "position", "order")
-    refuse_roles(table, names, roles, "as a table of probabilities")
-    item = table.need("item", names.get("item"), parameter="item")
-    grid = find_grid(take_head(table), names)
-    if grid is None:
-        raise InputError(
-            f"The columns of {table.name} are not those of workers and classes: {listing(_list_cells(table, names))}.",
-            "Call them by worker and class with a sign between the two, such as forest_cat, and give each worker a "
-            "column for each class.",
-            Sentence("Leave columns that hold no probabilities out with {ignore}."),
-        )
-    return with_votes(*melt(table, item, grid, names.get("gold") or table.find("gold")), "soft-wide")
-
-
-def melt(table: Table, item: str, grid: Grid, gold: str | None = None) -> tuple[Table, SoftRows]:
-    """A table with a row for each item and worker, and its soft votes."""
-    keys, size = table.values(item, "Say which item each row is about."), len(grid.workers)
-    parts = [need_numbers(table, [grid.columns[who, what] for what in grid.classes]) for who in grid.workers]
-    votes = np.stack(parts, axis=1).reshape(-1, len(grid.classes))
-    row = np.repeat(np.arange(table.n_rows), size)
-    who = np.tile(np.arange(size, dtype=np.int32), table.n_rows)
-    roles = {"item": (item, keys.take(row)), "worker": ("worker", to_column(objects_of(grid.workers)).take(who))}
-    if gold is not None:
-        roles["gold"] = gold, table.read(gold).take(row)
-
-    def locate(at: int) -> str:
-        return f"{table.locate(int(row[at]))}, worker {grid.workers[at % size]!r}"
-
-    items = to_column(encode_in_order_of_appearance(keys)[1])
-    return table.lay_out(roles, locate, items), SoftRows(objects_of(grid.classes), votes)

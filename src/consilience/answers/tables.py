@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -28,8 +29,8 @@ from .columns import (
     is_missing,
     join_parts,
     join_texts,
-    name_parts,
     spell_surrogates,
+    split_names,
     split_repeated,
     to_column,
 )
@@ -109,14 +110,8 @@ _GOLD = (
     ),
 )
 OTHER_ALIASES = {"item": _ITEMS, "worker": _WORKERS, "label": _LABELS, "known label": (*_GOLD, *_LABELS), "gold": _GOLD}
-# Roles of other tables than those of answers, whose names say nothing about answers.
-_APART = ("left", "right", "winner", "group", "candidate", "score", "rank")
-_ALL_ALIASES = {alias for role, aliases in ALIASES.items() if role not in _APART for alias in aliases}
-# Longer names are compared by their beginning.
-LONGEST_NAME = 100
 _PAIRS = "Verdicts on pairs make a ranking: `consilience rank`, or consilience.rank in Python."
 _WIDE = Sentence("If each worker has a column of their own, use {format}.", format="wide")
-_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 # The libraries in which results can go back.
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -165,7 +160,7 @@ class Table:
     preferred : mapping
         For a role, the column to take if there is one of that name.
     format : str
-        How the user calls the form of the table, if that is not one row per answer; see `dialects`.
+        How the user calls the form of the table, if that is not one row per answer; see `DIALECTS`.
     items : column or None
         All items, where a table names them also if nobody answered them.
     origin : tuple of str or None
@@ -174,8 +169,6 @@ class Table:
         Other names by which users may call a column.
     ignored : sequence of str
         Columns that are not taken for workers, where each of these has a column.
-    taken : sequence of str
-        Columns that have their role already: none is proposed for another one.
     cells : callable
         Returns the cells of a column that may hold lists, in Arrow or as Python objects; None for other columns.
     soft : SoftRows or None
@@ -184,43 +177,44 @@ class Table:
 
     names: Sequence[str]
     read: Callable[[str], Column]
-    n_rows: int
-    backend: str
-    name: str
-    locate: Callable[[int], str]
+    n_rows: int = 0
+    backend: str = "pyarrow"
+    name: str = "the table"
+    locate: Callable[[int], str] = "row {} (counting from 0)".format
     preferred: Mapping[str, str | None] = field(default_factory=dict)
     format: str = ""
     items: Column | None = None
     origin: tuple[str, str] | None = None
     synonyms: Mapping[str, str] = field(default_factory=dict)
     ignored: Sequence[str] = ()
-    taken: Sequence[str] = ()
     cells: Callable[[str], Any] = lambda name: None  # noqa: ARG005
     soft: SoftRows | None = None
 
     def find(self, role: str, given: str | None = None) -> str | None:
-        """Return the name of the column that plays `role`: the given one, or the first alias that exists.
-
-        Upper and lower case are the same to an alias.
-        """
-        if given is not None:
-            if not is_among(given, self.names) and is_among(given, list(self.synonyms)):
-                return self.synonyms[given]
-            if not is_among(given, self.names):
-                raise self.no_column(role, given, parameter=role)
+        """The name of the column that plays `role`: the given one, or the first alias that exists."""
+        if given is None:
+            return self.find_usual(role) or next(iter(self.candidates(role)), None)
+        if is_among(given, self.names):
             return given
-        return self.find_usual(role) or next(iter(self.candidates(role)), None)
+        if is_among(given, list(self.synonyms)):
+            return self.synonyms[given]
+        raise self.no_column(role, given, parameter=role)
 
     def find_usual(self, role: str) -> str | None:
-        """The column that is to be preferred for a role, or the first of the role's own names in `ALIASES`."""
+        """The column that is to be preferred for a role, or the first of the role's own names in `ALIASES`.
+
+        Upper and lower case, and blanks around a name, make no difference.
+        """
         wanted = self.preferred.get(role)
         if wanted is not None and is_among(wanted, self.names):
             return wanted
-        by_lower = {str(name).lower(): name for name in reversed(self.names)} | {name: name for name in self.names}
-        return next((by_lower[alias] for alias in ALIASES[role] if alias in by_lower), None)
+        by_alias = {str(name).strip().lower(): name for name in reversed(self.names)} | {
+            name: name for name in self.names
+        }
+        return next((by_alias[alias] for alias in ALIASES[role] if alias in by_alias), None)
 
     def candidates(self, role: str) -> list[str]:
-        """Return the columns whose names are in the first row of `OTHER_ALIASES` in which there are any."""
+        """The columns whose names are in the first row of `OTHER_ALIASES` in which there are any."""
         squeezed = [(squeeze(name), name) for name in self.names]
         for aliases in OTHER_ALIASES.get(role, ()):
             found = [name for text, name in squeezed if text in aliases]
@@ -229,7 +223,7 @@ class Table:
         return []
 
     def need(self, role: str, given: str | None = None, parameter: str | None = None) -> str:
-        """Return the column that `find` finds; the error of `no_column`, or one that lists several, if in doubt."""
+        """The column that `find` finds; an error if there is none, or several that may be meant."""
         name = self.find(role, given)
         if name is None:
             raise self.no_column(role, None, parameter)
@@ -240,7 +234,7 @@ class Table:
         return name
 
     def find_spans(self) -> dict[str, str] | None:
-        """Return the columns of document, start, end and type of a table of spans; None for any other table.
+        """The columns of document, start, end and type of a table of spans; None for any other table.
 
         A table with positions is one of tokens.
         """
@@ -248,39 +242,43 @@ class Table:
         return found if len(found) == len(SPAN_ROLES) and self.find_usual("position") is None else None
 
     def has_sequences(self) -> bool:
-        """Tell whether items are identified by sequence and position: there is no column item, and one sequence."""
+        """Whether items are identified by sequence and position: there is no column item, and one sequence."""
         return self.find_usual("item") is None and self.find("sequence") is not None
 
     def need_keys(self, paired: bool) -> list[str]:
-        """Return the columns that say which item a row is about: item, or sequence and position."""
+        """The columns that say which item a row is about: item, or sequence and position."""
         return [self.need(role) for role in key_roles(paired)]
 
     def prefer(self, names: Mapping[str, str | None]) -> Table:
-        """Return the table with names of columns to look for first, after those that it has already.
+        """The table with names of columns to look for first, after those that it has already.
 
         Columns that identify an item together, and are all here, are joined in a further one.
         """
         own = {role: name for role, name in self.preferred.items() if name is not None}
         table, wanted = self, {**names, **own}
         for role in WHOLE:
-            parts = name_parts(wanted.get(role), self.names)
-            if parts is not None and all(is_among(part, self.names) for part in parts):
-                table, wanted[role] = table.combine(role, parts)
+            with suppress(InputError):
+                table, wanted[role] = table.combine(role, wanted.get(role))
         return replace(table, preferred=wanted)
 
     def combine(self, role: str, given: str | Sequence[str] | None) -> tuple[Table, str | None]:
-        """Return the table with a column in which those that play a role together are joined, and its name.
+        """The table with a column in which those that play a role together are joined, and its name.
 
-        If one column plays it, that is its name, and the table stays as it is.
+        Several columns are in a list, or in a text with commas or as `join_texts` joins them, unless a column is called
+        like that. If one column plays the role, that is its name, and the table stays as it is.
         """
-        parts = name_parts(given, self.names)
-        if parts is None:
-            return self, cast("str | None", given)
+        if isinstance(given, (list, tuple)):
+            parts = [str(each) for each in given]
+        elif not isinstance(given, str) or given in self.names:
+            return self, given
+        else:
+            ways = split_names(given), [each.strip() for each in given.split(",")]
+            parts = next((way for way in ways if len(way) > 1 and set(way) & set(self.names)), [])
         for part in parts:
             if not is_among(part, self.names):
                 raise self.no_column(role, part, parameter=role)
-        if len(parts) == 1:
-            return self, parts[0]
+        if len(parts) < 2:
+            return self, parts[0] if parts else given
         name = join_texts(parts)
         if name in self.names:
             return self, name
@@ -304,20 +302,46 @@ class Table:
         )
 
     def add(self, columns: Mapping[str, Column]) -> Table:
-        """The table with some columns more."""
+        """The table with some columns more, or others of the same names."""
         return replace(
             self,
-            names=[*self.names, *columns],
+            names=[*self.names, *(name for name in columns if name not in self.names)],
             read=lambda name: columns[name] if name in columns else self.read(name),
             cells=lambda name: None if name in columns else self.cells(name),
         )
 
-    def lay_out(self, roles: Mapping[str, tuple[str, Column]], locate: Callable[[int], str], items: Column) -> Table:
-        """The table of other rows about the same items: for each role the name of its column, and the column."""
-        columns, preferred = dict(roles.values()), {role: name for role, (name, _) in roles.items()}
-        n_rows = len(roles["item"][1])
+    def melt(
+        self, item: str | None, gold: str | None, rows: Indices, place: Callable[[int], str], **others: Column
+    ) -> Table:
+        """The table with a row for each answer, where it has one for each item.
+
+        Parameters
+        ----------
+        item, gold : str or None
+            The columns of items and of known labels; without a column of items, row n is item n.
+        rows : int64 array
+            The row that each answer stands in.
+        place : callable
+            Says for a message where in its row an answer is.
+        **others
+            The column of workers, and that of labels.
+        """
+        keys = (
+            pa.array(np.arange(self.n_rows)) if item is None else self.values(item, "Say which item each row is about.")
+        )
+        columns = {item or "row": keys.take(rows), **others}
+        preferred = {role: role for role in others} | {"item": item or "row"}
+        if gold is not None:
+            columns[gold], preferred["gold"] = self.read(gold).take(rows), gold
         return Table(
-            list(columns), columns.__getitem__, n_rows, self.backend, self.name, locate, preferred, items=items
+            list(columns),
+            columns.__getitem__,
+            len(rows),
+            self.backend,
+            self.name,
+            lambda row: f"{self.locate(int(rows[row]))}, {place(row)}",
+            preferred,
+            items=to_column(split_repeated(keys)[0]),
         )
 
     def lists(self, name: str) -> list[Any] | None:
@@ -380,52 +404,35 @@ class Table:
         parameter : str, optional
             The parameter with which the caller can name the column; without one, it has to be renamed.
         """
-        names = {str(name).lower(): str(name) for name in self.names if not is_among(name, self.taken)}
-        tried, near, wanted = ALIASES.get(role, ()), 0.7, f"has no column for the {role}"
-        if given is not None:
-            tried, near = (given.lower() if isinstance(given, str) else shorten(given),), 0.6
-            wanted = f"has no column {shorten(given)}"
-        else:  # a column that is found for another role is not the one that was meant
-            wanted += f" (looked for {_list_aliases(role)})"
-            others = [OTHER_ALIASES[other] for other in ("worker", "label") if other != role]
-            meant = _ALL_ALIASES.union(*(aliases for rows in others for aliases in rows))
-            names = {lower: name for lower, name in names.items() if lower not in meant}
-        close = [names[name] for word in tried for name in difflib.get_close_matches(word, names, n=1, cutoff=near)]
+        if given is None:
+            # A column that is found for another role is not the one that was meant.
+            meant = {self.find(other) for other in (*ROLES, "gold") if other != role}
+            problem, tried = f"has no column for the {role} (looked for {_list_aliases(role)})", ALIASES.get(role, ())
+        else:
+            meant, problem, tried = set(), f"has no column {shorten(given)}", (str(given).lower(),)
+        names = {str(name).lower(): str(name) for name in self.names if name not in meant}
+        close = [names[near] for word in tried for near in difflib.get_close_matches(word, names, 1, 0.65)]
         remedy: str | Sentence = f"Rename {close[0]!r}?" if close else "Rename the column that holds it."
         if parameter is not None:
             text = f"Did you mean {{{parameter}}}?" if close else f"Name it with {{{parameter}}}."
             remedy = Sentence(text, **{parameter: close[0] if close else None})
-        listed, explained = self._describe(tried)
-        remedies = [explained or remedy]
+        remedies = [remedy]
         if given is None and role == "worker" and parameter is not None:
             remedies.append(_WIDE)
         if given is None and role == "label" and self.find("left") is not None and self.find("right") is not None:
             remedies.append(_PAIRS)
-        return InputError(f"{self.name} {wanted}. {listed}.", *remedies, keyword=parameter)
+        return InputError(f"{self.name} {problem}. {self.list_columns()}.", *remedies, keyword=parameter)
 
     def no_columns(self, roles: Sequence[str]) -> InputError:
         """The error for several missing columns, which the caller can name with parameters."""
         looked = "; ".join(f"{role}: looked for {_list_aliases(role)}" for role in roles)
-        listed, explained = self._describe([alias for role in roles for alias in ALIASES[role]])
         named = Sentence(f"Name them with {', '.join(f'{{{role}}}' for role in roles)}.")
-        remedies = [explained] if explained else [named, _WIDE] if "worker" in roles else [named]
-        return InputError(f"{self.name} has no columns for {', '.join(roles)} ({looked}). {listed}.", *remedies)
+        problem = f"{self.name} has no columns for {', '.join(roles)} ({looked}). {self.list_columns()}."
+        return InputError(problem, named, *([_WIDE] if "worker" in roles else []))
 
-    def _describe(self, tried: Sequence[str]) -> tuple[str, str]:
-        """All names of columns in words, first those that resemble what was looked for, and why none is found.
-
-        The latter is another separator, or blanks around a name; mostly it is empty.
-        """
-        names = [str(name) for name in self.names]
-        likeness = {name: _likeness(name, tried) for name in names}
-        ordered = sorted(names, key=lambda name: -likeness[name] if likeness[name] >= 0.6 else 0.0)
-        listed = f"It has {listing(ordered, len(ordered))}" if names else "It has no columns"
-        sign = next((sign for sign in _SEPARATORS if len(names) == 1 and sign in names[0]), None)
-        if sign is not None:
-            remedy = "Save it with commas" + (", or call it .tsv." if sign == "\t" else ".")
-            return listed, f"That is one column: its parts seem to be separated by {_SEPARATORS[sign]}. {remedy}"
-        padded = [name for name in names if name != name.strip() and name.strip().lower() in tried]
-        return listed, f"Remove the blanks around the name {padded[0]!r}." if padded else ""
+    def list_columns(self) -> str:
+        """The names of all columns, for a message."""
+        return f"It has {listing(map(str, self.names), len(self.names))}" if len(self.names) else "It has no columns"
 
 
 def key_roles(paired: bool) -> tuple[str, ...]:
@@ -434,17 +441,16 @@ def key_roles(paired: bool) -> tuple[str, ...]:
 
 
 def plays(table: Table, names: Mapping[str, str | None], *roles: str) -> bool:
-    """Tell whether a column plays one of some roles, by the name that was given or by its own."""
+    """Whether a column plays one of some roles, by the name that was given or by its own."""
     return any(names.get(role) is not None or table.find(role) is not None for role in roles)
 
 
-def refuse_roles(table: Table, names: Mapping[str, str | None], roles: Sequence[str], how: str) -> None:
+def refuse_roles(table: Table, names: Mapping[str, str | None], roles: Iterable[str], how: str) -> None:
     """Raise an error for names of columns that a table does not have, because of `how` it is read."""
     for role in roles:
         if names.get(role) is not None:
             raise InputError(
-                f"{table.name} is read {how}, {'which has' if ' of ' in how else 'and has'} no column of its own for "
-                f"the {role}.",
+                f"{table.name} is read {how}, without a column of its own for the {role}.",
                 Sentence(f"Leave {{{role}}} out.", **{role: names[role]}),
                 Sentence("If it has one row per answer, use {format}.", format="long"),
                 keyword=role,
@@ -462,14 +468,6 @@ def squeeze(name: object) -> str:
 
 def _list_aliases(role: str) -> str:
     return ", ".join(ALIASES[role]) + (" and similar names" if role in OTHER_ALIASES else "")
-
-
-def _likeness(name: str, tried: Sequence[str]) -> float:
-    """From 0 to 1 how much a name resembles one of some words; one that holds such a word does so most."""
-    text = squeeze(name[:LONGEST_NAME])
-    if any(len(word) > 2 and squeeze(word) in text for word in tried):
-        return 1.0
-    return max((difflib.SequenceMatcher(None, text, word[:LONGEST_NAME]).ratio() for word in tried), default=0.0)
 
 
 def open_frame(frame: object, name: str = "the table") -> Table:
@@ -493,28 +491,29 @@ def open_frame(frame: object, name: str = "the table") -> Table:
                 f"Cannot read {name} from the Arrow stream of a {type(frame).__name__}: {first_line(error)}.",
                 "A stream can be read only once, and must be one of rows with named columns.",
             ) from error
-    if not isinstance(native, (nw.DataFrame, nw.LazyFrame)):
+    if isinstance(native, nw.LazyFrame):
+        # polars collects to polars; engines such as DuckDB have no frame of their own and give Arrow.
+        native = native.collect("polars" if native.implementation.is_polars() else "pyarrow")
+    if not isinstance(native, nw.DataFrame):
         raise InputError(
             f"Cannot read {name} from a {type(frame).__name__}.",
             "Give a pandas, polars or pyarrow table, a dict of columns, a path, or consilience.Answers; for arrays "
             "see Answers.from_matrix.",
         )
-    if isinstance(native, nw.LazyFrame):
-        # polars collects to polars; engines such as DuckDB have no frame of their own and give Arrow.
-        native = native.collect("polars" if native.implementation.is_polars() else "pyarrow")
-    eager, in_pandas = native, native.implementation.is_pandas_like()
+    eager: Any = native
+    in_pandas = eager.implementation.is_pandas_like()
 
     def read(column: str) -> Column:
         return _series_to_column(eager.get_column(column), f"Column {column!r} of {name}")
 
     def cells(column: str) -> Any:
         series = eager.get_column(column)
-        if in_pandas or series.dtype == nw.Object:
-            return series.to_list() if isinstance(series.dtype, (nw.List, nw.Array, nw.Object)) else None
-        return series.to_arrow() if isinstance(series.dtype, (nw.List, nw.Array)) else None
+        if not isinstance(series.dtype, (nw.List, nw.Array, nw.Object)):
+            return None
+        return series.to_list() if in_pandas or series.dtype == nw.Object else series.to_arrow()
 
     backend = "pandas" if in_pandas else eager.implementation.name.lower()
-    return Table(eager.columns, read, len(eager), backend, name, _count_rows, cells=cells)
+    return Table(eager.columns, read, len(eager), backend, name, cells=cells)
 
 
 def open_arrow(table: pa.Table, name: str) -> Table:
@@ -527,7 +526,7 @@ def open_arrow(table: pa.Table, name: str) -> Table:
         values = table.column(column)
         return values if pa.types.is_nested(values.type) else None
 
-    return Table(table.column_names, read, table.num_rows, "pyarrow", name, _count_rows, cells=cells)
+    return Table(table.column_names, read, table.num_rows, name=name, cells=cells)
 
 
 def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
@@ -547,15 +546,11 @@ def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
         is_plain = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind != "O"
         return None if is_plain or isinstance(values, range) else list(values)
 
-    return Table(list(columns), read, lengths.pop() if lengths else 0, "pyarrow", name, _count_rows, cells=cells)
-
-
-def _count_rows(row: int) -> str:
-    return f"row {row} (counting from 0)"
+    return Table(list(columns), read, lengths.pop() if lengths else 0, name=name, cells=cells)
 
 
 def is_table(values: object) -> bool:
-    """Tell a table, of any frame library or a mapping of columns, from other things."""
+    """Whether something is a table, of any frame library or a mapping of columns."""
     if isinstance(values, (Mapping, Table, pa.RecordBatch)):
         return True
     native = _to_native(values)
@@ -563,7 +558,7 @@ def is_table(values: object) -> bool:
 
 
 def _is_stream(values: object, native: object) -> bool:
-    """Tell whether something gives a table as an Arrow stream, and is no frame whose columns can be had one by one.
+    """Whether something gives a table as an Arrow stream, and is no frame whose columns can be had one by one.
 
     `native` is what narwhals makes of it. An array or a series gives a stream, too, and no table.
     """
@@ -590,12 +585,10 @@ def read_column(values: object, what: str = "The data") -> Column:
 
     `what` stands for the values in messages.
     """
-    # A range, or an array that repeats one number, takes no memory yet and would take all.
-    if isinstance(values, range):
-        n_values = (values[-1] - values[0]) // values.step + 1 if values else 0
+    if isinstance(values, (range, np.ndarray)):
+        # A range, or an array that repeats one number, takes no memory yet and would take all.
+        n_values = values.size if isinstance(values, np.ndarray) else (values.stop - values.start) // values.step
         require_memory(NUMBER * n_values, f"{what} has {n_values:,} values")
-    elif isinstance(values, np.ndarray):
-        require_memory(values.nbytes, f"{what} has {values.size:,} values")
     if type(values).__module__.partition(".")[0] == "pandas" and not hasattr(values, "columns"):
         import pandas as pd
 
@@ -642,27 +635,24 @@ def open_series(series: Any) -> tuple[Column, Column] | None:
 
 
 def _series_to_column(series: Any, what: str) -> Column:
-    pandas_like = series.implementation.is_pandas_like()
-    # pandas keeps strings, enums and anything else in object columns: the entries' own types decide.
-    if series.dtype == nw.Object or (
-        pandas_like and (series.to_native().dtype == object or series.dtype == nw.Unknown)
-    ):
-        return to_column(series.to_list(), what)
-    if pandas_like and series.to_native().dtype == "category":
-        categories = read_column(series.to_native().cat.categories, what)
-        if isinstance(categories, np.ndarray):
+    if series.implementation.is_pandas_like():
+        plain = series.to_native()
+        # pandas keeps strings, enums and anything else in object columns: the entries' own types decide.
+        if plain.dtype == object or series.dtype == nw.Unknown:
             return to_column(series.to_list(), what)
-        codes, ordered = series.to_native().cat.codes.to_numpy(), bool(series.to_native().cat.ordered)
-        indices = pa.array(codes, mask=codes < 0)
-        return to_column(pa.DictionaryArray.from_arrays(indices, categories, ordered=ordered), what)
-    if series.dtype == nw.Categorical and series.implementation.is_polars():
+        if plain.dtype == "category":
+            categories, codes = read_column(plain.cat.categories, what), plain.cat.codes.to_numpy()
+            if isinstance(categories, np.ndarray):
+                return to_column(series.to_list(), what)
+            indices, is_scale = pa.array(codes, mask=codes < 0), bool(plain.cat.ordered)
+            return to_column(pa.DictionaryArray.from_arrays(indices, categories, ordered=is_scale), what)
+    elif series.dtype == nw.Categorical and series.implementation.is_polars():
         # polars sorts categoricals by their text; an Enum keeps the order it was given.
         series = series.cast(nw.String)
     try:
-        column = series.to_arrow()
+        return to_column(series.to_list() if series.dtype == nw.Object else series.to_arrow(), what)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        column = series.to_list()
-    return to_column(column, what)
+        return to_column(series.to_list(), what)
 
 
 def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
@@ -686,14 +676,9 @@ def build_frame(columns: Mapping[str, Column], backend: str) -> Any:
     if backend == "polars":
         import polars as pl
 
-        return pl.DataFrame(
-            {
-                name: pl.Series(values=odd[name], dtype=pl.Object)
-                if name in odd
-                else pl.Series(values=pl.from_arrow(column))
-                for name, column in columns.items()
-            }
-        )
+        objects = {name: pl.Series(values=entries, dtype=pl.Object) for name, entries in odd.items()}
+        found = {name: objects[name] if name in odd else pl.Series(pl.from_arrow(columns[name])) for name in columns}
+        return pl.DataFrame(found)
     texts = {
         name: pa.array([None if entry is None else spell_surrogates(str(entry)) for entry in entries], pa.string())
         for name, entries in odd.items()

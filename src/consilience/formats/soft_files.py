@@ -119,7 +119,7 @@ def _lay_out(path: str, votes: NDArray[np.generic], workers: NDArray[np.generic]
         items=to_column(np.arange(n_items)),
     )
     rows: Floats = np.asarray(votes, np.float64).reshape(-1, n_classes)
-    return with_votes(table, SoftRows(np.arange(n_classes), rows, named=False), NAME)
+    return replace(with_votes(table, SoftRows(np.arange(n_classes), rows, named=False)), format=NAME)
 
 
 def _open_tables(path: str, files: list[str], format: str | None) -> Table | None:

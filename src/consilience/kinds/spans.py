@@ -517,7 +517,7 @@ def find_span_columns(given: object) -> dict[str, str] | None:
     if isinstance(given, Mapping):
         if not _is_columns(given):
             return None
-        return Table(list(given), given.__getitem__, 0, "", "", str).find_spans()
+        return Table(list(given), given.__getitem__).find_spans()
     return open_frame(given).find_spans()
 
 
