@@ -22,7 +22,6 @@ import consilience as cs
 from command_line import CLEAN, run
 from consilience import options
 from consilience.answers.classes import ABSTAIN
-from consilience.answers.long_tables import DUPLICATES
 from consilience.answers.previews import fit_text, fit_texts
 from consilience.cli.command import spell_options
 from consilience.cli.main import program
@@ -30,6 +29,7 @@ from consilience.cli.simulate import CLASSES, make_crowd
 from consilience.errors import InputError, Python, Sentence, make_inert
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
+from consilience.options import DUPLICATES
 from fuzz.kills import MAIN, children_hear_signals
 
 

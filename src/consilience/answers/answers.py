@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import check_truth, is_among, to_floats
-from ..errors import InputError, Sentence, join_names, listing, parameter_error, plural, warn_of
+from ..arguments import check_truth, to_floats
+from ..errors import InputError, Sentence, join_names, listing, plural, warn_of
 from ..kernels import Floats, Integers, Truths, freeze
 from ..limits import NUMBER, require_memory
-from ..options import check_effect
+from ..options import check, check_effect
 from . import LONG, MATRIX, translate
 from .classes import are_ranks, choose_classes, choose_spelling, list_classes, merge_spellings, spell_as, warn_of_slips
 from .columns import (
@@ -40,18 +40,15 @@ from .columns import (
 from .gold import add_gold, find_gold
 from .items import Sequences, count_items, encode_items, read_keys, read_order
 from .long_tables import (
-    DUPLICATES,
     FILL,
     check_axes,
-    encode_entries,
-    find_answered,
     find_columns,
     lay_out,
+    read_entries,
     read_labels,
     read_weights,
     settle_duplicates,
     sort_rows,
-    to_matrix,
 )
 from .previews import frame_html, html_facts, paragraph, to_word
 from .soft_votes import Probabilities, check_votes, refuse_shares, relabel, suggest, sum_votes
@@ -257,13 +254,13 @@ class Answers:
         >>> cs.Answers.from_frame(table).classes
         array([False,  True])
         """
-        if not is_among(duplicates, DUPLICATES):
-            raise parameter_error("duplicates", "Answers", f"one of {', '.join(map(repr, DUPLICATES))}", duplicates)
-        for name, value in (("normalise", normalise), ("drop_missing", drop_missing), ("rescale", rescale)):
-            check_truth(name, "Answers", value)
+        flags = {"normalise": normalise, "drop_missing": drop_missing, "rescale": rescale}
+        for name, value in {"duplicates": duplicates, **flags}.items():
+            check(name, value, "Answers")
         table = open_frame(frame)
-        origin, whole = table.origin, (item, worker, label, sequence, position, weight, order)
-        names = dict(zip(ROLES, whole, strict=True))
+        origin = table.origin
+        given: tuple[Any, ...] = (item, worker, label, sequence, position, weight, order)
+        names: dict[str, str | None] = dict(zip(ROLES, given, strict=True))
         for role in WHOLE:
             table, names[role] = table.combine(role, names[role])
         table = translate(table, format, {**names, "gold": gold if isinstance(gold, str) else None}, ignore)
@@ -387,14 +384,7 @@ class Answers:
         Answers(5 answers: 2 items x 3 workers, 2 classes: 'no', 'yes')
         """
         check_truth("normalise", "Answers", normalise)
-        matrix = to_matrix(F)
-        if matrix.ndim != 2 or 0 in matrix.shape:
-            raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
-        answered = find_answered(matrix, missing)
-        entries = np.ma.getdata(matrix)[answered]
-        if not len(entries):
-            raise InputError(f"F has no answers: all {matrix.size:,} entries are missing.")
-        codes, vocabulary = encode_entries(entries, labels, normalise)
+        answered, codes, vocabulary = read_entries(F, missing, labels, normalise)
         spell = choose_spelling(vocabulary, list_classes(classes).tolist()) if normalise else None
         if spell is not None:
             codes, vocabulary = merge_spellings(codes, vocabulary, spell, ordered=labels is not None)

@@ -89,9 +89,13 @@ def _plain_array(array: pa.Array | pa.ChunkedArray, what: str) -> Column:
         categories = _plain_array(array.dictionary, what)
         if isinstance(categories, np.ndarray):
             return objects([None if i is None else categories[i] for i in array.indices.to_pylist()])
-        if len(find_missing(categories)) or len(categories.unique()) < len(categories):
-            return _plain_array(array.dictionary_decode(), what)
-        return pa.DictionaryArray.from_arrays(array.indices, categories, ordered=kind.ordered)
+        if pa.types.is_floating(categories.type):
+            categories = pc.if_else(pc.is_nan(categories), None, categories)
+        # Distinct values, none of them missing.
+        distinct, indices = pc.dictionary_encode(categories), array.indices
+        if len(distinct.dictionary) < len(categories):
+            indices = distinct.indices.take(indices)
+        return pa.DictionaryArray.from_arrays(indices, distinct.dictionary, ordered=kind.ordered)
     if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind):
         entries = array.to_pylist()
         _check_hashable(entries, what)
@@ -111,12 +115,12 @@ def _plain_array(array: pa.Array | pa.ChunkedArray, what: str) -> Column:
         if getattr(kind, "unit", None) == "ns":  # Python's own times have microseconds
             names = {"timestamp": pa.timestamp("us", getattr(kind, "tz", None)), "duration": pa.duration("us")}
             array = array.cast(names.get(str(kind).partition("[")[0], pa.time64("us")))
-        pc.min_max(array).as_py()
+        array.drop_null()[:1].to_pylist()  # zones that nobody knows
     except (pa.ArrowInvalid, OverflowError, ValueError) as error:
         if kind == pa.timestamp("ns"):
             return array  # NumPy knows them
         raise InputError(
-            f"{what} must not hold times that Python cannot hold, such as nanoseconds or years beyond 9999.",
+            f"{what} must not hold times that Python cannot hold, such as nanoseconds.",
             "Write them as text.",
         ) from error
     return array

@@ -49,47 +49,36 @@ from .tables import Table, read_column, read_distinct, read_names, squeeze
 if TYPE_CHECKING:
     from .answers import Answers
 
-DUPLICATES = ("error", "first", "last", "mean")
 # Weights of one worker's spread answer may exceed 1 by rounding.
 WEIGHT_SLACK = 1e-6
 # So many columns are tried for whether they tell items apart.
 MOST_TRIED = 50
 # Spans that several workers marked are fewer than what they marked in all, by at least this factor.
 MOST_DIFFERENT = 0.95
-_FUSE_SPANS = (
-    "The texts are not in such a table: fuse the file of the annotation tool that they come from.",
-    Sentence("Or give table and texts to {from_frame}.", from_frame=Python("Spans.from_frame")),
-)
-_SETTLE = Sentence(
-    "If start and end are something else, settle repeated answers with {duplicates}.", duplicates="first"
-)
+# Sums along another axis are 1 so closely only if they are sums over classes.
+SUM_SLACK = 1e-5
+FILL = "Every answer must say who gave it about what: fill it in or drop the row."
 _HOW_TO_DROP = {
     "pandas": ", as dropna(subset=[{0!r}]) does. If a label is called NA or None, read it with keep_default_na=False",
     "polars": ", as drop_nulls({0!r}) does",
 }
-DROP_ROWS = Sentence("Or leave such rows out with {drop_missing}.", drop_missing=True)
-FILL = "Every answer must say who gave it about what: fill it in or drop the row."
-# Sums along another axis are 1 so closely only if they are sums over classes.
-SUM_SLACK = 1e-5
 
 
 def find_columns(table: Table, names: Names) -> dict[str, str]:
-    """Find the column that plays each role: item (or sequence and position), worker, label, and others if named."""
+    """The column that plays each role: item (or sequence and position), worker, label, and others if named."""
     item, in_sequences = names["item"], names["sequence"] is not None or names["position"] is not None
     if item is not None and in_sequences:
         raise ParameterError(
             Sentence("Give either {item} or {sequence} and {position}, not both: a position is an item.")
         )
-    if item is None and not in_sequences:
-        in_sequences = table.has_sequences()
-    if in_sequences:
-        roles = {role: names[role] for role in ("sequence", "position", "worker", "label")}
+    roles = {role: names[role] for role in ("item", "sequence", "position", "worker", "label")}
+    if in_sequences or (item is None and table.has_sequences()):
+        del roles["item"]
     else:
-        key = item if item is not None else _prefer_ids(table)
-        roles = {"item": key, "worker": names["worker"], "label": names["label"]}
+        del roles["sequence"], roles["position"]
+        roles["item"] = item or _prefer_ids(table)
     roles |= {role: names[role] for role in ("weight", "order") if names.get(role) is not None}
-    found = {role: table.find(role, given) for role, given in roles.items()}
-    missing = [role for role, name in found.items() if name is None]
+    missing = [role for role, given in roles.items() if table.find(role, given) is None]
     if len(missing) > 1:
         raise table.no_columns(missing)
     return {role: table.need(role, given, parameter=role) for role, given in roles.items()}
@@ -119,7 +108,7 @@ def read_labels(table: Table, name: str, drop_missing: bool) -> tuple[Table, Col
         sets = find_sets(list(dict.fromkeys(to_values(table.read(name)).tolist())))
         as_tags = [Sentence("If cells hold sets of tags, use {separator}.", separator=find_sign(sets))] if sets else []
         drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(name)}."
-        table.values(name, *as_tags, drop, DROP_ROWS)
+        table.values(name, *as_tags, drop, Sentence("Or leave such rows out with {drop_missing}.", drop_missing=True))
     return table, table.read(name)
 
 
@@ -188,11 +177,7 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
     if find_repeat(answers.offsets, answers.worker, answers.n_workers) < 0:
         return answers
     _, pair = np.unique(answers.item_of_answer() * answers.n_workers + answers.worker, return_inverse=True)
-    spans = _find_spans(answers, pair, item, table)
-    if spans is not None and policy == "error":
-        raise InputError(spans, *_FUSE_SPANS, _SETTLE, keyword="duplicates")
-    if spans is not None:
-        warn_of(spans, *_FUSE_SPANS)
+    _refuse_spans(answers, pair, item, table, policy)
     if policy in ("first", "last"):
         step = 1 if policy == "first" else -1
         _, chosen = np.unique(pair[::step], return_index=True)
@@ -217,39 +202,43 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
     weight = np.ones(len(pair)) if answers.weight is None else answers.weight
     weight = np.where(repeated[pair], weight / size[pair], weight)
     # All rows about one pair stand together: they are one answer.
-    first_row = np.full(len(size), len(pair))
-    np.minimum.at(first_row, pair, np.arange(len(pair)))
+    _, first_row = np.unique(pair, return_index=True)
     place = np.argsort(first_row[pair], kind="stable")
     order = None if answers.order is None else answers.order[place]
     return replace(answers, worker=answers.worker[place], label=answers.label[place], weight=weight[place], order=order)
 
 
-def _find_spans(answers: Answers, pair: Indices, item: Integers, table: Table) -> str | None:
-    """The words that say that the rows are spans and no answers; None if they are not.
+def _refuse_spans(answers: Answers, pair: Indices, item: Integers, table: Table, policy: str) -> None:
+    """Raise an error, or warn where repeated answers are settled, if the rows are spans and no answers.
 
-    Spans begin before they end, and some worker marked several of them in one document. Start and end may also be the
-    times of an answer. So they must also fit the words of the spans, or now and then be the same for several workers.
+    Spans begin before they end, some worker marked several of them in one document, and some of them were marked by
+    several workers. Start and end may also be the times of an answer, which are hardly ever the same.
     """
     names = table.find_spans()
     if names is None or any(names[role] in answers.columns.values() for role in ("start", "end")):
-        return None
+        return
     start, end = (to_values(table.read(names[role])) for role in ("start", "end"))
-    if any(each.dtype.kind not in "iu" for each in (start, end)) or (start < 0).any() or (end <= start).any():
-        return None
+    if start.dtype.kind not in "iu" or end.dtype.kind not in "iu" or (start < 0).any() or (end <= start).any():
+        return
     rows = np.argsort(item, kind="stable")
     _, stretch = np.unique(np.stack([start, end])[:, rows], axis=1, return_inverse=True)
-    n_stretches = int(stretch.max()) + 1
-    marked = np.unique(pair * n_stretches + stretch.ravel())
-    n_different = len(np.unique(answers.item_of_answer() * n_stretches + stretch.ravel()))
-    text = table.find_usual("text")
-    words = [] if text is None else to_values(table.read(text)).tolist()
-    fits = bool(words) and [len(each) if isinstance(each, str) else -1 for each in words] == (end - start).tolist()
-    if len(marked) == int(pair.max()) + 1 or not (n_different <= MOST_DIFFERENT * len(marked) or fits):
-        return None
-    return (
+    n_marked = len(np.unique(np.stack([pair, stretch.ravel()]), axis=1).T)
+    n_different = len(np.unique(np.stack([item[rows], stretch.ravel()]), axis=1).T)
+    if n_marked == int(pair.max()) + 1 or n_different > MOST_DIFFERENT * n_marked:
+        return
+    problem = (
         f"{table.name} holds spans (columns {listing(names.values())}), not answers about whole items: some workers "
         "marked several in one document."
     )
+    remedies = (
+        "The texts are not in such a table: fuse the file of the annotation tool that they come from.",
+        Sentence("Or give table and texts to {from_frame}.", from_frame=Python("Spans.from_frame")),
+    )
+    if policy != "error":
+        warn_of(problem, *remedies)
+        return
+    settle = "If start and end are something else, settle repeated answers with {duplicates}."
+    raise InputError(problem, *remedies, Sentence(settle, duplicates="first"), keyword="duplicates")
 
 
 def _duplicate_error(answers: Answers, same: Indices, n_pairs: int, item: Integers, table: Table) -> InputError:
@@ -259,23 +248,22 @@ def _duplicate_error(answers: Answers, same: Indices, n_pairs: int, item: Intege
     here, there = table.locate(int(rows[0])), table.locate(int(rows[1]))
     file, comma, _ = here.rpartition(", ")
     where = f"{here} and {there.removeprefix(file + comma)}" if comma else f"{here} and {there} of {table.name}"
-    why, remedies = "", list[Sentence]()
+    others = "last, or mean" if table.soft is None else "last"
+    why, remedy = "", Sentence(f"Remove them, or settle them with {{duplicates}} (or {others}).", duplicates="first")
+    if answers.weight is not None and answers.weight[same].sum() > 1 + WEIGHT_SLACK:
+        why = ", with weights of more than 1 in all"
+        remedy = Sentence("If the weights are rounded probabilities, settle them with {duplicates}.", duplicates="mean")
+    elif answers.weight is not None:
+        why = ", with the same label"
+    remedies = [remedy]
     further = _find_further_column(answers, item, table) if table.soft is None else None
     if further is not None:
         remedies = [further, Sentence("If not, settle them with {duplicates}.", duplicates="first")]
-    if answers.weight is not None:
-        heavy = answers.weight[same].sum() > 1 + WEIGHT_SLACK
-        why = ", with weights of more than 1 in all" if heavy else ", with the same label"
-        if heavy and not remedies:
-            rounded = "If the weights are rounded probabilities, settle them with {duplicates}."
-            remedies = [Sentence(rounded, duplicates="mean")]
-    others = "last, or mean" if table.soft is None else "last"
-    settle = Sentence(f"Remove them, or settle them with {{duplicates}} (or {others}).", duplicates="first")
     who, key = answers.workers[[answers.worker[same[0]]]].tolist()[0], key_of(answers.keys, about)
     return InputError(
         f"Worker {shorten(who)} answered item {shorten(key)} more than once{why}: see {where}. "
         f"{plural(n_pairs, 'such pair')} in all.",
-        *(remedies or [settle]),
+        *remedies,
         keyword="duplicates",
     )
 
@@ -287,27 +275,23 @@ def _find_further_column(answers: Answers, item: Integers, table: Table) -> Sent
     with the fewest values is meant.
     """
     role = "item" if "item" in answers.columns else "sequence"
-    names, used = split_names(answers.columns.get(role)), set(answers.columns.values())
-    parts = [answers.columns[role]] if names is None else names
-    rows = np.argsort(item, kind="stable")
-    worker = np.empty(len(rows), np.int64)
-    worker[rows] = answers.worker
-    best: tuple[int, str] | None = None
-    for name in [str(each) for each in table.names if each not in used and each not in parts][:MOST_TRIED]:
+    parts = split_names(answers.columns[role]) or [answers.columns[role]]
+    worker = np.empty(len(item), np.int64)
+    worker[np.argsort(item, kind="stable")] = answers.worker
+    found = []
+    for name in [str(each) for each in table.names if each not in (*answers.columns.values(), *parts)][:MOST_TRIED]:
         column = table.read(name)
         if len(find_missing(column)):
             continue
         codes, values = encode_in_order_of_appearance(column)
         whole = item.astype(np.int64) * len(values) + codes
-        n_whole, pairs = len(np.unique(whole)), np.unique(np.stack([whole, worker]), axis=1)
-        if pairs.shape[1] == len(item) and n_whole < len(item) and (best is None or len(values) < best[0]):
-            best = len(values), name
-    if best is None:
+        pairs = np.unique(np.stack([whole, worker]), axis=1)
+        if pairs.shape[1] == len(item) > len(np.unique(whole)):
+            found.append((len(values), name))
+    if not found:
         return None
-    return Sentence(
-        f"Is an item several columns? With {{{role}}} no worker has answered one more than once.",
-        **{role: ",".join([*parts, best[1]])},
-    )
+    asks = f"Is an item several columns? With {{{role}}} no worker has answered one more than once."
+    return Sentence(asks, **{role: ",".join([*parts, min(found)[1]])})
 
 
 def lay_out(answered: Truths, lengths: ArrayLike | None, items: object, workers: object) -> dict[str, Any]:
@@ -365,30 +349,29 @@ def check_axes(votes: Floats, n_classes: int, rescale: bool) -> None:
             raise InputError(f"P sums to 1 along axis {axis}, and not along its last axis.", remedy)
 
 
-def to_matrix(F: ArrayLike) -> Values:
-    """F as an array whose entries have the types they came with."""
-    if isinstance(F, np.ma.MaskedArray):
-        return F
+def read_entries(
+    F: ArrayLike, missing: object, labels: ArrayLike | None, normalise: bool
+) -> tuple[Truths, Codes, Values]:
+    """Which entries of a matrix are answers, and their codes and vocabulary."""
+    matrix: Any = F
     plain = (str, bytes, Mapping)
-    if not isinstance(F, (list, tuple)) or any(isinstance(r, plain) or not isinstance(r, Iterable) for r in F):
-        try:
-            return np.asarray(F)
-        except ValueError as error:
-            raise InputError(f"F must be a matrix of answers; {first_line(error)}.") from error
-    # NumPy would make text of ["a", nan], and numbers of [True, -1].
-    rows = [objects(list(row)) for row in F]
-    widths = {len(row) for row in rows}
-    if len(widths) > 1:
-        raise InputError(f"F must have rows of one length; got lengths {listing(sorted(widths))}.")
-    return np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
-
-
-def find_answered(matrix: Values, missing: object) -> Truths:
-    """Which entries of a matrix are answers."""
-    data, mask = np.ma.getdata(matrix), np.ma.getmaskarray(matrix).copy()
+    if isinstance(F, (list, tuple)) and all(isinstance(row, Iterable) and not isinstance(row, plain) for row in F):
+        # NumPy would make text of ["a", nan], and numbers of [True, -1].
+        rows = [objects(list(row)) for row in F]
+        widths = {len(row) for row in rows}
+        if len(widths) > 1:
+            raise InputError(f"F must have rows of one length; got lengths {listing(sorted(widths))}.")
+        matrix = np.array(rows, dtype=object).reshape(len(rows), -1 if rows else 0)
+    try:
+        matrix = np.ma.asarray(matrix) if np.ma.isMaskedArray(matrix) else np.asarray(matrix)
+    except ValueError as error:
+        raise InputError(f"F must be a matrix of answers; {first_line(error)}.") from error
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InputError(f"F must have items as rows and workers as columns; got an array of shape {matrix.shape}.")
     missing = None if is_missing(missing) else missing
     if not isinstance(missing, Hashable):
         raise parameter_error("missing", "Answers.from_matrix", "a single entry of F", missing)
+    data, mask = np.ma.getdata(matrix), np.ma.getmaskarray(matrix).copy()
     if data.dtype.kind in "biuf":
         mask |= np.isnan(data)
         if isinstance(missing, (int, float, np.number, np.bool_)):
@@ -397,11 +380,11 @@ def find_answered(matrix: Values, missing: object) -> Truths:
         to_column(data.ravel(), "F")  # which refuses lists and dicts
         lost = (is_missing(entry) or bool(entry == missing) for entry in data.ravel().tolist())
         mask |= np.fromiter(lost, bool, data.size).reshape(data.shape)
-    return np.asarray(~mask)
+    answered = np.asarray(~mask)
+    entries = data[answered]
+    if not len(entries):
+        raise InputError(f"F has no answers: all {data.size:,} entries are missing.")
 
-
-def encode_entries(entries: Values, labels: ArrayLike | None, normalise: bool) -> tuple[Codes, Values]:
-    """Codes and vocabulary of the answers in a matrix."""
     if entries.dtype == object:
         kinds = set(map(type, entries.tolist()))
         entries = np.array(entries.tolist()) if kinds == {int, float} else to_values(to_column(entries, "F"))
@@ -413,7 +396,7 @@ def encode_entries(entries: Values, labels: ArrayLike | None, normalise: bool) -
     elif entries.dtype.kind in "iu" and entries.dtype != np.uint64:
         entries = entries.astype(np.int64)
     if labels is None:
-        return encode_sorted(to_column(entries, "F"))
+        return answered, *encode_sorted(to_column(entries, "F"))
     vocabulary = read_distinct(labels, "labels")
     if entries.dtype.kind in "iu":
         outside = np.flatnonzero((entries < 0) | (entries >= len(vocabulary)))
@@ -423,7 +406,7 @@ def encode_entries(entries: Values, labels: ArrayLike | None, normalise: bool) -
                 Sentence("With {labels}, the integers of F are indices into it."),
                 Sentence("Name the entry that stands for no answer with {missing}."),
             )
-        return entries.astype(np.int32), vocabulary
+        return answered, entries.astype(np.int32), vocabulary
     known, column = vocabulary, to_column(entries, "F")
     if normalise:
         known, column = to_values(normalise_column(to_column(known))), normalise_column(column)
@@ -434,4 +417,4 @@ def encode_entries(entries: Values, labels: ArrayLike | None, normalise: bool) -
             Sentence("Name all labels with {labels}."),
             keyword="labels",
         )
-    return codes.astype(np.int32), vocabulary
+    return answered, codes.astype(np.int32), vocabulary

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -269,16 +269,16 @@ class Table:
         """
         if isinstance(given, (list, tuple)):
             parts = [str(each) for each in given]
-        elif not isinstance(given, str) or given in self.names:
-            return self, given
+        elif given is None or is_among(given, self.names):
+            return self, cast("str | None", given)
         else:
-            ways = split_names(given), [each.strip() for each in given.split(",")]
+            ways = split_names(given), [each.strip() for each in str(given).split(",")]
             parts = next((way for way in ways if len(way) > 1 and set(way) & set(self.names)), [])
         for part in parts:
             if not is_among(part, self.names):
                 raise self.no_column(role, part, parameter=role)
         if len(parts) < 2:
-            return self, parts[0] if parts else given
+            return self, parts[0] if parts else cast("str", given)
         name = join_texts(parts)
         if name in self.names:
             return self, name

@@ -32,6 +32,7 @@ from .columns import (
     is_ordered,
     is_present,
     is_text,
+    lookup,
     share_categories,
     to_column,
     to_values,
@@ -98,11 +99,9 @@ def read_matrix(table: Table, names: Names, named: bool) -> Table | None:
     workers = _list_workers(table, item, gold)
     has_ids = item is None and _are_ids(table, workers)
     if not named:
-        columns = [table.read(name) for name in workers[has_ids:]]
-        if len(columns) < 2 or any(isinstance(each, np.ndarray) for each in columns):
-            return None
         labels = _find_labels(table, workers[has_ids:])
-        if labels is None or not all(pa.types.is_integer(each.type) for each in columns):
+        columns: list[Any] = [table.read(name) for name in workers[has_ids:]]
+        if labels is None or len(columns) < 2 or not all(pa.types.is_integer(each.type) for each in columns):
             return None
         own = [each - {-1} for each in labels]
         said: set[int] = set().union(*own)
@@ -183,7 +182,7 @@ def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | No
     if not workers or not table.n_rows:
         raise InputError(f"{table.name} has no columns of workers, or no rows.", "Give one column for each worker.")
     require_memory(NUMBER * table.n_rows * len(workers), f"{table.name} has {table.n_rows:,} x {len(workers):,} cells")
-    columns = [table.read(name) for name in workers]
+    columns: list[Any] = [table.read(name) for name in workers]
     scales = [column for column in columns if is_ordered(column)]
     categories = scales[0].dictionary if len(scales) == len(columns) and share_categories(scales) else None
     columns = [each if isinstance(each, np.ndarray) else decode_categories(each) for each in columns]
@@ -202,7 +201,7 @@ def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | No
         entries = to_column([entry for each in columns for entry in to_values(each).tolist()])
     there = is_present(entries)
     if missing is not None:
-        there &= ~np.isin(to_values(entries), [missing, str(missing)])
+        there &= lookup(np.array([missing]), entries) < 0
     cells = np.flatnonzero(there)
     if not len(cells):
         raise InputError(f"{table.name} has no answers: all cells of {listing(workers)} are empty.")
@@ -216,12 +215,12 @@ def _melt(table: Table, item: str | None, workers: Sequence[str], gold: str | No
     is_shared = np.bincount(code)[code] > 1
     alone = (np.bincount(owner, is_shared, len(workers)) == 0) & (n_labels > 0) & (len(workers) > 2)
     many = alone & (n_labels > MOST_LABELS) & (alone.sum() < len(workers))
-    few = [workers[w] for w in np.flatnonzero(alone & ~many)]
+    few = [workers[w] for w in np.flatnonzero(alone & ~many).tolist()]
     if few:
         problem = f"No other column of {table.name} holds any of the values of {listing(few)}."
         warn_of(f"{problem} Each column is taken for a worker.", _IGNORE)
     if many.any():
-        left_out = listing([workers[w] for w in np.flatnonzero(many)])
+        left_out = listing([workers[w] for w in np.flatnonzero(many).tolist()])
         problem = f"Columns of {table.name} with many values that no other column holds are left out: {left_out}."
         warn_of(problem, Sentence("Name them with {ignore} to silence this warning."))
     kept = np.flatnonzero(~many[who])
@@ -341,7 +340,7 @@ def _choose_question(table: Table, questions: Sequence[str], names: Names, kind:
     if len(answered) == 1:
         return answered[0]
     if not answered:
-        found = f"{listing(questions, len(questions))} empty" if questions else "no column of answers"
+        found = f"nothing in {listing(questions, len(questions))}" if questions else "no column of answers"
         raise InputError(
             f"{table.name} looks like {kind}, but there is {found}.",
             Sentence("Name the column of answers with {label}."),

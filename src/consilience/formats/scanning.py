@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..answers import DIALECTS, translate
 from ..answers.answers import Answers, Budget
-from ..answers.columns import name_whole, split_names
+from ..answers.columns import split_names
 from ..answers.joining import leave_out, read_blocked
 from ..answers.long_tables import find_columns
 from ..answers.tables import WHOLE, Table, key_roles, open_arrow
@@ -172,7 +172,7 @@ def open_sorted(
     if any(table.lists(name) is not None for name in table.names):
         return path, None
     for role in WHOLE:
-        table, columns[role] = table.combine(role, name_whole(names[role]))
+        table, columns[role] = table.combine(role, names[role])
     form = translate(table, format if format in FORMS else None, columns).format
     if form in IN_MEMORY:
         return path, None

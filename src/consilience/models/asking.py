@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeGuard
 
-from ..answers import recognise
+from ..answers import translate
 from ..answers.tables import ROLES, open_frame
 from ..arguments import check_questions, split_by_question
 from ..errors import DataWarning, InputError, ManyQuestionsError, ParameterError, Sentence, listing, shorten, warn
@@ -94,7 +94,7 @@ def open_questions(
         read |= {role: each[name] for role, each in split.items() if name in each}
         read |= {"label": name, "format": form}
         # Known labels beside the answers belong to one question, unless the form of the table tells whose.
-        if gold is None and recognise(table, {**dict.fromkeys(ROLES), "label": name}) is None:
+        if gold is None and not translate(table, None, {**dict.fromkeys(ROLES), "label": name}).format:
             read["gold"] = False
         rows = keep_answered(table, name, bool(read.get("separator")))
         if name in table.names and table.n_rows and not rows.n_rows:

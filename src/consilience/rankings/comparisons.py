@@ -263,7 +263,7 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
             hint = [Sentence("For a table of scores or ranks, name {candidate} and {score} or {rank}.")]
         raise InputError(error.problem, *error.remedies, *hint)
     found = [name for role in sides if (name := table.find(role, names[role])) is not None]
-    columns = {role: replace(table, taken=found).need(role, names[role], parameter=role) for role in sides}
+    columns = {role: table.need(role, names[role], parameter=role) for role in sides}
     columns |= find_others(table, names, found)
     encoded = [encode_in_order_of_appearance(table.values(columns[role], _FILL)) for role in ("left", "right")]
     codes, candidates = encode_sorted(join_columns(*(to_column(values) for _, values in encoded)))
