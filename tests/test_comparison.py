@@ -23,8 +23,8 @@ from consilience.checks.comparison import (
 from consilience.checks.short_checks import find_no_gain
 from consilience.inference.hidden_fits import HiddenAnswers, Predicted, shrink_rows
 from consilience.inference.sources import Source
-from consilience.results.answer_worth import are_checked
 from consilience.results.comparison import VERDICTS, Comparison
+from consilience.results.intervals import are_checked
 
 PLAIN = Comparison(
     n_items=100,

@@ -16,7 +16,7 @@ import oracles
 from benchmarks import intervals as benchmark
 from consilience.answers.gold import Gold
 from consilience.inference import powers
-from consilience.results import answer_worth, interval_sums, intervals
+from consilience.results import intervals
 from consilience.results.intervals import informativeness
 
 
@@ -123,22 +123,22 @@ def small_crowd(seed=0, n_items=60, **further):
 def estimates_of(model, prior_is_known=False):
     pseudo_counts = np.full(3, model.smoothing_[0] * 2 + model.smoothing_[1])
     judged = np.ones(len(model.posterior_), bool)
-    return interval_sums.Estimates(
-        model.confusion_, model.result_.learned.counts, model.prior_, pseudo_counts, prior_is_known, judged
-    )
+    learned, right = model.result_.learned, np.diagonal(model.confusion_, axis1=1, axis2=2)
+    known = prior_is_known, judged, right
+    return intervals.Estimates(model.confusion_, learned.counts, model.prior_, pseudo_counts, *known)
 
 
 def test_worth_and_centre_of_answers():
     r = small_crowd().responses
     model = cs.DawidSkene(calibration="none").fit(r)
-    found, right = estimates_of(model), np.diagonal(model.confusion_, axis1=1, axis2=2)
-    sums = interval_sums.sum_up(r, model.posterior_, right, found)
-    ends, worth = intervals.judge_workers(r, sums, right, found, None)
+    found = estimates_of(model)
+    sums = intervals.sum_up(r, model.posterior_, found)
+    ends, worth = intervals.judge_workers(r, sums, found, None)
     _, _, centre, slow = slow_answers(r, model.posterior_, model.confusion_, model.result_.learned.counts)
     np.testing.assert_allclose(worth, slow, rtol=1e-6)
     np.testing.assert_allclose(ends[:, 0], intervals.beta_ends(centre, slow)[0], rtol=1e-6)
-    shared = interval_sums.invert_scores(r, sums, right, found)
-    together = intervals.judge_workers(r, sums, right, found, shared)[1]
+    shared = intervals.invert_scores(r, sums, found)
+    together = intervals.judge_workers(r, sums, found, shared)[1]
     assert (together < worth).all()  # what all share is not known either
 
 
@@ -165,10 +165,10 @@ def test_covariance_of_what_items_share(known):
     expected = np.zeros((6, 6))
     size = 3 if known else 6
     expected[:size, :size] = np.linalg.pinv(information[:size, :size], rcond=1e-9, hermitian=True)
-    sums = interval_sums.sum_up(r, q, right, found)
-    shared = interval_sums.invert_scores(r, sums, right, found)
+    sums = intervals.sum_up(r, q, found)
+    shared = intervals.invert_scores(r, sums, found)
     np.testing.assert_allclose(shared, expected, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(interval_sums.count_surprise(r, right) * q, scores[:, :3], atol=1e-12)
+    np.testing.assert_allclose(intervals.count_surprise(r, right) * q, scores[:, :3], atol=1e-12)
 
 
 def test_slope_of_the_mean_probability_of_labels():
@@ -189,7 +189,7 @@ def test_slope_of_the_mean_probability_of_labels():
 
     posterior = mean(np.zeros(3), np.zeros(3))[1]
     chosen = posterior[np.arange(r.n_items), labels]
-    surprise = interval_sums.count_surprise(r, right)
+    surprise = intervals.count_surprise(r, right)
     slope = intervals.sum_slopes(posterior, np.eye(3)[labels], chosen, surprise) / r.n_items
     steps = 1e-5 * np.eye(6)
     expected = [(mean(h[:3], h[3:])[0] - mean(-h[:3], -h[3:])[0]) / 2e-5 for h in steps]
@@ -208,8 +208,8 @@ def test_design_effect():
 
         def compare(n, weight, spread):
             total = np.bincount(worker[:n], weight)
-            sums = answer_worth.compare_votes(worker[:n], item[:n], unit[:n], weight, weight * away[:n], spread, total)
-            return answer_worth.design_effect(sums)
+            sums = intervals.compare_votes(worker[:n], item[:n], unit[:n], weight, weight * away[:n], spread, total)
+            return intervals.design_effect(sums)
 
         found, half = (compare(800, w * np.ones(800), spread) for w in (1, 0.5))
         assert half == pytest.approx(found)  # weights are not what answers have in common
@@ -229,8 +229,8 @@ def test_a_vote_that_is_spread_is_one_vote():
     P[r.item_of_answer(), r.worker] = 0.8 * np.eye(3)[r.label] + 0.2 / 3
     found = cs.DawidSkene(calibration="none").fit(oracles.spread_answers(P)).result_.past.sums
     np.testing.assert_allclose(found.chances[0], r.votes_per_worker())
-    assert (answer_worth.find_worth(found.chances, found.judged) < found.chances[0]).all()
-    assert answer_worth.design_effect(found.votes) == 1
+    assert (intervals.find_worth(found) < found.chances[0]).all()
+    assert intervals.design_effect(found.votes) == 1
 
 
 def test_intervals_of_workers_with_different_weights_contain_the_truth():
@@ -259,9 +259,8 @@ def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
     model = (cs.HiddenMarkov(coupling=0.5) if in_sequences else cs.DawidSkene()).fit(r)
     whole = all_ends(model)
     for entries in (1, 30):
-        for module in (interval_sums, intervals):
-            monkeypatch.setattr(module, "MOST_ENTRIES", entries)
-        runs = list(interval_sums.cut_runs(r))
+        monkeypatch.setattr(intervals, "MOST_ENTRIES", entries)
+        runs = list(intervals.cut_runs(r))
         assert [run.start for run in runs][1:] == [run.stop for run in runs][:-1]
         assert (runs[0].start, runs[-1].stop) == (0, 60)
         assert not in_sequences or {run.stop for run in runs} <= {7, 20, 21, 30, 60}
@@ -419,8 +418,7 @@ def test_neither_the_order_of_rows_nor_blocks_nor_threads_matter(monkeypatch):
     assert np.array_equal(all_ends(one), all_ends(two))
     monkeypatch.setattr("consilience.answers.blocks.BLOCK_SIZE", 200)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
-    for module in (interval_sums, intervals):
-        monkeypatch.setattr(module, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(intervals, "MOST_ENTRIES", 10)
     np.testing.assert_allclose(all_ends(cs.DawidSkene().fit(r)), all_ends(one), atol=1e-6)
 
 
@@ -506,10 +504,10 @@ def test_nobody_can_judge_themselves():
 def test_who_is_judged(lengths):
     matrix = [[0, -1], [1, 0], [-1, 1], [-1, -1], [0, 0]]
     r = cs.Answers.from_matrix(matrix, lengths=lengths, labels=[0, 1])
-    judged = answer_worth.find_judged(r, None, None).tolist()
+    judged = intervals.find_judged(r, None, None).tolist()
     assert judged == ([False, True, False, False, True] if lengths is None else [True, True, False, True, True])
     gold = Gold(np.array([-1, -1, 1, -1, -1], np.int32), np.zeros(5, bool))
-    assert answer_worth.find_judged(r, gold, None)[2]
+    assert intervals.find_judged(r, gold, None)[2]
 
 
 def test_weights_sequences_silence_and_gold():
@@ -540,14 +538,11 @@ def small_sequences():
 
 def test_a_weight_of_one_changes_nothing():
     r = small_crowd().responses
-    posterior = cs.DawidSkene(calibration="none").fit(r).posterior_
-    unweighted, weighted = (
-        (sums := answer_worth.sum_chances(each, posterior), answer_worth.sum_votes(each, posterior, sums))
-        for each in (r, dataclasses.replace(r, weight=np.ones(r.n_responses)))
-    )
-    np.testing.assert_allclose(weighted[0], unweighted[0])
-    assert answer_worth.design_effect(unweighted[1]) == 1
-    assert answer_worth.design_effect(weighted[1]) == pytest.approx(1, abs=0.02)  # each answer is a unit of its own
+    model = cs.DawidSkene(calibration="none").fit(r)
+    for weight, within in ((None, 0), (np.ones(r.n_responses), 0.02)):  # each answer is a unit of its own
+        sums = intervals.sum_up(dataclasses.replace(r, weight=weight), model.posterior_, estimates_of(model))
+        np.testing.assert_allclose(sums.chances, model.result_.past.sums.chances)
+        assert intervals.design_effect(sums.votes) == pytest.approx(1, abs=within)
 
 
 def test_a_prior_that_is_given_is_known():

@@ -16,7 +16,7 @@ import oracles
 from consilience.inference.sources import Source
 from consilience.inference.workers import WORKERS
 from consilience.inference.workers.rows import Care
-from consilience.results import answer_worth
+from consilience.results import intervals
 
 ESTIMATIONS = ("em", "variational")
 
@@ -90,7 +90,7 @@ def test_what_answers_with_weights_are_worth(estimation, sequences):
     model = cs.DawidSkene(estimation=estimation, **oracles.PLAIN).fit(r)
     gamma, said, votes = np.exp(model.result_.learned.log_weights), r.label_shares(), oracles.densify(r)
     sums = model.result_.past.sums
-    measured, report = answer_worth.measure_answers(sums.chances), model.worker_report()
+    (total, accuracy, _, left_of), report = intervals.measure_answers(sums.chances), model.worker_report()
     for m in range(r.n_workers):
         care, right = [], []
         for i in np.flatnonzero(votes[:, m].sum(axis=1)):
@@ -102,11 +102,11 @@ def test_what_answers_with_weights_are_worth(estimation, sequences):
         care, right = np.array(care), np.array(right)
         x, n = right.sum() / care.sum(), care.sum()
         left = (np.sum((right - x * care) ** 2) / n + 0.25 / n) / (x * (1 - x) + 0.25 / n)
-        assert (measured.total[m], measured.accuracy[m]) == pytest.approx((n, x), rel=1e-9)
-        assert measured.left[m] == pytest.approx(left, rel=1e-4)
+        assert (total[m], accuracy[m]) == pytest.approx((n, x), rel=1e-9)
+        assert left_of[m] == pytest.approx(left, rel=1e-4)
         assert report["accuracy"].to_numpy()[m] == pytest.approx(x, abs=1e-3)
     assert sums.votes[1] == 0 if not sequences else sums.votes[1] > 0
-    assert 0.5 < answer_worth.design_effect(sums.votes) < 1.5  # items of a sequence are independent here
+    assert 0.5 < intervals.design_effect(sums.votes) < 1.5  # items of a sequence are independent here
 
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)

@@ -48,10 +48,9 @@ from ..kernels import Floats
 from ..kinds.base import TableKind
 from ..limits import release_mapped
 from ..metrics.agreement import krippendorff_interval
-from ..results.answer_worth import UNCHECKED, is_share_checked
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
 from ..results.fitting import fit_source, learn_votes
-from ..results.intervals import choose
+from ..results.intervals import UNCHECKED, is_share_checked, take_labels
 from ..results.new_answers import weigh_copies
 from ..results.result import Labels, Result, learn_from_votes
 from ..results.result import count_known as count_gold
@@ -89,7 +88,7 @@ def compare_with_vote(
         run = slice(first, first + ITEMS_AT_ONCE)
         tied = find_tied(vote.labels.posterior[run])
         chances = tied / tied.sum(axis=1, keepdims=True)
-        n_differ += float(np.sum(1 - choose(chances, labels.codes[run])))
+        n_differ += float(np.sum(1 - take_labels(chances, labels.codes[run])))
         n_right += float(np.einsum("nk,nk->", chances, labels.posterior[run]))
         n_top += float(chances[:, n_labels.argmax()].sum())
     release_mapped()

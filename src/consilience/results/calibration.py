@@ -72,7 +72,7 @@ from ..inference.recipes import Fitting
 from ..inference.recipes.chain import follow_labels
 from ..inference.sources import Source
 from ..kernels import Floats
-from .intervals import Confidence, choose
+from .intervals import Confidence, take_labels
 from .result import Calibrated
 
 # A classifier judges powers by so many items, and its matrix takes so many steps of EM.
@@ -140,7 +140,7 @@ def expect_blindly(fitting: Fitting, raised: Callable[[float, slice], Floats], p
     for first in range(0, n_items, ITEMS_AT_ONCE):
         run = slice(first, first + ITEMS_AT_ONCE)
         judged = raised(power, run)[is_open[run]]
-        sums += choose(judged, owner.label_items(judged)).sum(), len(judged)
+        sums += take_labels(judged, owner.label_items(judged)).sum(), len(judged)
     return float(sums[0] / sums[1]) if sums[1] else 1.0
 
 

@@ -41,7 +41,7 @@ from ..inference.sources import Source
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats, Rows, Truths, freeze
-from .answer_worth import find_judged
+from .intervals import find_judged
 
 # From this probability on a worker is said to answer as if by chance.
 BY_CHANCE = 0.9

@@ -30,17 +30,25 @@ from ..inference.recipes import Fitting, LatentRecipe, Plan, Recipe
 from ..inference.recipes.independent import MomentRecipe, VoteRecipe, collect_votes
 from ..inference.sharing import Together, can_share, fit_together
 from ..inference.sources import Source
-from ..inference.structures import Statistics, Summary
+from ..inference.structures import Summary
 from ..inference.structures.independent import Independent
 from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
 from ..limits import release_mapped, within
-from .answer_worth import are_checked, find_careful, find_judged, is_share_checked
 from .calibration import calibrate, judge_spans
 from .chance import count_judged, find_chance
-from .interval_sums import Estimates, Past, invert_scores, right_matrix, sum_up
-from .intervals import Confidence, Intervals, find_intervals, judge_shares, judge_votes
+from .intervals import (
+    Confidence,
+    Intervals,
+    Past,
+    are_checked,
+    find_intervals,
+    gather_estimates,
+    is_share_checked,
+    judge_shares_of,
+    judge_votes,
+)
 from .raters import find_raters
 from .result import Calibrated, Course, Given, Guidance, Labels, Result, count_known, find_known
 from .source_kinds import ignores_silence, recognise_kind
@@ -241,7 +249,9 @@ def conclude(
     recipe.warn_of_iterations(best, r.n_responses)
     posterior = recipe.conclude(problem, best.parameters)
     learned = Learned.of(problem, best.parameters, best.statistics)
-    estimates = gather_estimates(recipe, source, problem, best.parameters, best.statistics, posterior)
+    estimates = gather_estimates(
+        source, problem, best.parameters, best.statistics, posterior, fixed_prior(recipe, r) is not None
+    )
 
     # Calibration and labels.
     opinion = None if guided is None else guided.opinion
@@ -323,10 +333,9 @@ def judge_workers_apart(source: Source, problem: Problem, log_weights: Floats, p
 def judge_shares_apart(recipe: LatentRecipe, source: Source, apart: Problem, fit: Fit) -> Floats:
     """The interval of class shares, (2, K), by the answers alone."""
     r, posterior = source.responses, recipe.conclude(apart, fit.parameters)
-    found = gather_estimates(recipe, source, apart, fit.parameters, fit.statistics, posterior)
-    right = right_matrix(found.confusion, r)
-    sums = sum_up(r, posterior, right, found)
-    return judge_shares(sums, found, invert_scores(r, sums, right, found))
+    given = fixed_prior(recipe, r) is not None
+    found = gather_estimates(source, apart, fit.parameters, fit.statistics, posterior, given)
+    return judge_shares_of(r, posterior, found)
 
 
 def describe_guidance(source: Source, guided: Guided, posterior: Floats, codes: NDArray[np.int64]) -> Guidance:
@@ -341,28 +350,6 @@ def describe_guidance(source: Source, guided: Guided, posterior: Floats, codes: 
             n_changed=int((guided.alone.argmax(axis=1) != posterior.argmax(axis=1)).sum()),
         )
     return Guidance(findings, guided.names, guided.guide, opinions)
-
-
-def gather_estimates(
-    recipe: Recipe,
-    source: Source,
-    problem: Problem,
-    learned: Parameters,
-    statistics: Statistics,
-    posterior: Floats,
-) -> Estimates:
-    """What intervals are about; `posterior` (N, K) is that before calibration."""
-    workers = problem.workers
-    confusion = workers.plain_mean(learned.workers, statistics.counts, learned.prior)
-    return Estimates(
-        confusion.transpose(0, 2, 1),
-        workers.plain_counts(statistics.counts),
-        learned.structure.mean,
-        workers.pseudo_counts(learned.prior),
-        fixed_prior(recipe, source.responses) is not None,
-        find_judged(source.responses, source.gold, problem.graph),
-        find_careful(source, workers, learned.workers.log_weights, posterior),
-    )
 
 
 def learn_votes(recipe: VoteRecipe, source: Source, engine: Engine) -> Result:
@@ -403,7 +390,7 @@ def learn_by_moments(recipe: MomentRecipe, source: Source, links: Graph | None, 
     posterior = recipe.conclude(problem, learned)
     codes = recipe.label_items(posterior)
     confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
-    estimates = gather_estimates(recipe, source, problem, learned, statistics, posterior)
+    estimates = gather_estimates(source, problem, learned, statistics, posterior, fixed_prior(recipe, r) is not None)
     checked = are_checked(r, count_known(source.gold), False)
     return make_result(
         recipe,

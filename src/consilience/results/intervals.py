@@ -3,15 +3,43 @@ r"""95 % intervals of what a fit says: about workers, about class shares, and ab
 They are computed once, after the fit, from its posteriors :math:`q`. Nothing is fitted again.
 
 **Accuracy.** A worker's n answers, a share x of which is right by the posteriors, are worth :math:`n f / d` answers
-with a known truth (see `consilience.results.answer_worth`). The fit pulls each worker towards the crowd: with
-:math:`\theta` the accuracy of the worker's reported matrix, x is too close to the crowd's accuracy a by
+with a known truth. Here :math:`p_a` is the probability that answer a is right, and
+
+.. math:: f = \frac{\frac{1}{n} \sum_a p_a^2 - x^2}{x (1 - x)}
+
+the share of information that is left (Louis): 1 if every truth is certain. (:math:`1 - f` is the derivative of the EM
+map of x. Above and below the line, :math:`1 / 4 n` is added, for workers who hardly err.) Answers to items that nobody
+else answered (in sequences: in sequences that nobody else answered) are worth nothing, unless there is a graph or the
+label is known. d is the design effect: 1 for independent items; for sequences the variance of sums over (worker,
+sequence) pairs, relative to that of independent votes, pooled over workers. The fit pulls each worker towards the
+crowd: with :math:`\theta` the accuracy of the worker's reported matrix, x is too close to the crowd's accuracy a by
 :math:`(1 - f) (\theta - a)`. The interval is therefore centred at
 
 .. math:: y = x + \frac{1 - f}{f} (x - \theta)
 
 and its ends are quantiles of a Beta distribution with :math:`y n f / d` right and :math:`(1 - y) n f / d` wrong
-answers, and half an answer more of each kind. The variance of what all workers share (:math:`S` of
-`consilience.results.interval_sums`) is added to that of the worker's own answers, and makes these worth less.
+answers, and half an answer more of each kind. The variance of what all workers share (:math:`S`, below) is added to
+that of the worker's own answers, and makes these worth less.
+
+**Weights.** A weight is the probability that an answer was given with care, and the reported accuracy is that of
+answers given with care. With :math:`c_a` the posterior probability of care, and :math:`r_a` that of care and of being
+right (both summed over the labels that an answer is spread over), it is :math:`x = \sum_a r_a / \sum_a c_a`, and
+
+.. math:: f = \frac{\sum_a (r_a - x c_a)^2}{n x (1 - x)}, \quad n = \sum_a c_a
+
+Near-copies that share one answer count by their share.
+
+**What all share.** Class shares :math:`\pi`, and the accuracy of all workers for each class, may move together. The
+scores for item i of the log odds of right answers to class k, shared by all workers, and of the class shares are
+
+.. math:: u_{ik} = q_{ik} \sum_{a \in i} ([l_a = k] - \Gamma_{m_a, kk}), \quad v_{ik} = q_{ik} - \pi_k
+
+Their covariance :math:`S = (\sum_i s_i s_i^T + P)^{-1}`, :math:`s_i = (u_i, v_i)`, is that of the estimates. P is the
+information of the workers' prior: it holds classes together and leaves the common direction free. (Where answers vary
+less than the matrices expect, because nobody errs, the difference is added to P.) For sequences
+:math:`S (\sum_s s_s s_s^T + P) S` is taken, with scores summed over each sequence. Nothing is known about the log odds
+of a class that nobody said, so S leaves its :math:`v_k` out, and the other :math:`v_k` are about shares among the
+classes that were said.
 
 **Informativeness.** The worker's matrix is tilted (the odds of all right answers are multiplied by one number) until
 its accuracy is y. With :math:`I` the informativeness of this matrix :math:`\Gamma`, H the entropy of the class shares
@@ -24,9 +52,9 @@ The interval is symmetric in :math:`\sqrt I`, where the variance is stable as I 
 independence of answer and truth cannot be rejected.
 
 **Class shares.** Shares :math:`\pi` move by :math:`\operatorname{diag}(\pi) - \pi \pi^T` times the change of their log
-odds, whose covariance is the part of S that is about them (see `consilience.results.interval_sums`). The ends are Beta
-quantiles. S does not know of a class that nobody said. Its share is judged by how many items the posteriors give it:
-with mean :math:`m_k` they are worth N items times
+odds, whose covariance is the part of S that is about them. The ends are Beta quantiles. S does not know of a class that
+nobody said. Its share is judged by how many items the posteriors give it: with mean :math:`m_k` they are worth N items
+times
 
 .. math:: f_k = \frac{\frac{1}{N} \sum_i q_{ik}^2 - m_k^2}{m_k (1 - m_k)}
 
@@ -43,15 +71,16 @@ with g the derivative of the mean of c. Two biases are counted as variances. The
 :math:`\frac{1}{2} t^2 v_i c_i (1 - c_i) (2 c_i - 1)`: what is not known of single workers gives an item's log odds the
 variance :math:`v_i`, and a probability is not linear in them. The second is half of the change in the mean, from
 :math:`\bar q` to :math:`\bar c_1`, when each item is judged by counts without it. The powers stand for how well each
-predicted hidden answers or known labels; see `consilience.inference.powers`. The ends are Beta quantiles, rounded
-outwards to whole items.
+predicted hidden answers or known labels; see `consilience.inference.powers`. For a share of N whole items with mean x
+and variance v the ends are quantiles of :math:`\operatorname{Beta}(x n, (1 - x) n)` with :math:`n = x (1 - x) / v`,
+rounded outwards to whole items.
 
 **Ordered classes.** How many labels are at most one level off, and by how many levels they are off, is judged in the
 same way: c is the mean of that figure by the probabilities of the item, and its variance stands for
 :math:`c_i (1 - c_i)`.
 
-**Streams.** If answers come in batches (see `consilience.results.new_answers`), intervals are about all batches. Only
-the expected accuracy is about the last batch alone, whose labels it is about.
+**Streams.** If answers come in batches, the sums over answers and items are those over all batches, each taken at its
+own posteriors and matrices. Only the expected accuracy is about the last batch alone, whose labels it is about.
 
 **Votes.** Where vote shares are all that is known, they are taken for the truth. Class shares vary as the vote shares
 of items do, or as their sums over sequences.
@@ -61,40 +90,44 @@ All intervals take the model at its word that workers err independently. They do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv, entr, stdtrit
 
 from ..answers.answers import Answers
-from ..inference import ITEMS_AT_ONCE
-from ..kernels import Floats
+from ..answers.gold import Gold
+from ..answers.graph import Graph
+from ..inference import ITEMS_AT_ONCE, sum_by
+from ..inference.em import Parameters, Problem
+from ..inference.learned import as_used
+from ..inference.sources import Source
+from ..inference.structures import Statistics, Summary
+from ..inference.workers.base import WorkerModel
+from ..inference.workers.rows import find_first_rows
+from ..kernels import Floats, Truths, freeze, read_only
 from ..limits import release_mapped
-from .answer_worth import (
-    LEAST_LEFT,
-    NORMAL,
-    accuracy_ends,
-    beta_ends,
-    design_effect,
-    few_units,
-    find_worth,
-    measure_answers,
-    open_ends,
-)
-from .interval_sums import (
-    LEAST_SHARE,
-    MOST_ENTRIES,
-    Estimates,
-    Sums,
-    count_surprise,
-    cut_runs,
-    invert_scores,
-    right_matrix,
-    sum_answers,
-    sum_sequences,
-    sum_up,
-)
+
+# Two-sided 95 %.
+TAILS = (0.025, 0.975)
+NORMAL = 1.959963984540054
+# The least share of information that is believed to be left.
+LEAST_LEFT = 0.01
+# A design effect of 1 counts as if so many units had spoken for it.
+FEW_UNITS = 10
+# Answers count as checked if others check this share of the items, or so many labels are known.
+LEAST_CHECKED, ENOUGH_KNOWN = 0.1, 10
+# Why nothing is told by probabilities, if nothing checks the answers.
+UNCHECKED = "hardly any item has answers of two workers, so nothing checks them"
+# So many entries of matrices are worked on at a time, of so many items at least.
+MOST_ENTRIES, FEWEST_ITEMS = 1 << 16, 1 << 10
+# The least share of the classes that somebody said: a prior may rule all of them out.
+LEAST_SHARE = 1e-100
+# With more classes than this, shares are judged one by one: the matrix of scores would be large.
+MOST_CLASSES = 50
+TINY = 1e-300
 
 
 class Intervals(NamedTuple):
@@ -116,6 +149,146 @@ class Confidence(NamedTuple):
     reported: float = 1.0  # the power that is reported
 
 
+class Careful(NamedTuple):
+    """How probable it is that answers with weights were given with care, (n_answers,) each.
+
+    What is true of an answer that is spread over labels is in the first of its rows, and its other rows have zeros.
+    """
+
+    care: Floats
+    right: Floats  # with care, and right
+    amount: Floats  # how much each answer counts otherwise: as one of near-copies
+
+
+class Estimates(NamedTuple):
+    """What was learned, as far as intervals depend on it."""
+
+    confusion: Floats  # (M, K, A)
+    counts: Floats  # (M, L, K): expected counts of answers
+    prior: Floats  # (K,)
+    pseudo_counts: Floats  # (K,) or (1,): of a worker's answers about each class; see `WorkerModel`
+    prior_is_known: bool
+    judged: Truths  # (N,): whether answers to an item are judged by others
+    right: Floats  # (M, K): the probability that an answer of each worker is right
+    careful: Careful | None = None  # of answers with weights
+
+
+class Sums(NamedTuple):
+    """The sums over answers and items that intervals are made of. Those of the batches of a stream add up."""
+
+    chances: Floats  # (3, M): number of answers, and sums of the chance to be right and of its square
+    judged: Floats  # (2, M): number of the answers that something else judges, and of all
+    votes: Floats  # (3,): what the design effect is made of; see `compare_votes`
+    scores: Floats  # (2, 2 K, 2 K): products of scores of items, and of sequences; empty with too many classes
+    lack: Floats  # (K,): by how much answers vary less than the matrices expect
+    moments: Floats  # (2, K): posteriors, and their squares
+    meant: Floats  # (K,): 1 if some answer means the class
+    sizes: Floats  # (2,): items, and sequences
+
+
+class Past(NamedTuple):
+    """What is kept of all batches so far, beside counts of answers by worker, label and class."""
+
+    summary: Summary  # of the structure
+    sums: Sums
+
+
+# ------------------------------------------------------------------------------------------- what judges the answers
+
+
+def find_judged(r: Answers, gold: Gold | None, graph: Graph | None) -> Truths:
+    """To which items an answer is judged by something else: another worker's, neighbours, or a known label.
+
+    A worker who is alone with an item, or with a sequence, is always right by the model, and this tells nothing.
+    """
+    if graph is not None:
+        return np.ones(r.n_items, bool)
+    several = r.have_several_workers()
+    judged = several if r.sequences is None else several[r.sequences.of_items()]
+    return judged if gold is None else judged | (gold.codes >= 0)
+
+
+def are_checked(r: Answers, n_known: int, is_linked: bool) -> bool:
+    """Whether anything checks the answers: others about the same item, or sequence; known labels, or silence.
+
+    Where items are linked, or more is known of them than their answers, this checks them too. A few items that others
+    answered as well, or whose label is known, say nothing about a crowd of single answers.
+    """
+    n_answered = int(np.count_nonzero(np.diff(r.offsets)))
+    if r.silence_counts or is_linked or n_known >= max(min(ENOUGH_KNOWN, LEAST_CHECKED * n_answered), 1):
+        return True
+    return is_share_checked(int(np.count_nonzero(find_judged(r, None, None))), n_answered)
+
+
+def is_share_checked(n_checked: float, n_all: float) -> bool:
+    """Whether enough of all items, or answers, are checked to say something of the others.
+
+    >>> is_share_checked(1, 300), is_share_checked(30, 300), is_share_checked(0, 0)
+    (False, True, False)
+    """
+    return n_checked > 0 and n_checked >= LEAST_CHECKED * n_all
+
+
+# ------------------------------------------------------------------------------------------------------ the intervals
+
+
+def gather_estimates(
+    source: Source,
+    problem: Problem,
+    learned: Parameters,
+    statistics: Statistics,
+    posterior: Floats,
+    prior_is_known: bool = False,
+) -> Estimates:
+    """What intervals depend on; `posterior` (N, K) is that before calibration."""
+    workers, r = problem.workers, source.responses
+    confusion = workers.plain_mean(learned.workers, statistics.counts, learned.prior).transpose(0, 2, 1)
+    return Estimates(
+        confusion,
+        workers.plain_counts(statistics.counts),
+        learned.structure.mean,
+        workers.pseudo_counts(learned.prior),
+        prior_is_known,
+        find_judged(r, source.gold, problem.graph),
+        right_matrix(confusion, r),
+        find_careful(source, workers, learned.workers.log_weights, posterior),
+    )
+
+
+def right_matrix(confusion: Floats, r: Answers) -> Floats:
+    """The probability that an answer of each worker is right, by class, (M, K)."""
+    spoken = confusion[:, :, : r.n_labels].sum(axis=2)
+    named = np.flatnonzero(r.label_of_class >= 0)
+    right = np.zeros(confusion.shape[:2])
+    right[:, named] = confusion[:, named, r.label_of_class[named]]
+    return np.asarray(np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0))
+
+
+def find_careful(source: Source, workers: WorkerModel, log_weights: Floats, posterior: Floats) -> Careful | None:
+    """How probable it is that each answer was given with care; None if there are no weights.
+
+    `log_weights` are those of the last E-step, and `posterior` (N, K) is what it returned.
+    """
+    r = source.responses
+    if r.weight is None:
+        return None
+    care, right, amounts = np.zeros(r.n_responses), np.zeros(r.n_responses), np.ones(r.n_responses)
+    factors = workers.factors(as_used(log_weights), True)
+    for block in source.lay_out(workers, anchored=False):
+        items = slice(block.first_item, block.first_item + block.n_items)
+        answers = slice(r.offsets[items.start], r.offsets[items.stop])
+        klass = r.class_of_label[r.label[answers]]
+        own, first = factors.count_each(block, posterior[items]), find_first_rows(block, factors.n_own)
+        if len(block.share):
+            amounts[answers] = block.share
+        if len(first):
+            hit = np.where(klass >= 0, own[np.arange(len(own)), klass], 0.0)
+            each = np.stack([own.sum(axis=1), hit]) / amounts[answers]
+            place = answers.start + first
+            care[place], right[place] = np.add.reduceat(each, first, axis=1)
+    return Careful(care, right, amounts)
+
+
 def find_intervals(
     r: Answers,
     posterior: Floats,
@@ -125,7 +298,7 @@ def find_intervals(
     earlier: Sums | None = None,
     ordered: bool = False,
 ) -> tuple[Intervals, Sums]:
-    """Return the intervals of a fit, and the sums that they are made of.
+    """The intervals of a fit, and the sums that they are made of.
 
     Parameters
     ----------
@@ -146,21 +319,293 @@ def find_intervals(
     """
     # Weights may be so large or so small that sums of their products are infinite, or 0: then nothing is known.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        right = right_matrix(found.confusion, r)
-        sums = sum_up(r, posterior, right, found, earlier)
-        shared = invert_scores(r, sums, right, found)
-        workers, worth = judge_workers(r, sums, right, found, shared)
+        sums = sum_up(r, posterior, found, earlier)
+        shared = invert_scores(r, sums, found)
+        workers, worth = judge_workers(r, sums, found, shared)
         shares = judge_shares(sums, found, shared)
-        labels = judge_labels(r, posterior, codes, confidence, right, shared, find_doubt(right, found, worth), ordered)
+        labels = judge_labels(r, posterior, codes, confidence, found, shared, worth, ordered)
     release_mapped()
+
+    def opened(ends: Floats) -> Floats:
+        """Pairs of ends, from 0 to 1 where nothing is known."""
+        return np.where(np.isnan(ends).any(axis=-1, keepdims=True), (0.0, 1.0), ends)
+
     answered = sums.chances[0] > 0
-    workers[answered] = open_ends(workers[answered].reshape(-1, 2, 2), 2).reshape(-1, 4)
-    levels = labels[1:] if ordered else None
-    return Intervals(workers, open_ends(shares, 0), open_ends(labels[0, 1:], 0), levels), sums
+    workers[answered] = opened(workers[answered].reshape(-1, 2, 2)).reshape(-1, 4)
+    return Intervals(workers, opened(shares.T).T, opened(labels[0, 1:]), labels[1:] if ordered else None), sums
+
+
+def judge_shares_of(r: Answers, posterior: Floats, found: Estimates) -> Floats:
+    """The interval of each class share alone, (2, K)."""
+    sums = sum_up(r, posterior, found)
+    return judge_shares(sums, found, invert_scores(r, sums, found))
+
+
+# ------------------------------------------------------------------------------------------ sums over answers and items
+
+
+def sum_up(r: Answers, posterior: Floats, found: Estimates, earlier: Sums | None = None) -> Sums:
+    """The sums over these answers, and over those of earlier batches."""
+    from ..kernels import answers as kernels
+
+    careful, right, n_classes = found.careful, found.right, len(found.prior)
+    named = np.flatnonzero(r.class_of_label >= 0)
+    if careful is None:
+        chances = np.zeros((3, r.n_workers))
+        known = read_only(r.class_of_label), read_only(posterior)
+        kernels.sum_chances(r.worker, r.label, r.offsets, list_amounts(r), *known, chances)
+    else:
+        # The accuracy a of the sums is not yet known where sums over parts are taken. So the square is that of
+        # (r - a c)^2 + 2 a r - a^2 c = r^2 + a (1 - c) (2 r - a c) with a near a, with an error of second order.
+        hits = found.counts[:, named, r.class_of_label[named]].sum(axis=1)
+        near = (hits / np.maximum(found.counts.sum(axis=(1, 2)), TINY))[r.worker]
+        squares = careful.right**2 + near * (1 - careful.care) * (2 * careful.right - near * careful.care)
+        figures = careful.care, careful.right, squares
+        chances = np.stack([sum_by(r.worker, careful.amount * each, r.n_workers) for each in figures])
+        chances = np.maximum(chances, 0.0)  # what is nearly a square may be negative
+    total = chances if earlier is None else chances + earlier.chances
+
+    # Which classes some answer means: by a label that was given or, where it is an answer, silence.
+    meant = r.vote_shares() > 0 if r.silence_counts else np.zeros(n_classes, bool)
+    said = np.bincount(r.label, minlength=r.n_labels) > 0
+    meant[r.class_of_label[named]] |= said[named]
+    if earlier is not None:
+        meant |= earlier.meant > 0
+
+    size = 0 if n_classes > MOST_CLASSES else n_classes if found.prior_is_known else 2 * n_classes
+    judged, lack, expected = np.zeros((2, r.n_workers)), np.zeros(n_classes), right * (1 - right)
+    information, clustered = np.zeros((2, size, size))
+    shares = found.prior / max(found.prior[meant].sum(), LEAST_SHARE)
+    for run in cut_runs(r):
+        q, part = posterior[run], slice(r.offsets[run.start], r.offsets[run.stop])
+        weight = r.weights(part) if careful is None else careful.amount[part] * careful.care[part]
+        counts = np.repeat(found.judged[run], np.diff(r.offsets[run.start : run.stop + 1]))
+        judged += [sum_by(r.worker[part], each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
+        if size:
+            votes = count_surprise(r, right, run)
+            away = np.where(meant, q - q[:, meant].sum(axis=1, keepdims=True) * shares, 0.0)
+            scores = np.concatenate([q * votes, away], axis=1)[:, :size]
+            information += scores.T @ scores
+            lack += np.sum(q**2 * (sum_answers(r, expected, run, power=2) - votes**2), axis=0)
+            if r.sequences is not None:
+                together = sum_sequences(scores, r.sequences.offsets, run)
+                clustered += together.T @ together
+    both = np.stack([information, clustered])
+    sequences = 0 if r.sequences is None else np.count_nonzero(np.diff(r.sequences.offsets))
+    own = Sums(
+        chances,
+        judged,
+        sum_votes(r, posterior, total, careful),
+        np.pad(both, ((0, 0), *[(0, 2 * n_classes - size)] * 2)) if size else np.empty((2, 0, 0)),
+        lack,
+        np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
+        meant.astype(np.float64),
+        np.array([len(posterior), sequences], np.float64),
+    )
+    if earlier is None:
+        return own
+    if own.scores.shape != earlier.scores.shape:  # there are too many classes by now
+        earlier, own = (each._replace(scores=np.empty((2, 0, 0))) for each in (earlier, own))
+    return Sums(*(before + now for before, now in zip(earlier, own, strict=True)))._replace(meant=own.meant)
+
+
+def cut_runs(r: Answers) -> Iterator[slice]:
+    """Runs of items, with about `MOST_ENTRIES` probabilities each; sequences are not cut."""
+    ends = np.append(np.arange(0, r.n_items, max(FEWEST_ITEMS, MOST_ENTRIES // r.n_classes)), r.n_items)
+    if r.sequences is not None:
+        ends = np.unique(r.sequences.offsets[np.searchsorted(r.sequences.offsets, ends)])
+    for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        yield slice(first, last)
+
+
+def sum_sequences(values: Floats, offsets: NDArray[np.int64], run: slice = slice(None)) -> Floats:
+    """The sums of the rows of each sequence that has items in a run; `values` are those of the run."""
+    first = offsets[:-1][np.diff(offsets) > 0]
+    begin, end, _ = run.indices(int(offsets[-1]))
+    return np.asarray(np.add.reduceat(values, first[(first >= begin) & (first < end)] - begin, axis=0))
+
+
+def count_surprise(r: Answers, right: Floats, run: slice = slice(None)) -> Floats:
+    """For each item of a run the sum over its answers of [l = k] - Gamma_kk, (n, K)."""
+    from ..kernels.answers import add_votes
+
+    votes = -sum_answers(r, right, run)
+    first, last, _ = run.indices(r.n_items)
+    offsets, answers = r.offsets[first : last + 1], slice(r.offsets[first], r.offsets[last])
+    starts = freeze(offsets - offsets[0])
+    add_votes(r.label[answers], starts, list_amounts(r, answers), read_only(r.class_of_label), votes)
+    return votes
+
+
+def sum_answers(r: Answers, values: Floats, run: slice = slice(None), power: int = 1) -> Floats:
+    """For each item of a run the sum over its answers of `values` (M, ...) of their workers, times weight ** power."""
+    from ..kernels.answers import sum_rows
+
+    first, last, _ = run.indices(r.n_items)
+    offsets, answers = r.offsets[first : last + 1], slice(r.offsets[first], r.offsets[last])
+    table = np.ascontiguousarray(values).reshape(len(values), -1)
+    sums = np.zeros((len(offsets) - 1, table.shape[1]))
+    starts = freeze(offsets - offsets[0])
+    sum_rows(r.worker[answers], starts, list_amounts(r, answers), power, read_only(table), sums)
+    return sums.reshape(-1, *values.shape[1:])
+
+
+def list_amounts(r: Answers, answers: slice = slice(None)) -> Floats:
+    """How much some answers count, as kernels take it: empty if all count fully."""
+    return freeze(np.empty(0)) if r.amount is None else r.amount[answers]
+
+
+def sum_votes(r: Answers, posterior: Floats, chances: Floats, careful: Careful | None = None) -> Floats:
+    """What `compare_votes` returns for the votes of all workers.
+
+    A vote is all that a worker says about an item. Units are sequences, or items. Sums are of deviations from the
+    worker's accuracy, which is that of `chances`: of these answers, and of others if there are any. Where each answer
+    is a vote and a unit, nothing is to be summed.
+    """
+    if r.sequences is None and (r.amount is None or careful is not None):
+        return np.zeros(3)
+    total, accuracy, spread, _ = measure_answers(chances)
+    item, weight = r.item_of_answer(), r.weights()
+    unit = item if r.sequences is None else r.sequences.of_items()[item]
+    if careful is None:
+        klass = r.class_of_label[r.label]
+        away = weight * (np.where(klass >= 0, posterior[item, klass], 0.0) - accuracy[r.worker])
+    else:
+        weight = careful.amount * careful.care
+        away = careful.amount * (careful.right - accuracy[r.worker] * careful.care)
+        squares, scale = (sum_by(r.worker, each**2, r.n_workers) for each in (away, weight))
+        spread = squares / np.maximum(scale, TINY)
+    return compare_votes(r.worker, item, unit, weight, away, spread, total)
+
+
+def compare_votes(
+    worker: NDArray[np.int32],
+    item: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    weight: Floats,
+    away: Floats,
+    spread: Floats,
+    total: Floats,
+) -> Floats:
+    """How much sums of votes over units vary, how much they would if votes were independent, and the number of units.
+
+    `away` are weighted deviations from the worker's mean, `spread` (M,) is the variance of an answer, `total` (M,) the
+    weight of all answers that the mean is of.
+    """
+    order = np.argsort(worker, kind="stable")  # items and units of a worker are in order already
+    owner, weight = worker[order], weight[order]
+
+    def starts(place: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(place) != 0))[: len(owner)])
+
+    votes, units = starts(item[order]), starts(unit[order])
+    if not len(units):
+        return np.zeros(3)
+    alone, together = (
+        sum_by(owner[first], np.add.reduceat(weight, first) ** 2, len(spread)) for first in (votes, units)
+    )
+    # The variance of the sums about each worker's mean, were all votes independent.
+    scale = np.maximum(total**2, TINY)
+    free = spread * alone * np.maximum(1 - together / scale, 0.0) / np.maximum(1 - alone / scale, 1e-9)
+    if free.sum() <= 1e-9 * alone.sum():
+        return np.zeros(3)
+    sums = np.add.reduceat(away[order], units)
+    return np.array([np.sum(sums**2), free.sum(), len(units)], np.float64)
+
+
+# ----------------------------------------------------------------------------------------- what the sums say of workers
+
+
+def measure_answers(chances: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Each worker's number of answers, accuracy, variance of an answer and share of information left, (M,) each."""
+    total, right, squares = chances
+    scale = np.maximum(total, TINY)
+    accuracy = right / scale
+    spread = np.maximum(squares / scale - accuracy**2, 0.0)
+    # Of one who hardly errs it cannot be told how much is left: what is expected to be wrong is less than an answer.
+    sure = 0.25 / scale
+    left = np.clip((spread + sure) / (accuracy * (1 - accuracy) + sure), LEAST_LEFT, 1.0)
+    return total, accuracy, spread, left
+
+
+def find_worth(sums: Sums) -> Floats:
+    """What the answers of each worker are worth, (M,)."""
+    total, _, _, left = measure_answers(sums.chances)
+    by_others, every = sums.judged
+    return np.asarray(total * left * by_others / np.maximum(every, TINY) / design_effect(sums.votes))
+
+
+def design_effect(votes: Floats) -> float:
+    """By what factor sums of votes vary more than if a worker's votes in one unit were independent."""
+    varied, free, n_units = votes.tolist()
+    return (varied / free * n_units + FEW_UNITS) / (n_units + FEW_UNITS) if free > 0 else 1.0
+
+
+def invert_scores(r: Answers, sums: Sums, found: Estimates) -> Floats | None:
+    """The covariance of what all items share: log odds of right answers by class, and of class shares.
+
+    None if there are no scores, or numbers too large.
+    """
+    n_classes = len(found.prior)
+    if not sums.scores.size:
+        return None
+    size = n_classes if found.prior_is_known else 2 * n_classes
+    information, clustered = sums.scores[:, :size, :size]
+    answered = sums.judged[1] > 0
+    held = found.pseudo_counts * (found.right * (1 - found.right))[answered].sum(axis=0)
+    prior = np.zeros((size, size))
+    if held.sum() > 0:
+        prior[:n_classes, :n_classes] = np.diag(held) - np.outer(held, held) / held.sum()
+    # Where nobody errs, scores vary less than they could: then what the matrices expect counts.
+    prior[range(n_classes), range(n_classes)] += np.maximum(sums.lack, 0.0)
+    information = information + prior
+    if not np.isfinite(information).all():
+        return None
+    covariance = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
+    if r.sequences is not None:
+        covariance = covariance @ (clustered + prior) @ covariance * few_units(int(sums.sizes[1]))
+    return np.pad(covariance, (0, 2 * n_classes - size))
+
+
+def judge_workers(r: Answers, sums: Sums, found: Estimates, shared: Floats | None) -> tuple[Floats, Floats]:
+    """The intervals of accuracy and informativeness, (M, 4), NaN for workers without answers; and the worth.
+
+    The worth (M,) is the number of answers with a known truth that would tell as much as a worker's answers. `shared`
+    is the covariance of what all items share.
+    """
+    right, prior = found.right, found.prior
+    total, accuracy, _, left = measure_answers(sums.chances)
+    believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, TINY)
+    centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)  # without the pull to the crowd
+    worth = find_worth(sums)
+    if shared is not None:
+        mean = right @ prior
+        moves = np.concatenate([prior * right * (1 - right), prior * (right - mean[:, None])], axis=1)
+        common = np.einsum("mi,ij,mj->m", moves, shared, moves)
+        spread = np.maximum(centre * (1 - centre), 0.25 / (total + 1))
+        worth = worth / (1 + worth * common / spread)
+    ends = np.full((r.n_workers, 4), np.nan)
+    answered = total > 0
+    if r.n_labels == 1 and r.n_classes == 1:  # nobody can err
+        ends[answered, :2] = 1.0
+    else:
+        low, high = beta_ends(centre, worth)
+        ends[answered, 0] = np.minimum(low, accuracy)[answered]
+        ends[answered, 1] = np.maximum(high, accuracy)[answered]
+    met, target = found.counts.sum(axis=1), (centre * worth + 0.5) / (worth + 1)
+    if r.silence_counts:
+        # A matrix has learned from silence too, and says more than the accuracy of what was said.
+        met, target = np.broadcast_to(sums.moments[0], met.shape), np.full(r.n_workers, np.nan)
+    size = max(1, MOST_ENTRIES // max(1, found.confusion[0].size))
+    for first in range(0, r.n_workers, size):
+        part = slice(first, first + size)
+        worth_met = met[part] * (worth / np.maximum(total, TINY))[part, None]
+        ends[part, 2:] = judge_information(found.confusion[part], prior, target[part], worth_met, r)
+    return ends, worth
 
 
 def judge_shares(sums: Sums, found: Estimates, shared: Floats | None) -> Floats:
-    """Return the interval of each class share, (2, K); `shared` is the covariance of what all items share."""
+    """The interval of each class share, (2, K); `shared` is the covariance of what all items share."""
     prior, n_classes, n_items = found.prior, len(found.prior), float(sums.sizes[0])
     if found.prior_is_known or n_classes == 1:
         return np.stack([prior, prior])
@@ -174,19 +619,9 @@ def judge_shares(sums: Sums, found: Estimates, shared: Floats | None) -> Floats:
         variance = np.einsum("ki,ij,kj->k", moves, shared[n_classes : 2 * n_classes, n_classes : 2 * n_classes], moves)
         # They also move against the shares of classes that nobody said.
         variance += (prior / max(prior[meant].sum(), LEAST_SHARE)) ** 2 * np.sum((free / worth)[~meant])
-        worth = np.where(meant, np.minimum(free / np.maximum(variance, 1e-300), n_items), worth)
+        worth = np.where(meant, np.minimum(free / np.maximum(variance, TINY), n_items), worth)
     low, high = beta_ends(prior, worth)
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)])
-
-
-def find_doubt(right: Floats, found: Estimates, worth: Floats) -> Floats:
-    """Return the variance of the log odds of an item's label that an answer of each worker adds to it, (M,).
-
-    Prior and answers together say as much about a worker's log odds as `worth` and the pseudo-counts do.
-    """
-    accuracy = right @ found.prior
-    known = (worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3)
-    return np.asarray(1 / np.maximum(known, 1e-3))
 
 
 def judge_labels(
@@ -194,16 +629,20 @@ def judge_labels(
     posterior: Floats,
     codes: NDArray[np.int64],
     confidence: Confidence,
-    right: Floats,
+    found: Estimates,
     shared: Floats | None,
-    doubt: Floats,
+    worth: Floats,
     ordered: bool,
 ) -> Floats:
-    """Return figures of the labels, each with both ends of its interval, (F, 3).
+    """Figures of the labels, each with both ends of its interval, (F, 3).
 
     The first is the share that is right. For levels, further ones are the share at most one level off, and the levels
     off.
     """
+    # The variance of the log odds of an item's label that an answer of each worker adds to it. Prior and answers
+    # together say as much about a worker's log odds as `worth` and the pseudo-counts do.
+    accuracy = found.right @ found.prior
+    doubt = 1 / np.maximum((worth + found.pseudo_counts.sum()) * np.maximum(accuracy * (1 - accuracy), 1e-3), 1e-3)
     powers, times = np.unique(confidence.powers, return_counts=True)
     n_items, n_figures = len(codes), 3 if ordered else 1
     means, variances = [], []
@@ -217,12 +656,12 @@ def judge_labels(
     for power in powers.tolist():
         sums, slope = np.zeros((3, n_figures)), np.zeros((n_figures, 2 * r.n_classes))
         for run in cut_runs(r):
-            q, surprise = confidence.raised(power, run), None if shared is None else count_surprise(r, right, run)
-            chosen = choose(q, codes[run])
+            q, surprise = confidence.raised(power, run), None if shared is None else count_surprise(r, found.right, run)
+            chosen = take_labels(q, codes[run])
             bend = sum_answers(r, doubt, run, power=2) * chosen * (1 - chosen) * (2 * chosen - 1)
             for figure, (value, mean) in enumerate(zip(*expect(q, run), strict=True)):
                 # How far the label is from what the other classes would be worth.
-                lead = (choose(value, codes[run]) - mean) / np.maximum(1 - chosen, 1e-300)
+                lead = (take_labels(value, codes[run]) - mean) / np.maximum(1 - chosen, TINY)
                 variance = np.einsum("nk,nk->n", q, value**2) - mean**2
                 sums[:, figure] += mean.sum(), np.maximum(variance, 0.0).sum(), np.sum(bend * lead)
                 if surprise is not None:
@@ -252,20 +691,20 @@ def judge_labels(
 
 
 def sum_slopes(q: Floats, value: Floats, mean: Floats, surprise: Floats) -> Floats:
-    """Return the sum over items of the derivatives of the mean of `value` by what all items share, (2 K,)."""
+    """The sum over items of the derivatives of the mean of `value` by what all items share, (2 K,)."""
     away = q * (value - mean[:, None])
     return np.concatenate([np.einsum("nk,nk->k", away, surprise), away.sum(axis=0)])
 
 
-def choose(values: Floats, codes: NDArray[np.int64]) -> Floats:
-    """Return the entry of each row that belongs to its label."""
+def take_labels(values: Floats, codes: NDArray[np.int64]) -> Floats:
+    """The entry of each row that belongs to its label."""
     return np.asarray(values[np.arange(len(values)), codes])
 
 
 def judge_votes(
     shares: Floats, chosen: Floats, prior: Floats, sequences: NDArray[np.int64] | None
 ) -> tuple[Floats, Floats]:
-    """Return the intervals of class shares and of the accuracy of labels, where vote shares are all that is known.
+    """The intervals of class shares and of the accuracy of labels, where vote shares are all that is known.
 
     `chosen` (N,) are the shares of the labels, `sequences` offsets, None if items are independent of each other.
     """
@@ -284,45 +723,8 @@ def judge_votes(
     return np.stack([np.minimum(low, prior), np.maximum(high, prior)]), np.array(expected)
 
 
-def judge_workers(
-    r: Answers, sums: Sums, right: Floats, found: Estimates, shared: Floats | None
-) -> tuple[Floats, Floats]:
-    """Return the intervals of accuracy and informativeness, (M, 4), NaN for workers without answers; and the worth.
-
-    The worth (M,) is the number of answers with a known truth that would tell as much as a worker's answers.
-    """
-    total, accuracy, _, left = measure_answers(sums.chances)
-    believed = (found.counts.sum(axis=1) * right).sum(axis=1) / np.maximum(total, 1e-300)
-    centre = np.clip(accuracy + (1 - left) / left * (accuracy - believed), 0.0, 1.0)  # without the pull to the crowd
-    worth = find_worth(sums.chances, sums.judged) / design_effect(sums.votes)
-    if shared is not None:
-        mean = right @ found.prior
-        moves = np.concatenate([found.prior * right * (1 - right), found.prior * (right - mean[:, None])], axis=1)
-        common = np.einsum("mi,ij,mj->m", moves, shared, moves)
-        spread = np.maximum(centre * (1 - centre), 0.25 / (total + 1))
-        worth = worth / (1 + worth * common / spread)
-    ends = np.full((r.n_workers, 4), np.nan)
-    answered = total > 0
-    if r.n_labels == 1 and r.n_classes == 1:  # nobody can err
-        ends[answered, :2] = 1.0
-    else:
-        low, high = beta_ends(centre, worth)
-        ends[answered, 0] = np.minimum(low, accuracy)[answered]
-        ends[answered, 1] = np.maximum(high, accuracy)[answered]
-    met, target = found.counts.sum(axis=1), (centre * worth + 0.5) / (worth + 1)
-    if r.silence_counts:
-        # A matrix has learned from silence too, and says more than the accuracy of what was said.
-        met, target = np.broadcast_to(sums.moments[0], met.shape), np.full(r.n_workers, np.nan)
-    size = max(1, MOST_ENTRIES // max(1, found.confusion[0].size))
-    for first in range(0, r.n_workers, size):
-        part = slice(first, first + size)
-        worth_met = met[part] * (worth / np.maximum(total, 1e-300))[part, None]
-        ends[part, 2:] = judge_information(found.confusion[part], found.prior, target[part], worth_met, r)
-    return ends, worth
-
-
 def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Floats, r: Answers) -> Floats:
-    """Return the interval of informativeness of some workers, (M, 2).
+    """The interval of informativeness of some workers, (M, 2).
 
     `centre` (M,) is the accuracy to tilt matrices to, NaN to leave them as they are. `met` (M, K) is how many answers
     with a known truth their answers about each class are worth.
@@ -330,11 +732,11 @@ def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Flo
     reported = informativeness(confusion, prior)
     tilted = tilt(confusion, prior, centre, r)
     middle = informativeness(tilted, prior)
-    entropy = find_entropy(prior)
+    entropy = float(entr(prior).sum())
     if entropy <= 1e-100:
         return np.stack([reported, reported], axis=1)
     answer = np.einsum("k,mkl->ml", prior, tilted)
-    odds = np.log(np.maximum(tilted, 1e-300) / np.maximum(answer, 1e-300)[:, None, :])
+    odds = np.log(np.maximum(tilted, TINY) / np.maximum(answer, TINY)[:, None, :])
     telling = np.einsum("mkl,mkl->mk", tilted, odds)
     variance = np.maximum(np.einsum("mkl,mkl,mkl->mk", tilted, odds, odds) - telling**2, 0.0)
     error = (prior**2 * variance / np.maximum(met, 0.5)).sum(axis=1) / entropy**2
@@ -347,7 +749,7 @@ def judge_information(confusion: Floats, prior: Floats, centre: Floats, met: Flo
 
 
 def tilt(confusion: Floats, prior: Floats, target: Floats, r: Answers) -> Floats:
-    """Return matrices (M, K, A) with the odds of right answers multiplied until the accuracy is the `target`."""
+    """Matrices (M, K, A) with the odds of right answers multiplied until the accuracy is the `target`."""
     named = np.flatnonzero(r.label_of_class >= 0)
     right = confusion[:, named, r.label_of_class[named]]
     share = prior[named]
@@ -363,52 +765,66 @@ def tilt(confusion: Floats, prior: Floats, target: Floats, r: Answers) -> Floats
 
 
 def judge_voters(right: Floats, total: Floats, information: Floats, prior: Floats) -> Floats:
-    """Return the same as `judge_workers` where truth is taken to be the vote: nothing else is known."""
+    """The same as `judge_workers` where truth is taken to be the vote: nothing else is known."""
     ends = np.full((len(total), 4), np.nan)
-    answered, scale = total > 0, np.maximum(total, 1e-300)
+    answered, scale = total > 0, np.maximum(total, TINY)
     accuracy = right / scale
     low, high = beta_ends(np.clip(accuracy, 0.0, 1.0), total)
     ends[answered, 0] = np.minimum(low, accuracy)[answered]
     ends[answered, 1] = np.maximum(high, accuracy)[answered]
-    entropy = find_entropy(prior)
+    entropy = float(entr(prior).sum())
     reach = NORMAL / np.sqrt(2 * np.maximum(total, 0.5) * entropy) if entropy > 0 else np.zeros(len(total))
     ends[:, 2] = np.maximum(np.sqrt(information) - reach, 0.0) ** 2
     ends[:, 3] = np.minimum(np.sqrt(information) + reach, 1.0) ** 2
     return ends
 
 
-def informativeness(confusion: Floats, prior: Floats) -> Floats:
-    """Return I(answer; truth) / H(truth) for each worker, between 0 and 1."""
-    return _share_of_entropy(_inform(prior[None, :, None] * confusion, prior).sum(axis=1), prior)
+def informativeness(confusion: Floats, prior: Floats, spoken: bool = False) -> Floats:
+    """I(answer; truth) / H(truth) for each worker, between 0 and 1; of those who speak, if the last answer is silence.
 
+    Where silence is an answer, a function that seldom speaks tells little about most items, however right it is. What
+    an answer tells on average when a worker speaks is
 
-def informativeness_of_speech(confusion: Floats, prior: Floats) -> Floats:
-    """Return what an answer tells about the truth on average when a worker speaks, as `informativeness` does.
-
-    Where silence is an answer, a function that seldom speaks tells little about most items, however right it is:
-
-        sum_l P(l) KL(P(truth | l) || P(truth)) / sum_l P(l),   over all answers l but the last one, silence
+        sum_l P(l) KL(P(truth | l) || P(truth)) / sum_l P(l),   over all answers l but the last one
     """
-    joint = prior[None, :, None] * confusion[:, :, :-1]
-    speech = joint.sum(axis=(1, 2))
-    total = _inform(joint, prior).sum(axis=1)
-    return _share_of_entropy(np.divide(total, speech, out=np.zeros(len(joint)), where=speech > 0), prior)
-
-
-def _inform(joint: Floats, prior: Floats) -> Floats:
-    """Return sum_k P(k, l) log P(k, l) / (P(k) P(l)) of each worker and answer l, (M, L)."""
-    answer = joint.sum(axis=1, keepdims=True)
-    independent = prior[None, :, None] * answer
+    joint = prior[None, :, None] * (confusion[:, :, :-1] if spoken else confusion)
+    independent = prior[None, :, None] * joint.sum(axis=1, keepdims=True)
     ratio = np.divide(joint, independent, out=np.ones_like(joint), where=(joint > 0) & (independent > 0))
-    return np.asarray(np.sum(joint * np.log(ratio), axis=1))
+    information = np.sum(joint * np.log(ratio), axis=1).sum(axis=1)
+    if spoken:
+        speech = joint.sum(axis=(1, 2))
+        information = np.divide(information, speech, out=np.zeros(len(joint)), where=speech > 0)
+    entropy = entr(prior).sum()
+    return np.asarray(np.clip(information / entropy, 0.0, 1.0)) if entropy > 0 else np.zeros(len(joint))
 
 
-def find_entropy(shares: Floats) -> float:
-    """Return the entropy of class shares, in nats."""
-    return -float(np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+# ---------------------------------------------------------------------------------------------------- ends of intervals
 
 
-def _share_of_entropy(information: Floats, prior: Floats) -> Floats:
-    """Return information as a share of the entropy of the truth, between 0 and 1."""
-    entropy = find_entropy(prior)
-    return np.asarray(np.clip(information / entropy, 0.0, 1.0)) if entropy > 0 else np.zeros(len(information))
+def beta_ends(share: Floats, worth: Floats) -> tuple[Floats, Floats]:
+    """The 95 % interval of shares that so many answers speak for: quantiles of Beta(s n + 1/2, (1 - s) n + 1/2).
+
+    >>> low, high = beta_ends(np.array([1.0]), np.array([3.0]))
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.46], [1.0])
+    """
+    for_it, against = share * worth + 0.5, (1 - share) * worth + 0.5
+    low, high = (np.asarray(betaincinv(for_it, against, tail)) for tail in TAILS)
+    return low, high
+
+
+def accuracy_ends(mean: float, variance: float, n_items: int) -> tuple[float, float]:
+    """The 95 % interval of a share of whole items with this mean and variance."""
+    if np.isnan(variance):
+        return 0.0, 1.0
+    if variance == 0 or not 0 < mean < 1:
+        return mean, mean
+    worth = max(mean * (1 - mean) / variance, 1e-3)
+    low, high = (float(betaincinv(mean * worth, (1 - mean) * worth, tail)) for tail in TAILS)
+    low, high = np.floor(low * n_items + 1e-9) / n_items, np.ceil(high * n_items - 1e-9) / n_items
+    return min(float(low), mean), max(float(high), mean)
+
+
+def few_units(n_units: int) -> float:
+    """By what a variance from few units must be multiplied where quantiles are those of a normal."""
+    return float(stdtrit(max(n_units - 1, 1), TAILS[1]) / NORMAL) ** 2

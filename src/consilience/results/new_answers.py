@@ -1,6 +1,9 @@
 """What was learned, applied to new answers of the same workers: predictions, and a stream that is fitted in batches.
 
-See `consilience.results.interval_sums` for what is kept of a stream.
+What is kept of the batches of a stream are statistics that add up, and nothing that grows with the number of answers.
+With C the statistics of all batches so far (expected counts of answers, of classes and of transitions), the next batch
+is fitted as if C were counted with it, and C becomes C plus the statistics of that batch. So a worker's matrix moves by
+the share of new answers among all of theirs.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +53,7 @@ from ..inference.workers.rows import AnyFactors
 from ..kernels import Floats, freeze
 from ..limits import within
 from .fitting import conclude, find_features
-from .interval_sums import Past
+from .intervals import Past
 from .result import Given, Guidance, Labels, Result, find_known
 
 
@@ -306,12 +309,39 @@ def carry_over(before: Result, past: Past, r: Answers, problem: Problem) -> tupl
     names, learned = before.names, before.learned
     pairs = (r.workers, names.workers), (r.labels, names.labels), (r.classes, names.classes)
     worker, label, klass = (lookup(new, to_column(old)) for new, old in pairs)
-    past = past.embed(worker, r.n_workers, klass, r.n_classes)
+    past = embed_past(past, worker, r.n_workers, klass, r.n_classes)
     counts = problem.workers.embed_counts(learned.counts, learned.further, worker, (label, klass))
     summary = past.summary + problem.structure.one_of_each(find_new_classes(before, r))
     if not problem.weighted:  # the M-step takes these for 0, and the objective would be minus infinity
         counts[np.abs(counts) < SMALLEST * problem.n_responses] = 0.0
     return past, Statistics(counts, summary)
+
+
+def embed_past(past: Past, worker: NDArray[np.int64], n_workers: int, klass: NDArray[np.int64], n_classes: int) -> Past:
+    """The same for more workers and classes, whose indices among these are given."""
+
+    def embed(array: Floats, n_before: int, place: NDArray[np.int64], size: int) -> Floats:
+        """An array whose axes, but for the first `n_before`, are workers or classes."""
+        before, n_axes = array.shape[:n_before], array.ndim - n_before
+        embedded = np.zeros((*before, *(size,) * n_axes))
+        embedded[np.ix_(*map(np.arange, before), *(place,) * n_axes)] = array
+        return embedded
+
+    classes, sums = (klass, n_classes), past.sums
+    counts = {name: array for name, array in vars(past.summary).items() if name != "log_normaliser"}
+    summary: dict[str, Any] = {name: embed(array, 0, *classes) for name, array in counts.items()}
+    both = np.append(klass, n_classes + klass), 2 * n_classes
+    return Past(
+        replace(past.summary, log_normaliser=0.0, **summary),
+        sums._replace(
+            chances=embed(sums.chances, 1, worker, n_workers),
+            judged=embed(sums.judged, 1, worker, n_workers),
+            scores=embed(sums.scores, 1, *both) if sums.scores.size else sums.scores,
+            lack=embed(sums.lack, 0, *classes),
+            moments=embed(sums.moments, 1, *classes),
+            meant=embed(sums.meant, 0, *classes),
+        ),
+    )
 
 
 def add_shares(before: Result, r: Answers, n_earlier: float) -> Floats:

@@ -52,11 +52,9 @@ from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
 from ..options import LABEL_BY
-from .answer_worth import UNCHECKED
 from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
-from .interval_sums import Past
-from .intervals import Intervals
+from .intervals import UNCHECKED, Intervals, Past
 
 
 def are_keys(names: Iterable[str]) -> bool:
@@ -348,7 +346,7 @@ class Result:
     voting: Source | None = None  # of a vote: the answers as they were counted
     task: AnyKind = TABLE  # what the items are
     source_kind: str = "people"  # who gives the answers, see `consilience.results.source_kinds`
-    # Whether anything checks the answers; see `consilience.results.answer_worth`.
+    # Whether anything checks the answers; see `consilience.results.intervals`.
     checked: bool = True
     by_fuse: bool = False  # whether `fuse` made it, and compared it with majority vote
     comparison: Comparison | None = None

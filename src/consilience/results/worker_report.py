@@ -17,7 +17,7 @@ from ..kernels import Floats, Truths
 from . import raters
 from .chance import BY_CHANCE
 from .drift import tabulate_drift
-from .intervals import informativeness, informativeness_of_speech, judge_voters
+from .intervals import informativeness, judge_voters
 from .result import Guidance, Labels, Result
 from .sureness import list_sureness
 
@@ -63,7 +63,7 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
         learned, chance, intervals = found.learned, found.chance, found.intervals.workers
         information = speech = informativeness(learned.confusion, prior)
         if found.takes_silence:
-            speech = informativeness_of_speech(learned.confusion, prior)
+            speech = informativeness(learned.confusion, prior, spoken=True)
         columns = describe_workers(
             counts,
             (information, speech),
