@@ -47,4 +47,4 @@ def test_formulas():
 def test_the_pages_can_be_read():
     """The cap of CONTRIBUTING.md: what `wc -w docs/*.md README.md` counts; tables in `docs/measured` are data."""
     pages = [*HERE.glob("*.md"), HERE.parent / "README.md"]
-    assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 37_500
+    assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 38_000
