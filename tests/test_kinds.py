@@ -53,9 +53,8 @@ class PollKind(Kind[Poll]):
         known = open_known(gold, brought)
         return brought, {n: known[text] for n, text in enumerate(brought.answers) if text in known}
 
-    @classmethod
-    def choose_known(cls, brought, answers):
-        return cls.take_known(brought, brought.known, lambda given, _: given)[1] or None
+    def choose_known(self, brought, answers):
+        return self.take_known(brought, brought.known, lambda given, _: given)[1] or None
 
     def show(self, items):
         return [self.questions[item] for item in items.tolist()]

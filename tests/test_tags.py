@@ -12,7 +12,6 @@ from scipy.special import gammaln
 import consilience as cs
 from command_line import run
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.formats.reading import open_file
 from consilience.formats.writing import write_table
 from consilience.inference.structures.sets import SetsParameters
 from consilience.inference.workers.tags import TagWorkers
@@ -104,16 +103,15 @@ def test_known_sets_are_read_beside_the_answers():
     assert (
         cs.Tags.from_frame({**ROWS, "gold": ["spam"] * 2 + [None] * 2}, separator=";", gold=False).gold_items.size == 0
     )
-    both = tags.with_gold({1: ["urgent"], 2: ""})
-    assert (both.gold_items.tolist(), both.gold.tolist()) == ([0, 1], [[False, True], [False, False]])
     frame = pd.DataFrame({"item": [2], "labels": ["spam;urgent"]})
-    assert tags.without_gold().with_gold(frame).gold.tolist() == [[True, True]]
+    for known, codes in (({1: ["urgent"], 2: ""}, [0, 1, 0, 0]), (frame, [-1, -1, 1, 1])):
+        assert cs.TagSets().fit(tags, gold=known).result_.given.gold.codes.tolist() == codes
     with pytest.raises(InputError, match="more than one known set"):
         cs.Tags.from_frame({**ROWS, "gold": ["spam", "urgent", None, None]}, separator=";")
     with pytest.raises(InputError, match="tags that nobody gave: 'ham'"):
-        tags.with_gold({1: ["ham"]})
-    with pytest.raises(InputError, match="None of the items"):
-        tags.with_gold({9: ["spam"]})
+        cs.TagSets().fit(tags, gold={1: ["ham"]})
+    with pytest.raises(InputError, match="None of the"):
+        cs.TagSets().fit(tags, gold={9: ["spam"]})
 
 
 @pytest.mark.parametrize(
@@ -371,9 +369,8 @@ def test_sets_go_back_to_tables(small, tmp_path, suffix):
     flags = ["--separator", ";"] if text else []
     assert run("fuse", source, *flags, "-o", target, "-q").exit_code == 0
     expected = cs.fuse(small).to_frame()["labels"].to_pylist()
-    known = cs.read_tags(source, **({"separator": ";"} if text else {})).with_gold(open_file(target))
-    assert known.gold_items.tolist() == list(range(40))
-    assert [[t for t, on in zip("abc", row, strict=True) if on] for row in known.gold] == expected
+    sets = to_lists(cs.read_tags(target, worker="confidence", label="labels", **({"separator": ";"} if text else {})))
+    assert sets == expected
 
 
 def test_a_tag_with_the_separator_inside_cannot_be_written_with_it(tmp_path):

@@ -13,7 +13,7 @@ from ..answers.columns import distinct_names, spell_surrogates, to_values
 from ..errors import plural
 from ..inference.structures.sets import SetsParameters
 from ..inference.workers.temperatures import MeanWorkers
-from ..kinds.tag_task import TagsKind, report_tags
+from ..kinds.tags import TagsKind, report_tags
 from ..results.sureness import find_reliability, list_sureness
 from .charts import Chart, draw_curves, draw_shares
 from .document import Column, Columns, Document, Fact, Facts, Fold, Part, Section, Table, Text, Widget, to_name

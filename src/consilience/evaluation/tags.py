@@ -8,9 +8,8 @@ from ..answers.columns import lookup, to_column, to_values
 from ..answers.tables import is_table, open_frame
 from ..errors import InputError, Sentence, listing
 from ..kernels import Truths
-from ..kinds.tag_tables import choose_tags, encode_sets, open_known_sets, read_set_cells, to_lists
-from ..kinds.tag_task import TagsKind
-from ..kinds.tags import SEPARATOR, Tags
+from ..kinds.tag_tables import SEPARATOR, choose_tags, encode_sets, open_known_sets, read_set_table, to_lists
+from ..kinds.tags import Tags, TagsKind
 from ..metrics.labels import ClassScore
 from ..models.fitted import FittedModel
 from .evaluation import Evaluation, mean_gap
@@ -33,19 +32,18 @@ def evaluate_sets(labels: object, gold: object, separator: str | None) -> Evalua
         separator = separator or labels.result_.task.separator
         labels = labels.to_frame()
     told, separator = separator is not None, separator or SEPARATOR
-    table, said = read_set_cells(open_frame(labels, "the table of labels"), separator)
+    table = open_frame(labels, "the table of labels")
+    items, said = read_set_table(table, separator)
     named = {str(name)[2:-1] for name in table.names if str(name).startswith("p(")}
     strange = sorted({str(tag) for cell in said for tag in cell} - named) if named and not told else []
     if strange:
         raise not_told(f"There is no probability of {listing(strange)}, which may be several tags.")
-    items = to_values(table.values(table.need("item"), "Say which item a set is of."))
     if isinstance(gold, Tags):
         known_items, known = to_column(gold.items[gold.gold_items]), to_lists(gold.gold, gold.tags)
     else:
-        known_table, known = open_known_sets(gold, separator, {})
-        known_items = known_table.values(known_table.need("item"), "Say which item a known set is of.")
-    tags = choose_tags([*said, *known], None, ())
-    row = lookup(items, known_items)
+        known_items, known = open_known_sets(gold, separator, {})
+    tags = choose_tags([*said, *known])
+    row = lookup(to_values(items), known_items)
     there = np.flatnonzero(row >= 0)
     if not len(there):
         raise InputError("No item with a known set has a fused one.", "Check that ids are written in the same way.")

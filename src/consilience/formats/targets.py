@@ -25,7 +25,7 @@ from ..kinds.base import Fused, TableKind
 from ..kinds.masks import FusedMasks, Masks
 from ..kinds.spans import Spans
 from ..kinds.tag_tables import ONE_HOT
-from ..kinds.tag_task import TagsKind
+from ..kinds.tags import TagsKind
 from . import (
     FOLDER,
     Format,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .base import AnyKind, TableKind
 from .masks import MasksKind
 from .span_task import SpansKind
-from .tag_task import TagsKind
+from .tags import TagsKind
 
 KINDS: list[type[AnyKind]] = [
     TableKind,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..answers.answers import LAYOUTS, Answers
 from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
-from ..errors import DataWarning, Sentence, listing, plural, shorten, warn
+from ..errors import Sentence, listing, plural, shorten, warn_of
 from ..kernels import Floats
 
 Brought = TypeVar("Brought")
@@ -168,11 +168,6 @@ class Kind(ABC, Generic[Brought]):
         raise NotImplementedError(cls.name)
 
     @classmethod
-    def leave_known(cls, brought: Brought) -> Brought:
-        """Return the same without known labels that were looked for beside the answers, where others are given."""
-        return brought
-
-    @classmethod
     def take_known(
         cls,
         brought: Brought,
@@ -185,10 +180,37 @@ class Kind(ABC, Generic[Brought]):
         """
         return brought, gold
 
-    @classmethod
-    def choose_known(cls, brought: Brought, answers: Answers) -> object:  # noqa: ARG003
-        """Return the known labels that were brought beside the answers, if they are of use. A warning tells of them."""
-        return None
+    def choose_known(self, brought: Brought, answers: Answers) -> object:  # noqa: ARG002
+        """The known labels that the answers come with, if they are of use. A warning tells of them.
+
+        They are not used if some are no classes, or if the label of every item is known: there would be nothing to
+        fuse.
+        """
+        gold = answers.gold
+        if not gold:
+            return None
+        name, results = shorten(answers.columns.get("gold", "gold")), self.results
+        strange = find_strange(answers, to_column(list(gold.values())))
+        if strange:
+            warn_of(
+                f"Column {name} is not used as known {results}: it holds {listing(strange)}, and the classes are "
+                f"{listing(answers.classes.tolist())}.",
+                Sentence("If it holds known labels, name all classes with {classes}."),
+                LEAVE_OUT,
+            )
+            return None
+        if len(gold) == answers.n_items:
+            warn_of(
+                f"Column {name} holds the known {results} of all items. They are not used: there would be nothing to "
+                "fuse.",
+                f"Compare the {results} with them by evaluate.",
+                LEAVE_OUT,
+            )
+            return None
+        n_items = self.size(answers)[0]
+        known = f"{len(gold) * n_items // answers.n_items:,} of {plural(n_items, 'item')}"
+        warn_of(f"Column {name} holds known {results} of {known}. They are used as gold.", LEAVE_OUT)
+        return gold
 
     def spread_known(self, gold: object, names: Mapping[str, str]) -> object:  # noqa: ARG002
         """Return known labels in the user's form as models take them, where only the task of a fit is there.
@@ -306,47 +328,6 @@ class TableKind(Kind[Answers]):
     def find_format(cls, brought: Answers) -> str | None:
         """Return the name of the format of the file."""
         return None if brought.origin is None else brought.origin[1]
-
-    @classmethod
-    def leave_known(cls, brought: Answers) -> Answers:
-        """Return the answers without the known labels that their table has."""
-        columns = {role: name for role, name in brought.columns.items() if role != "gold"}
-        return replace(brought, gold=None, columns=columns)
-
-    @classmethod
-    def choose_known(cls, brought: Answers, answers: Answers) -> Mapping[object, object] | None:
-        """Return the known labels that the answers come with, if they are of use.
-
-        They are not used if some are no classes, or if the label of every item is known: there would be nothing to
-        fuse.
-        """
-        gold = brought.gold
-        if not gold:
-            return None
-        name = shorten(brought.columns.get("gold"))
-        strange = find_strange(answers, to_column(list(gold.values())))
-        if strange:
-            warn(
-                DataWarning(
-                    f"Column {name} is not used as known labels: it holds {listing(strange)}, and the classes are "
-                    f"{listing(answers.classes.tolist())}.",
-                    Sentence("If it holds known labels, name all classes with {classes}."),
-                    LEAVE_OUT,
-                )
-            )
-            return None
-        if len(gold) == answers.n_items:
-            warn(
-                DataWarning(
-                    f"Column {name} holds a known label of every item. It is not used: there would be nothing to fuse.",
-                    "Compare the labels with it by evaluate.",
-                    LEAVE_OUT,
-                )
-            )
-            return None
-        known = f"{len(gold):,} of {plural(answers.n_items, 'item')}"
-        warn(DataWarning(f"Column {name} holds known labels of {known}. They are used as gold.", LEAVE_OUT))
-        return gold
 
     @classmethod
     def list_losses(cls, brought: Answers, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003

@@ -108,8 +108,7 @@ class SpansKind(Kind[Spans]):
         others, tags = [each for each in given if not isinstance(each, Spans)], spans.known_tags()
         return spans, others if tags is None else [tags, *others]
 
-    @classmethod
-    def choose_known(cls, brought: Spans, answers: Answers) -> object:  # noqa: ARG003
+    def choose_known(self, brought: Spans, answers: Answers) -> object:  # noqa: ARG002
         """Return the tags of documents whose spans are known, if those of others are not."""
         tags = brought.known_tags()
         if tags is None:

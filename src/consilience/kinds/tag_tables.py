@@ -17,7 +17,6 @@ from ..answers.columns import (
     Indices,
     Values,
     encode_sorted,
-    find_missing,
     holds_sign,
     is_missing,
     lookup,
@@ -38,6 +37,8 @@ from ..limits import require_few, require_memory
 DUPLICATES = ("error", "first", "last")
 # The form of a table in which each tag has a column.
 ONE_HOT = "one-hot"
+# What stands between tags where a file has no lists, and nothing else was read.
+SEPARATOR = ";"
 # Under this key, the metadata of a column of lists say what stands between tags where they are written as text.
 SIGN = "separator"
 # How a cell says whether the tag of its column was given, in lower case.
@@ -51,7 +52,7 @@ FILL = "Every set must say who gave it to what: fill it in or drop the row."
 
 
 def holds_sets(table: Table, label: object) -> bool:
-    """Tell whether the answers in a table are lists, so that it is beyond doubt that they are sets."""
+    """Whether the answers in a table are lists, so that it is beyond doubt that they are sets."""
     name = table.synonyms.get(str(label))
     if isinstance(label, str) and label in table.names:
         name = label
@@ -104,40 +105,6 @@ def find_tagged(table: Table, names: Sequence[str], separator: str) -> list[str]
     return [name for name in there if table.lists(name) is not None or holds_sign(table.read(name), separator)]
 
 
-def read_form(
-    table: Table, columns: Mapping[str, str], hot: Sequence[str], separator: str | None
-) -> tuple[list[list[Any]], str]:
-    """The tags in each row, and how the table holds them."""
-    if hot:
-        return _read_hot(table, hot), ONE_HOT
-    lists = table.lists(columns["label"])
-    if lists is not None:
-        return [_drop_missing(cell, table, columns["label"]) for cell in lists], "lists"
-    return _read_cells(table, columns["label"], separator), "rows" if separator is None else "cells"
-
-
-def _drop_missing(cell: list[Any] | None, table: Table, column: str) -> list[Any]:
-    """The tags in a list, each once; what is missing is none."""
-    try:
-        return [tag for tag in dict.fromkeys(cell or []) if not is_missing(tag)]
-    except TypeError:  # it has no hash
-        raise InputError(
-            f"{table.name} holds the list {shorten(cell)} in column {column!r}, and a tag is text, a number or the "
-            "like.",
-            "Give flat lists of tags.",
-        ) from None
-
-
-def drop_empty(table: Table, cells: list[list[Any]]) -> tuple[Table, list[list[Any]]]:
-    """The rows with a tag, and warn of the number of others."""
-    present = np.flatnonzero([bool(cell) for cell in cells])
-    n_empty = table.n_rows - len(present)
-    if not n_empty:
-        return table, cells
-    warn_of(f"Rows of {table.name} without a tag were left out: {n_empty:,} of {table.n_rows:,}.")
-    return table.keep(present), [cells[row] for row in present.tolist()]
-
-
 def find_roles(
     table: Table, item: Any, worker: str | None, label: Any, form: str | None
 ) -> tuple[Table, dict[str, str], list[str]]:
@@ -162,45 +129,58 @@ def find_roles(
     columns = {role: table.need(role, roles[role], role) for role in ("item", "worker")}
     if not hot:
         taken = {*columns.values(), table.find("gold")}
-        hot = [name for name in table.names if name not in taken and _is_hot(table, name)]
+        others = [name for name in table.names if name not in taken and table.lists(name) is None]
+        said = {name: set(read_words(table, name)) for name in others}
+        hot = [name for name, words in said.items() if words & _YES and words <= _YES | _NO]
         if len(hot) < 2:
             raise table.no_column("label", None, "label")
     return table, columns, hot
 
 
-def _is_hot(table: Table, name: str) -> bool:
-    """Whether the cells of a column say nothing but yes or no."""
-    if table.lists(name) is not None:
-        return False
+def read_words(table: Table, name: str) -> list[str]:
+    """The cells of a column as text in lower case; missing ones are empty."""
     values = to_values(table.read(name)).tolist()
-    words = {"" if is_missing(value) else str(value).strip().lower() for value in values}
-    return bool(words & _YES) and words <= _YES | _NO
+    return ["" if is_missing(value) else str(value).strip().lower() for value in values]
 
 
-def _read_hot(table: Table, columns: Sequence[str]) -> list[list[str]]:
+def read_hot(table: Table, columns: Sequence[str]) -> list[list[str]]:
     """The set of each row, from columns that say yes or no."""
     cells: list[list[str]] = [[] for _ in range(table.n_rows)]
     for name in columns:
-        for row, value in enumerate(to_values(table.read(name)).tolist()):
-            word = "" if is_missing(value) else str(value).strip().lower()
+        for row, word in enumerate(read_words(table, name)):
             if word in _YES:
                 cells[row].append(name)
             elif word not in _NO:
                 raise InputError(
                     f"Column {name!r} of {table.name} must say whether the tag was given, with 1 or 0, yes or no, true "
-                    f"or false. Got {shorten(value)} at {table.locate(row)}.",
+                    f"or false. Got {shorten(to_values(table.read(name))[row])} at {table.locate(row)}.",
                     Sentence("If it holds sets of tags, name it alone, with {label}.", label=name),
                 )
     return cells
 
 
-def _read_cells(table: Table, name: str, separator: str | None) -> list[list[Any]]:
-    """The set in each cell of a column: its parts, or without a separator the cell as one tag."""
-    column = table.read(name)
-    values = to_values(column).tolist()
-    if separator is None:
-        return [[] if is_missing(value) or value == "" else [value] for value in values]
-    return [split_cell(value, separator) for value in values]
+def read_cells(table: Table, name: str, separator: str | None) -> list[list[Any] | None]:
+    """The tags in each cell of a column, each once: of a list, of text with a separator, or the cell itself.
+
+    A missing cell is None.
+    """
+    lists = table.lists(name)
+    if lists is None:
+        values = to_values(table.read(name)).tolist()
+        if separator is None:
+            return [None if is_missing(value) else [value] * (value != "") for value in values]
+        return [None if is_missing(value) else split_cell(value, separator) for value in values]
+    cells: list[list[Any] | None] = []
+    for cell in lists:
+        try:
+            cells.append(None if cell is None else [tag for tag in dict.fromkeys(cell) if not is_missing(tag)])
+        except TypeError:  # a tag has no hash
+            raise InputError(
+                f"{table.name} holds the list {shorten(cell)} in column {name!r}, and a tag is text, a number or the "
+                "like.",
+                "Give flat lists of tags.",
+            ) from None
+    return cells
 
 
 def split_cell(value: object, separator: str) -> list[str]:
@@ -236,19 +216,15 @@ def check_signs(cells: Sequence[Sequence[Any]], name: str, source: str, separato
         )
 
 
-def choose_tags(cells: Sequence[Sequence[Any]], classes: object, columns: Sequence[str]) -> Values:
+def choose_tags(cells: Sequence[Sequence[Any] | None], classes: object = None) -> Values:
     """All tags, sorted, or those that are named, in their order; a tag that is not named is an error."""
-    flat = [tag for cell in cells for tag in cell]
-    kinds = {type(tag) for tag in flat}
-    if len(kinds) > 1:
-        flat = [str(tag) for tag in flat]
-    found = encode_sorted(to_column(flat, "Tags"))[1] if flat else objects([])
+    found, n_tags = objects([]), sum(map(len, filter(None, cells)))
+    if n_tags:
+        found = encode_sorted(to_column(flatten(cells), "Tags"))[1]
     if classes is None:
-        return objects(list(columns)) if columns else found
+        return found
     named = read_distinct(classes, "classes")
-    if not len(found):
-        return named
-    strange = found[lookup(named, to_column(found)) < 0].tolist()
+    strange = found[lookup(named, to_column(found)) < 0].tolist() if n_tags else []
     if strange:
         raise InputError(
             f"There are tags that are not among the classes: {listing(strange)}.",
@@ -258,6 +234,12 @@ def choose_tags(cells: Sequence[Sequence[Any]], classes: object, columns: Sequen
     return named
 
 
+def flatten(cells: Sequence[Sequence[Any] | None]) -> list[Any]:
+    """The tags of all sets, one after the other; as text if they are of several types."""
+    tags = [tag for cell in cells for tag in cell or ()]
+    return tags if len(set(map(type, tags))) <= 1 else [str(tag) for tag in tags]
+
+
 def encode_sets(cells: Sequence[Sequence[Any] | None], tags: Values) -> Truths:
     """Which tags each set has, (S, T)."""
     # Each tag of each item is a question of its own, whether somebody gave the tag or not.
@@ -265,11 +247,9 @@ def encode_sets(cells: Sequence[Sequence[Any] | None], tags: Values) -> Truths:
     require_few("tags", len(tags), f"There are {len(tags):,} different tags", remedy)
     require_memory(len(cells) * len(tags), f"There are {plural(len(cells), 'set')} of {plural(len(tags), 'tag')}")
     said = np.zeros((len(cells), len(tags)), bool)
-    owner = np.repeat(np.arange(len(cells)), [0 if cell is None else len(cell) for cell in cells])
-    flat = [tag for cell in cells if cell is not None for tag in cell]
+    owner, flat = np.repeat(np.arange(len(cells)), [len(cell or ()) for cell in cells]), flatten(cells)
     if flat:
-        kinds = {type(tag) for tag in flat}
-        code = lookup(tags, to_column(flat if len(kinds) == 1 else [str(tag) for tag in flat]))
+        code = lookup(tags, to_column(flat))
         if (code < 0).any():
             unknown = sorted({str(flat[at]) for at in np.flatnonzero(code < 0).tolist()})
             raise InputError(f"There are tags that nobody gave: {listing(unknown)}.", "Check how they are written.")
@@ -292,96 +272,38 @@ def settle_sets(
                 Sentence("Keep one of them with {duplicates}.", duplicates="last"),
                 keyword="duplicates",
             )
-        kept = first
+        kept = first.copy()
         if policy == "last":
-            kept = np.zeros(len(pairs), np.int64)
             np.maximum.at(kept, rows, np.arange(n_rows))
         rows = np.full(n_rows, -1, np.int64)
         rows[kept] = np.arange(len(pairs))
     return rows.astype(np.int64), item[first], worker[first]
 
 
-# ------------------------------------------------------------------------------------------------------- known sets
+def open_known_sets(gold: object, separator: str | None, names: Mapping[str, str]) -> tuple[Column, list[list[Any]]]:
+    """Known sets from a dict, a Series or a table with one row per item: items, and their sets.
 
-
-def read_known_column(
-    table: Table, name: str, item: Indices, tags: Values, known: Sequence[list[Any] | None]
-) -> tuple[Indices, Truths]:
-    """The items whose set a column tells, and the sets; two sets of one item are an error."""
-    rows = np.array([row for row, cell in enumerate(known) if cell is not None], np.int64)
-    sets = encode_sets([known[row] for row in rows.tolist()], tags)
-    owner, first = np.unique(item[rows], return_index=True)
-    clash = np.flatnonzero((sets != sets[first][np.searchsorted(owner, item[rows])]).any(axis=1))
-    if len(clash):
-        place = table.locate(int(rows[clash[0]]))
-        raise InputError(
-            f"Column {name!r} of {table.name} gives an item more than one known set, first at {place}.",
-            "Correct it.",
-            Sentence("Or leave the column out with {gold}.", gold=False),
-        )
-    return owner.astype(np.int64), sets[first]
-
-
-def read_known_cells(table: Table, name: str, separator: str | None) -> list[list[Any] | None]:
-    """The known set in each row of a table of answers; None where the cell is empty: nothing is known."""
-    lists = table.lists(name)
-    if lists is not None:
-        return lists
-    missing = set(find_missing(table.read(name)).tolist())
-    return [None if row in missing else cell for row, cell in enumerate(_read_cells(table, name, separator))]
-
-
-def read_known_sets(
-    gold: object, items: Values, tags: Values, separator: str | None, names: Mapping[str, str]
-) -> tuple[Indices, Truths]:
-    """The items whose sets are known, and these sets, from a dict, a Series or a table with one row per item.
-
-    An empty cell is the empty set.
+    An empty cell is the empty set. `names` are columns that the table may have, by role.
     """
-    table, cells = open_known_sets(gold, separator, names)
-    place = lookup(items, table.values(table.need("item"), SAY_WHICH))
-    if not len(place) or (place < 0).all():
-        raise InputError(
-            f"None of the items in {table.name} is one of those that were answered.",
-            "Check that ids are written in the same way.",
-            keyword="gold",
-        )
-    if (place < 0).any():
-        n_absent = f"{int((place < 0).sum()):,} of {plural(len(place), 'item')}"
-        warn_of(f"{n_absent} whose sets are known do not occur here and were left out.")
-    there = np.flatnonzero(place >= 0)
-    known = encode_sets([cells[row] for row in there.tolist()], tags)
-    found, first = np.unique(place[there], return_index=True)
-    if len(found) < len(there):
-        raise InputError(
-            f"{table.name} tells the set of an item more than once.", "Keep one row per item.", keyword="gold"
-        )
-    return found.astype(np.int64), known[first]
-
-
-def open_known_sets(gold: object, separator: str | None, names: Mapping[str, str]) -> tuple[Table, list[list[Any]]]:
-    """Known sets as a table with a column item, and the set in each row."""
     if isinstance(gold, Mapping) and any(isinstance(each, (list, tuple, set, frozenset)) for each in gold.values()):
-        gold = {key: _as_list(each, separator) for key, each in gold.items()}
+
+        def to_list(given: object) -> object:  # a column of sets stays as it is
+            if not isinstance(given, str):
+                return given
+            return [given] * bool(given) if separator is None else split_cell(given, separator)
+
+        gold = {key: to_list(each) for key, each in gold.items()}
     if name_composite(names) and isinstance(gold, Mapping):
         gold = dict(zip(tuples_to_ids(gold), gold.values(), strict=True))
     table = open_gold(gold, paired=False).prefer({"item": names.get("item"), "known label": names.get("label")})
-    return read_set_cells(table, separator, "known label")
+    return read_set_table(table, separator, "known label")
 
 
-def read_set_cells(table: Table, separator: str | None, role: str = "label") -> tuple[Table, list[list[Any]]]:
-    """A table with one row per item, and the set in each row; an empty cell is the empty set."""
+def read_set_table(table: Table, separator: str | None, role: str = "label") -> tuple[Column, list[list[Any]]]:
+    """The items of a table with one row per item, and their sets; an empty cell is the empty set."""
     name = find_sets_column(table) or table.need(role, None)
-    lists = table.lists(name)
-    cells = lists if lists is not None else _read_cells(table, name, separator)
-    return table, [[] if cell is None else cell for cell in cells]
-
-
-def _as_list(given: object, separator: str | None) -> object:
-    """The set of an item that is given as text as a list; a column of sets stays as it is."""
-    if isinstance(given, str):
-        return [given] * bool(given) if separator is None else split_cell(given, separator)
-    return given
+    items = table.values(table.need("item"), SAY_WHICH)
+    return items, [cell or [] for cell in read_cells(table, name, separator)]
 
 
 def to_lists(said: Truths, tags: Values) -> list[list[Any]]:

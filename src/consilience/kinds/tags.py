@@ -1,44 +1,62 @@
-"""Tags: sets of tags that workers gave to items."""
+"""Sets of tags that workers gave to items: each tag of each item is a question, answered with yes or no."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..answers.answers import Answers
-from ..answers.columns import Indices, Values, encode_sorted, lookup, name_composite, narrow_codes, objects, to_column
+from ..answers.columns import (
+    Column,
+    Indices,
+    Values,
+    encode_sorted,
+    find_present,
+    lookup,
+    name_composite,
+    name_probabilities,
+    narrow_codes,
+    objects,
+    to_column,
+    to_values,
+)
 from ..answers.gold import find_gold
 from ..answers.items import Sequences, encode_items, read_keys
 from ..answers.previews import frame_html, html_facts, paragraph, to_word
-from ..answers.tables import build_frame, open_frame
+from ..answers.tables import build_frame, is_table, open_frame
 from ..arguments import check_truth, is_among
-from ..errors import InputError, Python, Sentence, join_names, listing, parameter_error, plural
-from ..kernels import Truths
+from ..errors import InputError, Python, Sentence, join_names, listing, parameter_error, plural, shorten, warn_of
+from ..kernels import Floats, Truths
+from .base import Fused, Kind, Labels, list_given
 from .tag_tables import (
     DUPLICATES,
     FILL,
+    ONE_HOT,
+    SEPARATOR,
+    SIGN,
     check_separator,
     check_signs,
     choose_tags,
-    drop_empty,
     encode_sets,
     find_roles,
-    read_form,
-    read_known_cells,
-    read_known_column,
-    read_known_sets,
+    open_known_sets,
+    read_cells,
+    read_hot,
     settle_sets,
     to_lists,
 )
 
 # What a worker says of each tag of an item, and what can be true of it.
 NO, YES = "no", "yes"
-# What stands between tags where a file has no lists, and nothing else was read.
-SEPARATOR = ";"
+
+
+class KnownTags(dict[tuple[object, int], str]):
+    """Known answers by item and number of the tag: gold as models take it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,9 +210,14 @@ class Tags:
                 Sentence("Name the column of items with {item}.", item="item"),
                 keyword="item",
             )
-        cells, form = read_form(table, columns, hot, separator)
-        if drop_missing:
-            table, cells = drop_empty(table, cells)
+        cells = read_hot(table, hot) if hot else [cell or [] for cell in read_cells(table, columns["label"], separator)]
+        form = ONE_HOT if hot else "rows" if separator is None else "cells"
+        form = "lists" if not hot and table.lists(columns["label"]) is not None else form
+        present = np.flatnonzero([bool(cell) for cell in cells])
+        if drop_missing and len(present) < table.n_rows:
+            n_empty = table.n_rows - len(present)
+            warn_of(f"Rows of {table.name} without a tag were left out: {n_empty:,} of {table.n_rows:,}.")
+            table, cells = table.keep(present), [cells[row] for row in present.tolist()]
         if form in ("cells", "rows"):
             check_signs(cells, columns["label"], table.name, separator)
         named = None if items is None else read_keys(items, 1, columns)
@@ -202,39 +225,35 @@ class Tags:
         owner = np.asarray(codes, np.int64)
         who, workers = encode_sorted(table.values(columns["worker"], FILL))
         known_name = find_gold(table, gold)
-        known = [] if known_name is None else read_known_cells(table, known_name, separator)
-        tags = choose_tags([*cells, *(cell for cell in known if cell is not None)], classes, hot)
+        known = [None] * table.n_rows if known_name is None else read_cells(table, known_name, separator)
+        tags = objects(list(hot)) if hot and classes is None else choose_tags([*cells, *known], classes)
         if not len(tags):
             raise InputError(
                 f"All sets in {table.name} are empty: there are no tags.", Sentence("Name the tags with {classes}.")
             )
         rows, set_item, set_worker = settle_sets(table, owner, who.astype(np.int64), duplicates, form)
         kept = np.flatnonzero(rows >= 0)
-        sets = encode_sets(cells, tags)[kept]
         said = np.zeros((len(set_item), len(tags)), bool)
-        np.logical_or.at(said, rows[kept], sets)
-        gold_items, gold_sets = np.empty(0, np.int64), np.zeros((0, len(tags)), bool)
-        if known_name is not None and any(cell is not None for cell in known):
-            gold_items, gold_sets = read_known_column(table, known_name, owner, tags, known)
-            columns = columns | {"gold": known_name}
-        return cls(
-            np.asarray(keys),
-            workers,
-            tags,
-            set_item,
-            set_worker,
-            said,
-            gold_items,
-            gold_sets,
-            separator,
-            form,
-            opened.backend,
-            columns,
-            opened.origin,
-        )
+        np.logical_or.at(said, rows[kept], encode_sets(cells, tags)[kept])
+
+        known_rows = np.array([row for row, cell in enumerate(known) if cell is not None], np.int64)
+        known_sets = encode_sets([known[row] for row in known_rows.tolist()], tags)
+        gold_items, first, place = np.unique(owner[known_rows], return_index=True, return_inverse=True)
+        clash = np.flatnonzero((known_sets != known_sets[first][place]).any(axis=1))
+        if len(clash):
+            raise InputError(
+                f"Column {known_name!r} of {table.name} gives an item more than one known set, first at "
+                f"{table.locate(int(known_rows[clash[0]]))}.",
+                "Correct it.",
+                Sentence("Or leave the column out with {gold}.", gold=False),
+            )
+        columns = columns | ({"gold": str(known_name)} if len(known_rows) else {})
+        about = separator, form, opened.backend, columns, opened.origin
+        gold_sets = known_sets[first]
+        return cls(np.asarray(keys), workers, tags, set_item, set_worker, said, gold_items, gold_sets, *about)
 
     def to_frame(self) -> Any:
-        """Return a table with one row per set: item, worker, and labels as a list; gold too, if sets are known."""
+        """A table with one row per set: item, worker, and labels as a list; gold too, if sets are known."""
         columns = {
             "item": to_column(self.items).take(self.item),
             "worker": to_column(self.workers).take(self.worker),
@@ -249,7 +268,7 @@ class Tags:
         return build_frame(columns, self.backend)
 
     def to_responses(self) -> Answers:
-        """Return the answers yes and no about each tag of each item: sequence is the item, position the tag's number.
+        """The answers yes and no about each tag of each item: sequence is the item, position the tag's number.
 
         The answers about tag t of item i, by c workers, are those of the c sets of the item, in order of workers.
         """
@@ -272,17 +291,14 @@ class Tags:
             classes=objects([NO, YES]),
             keys=Sequences(self.items, np.arange(self.n_items + 1) * n_tags, np.tile(np.arange(n_tags), self.n_items)),
             backend=self.backend,
-            columns=self._name_columns(),
+            # Where several columns identify an item they do so for the sequence of its tags, too.
+            columns={**self.columns, **({"sequence": self.columns["item"]} if name_composite(self.columns) else {})},
             origin=self.origin,
+            gold=spread_sets(self.items[self.gold_items], self.gold) if len(self.gold_items) else None,
         )
 
-    def _name_columns(self) -> Mapping[str, str]:
-        """Return the columns by role. Where several identify an item they do so for the sequence of its tags, too."""
-        together = bool(name_composite(self.columns))
-        return {**self.columns, "sequence": self.columns["item"]} if together else self.columns
-
     def with_tags(self, tags: Values) -> Tags:
-        """Return the same with other tags, in their order; a tag that somebody gave must be among them."""
+        """The same with other tags, in their order; a tag that somebody gave must be among them."""
         place = lookup(tags, to_column(self.tags)) if self.n_tags else np.empty(0, np.int64)
         used = self.said.any(axis=0) | self.gold.any(axis=0)
         new = self.tags[(place < 0) & used].tolist()
@@ -297,36 +313,19 @@ class Tags:
         said[:, place[kept]], gold[:, place[kept]] = self.said[:, kept], self.gold[:, kept]
         return replace(self, tags=tags, said=said, gold=gold)
 
-    def with_gold(self, gold: object) -> Tags:
-        """Return the same with known sets: a dict {item: tags}, a Series, or a table with columns item and label.
-
-        Sets are lists, or text with the separator. An empty one says that the item has no tag. They are added to those
-        that are known already, and replace them.
-        """
-        found, known = read_known_sets(gold, self.items, self.tags, self.separator, self.columns)
-        kept = ~np.isin(self.gold_items, found)
-        items = np.concatenate([self.gold_items[kept], found])
-        order = np.argsort(items)
-        sets = np.concatenate([self.gold[kept], known])
-        return replace(self, gold_items=items[order], gold=sets[order])
-
     def without_gold(self) -> Tags:
-        """Return the same without known sets."""
+        """The same without known sets."""
         return replace(self, gold_items=np.empty(0, np.int64), gold=np.zeros((0, self.n_tags), bool))
 
-    def known_answers(self) -> dict[str, object] | None:
-        """Return what is known of each tag of each item whose set is known, as gold for models; None if nothing is."""
-        if not len(self.gold_items):
-            return None
-        return {
-            "sequence": np.repeat(self.items[self.gold_items], self.n_tags),
-            "position": np.tile(np.arange(self.n_tags), len(self.gold_items)),
-            "label": objects([NO, YES])[self.gold.astype(np.int64).ravel()],
-        }
+
+def spread_sets(items: Values, sets: Truths) -> KnownTags:
+    """What known sets say of each tag of their items."""
+    keys = [(item, tag) for item in items.tolist() for tag in range(sets.shape[1])]
+    return KnownTags(zip(keys, objects([NO, YES])[sets.astype(np.int64).ravel()].tolist(), strict=True))
 
 
 def list_column(said: Truths, tags: Values) -> pa.Array:
-    """Return sets as an Arrow column of lists."""
+    """Sets as an Arrow column of lists."""
     values = to_column(tags)
     if isinstance(values, np.ndarray):  # Arrow has no type for such tags
         values = to_column([str(tag) for tag in tags.tolist()])
@@ -334,3 +333,228 @@ def list_column(said: Truths, tags: Values) -> pa.Array:
     offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(said)))]).astype(np.int32)
     taken = values.take(pa.array(codes)) if len(tags) else pa.array([], pa.string())
     return pa.ListArray.from_arrays(pa.array(offsets), taken)
+
+
+@dataclass(frozen=True, eq=False)
+class TagsKind(Kind[Tags]):
+    """The tags about which workers were asked, each for all items.
+
+    Attributes
+    ----------
+    tags : ndarray
+        All tags. Items of the fit are pairs of an item and a tag: all tags of the first item, then those of the next.
+    separator : str or None
+        What stood between tags in a cell.
+    form : str
+        How sets were held, as in `Tags`.
+    origin : tuple of str or None
+        Path and format of the file.
+    question : str or None
+        The column of the sets.
+    """
+
+    tags: Values
+    separator: str | None = None
+    form: str = "lists"
+    origin: tuple[str, str] | None = None
+    question: str | None = None
+
+    name = "tags"
+    brought = Tags
+    title = "sets of tags"
+    layouts: ClassVar[Mapping[str, Callable[[Tags], object]]] = {"long": Tags.to_frame}
+    item = "tag"
+    places = ("item", "tag")
+    argument = "tags"
+    model = "tags"
+    results = "sets"
+    judged = "single tag"
+
+    @classmethod
+    def pose(cls, brought: Tags) -> tuple[TagsKind, Answers]:
+        """The answers yes and no about each tag of each item."""
+        known = brought.tags, brought.separator, brought.form, brought.origin, brought.columns.get("label")
+        return cls(*known), brought.to_responses()
+
+    def reading(self) -> dict[str, object]:
+        """That tables hold sets, and what stands between tags."""
+        return {"separator": self.separator, "format": ONE_HOT if self.form == ONE_HOT else None}
+
+    def adapt(self, brought: Tags) -> Tags:
+        """Further sets with the tags of the fit."""
+        return brought.with_tags(self.tags)
+
+    @classmethod
+    def describe(cls, brought: Tags) -> str:
+        """How many sets there are, by whom and of what."""
+        sets = f"{plural(brought.n_sets, 'set')} of {plural(brought.n_tags, 'tag')}"
+        return f"{sets} by {plural(brought.n_workers, 'worker')} about {plural(brought.n_items, 'item')}"
+
+    @classmethod
+    def find_format(cls, brought: Tags) -> str | None:
+        """The name of the format of the file."""
+        return None if brought.origin is None else brought.origin[1]
+
+    @classmethod
+    def take_known(
+        cls, brought: Tags, gold: object, open_known: Callable[[object, object], object]
+    ) -> tuple[Tags, object]:
+        """The tags, and known sets, opened where they are at a path."""
+        return brought, [open_known(each, brought) for each in list_given(gold)]
+
+    def spread_known(self, gold: object, names: Mapping[str, str]) -> object:
+        """What known sets say of each tag of their items; several may be given, or single tags with yes or no."""
+        if gold is None or gold is False:
+            return gold
+        every: list[object] = []
+        for each in list_given(gold):
+            if isinstance(each, Tags):
+                every.append(each.with_tags(self.tags).to_responses().gold or KnownTags())
+            elif isinstance(each, KnownTags):
+                every.append(each)
+            elif (by_tag := read_known_tags(each, self.tags)) is not None:
+                every.append(by_tag)
+            else:
+                items, sets = open_known_sets(each, self.separator, names)
+                every.append(spread_sets(to_values(items), encode_sets(sets, self.tags)))
+        return every
+
+    def check_items(self, keys: Mapping[str, Column] | None) -> None:
+        """Raise a `ValueError` unless the items are all tags of one thing, then those of the next."""
+        if keys is None:
+            return  # the answers are on disk
+        if "sequence" not in keys:
+            raise ValueError("it has tags, but no sets")
+        position, n_tags = to_values(keys["position"]), len(self.tags)
+        if not np.array_equal(position, np.tile(np.arange(n_tags), len(position) // max(n_tags, 1))):
+            raise ValueError("the tags are not those of the sets")
+
+    def size(self, answers: Answers) -> tuple[int, int]:
+        """How many things have tags, and how many sets they were given."""
+        n_tags = max(len(self.tags), 1)
+        return answers.n_items // n_tags, answers.n_responses // n_tags
+
+    def count(self, fused: Fused, is_sure: bool) -> str:
+        """How many sets there are, and how sure these are."""
+        n_sets, size, confidence = self.add_up(fused)
+        told = f"There are {plural(n_sets, 'set')} with {size:.1f} tags on average"
+        return f"{told}, and a mean confidence of {confidence:.1%}." if is_sure else f"{told}."
+
+    def summarise(self, answers: Answers, fused: Fused) -> dict[str, object]:
+        """How many sets workers gave, and how many tags the fused ones have, with their mean confidence."""
+        n_sets, size, confidence = self.add_up(fused)
+        return {
+            "given": self.size(answers)[1],
+            "tags": self.tags.tolist(),
+            "fused": n_sets,
+            "mean_size": size,
+            "mean_confidence": confidence,
+        }
+
+    def add_up(self, fused: Fused) -> tuple[int, float, float]:
+        """How many fused sets there are, their mean size and their mean confidence."""
+        said, confidence, _ = find_sets(self, fused.labels)
+        n_sets = max(len(said), 1)
+        return len(said), float(said.sum()) / n_sets, float(confidence.sum()) / n_sets
+
+    def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """The columns of a table in which each row is about one tag of an item."""
+        if "position" not in columns:
+            return dict(columns)
+        tag = to_column(self.tags[to_values(columns["position"])])
+        named = {"item": columns["sequence"], "tag": tag}
+        return named | {name: column for name, column in columns.items() if name not in ("sequence", "position")}
+
+    def name_position(self, position: Any) -> object:
+        """The tag of this number."""
+        return self.tags[[position]].tolist()[0]
+
+    def find_key(self, item: object) -> object:
+        """The key of a tag of an item, which are named together."""
+        if not isinstance(item, (tuple, list)) or len(item) != 2:
+            raise InputError(
+                f"Name an item and a tag, such as (item, {self.tags.tolist()[0]!r}). Got {shorten(item)} instead."
+            )
+        code = int(lookup(self.tags, to_column([item[1]]))[0])
+        if code < 0:
+            raise InputError(f"There is no tag {shorten(item[1])}.", f"There are {listing(self.tags.tolist())}.")
+        return item[0], code
+
+    def mark(self, labels: pa.Table) -> pa.Table:
+        """The table of sets, which says what stands between tags where these are text."""
+        at = labels.column_names.index("labels")
+        marked = labels.schema.field(at).with_metadata({SIGN: self.separator or SEPARATOR})
+        return labels.set_column(at, marked, labels.column(at))
+
+    def arrange(self, labels: Labels, shown: bool, undecided: float | None) -> dict[str, Column]:
+        """The columns of the table of fused sets."""
+        said, confidence, posterior = find_sets(self, labels)
+        lists = list_column(said, self.tags)
+        if undecided is not None:
+            lists = pc.if_else(pa.array(confidence >= undecided), lists, pa.scalar(None, lists.type))
+        first, nothing = pa.array(np.arange(len(said)) * len(self.tags)), np.full(len(said), np.nan)
+        item, _, *parts = labels.keys
+        columns: dict[str, Column] = {"item": labels.keys[item].take(first)}
+        columns |= {name: labels.keys[name].take(first) for name in parts}
+        columns |= {"labels": lists, "confidence": to_column(confidence if shown else nothing)}
+        for t, name in enumerate(name_probabilities(self.tags, columns)):
+            columns[name] = to_column(np.ascontiguousarray(posterior[:, t]) if shown else nothing)
+        return columns
+
+
+def read_known_tags(given: object, tags: Values) -> dict[str, object] | None:
+    """What a table with the columns item, tag and label (yes or no) tells; None for anything else.
+
+    Rows without a label tell nothing.
+    """
+    needed = {"item", "tag", "label"}
+    if not is_table(given) or (isinstance(given, Mapping) and not needed <= given.keys()):
+        return None
+    table = open_frame(given, "gold")
+    if not needed <= set(table.names):
+        return None
+    rows = table.keep(find_present(table.read("label")))
+    code = lookup(tags, rows.read("tag"))
+    unknown = sorted({str(to_values(rows.read("tag"))[at]) for at in np.flatnonzero(code < 0).tolist()})
+    if unknown:
+        raise InputError(f"There are tags that nobody gave: {listing(unknown)}.", "Check how they are written.")
+    return {"sequence": rows.read("item"), "position": code, "label": rows.read("label")}
+
+
+def find_sets(task: TagsKind, labels: Labels) -> tuple[Truths, Floats, Floats]:
+    """Which tags each fused set has, the confidence of each set, and the probability of each of its tags.
+
+    The confidence of a set is the product of those of its tags, given and not given.
+    """
+    n_tags = len(task.tags)
+    yes = int(lookup(labels.classes, to_column([YES]))[0])
+    said = (labels.codes == yes).reshape(-1, n_tags)
+    posterior = labels.posterior[:, yes].reshape(-1, n_tags)
+    return said, labels.confidence.reshape(-1, n_tags).prod(axis=1), posterior
+
+
+def report_tags(task: TagsKind, shares: Floats, counts: Floats) -> dict[str, Column]:
+    """The columns of a table of tags; counts are (M, T, L, K)."""
+    total = counts.sum(axis=0)
+    given = total[:, 1].sum(axis=1) / total.sum(axis=(1, 2))
+    misses, alarms = find_errors(total)
+    figures = {"share": shares, "given": given, "misses": misses, "false_alarms": alarms}
+    return {"tag": to_column(task.tags)} | {name: to_column(values) for name, values in figures.items()}
+
+
+def report_workers_by_tag(task: TagsKind, workers: Values, counts: Floats, confusion: Floats) -> dict[str, Column]:
+    """The columns of a table of workers and tags; counts are (M, T, L, K), confusion (M, T, K, L)."""
+    n_workers, n_tags = counts.shape[:2]
+    return {
+        "worker": to_column(np.repeat(workers, n_tags)),
+        "tag": to_column(np.tile(task.tags, n_workers)),
+        "answers": to_column(np.rint(counts.sum(axis=(2, 3))).astype(np.int64).ravel()),
+        "misses": to_column(np.ascontiguousarray(confusion[:, :, 1, 0]).ravel()),
+        "false_alarms": to_column(np.ascontiguousarray(confusion[:, :, 0, 1]).ravel()),
+    }
+
+
+def find_errors(counts: Floats) -> tuple[Floats, Floats]:
+    """Which share of the tags that fit was missed, and of the others given, from counts (..., L, K)."""
+    total = np.maximum(counts.sum(axis=-2), 1e-300)
+    return counts[..., 0, 1] / total[..., 1], counts[..., 1, 0] / total[..., 0]

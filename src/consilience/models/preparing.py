@@ -84,8 +84,6 @@ def prepare(
     opened = open_answers(source, **(columns or {}))
     kind = need_kind(opened)
     if gold is not None and gold is not False:
-        if columns and columns.get("gold", False) is None:
-            opened = kind.leave_known(opened)  # it was looked for, and is not used
         opened, gold = kind.take_known(opened, gold, open_known)
     task, answers = kind.pose(opened)
     n_blocked = None
@@ -95,9 +93,14 @@ def prepare(
         answers = left
     warn_of_fused(answers)
     if gold is None:
-        gold = kind.choose_known(opened, answers)
+        gold = task.choose_known(opened, answers)
+    elif gold is not False:
+        if columns and columns.get("gold", False) is None:  # a column was looked for, and is not used
+            named = {role: name for role, name in answers.columns.items() if role != "gold"}
+            answers = replace(answers, gold=None, columns=named)
+        gold = task.spread_known(open_gold(gold, columns or {}), answers.columns)
     else:
-        gold = None if gold is False else open_gold(gold, columns or {})
+        gold = None
     may_be_scale = isinstance(task, TableKind) and not answers.declares_order
     links = None if graph is None else as_graph(graph, answers)
     return Prepared(opened, answers, links, gold, task, blocked, may_be_scale, n_blocked)

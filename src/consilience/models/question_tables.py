@@ -14,8 +14,8 @@ from ..answers.columns import Column, add_values, find_present, is_missing, look
 from ..answers.tables import Table
 from ..kernels import Floats
 from ..kinds.base import AnyKind
-from ..kinds.tag_task import TagsKind
-from ..kinds.tags import SEPARATOR
+from ..kinds.tag_tables import SEPARATOR
+from ..kinds.tags import TagsKind
 from ..results.chance import BY_CHANCE, pool_chance
 from ..results.result import Result
 from ..results.worker_report import AS_IF_BY_CHANCE

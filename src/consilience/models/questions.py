@@ -31,7 +31,7 @@ from ..inference.sharing import Together
 from ..inference.sources import Source
 from ..kernels import Floats
 from ..kinds.base import AnyKind
-from ..kinds.tag_task import TagsKind
+from ..kinds.tags import TagsKind
 from ..results.explanations import Explanations
 from ..results.label_files import is_one_file
 from .base import open_answers

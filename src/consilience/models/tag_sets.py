@@ -12,7 +12,7 @@ from ..inference.recipes.independent import SetsRecipe
 from ..inference.structures.sets import SetsParameters
 from ..inference.workers.tags import TagWorkers
 from ..kernels import Floats
-from ..kinds.tag_task import TagsKind, report_tags, report_workers_by_tag
+from ..kinds.tags import TagsKind, report_tags, report_workers_by_tag
 from ..results.explanations import Explanations
 from ..results.result import Result
 from .base import Found
