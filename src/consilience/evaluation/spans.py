@@ -18,12 +18,12 @@ from ..kinds.spans import (
     FUSED,
     Marks,
     Spans,
+    align_marks,
     check_texts,
     find_span_columns,
     find_truth,
     pick_marks,
     read_sole_spans,
-    renumber,
 )
 from ..metrics.labels import compare_spans
 from ..models.fitted import FittedModel
@@ -75,8 +75,8 @@ def evaluate_spans(labels: object, gold: Spans) -> Evaluation:
         are = "is" if n_absent == 1 else "are"
         warn(DataWarning(f"{plural(n_absent, 'document')} {are} not among those whose spans are known."))
     labels_of_both = sorted({*map(str, gold.labels.tolist()), *map(str, found.labels.tolist())})
-    truth = renumber(_trim(known, gold.texts), np.arange(len(gold.documents)), gold.labels, labels_of_both)
-    said = renumber(_trim(found.marks, found.texts), place, found.labels, labels_of_both)
+    truth = align_marks(_trim(known, gold.texts), np.arange(len(gold.documents)), gold.labels, labels_of_both)
+    said = align_marks(_trim(found.marks, found.texts), place, found.labels, labels_of_both)
     said = pick_marks(said, np.flatnonzero(np.isin(said.document, known_documents)))
     read = place[found.readings[:, 0]]
     figures: dict[str, float | None] = {

@@ -35,16 +35,13 @@ from ..answers.columns import (
     to_values,
 )
 from ..answers.item_tables import read_figures
-from ..answers.tables import SPAN_ROLES, Table, build_frame, is_table, open_frame
+from ..answers.tables import Table, build_frame, is_table, open_frame
 from ..errors import InputError, Sentence, listing, parameter_error, plural, shorten, warn_of
 from ..kernels import Floats
-from .tokens import REASONS, Tokenised, Tokens, choose_layer, find_known, make_responses, tokenise
+from .tokens import REASONS, Tokenised, Tokens, choose_layer, make_responses, tabulate_known, tokenise
 
 # What fused spans and labels are called, as a worker.
 FUSED = "consilience"
-Names = Mapping[str, str | None]
-# The parameter that names the column of each role.
-_PARAMETERS = {"document": "document", "worker": "worker", "start": "start", "end": "end", "type": "label"}
 # Documents without a text have no known length.
 _LONGEST = np.iinfo(np.int64).max
 
@@ -177,7 +174,42 @@ class Spans:
         Spans(2 spans in 2 documents by 2 workers, 1 type: 'PER')
         """
         names = {"document": document, "worker": worker, "start": start, "end": end, "type": label}
-        return _read_span_table(spans, texts, readings, gold, names)
+        documents, contents = _read_texts(texts, names)
+        table = open_frame(spans, "the table of spans")
+        parameters = {role: "label" if role == "type" else role for role in names}
+        table = table.prefer({role: table.need(role, names[role], each) for role, each in parameters.items()})
+        owner = _find_documents(table, documents)
+        marks, types = _read_rows(table, owner, np.arange(table.n_rows))
+        said = table.values(table.need("worker"), "Say who marked each span.")
+        if is_table(readings):
+            read = open_frame(readings, "the table of readings").prefer(names)
+            said = join_columns(said, read.values(read.need("worker"), "Say who read each document."))
+            owner = np.append(owner, _find_documents(read, documents))
+        elif not (isinstance(readings, str) and readings in ("marked", "all")):
+            expected = "'marked', 'all' or a table of document and worker"
+            raise parameter_error("readings", "Spans.from_frame", expected, readings)
+        codes, workers = encode_sorted(said)
+        pairs = np.stack([owner, codes.astype(np.int64)], axis=1)
+        if isinstance(readings, str) and readings == "all":
+            pairs = np.indices((len(documents), len(workers))).reshape(2, -1).T
+        known, known_documents = None, np.empty(0, np.int64)
+        if gold is not None:
+            truth = open_frame(gold, "gold").prefer(names)
+            owner = _find_documents(truth, documents)
+            known, known_types = _read_rows(truth, owner, _find_marked(truth))
+            types += known_types
+            known_documents = np.unique(owner)
+        return _assemble(
+            documents,
+            contents,
+            workers,
+            marks._replace(worker=codes[: table.n_rows].astype(np.int64)),
+            known,
+            types,
+            readings=np.unique(pairs, axis=0),
+            gold_documents=known_documents,
+            backend=table.backend,
+        )
 
     def to_responses(self) -> Answers:
         """Return the spans as answers about tokens, in the form of IOB2 tags.
@@ -223,7 +255,7 @@ class Spans:
         Columns: sequence (the document), position (the number of the token) and label. It holds the documents that
         `to_responses` has, and is None if there are none. `fuse` uses it by itself.
         """
-        columns = find_known(self)
+        columns = tabulate_known(self)
         return None if columns is None else build_frame(columns, self.backend)
 
     def with_gold(self, known: Spans) -> Spans:
@@ -248,13 +280,16 @@ class Spans:
         if not isinstance(known, Spans):
             raise parameter_error("known", "with_gold", "a Spans, such as read_spans returns", known)
         marks, documents = find_truth(known)
-        known = replace(known, documents=known.documents[documents], texts=[known.texts[d] for d in documents.tolist()])
-        check_texts(self, known, lookup(known.documents, to_column(self.documents)))
         place = lookup(self.documents, to_column(known.documents))
-        if (place < 0).any():
-            absent = f"{int((place < 0).sum()):,} of {plural(len(place), 'document')}"
-            warn_of(f"{absent} whose spans are known do not occur here and were left out.")
-        again = np.intersect1d(place, self.gold_documents)
+        sure = replace(known, documents=known.documents[documents], texts=[known.texts[d] for d in documents.tolist()])
+        check_texts(self, sure, lookup(sure.documents, to_column(self.documents)))
+        absent = documents[place[documents] < 0]
+        if len(absent):
+            warn_of(
+                f"{len(absent):,} of {plural(len(documents), 'document')} whose spans are known do not occur here and "
+                "were left out."
+            )
+        again = np.intersect1d(place[documents], self.gold_documents)
         if len(again):
             raise InputError(
                 f"The spans of {plural(len(again), 'document')} are given twice as known, such as "
@@ -262,21 +297,25 @@ class Spans:
                 "Give the known spans of a document once.",
                 keyword="gold",
             )
-        names = sorted({*map(str, self.labels.tolist()), *map(str, known.labels.tolist())})
-        here = np.full(int(documents.max(initial=-1)) + 1, -1, np.int64)
-        here[documents] = place
-        found = renumber(pick_marks(marks, np.flatnonzero(here[marks.document] >= 0)), here, known.labels, names)
-        found = found._replace(worker=np.zeros(len(found.start), np.int64), confidence=None)
-        everywhere = np.arange(len(self.documents))
+        found = pick_marks(marks, np.flatnonzero(place[marks.document] >= 0))
+        types = [*self.labels[self.marks.label], *known.labels[found.label]]
+        found = found._replace(document=place[found.document], worker=np.zeros(len(found.start), np.int64))
         if self.gold is not None:
-            before = renumber(self.gold, everywhere, self.labels, names)
-            found = Marks(*map(np.append, before[:-1], found[:-1]))  # type: ignore[arg-type]
-        return replace(
-            self,
-            labels=objects(names),
-            marks=renumber(self.marks, everywhere, self.labels, names),
-            gold=sort_marks(found),
-            gold_documents=np.union1d(self.gold_documents, place[place >= 0]),
+            types += self.labels[self.gold.label].tolist()
+            found = Marks(*map(np.append, found[:5], self.gold[:5]))  # type: ignore[arg-type]
+        return _assemble(
+            self.documents,
+            self.texts,
+            self.workers,
+            self.marks,
+            found,
+            list(map(str, types)),
+            readings=self.readings,
+            tokens=self.tokens,
+            gold_documents=np.union1d(self.gold_documents, np.setdiff1d(place[documents], -1)),
+            origin=self.origin,
+            questions=self.questions,
+            backend=self.backend,
         )
 
     def without_gold(self) -> Spans:
@@ -306,13 +345,8 @@ def cut_texts(texts: list[str], marks: Marks) -> list[str]:
 
 
 def sort_marks(marks: Marks) -> Marks:
-    """The spans in order."""
-    return pick_marks(marks, np.lexsort((marks.label, marks.end, marks.start, marks.worker, marks.document)))
-
-
-def drop_repeated(marks: Marks) -> Marks:
     """The spans in order, each once."""
-    ordered = sort_marks(marks)
+    ordered = pick_marks(marks, np.lexsort((marks.label, marks.end, marks.start, marks.worker, marks.document)))
     columns = np.stack(ordered[:5])
     fresh = np.append(True, (columns[:, 1:] != columns[:, :-1]).any(axis=0))[: columns.shape[1]]
     return pick_marks(ordered, np.flatnonzero(fresh))
@@ -325,21 +359,17 @@ def _assemble(
     marks: Marks,
     gold: Marks | None,
     types: list[str],
-    *,
-    open_ended: bool = False,
     **others: Any,
 ) -> Spans:
     """Spans that were checked; `types` are those of the spans, then those of the known ones, as text.
 
-    `others` are further fields of `Spans`. Where texts are `open_ended`, those that are empty are not known.
+    `others` are further fields of `Spans`. Where nobody read anything, texts that are empty are not known.
     """
-    code, labels = np.empty(0, np.int64), objects([])
-    if types:
-        codes, labels = encode_sorted(to_column(types, "Types of spans"))
-        code = codes.astype(np.int64)
-    lengths = np.array([len(text) or (_LONGEST if open_ended else 0) for text in texts], np.int64)
+    codes, labels = encode_sorted(pa.array(types, pa.string()) if not types else to_column(types, "Types of spans"))
+    longest = 0 if len(workers) else _LONGEST
+    lengths = np.array([len(text) or longest for text in texts], np.int64)
     layers, n_marked = [], len(marks.start)
-    for layer, own in ((marks, code[:n_marked]), (gold, code[n_marked:])):
+    for layer, own in ((marks, codes[:n_marked]), (gold, codes[n_marked:])):
         if layer is None:
             continue
         bad = np.flatnonzero((layer.start < 0) | (layer.end <= layer.start) | (layer.end > lengths[layer.document]))
@@ -351,7 +381,7 @@ def _assemble(
                 f"{plural(int(lengths[document]), 'character')}.",
                 "Check that the offsets belong to this text.",
             )
-        layers.append(drop_repeated(layer._replace(label=own)))
+        layers.append(sort_marks(layer._replace(label=own.astype(np.int64))))
     known = None if gold is None else layers[1]
     return Spans(documents, texts, workers, labels, layers[0], gold=known, **others)
 
@@ -417,10 +447,10 @@ class SpanCollector:
                 f"{plural(len(repeated), 'document')} occur more than once: {listing(repeated)}.",
                 "Give each document its own id.",
             )
-        worker_codes, workers = encode_sorted(to_column([worker for _, worker in self._readings], "Ids of workers"))
-        owner = np.array([document for document, _ in self._readings], np.int64)
+        codes, workers = encode_sorted(to_column([worker for _, worker in self._readings], "Ids of workers"))
+        owner, worker_codes = np.array([document for document, _ in self._readings], np.int64), codes.astype(np.int64)
         readings, first, count = np.unique(
-            np.stack([owner, worker_codes.astype(np.int64)], axis=1), axis=0, return_index=True, return_counts=True
+            np.stack([owner, worker_codes], axis=1), axis=0, return_index=True, return_counts=True
         )
         if (count > 1).any():
             document, worker = self._readings[first[count > 1][0]]
@@ -432,21 +462,18 @@ class SpanCollector:
         layers = []
         for rows in (self._spans, self._gold):
             document, reading, start, end = np.array([row[:4] for row in rows], np.int64).reshape(-1, 4).T
-            confidence = np.array([row[5] for row in rows], np.float64)
-            layers.append(
-                Marks(document, reading, start, end, reading, None if np.isnan(confidence).all() else confidence)
-            )
-        marks = layers[0]._replace(worker=worker_codes.astype(np.int64)[layers[0].worker])
+            scores = np.array([row[5] for row in rows], np.float64)
+            layers.append(Marks(document, reading, start, end, reading, None if np.isnan(scores).all() else scores))
         tokens = None
         if all(each is not None for each in self._tokens):
-            sizes = [len(each or ()) for each in self._tokens]
-            every = np.array([token for each in self._tokens for token in each or ()], np.int64).reshape(-1, 2)
-            tokens = Tokens(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), *every.T)
+            offsets = np.cumsum([0, *(len(each or ()) for each in self._tokens)]).astype(np.int64)
+            every = [token for each in self._tokens for token in each or ()]
+            tokens = Tokens(offsets, *np.array(every, np.int64).reshape(-1, 2).T)
         return _assemble(
             documents,
             self._texts,
             workers,
-            marks,
+            layers[0]._replace(worker=worker_codes[layers[0].worker]),
             layers[1] if self._gold_documents else None,
             [row[4] for row in (*self._spans, *self._gold)],
             readings=readings,
@@ -457,49 +484,6 @@ class SpanCollector:
 
 
 # ------------------------------------------------------------------------------------------------------------ tables
-
-
-def _read_span_table(spans: object, texts: object, readings: object, gold: object, names: Names) -> Spans:
-    """The spans of a table; see `Spans.from_frame`."""
-    documents, contents = _read_texts(texts, names)
-    table = open_frame(spans, "the table of spans")
-    table = table.prefer({role: table.need(role, names[role], each) for role, each in _PARAMETERS.items()})
-    marks, types = _read_rows(table, _find_documents(table, documents), np.arange(table.n_rows))
-    said, read = table.values(table.need("worker"), "Say who marked each span."), None
-    if is_table(readings):
-        read = open_frame(readings, "the table of readings").prefer(names)
-        said = join_columns(said, read.values(read.need("worker"), "Say who read each document."))
-    elif not (isinstance(readings, str) and readings in ("marked", "all")):
-        raise parameter_error(
-            "readings", "Spans.from_frame", "'marked', 'all' or a table of document and worker", readings
-        )
-    worker_codes, workers = encode_sorted(said)
-    worker = worker_codes.astype(np.int64)
-    marks = marks._replace(worker=worker[: table.n_rows])
-    known, known_documents = None, np.empty(0, np.int64)
-    if gold is not None:
-        truth = open_frame(gold, "gold").prefer(names)
-        owner = _find_documents(truth, documents)
-        known, known_types = _read_rows(truth, owner, find_marked(truth))
-        types += known_types
-        known_documents = np.unique(owner)
-    pairs = np.stack([marks.document, marks.worker], axis=1)
-    if read is not None:
-        pairs = np.concatenate([pairs, np.stack([_find_documents(read, documents), worker[table.n_rows :]], 1)])
-    elif readings == "all":
-        every = np.arange(len(documents) * len(workers))
-        pairs = np.stack(np.divmod(every, max(1, len(workers))), axis=1)
-    return _assemble(
-        documents,
-        contents,
-        workers,
-        marks,
-        known,
-        types,
-        readings=np.unique(pairs, axis=0),
-        gold_documents=known_documents,
-        backend=table.backend,
-    )
 
 
 def find_span_columns(given: object) -> dict[str, str] | None:
@@ -521,13 +505,13 @@ def find_span_columns(given: object) -> dict[str, str] | None:
     return open_frame(given).find_spans()
 
 
-def find_marked(table: Table) -> Indices:
+def _find_marked(table: Table) -> Indices:
     """The rows that hold a span. The others, without start and end, name a document that holds none."""
     start, end = (find_missing(table.read(table.need(role))) for role in ("start", "end"))
     return np.setdiff1d(np.arange(table.n_rows), np.intersect1d(start, end))
 
 
-def _read_texts(texts: object, names: Names) -> tuple[Values, list[str]]:
+def _read_texts(texts: object, names: Mapping[str, str | None]) -> tuple[Values, list[str]]:
     """Ids and texts of all documents."""
     if isinstance(texts, Mapping) and not _is_columns(texts):
         ids: Column = to_column(list(texts), "Ids of documents")
@@ -578,23 +562,20 @@ def _read_rows(table: Table, document: Indices, rows: Indices) -> tuple[Marks, l
     offsets = []
     for role in ("start", "end"):
         name = table.need(role)
-        values = to_values(table.keep(rows).values(name, "Say where each span begins and ends."))
-        odd = [] if values.dtype.kind in "iu" else [n for n, each in enumerate(values.tolist()) if not _is_whole(each)]
-        if odd:
+        table.keep(rows).values(name, "Say where each span begins and ends.")
+        figures = read_figures(table, name)[rows]
+        odd = np.flatnonzero(figures != np.round(figures))
+        if len(odd):
             raise InputError(
-                f"Column {name!r} of {table.name} must hold whole numbers. Got {shorten(values[odd[0]])} at "
+                f"Column {name!r} of {table.name} must hold whole numbers. Got {figures[odd[0]]} at "
                 f"{table.locate(int(rows[odd[0]]))}.",
                 "Count characters from the beginning of the text.",
             )
-        offsets.append(values.astype(np.int64))
+        offsets.append(figures.astype(np.int64))
     column = table.keep(rows).values(table.need("type", parameter="label"), "Give each span its type.")
     nobody = np.zeros(len(rows), np.int64)
     types = [spell_surrogates(str(value)) for value in to_values(column).tolist()]
-    return Marks(document[rows], nobody, offsets[0], offsets[1], nobody), types
-
-
-def _is_whole(value: object) -> bool:
-    return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
+    return Marks(document[rows], nobody, *offsets, nobody), types
 
 
 def read_sole_spans(given: object, name: str, documents: Values, texts: list[str], fused: bool = False) -> Spans:
@@ -612,56 +593,40 @@ def read_sole_spans(given: object, name: str, documents: Values, texts: list[str
     fused : bool
         Whether fused spans are wanted, where a table has these beside the spans of workers.
     """
-    table = _pick_worker(open_frame(given, name), fused)
-    names = {role: table.need(role) for role in SPAN_ROLES}
-    document, own = encode_in_order_of_appearance(
-        table.values(names["document"], "Say which document each span is in.")
-    )
+    table = open_frame(given, name)
+    who = table.find_usual("worker")
+    if who is not None:
+        column = table.values(who, "Say who marked each span.")
+        workers = encode_in_order_of_appearance(column)[1].tolist()
+        if fused and FUSED in workers:
+            table = table.keep(np.flatnonzero(lookup(objects([FUSED]), column) >= 0))
+        elif len(workers) > 1:
+            raise InputError(
+                f"{table.name} holds the spans of {plural(len(workers), 'worker')}: {listing(workers)}.",
+                "Give the spans of one.",
+            )
+    column = table.values(table.need("document"), "Say which document each span is in.")
+    codes, own = encode_in_order_of_appearance(column)
     contents = [texts[n] if n >= 0 else "" for n in lookup(documents, to_column(own)).tolist()]
-    rows = find_marked(table)
-    marks, types = _read_rows(table, document.astype(np.int64), rows)
+    rows = _find_marked(table)
+    marks, types = _read_rows(table, codes.astype(np.int64), rows)
     if "confidence" in table.names:
         marks = marks._replace(confidence=read_figures(table, "confidence")[rows])
     nothing, nobody = pick_marks(marks, np.empty(0, np.int64)), np.empty((0, 2), np.int64)
     every = np.arange(len(own))
-    found = _assemble(
-        own, contents, objects([]), nothing, marks, types, open_ended=True, readings=nobody, gold_documents=every
-    )
-    _check_stretches(table, rows, marks, contents)
+    found = _assemble(own, contents, objects([]), nothing, marks, types, readings=nobody, gold_documents=every)
+    words = table.find_usual("text")
+    if words is not None:  # what spans read, or the whole text of the document
+        said, there = to_values(table.read(words).take(rows)).tolist(), cut_texts(contents, marks)
+        for n, (text, stretch, document) in enumerate(zip(said, there, marks.document.tolist(), strict=True)):
+            whole = contents[document]
+            if whole and isinstance(text, str) and text.strip() not in (stretch.strip(), whole.strip(), ""):
+                raise InputError(
+                    f"The span from {marks.start[n]} to {marks.end[n]} at {table.locate(int(rows[n]))} reads "
+                    f"{shorten(text)} in {table.name}, and {shorten(stretch)} in the text of the document.",
+                    "Offsets count characters from 0, and the end is excluded. Check that both have the same texts.",
+                )
     return found
-
-
-def _pick_worker(table: Table, fused: bool) -> Table:
-    """A table of spans, which must be of one worker; of fused spans, if these are wanted and there are any."""
-    name = table.find_usual("worker")
-    if name is None:
-        return table
-    column = table.values(name, "Say who marked each span.")
-    workers = encode_in_order_of_appearance(column)[1].tolist()
-    if fused and FUSED in workers:
-        return table.keep(np.flatnonzero(lookup(objects([FUSED]), column) >= 0))
-    if len(workers) > 1:
-        raise InputError(
-            f"{table.name} holds the spans of {plural(len(workers), 'worker')}: {listing(workers)}.",
-            "Give the spans of one.",
-        )
-    return table
-
-
-def _check_stretches(table: Table, rows: Indices, marks: Marks, texts: list[str]) -> None:
-    """Raise an error if a table says what spans read, and that is neither so nor the whole text of the document."""
-    name = table.find_usual("text")
-    if name is None:
-        return
-    said, found = to_values(table.read(name).take(rows)).tolist(), cut_texts(texts, marks)
-    for n, (words, stretch, document) in enumerate(zip(said, found, marks.document.tolist(), strict=True)):
-        whole = texts[document]
-        if whole and isinstance(words, str) and words.strip() not in (stretch.strip(), whole.strip(), ""):
-            raise InputError(
-                f"The span from {marks.start[n]} to {marks.end[n]} at {table.locate(int(rows[n]))} reads "
-                f"{shorten(words)} in {table.name}, and {shorten(stretch)} in the text of the document.",
-                "Offsets count characters from 0, and the end is excluded. Check that both have the same texts.",
-            )
 
 
 # ------------------------------------------------------------------------------------------------------- known spans
@@ -698,7 +663,7 @@ def check_texts(found: Spans, gold: Spans, place: Indices) -> None:
         )
 
 
-def renumber(marks: Marks, place: Indices, labels: Values, names: list[str]) -> Marks:
+def align_marks(marks: Marks, place: Indices, labels: Values, names: list[str]) -> Marks:
     """Spans with documents and types numbered as on the other side."""
     code = np.array([names.index(str(label)) for label in labels.tolist()], np.int64)
     return marks._replace(document=place[marks.document], label=code[marks.label] if len(code) else marks.label)

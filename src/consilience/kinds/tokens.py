@@ -27,17 +27,16 @@ alone: a worker who marks only the outer span and one who marks the inner one to
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.columns import Codes, Column, Indices, objects, to_column
+from ..answers.columns import Indices, objects, to_column
 from ..answers.items import Sequences
 from ..errors import InputError, plural, shorten, warn_of
-from ..kernels import Integers
 
 if TYPE_CHECKING:
     from .spans import Marks, Spans
@@ -150,173 +149,134 @@ def classify(text: str) -> NDArray[np.uint8]:
 
 def choose_layer(marks: Marks, placed: Placed) -> Indices:
     """For each span of each reading whether it is in the layer that is fused, or why not."""
-    verdict = np.full(len(marks.start), KEPT, np.int64)
-    verdict[placed.first == placed.stop] = BLANK
-    inked = np.flatnonzero(verdict == KEPT)
-    first, stop, label = placed.first[inked], placed.stop[inked], marks.label[inked]
-    # Readings are numbered, so that spans of different ones never meet.
-    changes = (np.diff(marks.document[inked]) != 0) | (np.diff(marks.worker[inked]) != 0)
-    reading = np.concatenate([[0], np.cumsum(changes)])[: len(inked)]
-    length = placed.end[inked] - placed.start[inked]
-    order = np.lexsort((label, -length, first, reading))
-    # In order of their beginning, a span that begins before the furthest end so far overlaps another.
-    shift = reading * (int(stop.max(initial=0)) + 1)
-    begin, until = (first + shift)[order], (stop + shift)[order]
-    furthest = np.maximum.accumulate(until) if len(until) else until
-    joined = np.concatenate([[False], begin[1:] < furthest[:-1]])[: len(inked)]
-    cluster = np.cumsum(~joined)
-    crowded = np.flatnonzero(np.bincount(cluster, minlength=1)[cluster] > 1) if len(cluster) else cluster
-    for members in np.split(crowded, np.flatnonzero(np.diff(cluster[crowded])) + 1) if len(crowded) else ():
-        verdict[inked[order[members]]] = _take_longest(
-            begin[members].tolist(),
-            until[members].tolist(),
-            length[order[members]].tolist(),
-            label[order[members]].tolist(),
-        )
+    verdict = np.where(placed.first == placed.stop, BLANK, KEPT)
+    order = np.lexsort((marks.label, placed.first, placed.start - placed.end, marks.worker, marks.document))
+    inked = order[verdict[order] == KEPT]
+    columns = (marks.document, marks.worker, placed.first, placed.stop, marks.label)
+    reading, taken, seen = (-1, -1), set[int](), set[tuple[int, int, int]]()
+    for row, document, worker, *span in zip(
+        inked.tolist(), *(column[inked].tolist() for column in columns), strict=True
+    ):
+        if (document, worker) != reading:
+            reading, taken, seen = (document, worker), set(), set()
+        first, stop, label = span
+        if (first, stop, label) in seen:
+            verdict[row] = REPEATED  # it differs from the other by white space only
+        elif taken.isdisjoint(range(first, stop)):
+            taken.update(range(first, stop))
+            seen.add((first, stop, label))
+        else:
+            verdict[row] = OVERLAPS
     return verdict
 
 
-def _take_longest(first: list[int], stop: list[int], length: list[int], label: list[int]) -> list[int]:
-    """The verdict on each of several spans that hang together by overlaps."""
-    verdict = [OVERLAPS] * len(first)
-    taken: set[int] = set()
-    seen: set[tuple[int, int, int]] = set()
-    for i in sorted(range(len(first)), key=lambda i: (-length[i], first[i], label[i])):
-        span = (first[i], stop[i], label[i])
-        if span in seen:
-            verdict[i] = REPEATED  # it differs from the other by white space only
-        elif taken.isdisjoint(range(first[i], stop[i])):
-            verdict[i] = KEPT
-            taken.update(range(first[i], stop[i]))
-            seen.add(span)
-    return verdict
+class TokenTags(NamedTuple):
+    """The tags of tokens, reading by reading: the reading, the position in the document, and the tag by its code."""
+
+    reading: Indices
+    position: Indices
+    code: Indices
+
+
+def write_tags(
+    offsets: Indices, documents: Indices, reading: Indices, first: Indices, stop: Indices, label: Indices
+) -> TokenTags:
+    """The tags of all tokens of some readings; codes are O, then B and I of each type.
+
+    Parameters
+    ----------
+    offsets : int64 array
+        As in `Tokens`.
+    documents : int64 array
+        The document of each reading.
+    reading, first, stop, label : int64 arrays
+        Of each span its reading, its first token, the token after the last one, and its type.
+    """
+    sizes = np.diff(offsets)[documents]
+    begin = np.cumsum(sizes) - sizes
+    code = np.zeros(int(sizes.sum()), np.int64)
+    lengths = stop - first
+    inner = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    code[np.repeat(begin[reading] + first, lengths) + inner] = np.repeat(1 + 2 * label, lengths) + (inner > 0)
+    position = np.arange(len(code)) - np.repeat(begin, sizes)
+    return TokenTags(np.repeat(np.arange(len(documents)), sizes), position, code)
+
+
+def list_tags(spans: Spans) -> list[str]:
+    """The tags by their codes."""
+    return ["O", *(f"{letter}-{name}" for name in spans.labels.tolist() for letter in "BI")]
 
 
 def make_responses(spans: Spans) -> Answers:
     """The tags that workers gave to the tokens; see `Spans.to_responses`."""
-    _tell_left_out(spans)
-    tokens = spans.tokenised.tokens
-    n_tokens, n_readers = np.diff(tokens.offsets), count_readers(spans)
-    _tell_unused(spans, n_tokens, n_readers)
+    _warn_of_left_out(spans)
+    tokens, marks, placed = spans.tokenised.tokens, spans.marks, spans.tokenised.marks
     documents = find_fused(spans, tokens)
-    sizes, readers = n_tokens[documents], n_readers[documents]
+    readings = spans.readings[np.isin(spans.readings[:, 0], documents)]
+    kept = np.flatnonzero(spans.verdicts == KEPT)
+    reading = np.searchsorted(
+        readings[:, 0] * len(spans.workers) + readings[:, 1],
+        marks.document[kept] * len(spans.workers) + marks.worker[kept],
+    )
+    said = write_tags(tokens.offsets, readings[:, 0], reading, placed.first[kept], placed.stop[kept], marks.label[kept])
+    sizes = np.diff(tokens.offsets)[documents]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    readers_of_item = np.repeat(readers, sizes)
-    offsets = np.concatenate([[0], np.cumsum(readers_of_item)]).astype(np.int64)
-    label, names = _write_tags(spans, documents, offsets[bounds[:-1]], readers)
-    known = find_known(spans)
-    classes = np.array(sorted({*names.tolist(), *_distinct(known), "O"}), object) if len(names) else names
-    position = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)
+    item = bounds[np.searchsorted(documents, readings[:, 0])][said.reading] + said.position
+    order = np.argsort(item, kind="stable")
+    tags = list_tags(spans)
+    used = sorted(np.unique(said.code).tolist(), key=tags.__getitem__)
+    renamed = np.zeros(len(tags), np.int32)
+    renamed[used] = np.arange(len(used))
+    names = objects([tags[code] for code in used])
+    known = tabulate_known(spans)
+    known_tags = [] if known is None else known["label"].unique().to_pylist()
     return Answers(
-        offsets=offsets,
-        worker=_list_readers(spans, documents, sizes, readers),
-        label=label,
+        offsets=np.concatenate([[0], np.cumsum(np.bincount(item, minlength=bounds[-1]))]).astype(np.int64),
+        worker=readings[:, 1].astype(np.int32)[said.reading][order],
+        label=renamed[said.code][order],
         weight=None,
         workers=spans.workers,
         labels=names,
-        classes=classes,
-        keys=Sequences(spans.documents[documents], bounds, position),
+        classes=objects(sorted({*names.tolist(), *known_tags, "O"})),
+        keys=Sequences(spans.documents[documents], bounds, np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)),
         backend=spans.backend,
     )
 
 
-def count_readers(spans: Spans) -> Indices:
-    """How many workers read each document."""
-    return np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
-
-
 def find_fused(spans: Spans, tokens: Tokens) -> Indices:
     """The documents that are fused: those that have a token and a reader."""
-    return np.flatnonzero((np.diff(tokens.offsets) > 0) & (count_readers(spans) > 0))
+    n_readers = np.bincount(spans.readings[:, 0], minlength=len(spans.documents))
+    return np.flatnonzero((np.diff(tokens.offsets) > 0) & (n_readers > 0))
 
 
-def _write_tags(spans: Spans, documents: Indices, base: Indices, readers: Indices) -> tuple[Codes, NDArray[np.object_]]:
-    """The tag of each answer, as an index into the tags, and these.
-
-    Answers to the tokens of a document begin at `base`, token by token, and for each token reader by reader.
-    """
-    marks, placed = spans.marks, spans.tokenised.marks
-    used = np.full(len(spans.documents), -1, np.int64)
-    used[documents] = np.arange(len(documents))
-    n_tokens = np.diff(spans.tokenised.tokens.offsets)[documents]
-    label = np.zeros(int((n_tokens * readers).sum()), np.int32)  # O
-    kept = np.flatnonzero(spans.verdicts == KEPT)
-    document = used[marks.document[kept]]
-    # The number of the reader among those of the document.
-    reading = spans.readings[:, 0] * len(spans.workers) + spans.readings[:, 1]
-    own = marks.document[kept] * len(spans.workers) + marks.worker[kept]
-    reader = np.searchsorted(reading, own) - np.searchsorted(spans.readings[:, 0], marks.document[kept])
-    sizes = placed.stop[kept] - placed.first[kept]
-    begin = base[document] + placed.first[kept] * readers[document] + reader
-    _lay_tags(label, begin, readers[document], sizes, marks.label[kept])
-    tags = _list_tags(spans)
-    counts = np.bincount(label, minlength=len(tags))
-    said = sorted(np.flatnonzero(counts).tolist(), key=tags.__getitem__)
-    renamed = np.zeros(len(tags), np.int32)
-    renamed[said] = np.arange(len(said))
-    return renamed[label], objects([tags[code] for code in said])
-
-
-def _lay_tags(codes: Integers, begin: Indices, step: Indices, sizes: Indices, types: Indices) -> None:
-    """Write the codes of the tags of spans: of each span `sizes` tags, from `begin` on, `step` entries apart."""
-    inner = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    codes[np.repeat(begin, sizes) + inner * np.repeat(step, sizes)] = np.repeat(1 + 2 * types, sizes) + (inner > 0)
-
-
-def _list_tags(spans: Spans) -> list[str]:
-    """The tags by their codes: O, then B and I of each type."""
-    return ["O", *(f"{letter}-{name}" for name in spans.labels.tolist() for letter in "BI")]
-
-
-def _list_readers(spans: Spans, documents: Indices, sizes: Indices, readers: Indices) -> Codes:
-    """The worker of each answer."""
-    workers = spans.readings[:, 1].astype(np.int32)
-    first = np.searchsorted(spans.readings[:, 0], documents)
-    n_answers = sizes * readers
-    # Within a document, answer number a is that of reader a modulo the number of readers.
-    number = np.arange(int(n_answers.sum())) - np.repeat(np.cumsum(n_answers) - n_answers, n_answers)
-    number %= np.repeat(readers, n_answers)
-    number += np.repeat(first, n_answers)
-    return np.asarray(workers[number])
-
-
-def find_known(spans: Spans) -> dict[str, Column] | None:
+def tabulate_known(spans: Spans) -> dict[str, Any] | None:
     """The tags of documents whose spans are known, as a table of sequence, position and label, or None.
 
     Documents that nobody read are left out, as they are by `Spans.to_responses`.
     """
     if spans.gold is None or spans.tokenised.gold is None:
         return None
-    tokens, placed = spans.tokenised.tokens, spans.tokenised.gold
-    documents = np.intersect1d(spans.gold_documents, spans.readings[:, 0])
-    documents = documents[np.diff(tokens.offsets)[documents] > 0]
+    gold, placed, tokens = spans.gold, spans.tokenised.gold, spans.tokenised.tokens
+    documents = np.intersect1d(spans.gold_documents, find_fused(spans, tokens))
     if not len(documents):
         return None
-    sizes = np.diff(tokens.offsets)[documents]
-    base = np.full(len(spans.documents), -1, np.int64)
-    base[documents] = np.cumsum(sizes) - sizes
-    code = np.zeros(int(sizes.sum()), np.int64)
-    kept = np.flatnonzero((choose_layer(spans.gold, placed) == KEPT) & (base[spans.gold.document] >= 0))
-    begin = base[spans.gold.document[kept]] + placed.first[kept]
-    _lay_tags(code, begin, np.ones_like(begin), placed.stop[kept] - placed.first[kept], spans.gold.label[kept])
-    position = np.arange(len(code)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept = np.flatnonzero((choose_layer(gold, placed) == KEPT) & np.isin(gold.document, documents))
+    reading = np.searchsorted(documents, gold.document[kept])
+    known = write_tags(tokens.offsets, documents, reading, placed.first[kept], placed.stop[kept], gold.label[kept])
     return {
-        "sequence": to_column(spans.documents[np.repeat(documents, sizes)]),
-        "position": to_column(position),
-        "label": pa.array(_list_tags(spans), pa.string()).take(pa.array(code)),
+        "sequence": to_column(spans.documents[documents[known.reading]]),
+        "position": to_column(known.position),
+        "label": pa.array(list_tags(spans), pa.string()).take(pa.array(known.code)),
     }
 
 
-def _distinct(known: dict[str, Column] | None) -> list[str]:
-    return [] if known is None else np.unique(np.asarray(known["label"], object)).tolist()
-
-
-def _tell_left_out(spans: Spans) -> None:
-    """Warn of spans that are not fused."""
+def _warn_of_left_out(spans: Spans) -> None:
+    """Warn of spans and documents that are not fused, or raise an error if no document is."""
+    marks = spans.marks
     for code, problem in ((OVERLAPS, "overlap longer ones of the same worker"), (BLANK, "are white space only")):
         found = np.flatnonzero(spans.verdicts == code)
         if len(found):
-            marks, first = spans.marks, found[0]
+            first = found[0]
             warn_of(
                 f"{plural(len(found), 'span')} of {len(marks.start):,} {problem}, and are not fused, such as "
                 f"{shorten(spans.labels[marks.label[first]])} at {marks.start[first]} to {marks.end[first]} of "
@@ -325,19 +285,16 @@ def _tell_left_out(spans: Spans) -> None:
                 "spans.left_out() lists them.",
                 *(["To fuse other layers, give the spans of one layer or type at a time."] * (code == OVERLAPS)),
             )
-
-
-def _tell_unused(spans: Spans, n_tokens: Indices, n_readers: Indices) -> None:
-    """Warn of documents that are left out, or raise an error if all are."""
-    unread, empty = (n_readers == 0).sum(), ((n_tokens == 0) & (n_readers > 0)).sum()
-    if unread + empty == len(spans.documents):
+    n_documents = len(spans.documents)
+    n_unread = n_documents - len(np.unique(spans.readings[:, 0]))
+    n_fused = len(find_fused(spans, spans.tokenised.tokens))
+    n_empty = n_documents - n_unread - n_fused
+    if not n_fused:
         raise InputError(
             "No document has both text and a reader.", "Say who read which document, also where nothing was marked."
         )
-    reasons = [f"{plural(int(unread), 'document')} without a reader"] if unread else []
-    reasons += [f"{plural(int(empty), 'document')} without text"] if empty else []
+    reasons = [f"{plural(n_unread, 'document')} without a reader"] if n_unread else []
+    reasons += [f"{plural(n_empty, 'document')} without text"] if n_empty else []
     if reasons:
-        warn_of(
-            f"{' and '.join(reasons)} of {len(spans.documents):,} are not fused.",
-            *(["If somebody read them and marked nothing, say so when the spans are read."] if unread else []),
-        )
+        remedies = ["If somebody read them and marked nothing, say so when the spans are read."] if n_unread else []
+        warn_of(f"{' and '.join(reasons)} of {n_documents:,} are not fused.", *remedies)
