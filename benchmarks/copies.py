@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 
 import consilience as cs
 import real_crowds
-from consilience.results.fitting import fit
+from consilience.engines import Threads
+from consilience.inference.estimator import renew
+from consilience.results.fitting import fit_source, make_source
 
 TABLES = Path(__file__).parent.parent / "docs" / "measured" / "copies.md"
 
@@ -188,7 +190,7 @@ def tabulate_real(names: Sequence[str]) -> str:
             clean.append(f"`{name}` ({r.n_workers})")
             continue
         fused = cs.fuse(r)
-        scores = [_number(score_gold(fit, r, stored.gold)) for fit in (fused.fresh().fit(r), fused)]
+        scores = [_number(score_gold(fit, r, stored.gold)) for fit in (renew(fused).fit(r), fused)]
         lines.append(_row(f"`{name}`", r.n_workers, len(groups), sum(map(len, groups)), *scores))
     named = "\n".join(lines) + "\n\n" if len(lines) > 2 else ""
     return f"{named}Nobody is named in {', '.join(clean)}." if clean else named.strip()
@@ -243,11 +245,13 @@ def tabulate_cost() -> str:
         r = cs.simulate.independent(
             n_items, n_workers, 4, answers_per_item=per_item, copycats=n_copies, accuracy=(0.5, 0.95), seed=1
         ).responses
-        recipe = cs.DawidSkene().recipe()
+        model = cs.DawidSkene()
+
+        def fit(copies: list[list[int]] | None, r: cs.Answers, model: cs.DawidSkene = model) -> object:
+            return fit_source(model, make_source(model, r), None, Threads(), copies=copies)
+
         # In turn without and with the search, so that a busy machine slows down both. The median of their ratios.
-        rounds = np.array(
-            [[_time(partial(fit, recipe, copies=copies), r) for copies in ([], None)] for _ in range(N_ROUNDS)]
-        )
+        rounds = np.array([[_time(partial(fit, copies), r) for copies in ([], None)] for _ in range(N_ROUNDS)])
         share = float(np.median(rounds[:, 1] / rounds[:, 0])) - 1
         lines.append(_row(f"{r.n_responses:,}", n_workers, n_copies, f"{share:.0%}"))
     return "\n".join(lines)

@@ -18,6 +18,7 @@ from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from PIL import Image
 
 import consilience as cs
+from consilience.inference.estimator import renew
 from paper.drawing import FAINT, INK, RC
 
 HERE = Path(__file__).parent / "_static"
@@ -194,7 +195,7 @@ def draw_moments() -> None:
     errors = np.empty((len(models), len(sizes), 5))
     for i, j, seed in np.ndindex(errors.shape):
         crowd = cs.simulate.independent(int(sizes[j]), n_workers=10, n_classes=4, good=6, seed=seed)
-        found = models[i][1].fresh().fit(crowd.responses).confusion_
+        found = renew(models[i][1]).fit(crowd.responses).confusion_
         errors[i, j, seed] = cs.metrics.confusion_error(crowd.parameters.confusion, found)
     figure, axes = plt.subplots(figsize=(5.6, 3.6))
     means = errors.mean(axis=2)

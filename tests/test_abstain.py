@@ -103,9 +103,9 @@ def assert_same_steps(ours, theirs, kind, options, gold, n_steps=8):
     """Run the loop for both: every posterior, matrix and objective is the same."""
     problems = []
     for r, smoothing in ((ours, (0.1, 1.1)), (theirs, smoothing_with_silence())):
-        recipe = kind(smoothing=smoothing, **options).recipe()
+        model = kind(smoothing=smoothing, **options)
         source = Source(r, match_gold(gold, r, r.classes))
-        problems.append(recipe.pose(source, recipe.make_structure(r), None, cs.engines.Threads()))
+        problems.append(model._pose(source, None, cs.engines.Threads()))
     # Votes of the explicit form: silence votes for nothing, and an item without votes is background. They are the prior
     # of each item.
     problems[1] = replace(problems[1], unvoted=problems[0].unvoted, placed=anchored(problems[1].placed, theirs, gold))
@@ -160,8 +160,8 @@ def test_a_worker_who_is_never_silent():
             np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
     # All answer everything: silence says nothing, and the fit is the one that ignores it, anchored to the votes.
     options = {"estimation": "em", "smoothing": 0, "calibration": "none", "tol": 0, "max_iter": 20}
-    recipe, r = cs.DawidSkene(**options).recipe(), cs.Answers.from_matrix(answers, labels=LABELS)
-    problem = recipe.pose(Source(r), recipe.make_structure(r), None, cs.engines.Threads())
+    model, r = cs.DawidSkene(**options), cs.Answers.from_matrix(answers, labels=LABELS)
+    problem = model._pose(Source(r), None, cs.engines.Threads())
     problem = replace(problem, placed=anchored(problem.placed, r, None))
     found = run_em(problem, maximise(problem, expect_from_votes(problem)), 20, 0.0).parameters
     factors = problem.factors(found.workers)

@@ -32,7 +32,6 @@ from consilience.formats.annotation_tools import Annotation, Tool
 from consilience.formats.files import open_input
 from consilience.formats.writing import check_table_path, write_table
 from consilience.inference.powers import raise_to
-from consilience.inference.recipes.independent import IndependentRecipe
 from consilience.inference.structures import Structure, StructureParameters, Summary
 from consilience.inference.workers import WORKERS
 from consilience.inference.workers.confusion import ConfusionWorkers
@@ -104,7 +103,7 @@ def test_the_loop_asks_nothing_but_the_contract():
         paths = set((PACKAGE / package).glob("*.py"))
         assert paths
         # One takes objects of other packages, the other checks parameters by their names.
-        others = {PACKAGE / "inference" / name for name in ("classifiers.py", "preconditions.py")}
+        others = {PACKAGE / "inference" / name for name in ("classifiers.py", "preconditions.py", "estimator.py")}
         for path in paths - others:
             calls = {
                 node.func.id
@@ -218,19 +217,12 @@ class First(Structure[Summary, FirstParameters]):
         return FirstParameters(np.array([0.9] + [0.1 / (self.n_classes - 1)] * (self.n_classes - 1)), 0.0)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class FirstRecipe(IndependentRecipe):
-    """How the model of that structure is fitted."""
-
-    model = "FirstModel"
-    structure_type = FirstParameters
-
-    def make_structure(self, r):
-        return First(*self.structure_parts(r))
-
-
 class FirstModel(LatentModel):
     """The model of that structure."""
+
+    _structure_type = FirstParameters
+    estimation = "em"
+    tol = 1e-6
 
     def __init__(
         self,
@@ -243,11 +235,11 @@ class FirstModel(LatentModel):
         max_iter=50,
         callback=None,
     ):
-        self._store(locals())
+        self.workers, self.smoothing, self.calibration = workers, smoothing, calibration
+        self.prior, self.start, self.max_iter, self.callback = prior, start, max_iter, callback
 
-    def recipe(self):
-        further = {"classifier": None, "estimation": "em", "n_init": 1, "tol": 1e-6, "seed": 0}
-        return FirstRecipe(**self.get_params(), **further)
+    def _make_structure(self, source):
+        return First(*self._structure_parts(source.responses))
 
 
 def test_a_new_structure_works_with_everything_else(tmp_path, monkeypatch):
@@ -433,7 +425,7 @@ def test_every_place_is_a_section_that_the_report_links_to():
 
 @pytest.mark.parametrize("warns", [True, False])
 def test_a_new_check_is_one_line(warns, tmp_path, monkeypatch):
-    def find_toys(found, recipe):
+    def find_toys(found, model):
         """The answers are toys."""
         n_answers = found.answers.n_responses
         remedies = ("Put them away.", Sentence("Or give {gold}."))
@@ -485,7 +477,7 @@ def test_a_new_section_of_the_report_is_one_line(is_shown, monkeypatch, tmp_path
         table = Table("toys", "Toys in figures", columns, [("Items", view.answers.n_items)])
         return [Text(["There are <b>toys</b>.", "Put them away."]), Columns([[bars]]), Fold("In detail", [table])]
 
-    def find_toys(found, recipe):
+    def find_toys(found, model):
         """The answers are toys."""
         yield Finding("The answers are toys.", ("Look at them.",), "bad", category=None)
 

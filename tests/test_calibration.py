@@ -291,12 +291,6 @@ def test_known_labels_of_items_without_answers_do_not_calibrate():
         cs.DawidSkene(calibration="gold").fit(r, gold=dict.fromkeys(others, 1))
 
 
-def test_chains_raise_all_posteriors():
-    """In a sequence, neighbours speak about positions without answers: their errors may be shared ones."""
-    crowd = cs.simulate.sequences(20, n_workers=4, n_classes=2, seed=1)
-    assert cs.HiddenMarkov().recipe().find_raised(crowd.responses).all()
-
-
 # ------------------------------------------------------------------------------------------------------- other answers
 
 

@@ -15,8 +15,8 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.answers.tagging import Transitions, free_transitions
+from consilience.inference.chains import lagged_moments, match_transitions, minimise_on_simplex
 from consilience.inference.em import Parameters, Problem, infer_posterior
-from consilience.inference.recipes.chain import lagged_moments, match_transitions, minimise_on_simplex
 from consilience.inference.structures.chain import Chain
 from consilience.inference.structures.independent import Independent
 from consilience.inference.workers.confusion import ConfusionWorkers

@@ -52,8 +52,8 @@ PLAIN = Comparison(
 
 
 def compare(model, r):
-    source = Source(model.recipe().prepare(r))
-    return compare_with_vote(model.recipe(), model.result_, source, None, cs.engines.Threads(1))[0]
+    source = Source(model._prepare(r))
+    return compare_with_vote(model, model.result_, source, None, cs.engines.Threads(1))[0]
 
 
 def vote_on(r):
@@ -87,7 +87,7 @@ def test_one_rule_for_better(gain, error, verdict):
     found = dataclasses.replace(model.result_, comparison=comparison)
     for gold in (None, match_gold({0: 0}, r, r.classes)):
         given = dataclasses.replace(found, given=found.given._replace(gold=gold))
-        findings = list(find_no_gain(given, model.recipe()))
+        findings = list(find_no_gain(given, model))
         assert len(findings) == (verdict != "better" and math.isfinite(error))
         for finding in findings:
             text = str(finding.warning())

@@ -16,6 +16,7 @@ from benchmarks.copies import draw_crowd, draw_teams
 from consilience.answers.random_choices import find_units, hide_answers
 from consilience.errors import quietly
 from consilience.inference import copies
+from consilience.inference.estimator import renew
 from consilience.inference.moments import answers_to_match
 from consilience.inference.sources import are_groups, count_once
 from real_data import needs_data
@@ -43,7 +44,7 @@ GROUP = ["w0", "w6", "w7", "w8", "w9"]
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_every_model_names_near_copies(model, copied):
-    fitted = model.fresh().fit(copied[0])
+    fitted = renew(model).fit(copied[0])
     assert fitted.copies_ == [GROUP]
     assert fitted.copies_count_once_ is False
     report = fitted.worker_report().to_pydict()

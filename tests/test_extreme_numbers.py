@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.errors import InputError, ParameterError
+from consilience.inference.estimator import renew
 from consilience.inference.structures.field import MOST_COUPLING, weight_unit
 from consilience.options import INFERENCES
 from effort import all_pairs, examples, rest_robust
@@ -187,7 +188,7 @@ def test_pseudo_counts_that_hardly_allow_what_the_start_rules_out():
     r = cs.Answers.from_frame(frame, weight="weight", classes=[0, 1, 2])
     for smoothing in (0.0, TINY, 1e-300):
         model = cs.DawidSkene(estimation="em", smoothing=smoothing, prior=[1, 0, 0], tol=0, max_iter=15)
-        assert_never_falls(model.fresh(start=_sparse_matrices(r, 0)).fit(r).trace_)
+        assert_never_falls(renew(model, start=_sparse_matrices(r, 0)).fit(r).trace_)
 
 
 @quiet

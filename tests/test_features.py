@@ -18,6 +18,7 @@ from consilience.answers.item_tables import ItemPriors, match_features
 from consilience.errors import DataWarning, InputError, MissingDependencyError, NotFittedError, ParameterError
 from consilience.formats.sources import open_item_data
 from consilience.inference.classifiers import LinearTrainer, spread_labels
+from consilience.inference.estimator import renew
 from consilience.inference.guidance import (
     N_FOLDS,
     Opinion,
@@ -112,7 +113,7 @@ def test_better_labels_call_for_a_stronger_classifier():
     r, features, truth = make_crowd(n_classes=4, n_features=12, apart=3, answers=2, seed=3)
     alone = cs.DawidSkene(calibration="none").fit(r).posterior_
     rows, units = np.arange(r.n_items), np.arange(r.n_items)
-    trainers = make_trainers(cs.DawidSkene().recipe(), r, match_features(features, r))
+    trainers = make_trainers(cs.DawidSkene(), r, match_features(features, r))
     by = alone, rows, units, units % 5
     weak, gain, error = choose_strength(trainers, alone, *by, log_loss)
     assert gain > error
@@ -376,7 +377,7 @@ def test_chains_and_fields_take_features():
     truth = np.asarray(crowd.truth)
     rows = np.eye(3)[truth] + np.random.default_rng(0).normal(size=(len(truth), 3))
     chain = cs.HiddenMarkov(calibration="none", coupling=0.5)
-    alone, model = chain.fresh().fit(crowd.responses), chain.fresh().fit(crowd.responses, features=rows)
+    alone, model = renew(chain).fit(crowd.responses), renew(chain).fit(crowd.responses, features=rows)
     assert cs.metrics.accuracy(truth, model.labels_) > cs.metrics.accuracy(truth, alone.labels_)
     keys = {"sequence": [i[0] for i in crowd.responses.items], "position": [i[1] for i in crowd.responses.items]}
     matched = chain.fit(crowd.responses, features={**keys, "x": list(rows)})

@@ -74,7 +74,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(where, parts, monkeypatch
     for act in (new.fit, new.partial_fit):
         with pytest.raises(KeyboardInterrupt):
             act(parts[0])
-        assert not new.is_fitted
+        assert not new.__sklearn_is_fitted__()
 
 
 def test_an_interrupted_update_leaves_the_model_as_it_was(parts, monkeypatch):

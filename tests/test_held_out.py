@@ -9,6 +9,7 @@ import consilience as cs
 from consilience.answers.random_choices import count_units, hide_answers
 from consilience.checks.comparison import compare_with_vote, settle
 from consilience.errors import InputError, ParameterError
+from consilience.inference.estimator import renew
 from consilience.inference.hidden_fits import SHRINKAGE, shrink_rows
 from consilience.inference.sources import Source
 
@@ -86,7 +87,7 @@ def test_score_is_its_definition(kind, options, request):
     model = cs.HiddenMarkov(coupling=0.5, **options) if kind == "chains" else cs.DawidSkene(**options)
     found = cs.held_out_score(model, r, fraction=0.2, seed=3)
     hidden, unit = next(hide_answers(r, 0.2, 3))
-    fitted = model.fresh().fit(r.keep(~hidden))
+    fitted = renew(model).fit(r.keep(~hidden))
     item = r.item_of_answer()
     counts = np.zeros((r.n_workers, r.n_classes, r.n_labels))
     for j in np.flatnonzero(~hidden):
@@ -102,7 +103,7 @@ def test_score_is_its_definition(kind, options, request):
     residual = np.array(totals) - found.score * found.sizes
     n = len(totals)
     assert found.error == pytest.approx(np.sqrt(n / (n - 1) * np.sum(residual**2)) / len(logs), rel=1e-10)
-    assert not model.is_fitted
+    assert not model.__sklearn_is_fitted__()
 
 
 def test_matrices_are_shrunk_to_the_crowds():
@@ -157,11 +158,11 @@ def test_what_was_found_is_not_looked_for_again(items, chains, monkeypatch):
     monkeypatch.setattr("consilience.results.calibration.hide_from_fit", refuse)
     for model, r, graph in models:
         found = cs.held_out_score(model, r, graph=graph)
-        given = cs.held_out_score(model.fresh(calibration=model.power_), r, graph=graph)
+        given = cs.held_out_score(renew(model, calibration=model.power_), r, graph=graph)
         np.testing.assert_array_equal(found.totals, given.totals)
-        compare_with_vote(model.recipe(), model.result_, Source(r), graph, cs.engines.Threads())
-        plain = model.fresh(calibration="none").fit(r, graph=graph)
-        assert settle(plain.recipe(), plain.result_).calibration == "none"
+        compare_with_vote(model, model.result_, Source(r), graph, cs.engines.Threads())
+        plain = renew(model, calibration="none").fit(r, graph=graph)
+        assert settle(plain, plain.result_).calibration == "none"
     model.check_graph(network.responses, network.graph)
     with pytest.raises(AssertionError, match="calibrated again"):
         cs.held_out_score(cs.DawidSkene(), items)

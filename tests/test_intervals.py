@@ -16,6 +16,7 @@ import oracles
 from benchmarks import intervals as benchmark
 from consilience.answers.gold import Gold
 from consilience.inference import powers
+from consilience.inference.estimator import renew
 from consilience.results import intervals
 from consilience.results.intervals import informativeness
 
@@ -264,7 +265,7 @@ def test_runs_of_items_change_nothing(in_sequences, monkeypatch):
         assert [run.start for run in runs][1:] == [run.stop for run in runs][:-1]
         assert (runs[0].start, runs[-1].stop) == (0, 60)
         assert not in_sequences or {run.stop for run in runs} <= {7, 20, 21, 30, 60}
-        np.testing.assert_allclose(all_ends(model.fresh().fit(r)), whole, rtol=1e-9)
+        np.testing.assert_allclose(all_ends(renew(model).fit(r)), whole, rtol=1e-9)
 
 
 @pytest.mark.parametrize("named", [False, True])

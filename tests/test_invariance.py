@@ -24,6 +24,7 @@ from consilience.answers.random_choices import (
 )
 from consilience.arguments import check_seed
 from consilience.errors import ParameterError
+from consilience.inference.estimator import renew
 from consilience.kernels import columns
 from consilience.kernels import graph as graph_kernels
 
@@ -91,7 +92,7 @@ def plain_results(name):
 
 def results(model, frame, graph):
     """Return label and posterior of each item and matrix of each worker, in the order of the ids' text."""
-    fitted = model.fresh().fit(frame, graph=graph)
+    fitted = renew(model).fit(frame, graph=graph)
     keys = [
         ":".join(str(part).removesuffix(".0") for part in row)
         for row in zip(*fitted.result_.labels.keys.values(), strict=True)
@@ -142,7 +143,7 @@ def test_the_order_of_workers_does_not_matter(name):
     workers = [f"w{m}" for m in range(r.n_workers)]
     # Labels are given, for their order must not change.
     plain, other = (
-        model.fresh().fit(
+        renew(model).fit(
             cs.Answers.from_matrix(votes[:, order], lengths=lengths, labels=["x", "y", "z"], workers=names),
             graph=crowd.graph,
         )

@@ -12,6 +12,7 @@ import pytest
 import consilience as cs
 import model_files
 from consilience.answers.items import Sequences
+from consilience.inference.estimator import renew
 
 PLAIN = cs.simulate.independent(40, n_workers=6, n_classes=3, answers_per_item=3, seed=1).responses
 SEQUENCES = cs.simulate.sequences(4, length=6, n_workers=3, n_classes=2, seed=1).responses
@@ -55,11 +56,11 @@ def same_answers(one: cs.Answers, other: cs.Answers) -> None:
 
 @pytest.mark.parametrize(("model", "answers"), CROWDS)
 def test_answers_come_back_from_the_file(model, answers, tmp_path):
-    fitted = model.fresh().fit(answers)
+    fitted = renew(model).fit(answers)
     same_answers(fitted.responses_, answers.with_classes(fitted.classes_))
     loaded = cs.load(fitted.save(tmp_path / "model"))
     same_answers(loaded.responses_, fitted.responses_)
-    again = model.fresh().fit(loaded.responses_)
+    again = renew(model).fit(loaded.responses_)
     np.testing.assert_array_equal(again.posterior_, fitted.posterior_)
     assert loaded.save(tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 

@@ -16,7 +16,8 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.errors import NotFittedError, ParameterError
-from consilience.inference.recipes.independent import VoteRecipe
+from consilience.inference.estimator import renew
+from consilience.inference.votes import label_votes
 from effort import examples
 
 
@@ -85,7 +86,7 @@ def test_items_without_votes_get_the_overall_shares():
     assert model.posterior_[2:].tolist() == [[0.75, 0.25, 0]] * 2
     assert model.labels_[2:].tolist() == ["x", "x"]
     assert np.array_equal(model.predict_proba(r), model.posterior_)
-    with_gold = model.fresh().fit(r, gold={4: "z", 1: "y"})
+    with_gold = renew(model).fit(r, gold={4: "z", 1: "y"})
     assert with_gold.posterior_[[0, 3]].tolist() == [[0, 1, 0], [0, 0, 1]]
     assert np.array_equal(with_gold.predict_proba(r, gold={4: "z", 1: "y"}), with_gold.posterior_)
 
@@ -93,11 +94,11 @@ def test_items_without_votes_get_the_overall_shares():
 def test_ties():
     shares = np.array([[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.2, 0.6, 0.2], [0.1 + 0.2, 0.3, 0.4 - 1e-17]])
     classes = np.array(["x", "y", "z"], dtype=object)
-    assert VoteRecipe(ties="first").label_votes(shares, np.arange(4), classes).tolist() == [0, 0, 1, 2]
+    assert label_votes(shares, np.arange(4), classes, ties="first").tolist() == [0, 0, 1, 2]
     many, ids = np.tile(shares[:2], (3000, 1)), np.arange(6000)
-    drawn = VoteRecipe(seed=7).label_votes(many, ids, classes)
-    assert np.array_equal(drawn, VoteRecipe(seed=7).label_votes(many, ids, classes))
-    assert not np.array_equal(drawn, VoteRecipe(seed=8).label_votes(many, ids, classes))
+    drawn = label_votes(many, ids, classes, seed=7)
+    assert np.array_equal(drawn, label_votes(many, ids, classes, seed=7))
+    assert not np.array_equal(drawn, label_votes(many, ids, classes, seed=8))
     np.testing.assert_allclose(np.bincount(drawn[::2], minlength=3) / 3000, [0.5, 0.5, 0], atol=0.04)
     np.testing.assert_allclose(np.bincount(drawn[1::2], minlength=3) / 3000, [1 / 3] * 3, atol=0.04)
 
@@ -155,6 +156,6 @@ def test_a_report_of_counts_near_the_largest_number(tmp_path):
     model = cs.MajorityVote().fit({"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
     learned = model.result_.learned
     estimates = replace(learned, counts=np.full_like(learned.counts, 1e200))
-    model.adopt(replace(model.result_, estimates=estimates, voting=None, workers={}))
+    model._adopt(replace(model.result_, estimates=estimates, voting=None, workers={}))
     report = model.worker_report()
     assert np.isfinite(report["accuracy"].to_numpy()).all()

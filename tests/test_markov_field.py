@@ -15,7 +15,8 @@ import consilience as cs
 import oracles
 from consilience.answers import blocks
 from consilience.errors import InputError, NotFittedError, ParameterError
-from consilience.inference.recipes.field import MULTIPLES, paper_couplings
+from consilience.inference.estimator import renew
+from consilience.inference.fields import MULTIPLES, paper_couplings
 from consilience.inference.structures.field import MOST_COUPLING
 from consilience.options import INFERENCES
 from effort import all_pairs, examples, rest_robust
@@ -308,7 +309,7 @@ def test_unanswered_neighbours_have_no_coupling_by_the_paper():
     without = cs.Graph.from_edges(r.items[:4], r.items[1:5], items=r.items)
     for inference in INFERENCES:
         model = cs.MarkovField(coupling="paper", inference=inference)
-        whole, part = (model.fresh().fit(r, graph=graph) for graph in (path, without))
+        whole, part = (renew(model).fit(r, graph=graph) for graph in (path, without))
         np.testing.assert_allclose(whole.posterior_, part.posterior_, rtol=0, atol=1e-12)
         np.testing.assert_allclose(whole.posterior_.sum(axis=1), 1)
 

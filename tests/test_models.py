@@ -21,6 +21,7 @@ import consilience as cs
 import oracles
 from consilience.answers.previews import ReportTable
 from consilience.errors import ConsilienceError, InputError, NotFittedError, ParameterError, StoreError
+from consilience.inference.estimator import renew
 from consilience.inference.powers import raise_to
 from consilience.results.intervals import informativeness
 from effort import examples
@@ -60,7 +61,7 @@ def test_set_params(cls):
 
 def test_fresh_copies_settings_only():
     model = cs.DawidSkene(tol=1e-3, seed=3).fit(ANSWERS)
-    fresh = model.fresh(seed=4)
+    fresh = renew(model, seed=4)
     assert not hasattr(fresh, "posterior_")
     assert (fresh.tol, fresh.seed, model.seed) == (1e-3, 4, 3)
 
@@ -150,7 +151,7 @@ def test_bad_settings(name, value, expected):
     assert " Got " in message
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, ConsilienceError)
-    assert not model.is_fitted
+    assert not model.__sklearn_is_fitted__()
 
 
 def test_bad_start_by_name():
@@ -528,7 +529,7 @@ def test_what_fit_accepts_can_be_saved(name, value, tmp_path):
         np.testing.assert_array_equal(again.predict_proba(r), predicted_by(model, r))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.errors.ConvergenceWarning)
-        np.testing.assert_array_equal(again.fresh().fit(r).posterior_, model.posterior_)
+        np.testing.assert_array_equal(renew(again).fit(r).posterior_, model.posterior_)
 
 
 def test_the_check_of_the_graph_is_saved(tmp_path):
@@ -591,7 +592,7 @@ def test_tables_that_name_classes_are_put_in_their_order(tmp_path):
     expected = straight.fit(r).posterior_
     np.testing.assert_array_equal(by_name.fit(r).posterior_, expected)
     by_name.save(tmp_path / "model")
-    np.testing.assert_array_equal(cs.load(tmp_path / "model").fresh().fit(r).posterior_, expected)
+    np.testing.assert_array_equal(renew(cs.load(tmp_path / "model")).fit(r).posterior_, expected)
     with pytest.raises(ParameterError, match="named by the classes 0, 1, or without names"):
         cs.DawidSkene(prior=pd.Series({"a": 0.1, "b": 0.9})).fit(r)
 

@@ -17,6 +17,7 @@ import explicit_moments
 import oracles
 from consilience.errors import ConvergenceWarning, DataWarning, ParameterError
 from consilience.inference import moments
+from consilience.inference.estimator import renew
 from consilience.kernels.moments import add_worker_terms, simplex_threshold, solve_on_simplex
 from effort import examples, rest_robust
 
@@ -560,7 +561,7 @@ def good_answers(n_items, n_workers, seed=0, n_classes=3):
 @pytest.mark.parametrize("model", [cs.MomentMatching(), cs.DawidSkene(start="moments")])
 def test_two_workers_are_not_enough(model):
     table = named(good_answers(300, 2), ["ann", "bob"])
-    _, told = caught(lambda: model.fresh().fit(table))
+    _, told = caught(lambda: renew(model).fit(table))
     assert any("2 worker(s) never answered an item together with two others" in t and "'ann', 'bob'" in t for t in told)
 
 
@@ -760,7 +761,7 @@ HEALTHY = {"one class", "items nobody answered", "a worker without answers", "ev
 def test_degenerate_data(name, model):
     answers, classes = DEGENERATE[name]
     r = cs.Answers.from_matrix(answers, classes=classes)
-    fit, told = caught(lambda: model.fresh().fit(r))
+    fit, told = caught(lambda: renew(model).fit(r))
     assert_sound(fit)
     assert name in HEALTHY or told
 

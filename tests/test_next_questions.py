@@ -281,7 +281,7 @@ def test_of_workers_who_copy_each_other_one_is_asked():
     crowd = cs.simulate.independent(60, 8, 3, answers_per_item=3, accuracy=(0.5, 0.9), copycats=2, seed=5)
     model = cs.DawidSkene().fit(crowd.responses)
     copies = [[0, 6], [1, 7]]  # who they are, whether or not the fit can tell
-    model.adopt(replace(model.result_, copies=copies))
+    model._adopt(replace(model.result_, copies=copies))
     listed = model.next_questions(10**6, per_worker=1000)
     r = crowd.responses
     there = set(zip(r.item_of_answer().tolist(), r.worker.tolist(), strict=True)) | set(pairs(listed))

@@ -41,9 +41,9 @@ def count_checks(monkeypatch):
     calls = dict.fromkeys(register.CHECKS, 0)
     for kind, check in list(register.CHECKS.items()):
 
-        def counted(found, recipe, kind=kind, find=check.find):
+        def counted(found, model, kind=kind, find=check.find):
             calls[kind] += 1
-            return find(found, recipe)
+            return find(found, model)
 
         monkeypatch.setitem(register.CHECKS, kind, check._replace(find=functools.wraps(check.find)(counted)))
     return calls
@@ -58,17 +58,17 @@ def test_a_report_computes_nothing_twice(tmp_path, monkeypatch):
     file.write_text("item,worker,label,time\n" + "".join(f"{i},{w},{k},{n}\n" for n, (i, w, k) in enumerate(rows)))
     arguments = ("--order", "time", "-o", tmp_path / "labels.csv", "--report", tmp_path / "report.html")
     assert run("fuse", file, *arguments).exit_code == 0  # imports everything
-    functions = (worker_report.tabulate_workers, drift.tabulate_drift, fitting.learn_votes, em.run_em)
+    functions = (worker_report.tabulate_workers, drift.tabulate_drift, fitting.take_vote, em.run_em)
     calls, checks = count_calls(monkeypatch, *functions), count_checks(monkeypatch)
     assert run("fuse", file, *arguments).exit_code == 0
-    assert calls == {"tabulate_workers": 1, "tabulate_drift": 1, "learn_votes": 1, "run_em": 1}
+    assert calls == {"tabulate_workers": 1, "tabulate_drift": 1, "take_vote": 1, "run_em": 1}
     assert checks == dict.fromkeys(register.CHECKS, 1)
 
 
 def test_what_is_read_is_not_computed(monkeypatch):
     fused = cs.fuse(CROWD.responses)
     assert fused.findings_
-    calls = count_calls(monkeypatch, worker_report.tabulate_workers, fitting.learn_votes, em.run_em)
+    calls = count_calls(monkeypatch, worker_report.tabulate_workers, fitting.take_vote, em.run_em)
     checks = count_checks(monkeypatch)
     slow = []
     for name in dir(fused):

@@ -15,6 +15,7 @@ from command_line import run
 from consilience.api import BESIDE
 from consilience.cli.main import program
 from consilience.errors import ParameterError
+from consilience.inference.estimator import list_defaults
 from consilience.models.register import MODELS, model_class
 from consilience.options import ANY, OPTIONS, Option, find_option
 
@@ -156,7 +157,7 @@ def test_readers_and_fuse_have_the_keywords_of_from_frame():
 
 def test_fuse_has_the_parameters_of_all_models_and_no_others():
     models = [model_class(name) for name in MODELS]
-    parameters = {name for each in models for name in each.defaults()}
+    parameters = {name for each in models for name in list_defaults(each)}
     frame = keywords(cs.Answers.from_frame) | keywords(cs.Tags.from_frame)
     own = set(keywords(cs.fuse)) - set(frame) - {*BESIDE, "gold_column"}
     assert own == parameters - {"callback"}
@@ -167,7 +168,7 @@ def test_every_keyword_of_fuse_is_in_the_table_with_its_default():
         if name not in ("source", "gold", "engine"):
             assert OPTIONS.get(name, Option(ANY, "")).default == default or name == "coupling", name
     for name in MODELS:
-        for parameter in model_class(name).defaults():
+        for parameter in list_defaults(model_class(name)):
             assert find_option(parameter, model_class(name).__name__) is not None, parameter
 
 

@@ -453,7 +453,7 @@ def test_manners_of_an_estimator(model):
     fresh = clone(cs.BradleyTerry(seed=3, discrimination="equal"))
     assert fresh.get_params()["seed"] == 3
     assert repr(fresh) == "BradleyTerry(discrimination='equal', seed=3)"
-    assert not fresh.is_fitted
+    assert not fresh.__sklearn_is_fitted__()
     with pytest.raises(NotFittedError, match="Call fit first"):
         fresh.ranking_  # noqa: B018
     assert fresh.set_params(seed=4).seed == 4

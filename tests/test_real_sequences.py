@@ -11,6 +11,7 @@ import pytest
 
 import consilience as cs
 from consilience.answers.tagging import tag_transitions
+from consilience.inference.estimator import renew
 from real_data import FOLDER, needs_data
 
 pytestmark = [needs_data, pytest.mark.robust]
@@ -30,7 +31,7 @@ def beside_gold(labels, name):
 
 def fit(model, name, **options):
     r = cs.read_answers(FOLDER / name / "responses.parquet", **options)
-    return model.fresh().fit(r)
+    return renew(model).fit(r)
 
 
 def score_spans(both):
@@ -70,7 +71,7 @@ def test_the_learned_chain_is_no_worse_than_no_chain():
 
 def test_named_entities_aligned_by_characters():
     # A prior that is learned for sequential workers is no better here: .743.
-    model = SEQUENTIAL.fresh(smoothing=(0.1, 1.1), calibration="none")
+    model = renew(SEQUENTIAL, smoothing=(0.1, 1.1), calibration="none")
     both = beside_gold(fit(model, "ner_aligned").to_frame().to_pandas(), "ner_aligned")
     assert score_spans(both[both["split"] == "test"]) >= 0.745
 

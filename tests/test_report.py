@@ -31,6 +31,8 @@ from consilience.documents.header import describe_overview, list_facts, list_fig
 from consilience.documents.html import load_templates, render, spell_notes, to_json
 from consilience.documents.view import View, look_at
 from consilience.errors import InputError, MissingDependencyError, NotFittedError, ParameterError, Sentence
+from consilience.inference.estimator import renew
+from consilience.models.base import name_source
 from consilience.results.findings import Finding
 from consilience.results.worker_report import ATTENTION
 from real_data import needs_data
@@ -348,7 +350,7 @@ def test_every_verdict_has_its_words(fused, changes, level, badge, headline):
     model = copy.copy(fused)
     figures = {"accuracy": 0.9, "accuracy_low": 0.85, "accuracy_high": 0.95, "n_differ": 9}
     compared = dataclasses.replace(fused.comparison_, **{**figures, **changes})
-    model.adopt(dataclasses.replace(fused.result_, comparison=compared, findings=None))
+    model._adopt(dataclasses.replace(fused.result_, comparison=compared, findings=None))
     subject = look_at(model)
     verdict = describe_overview(subject, "x")
     assert (verdict.level, verdict.badge) == (level, badge)
@@ -689,7 +691,8 @@ def test_the_next_steps_are_named(fused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = Page(make_page(look_at(fused), "x")).text()
     assert "consilience next lists what is done (--stop .95), and whom to ask what (--questions)." in text
-    functions = copy.copy(fused).name_source("functions")
+    functions = copy.copy(fused)
+    name_source(functions, "functions")
     assert "--questions" not in Page(make_page(look_at(functions), "x")).text()
     assert run("simulate", "independent", "-o", "crowd", "--items", 100).exit_code == 0
     answers = next(Path("crowd").glob("answers*"))
@@ -763,7 +766,7 @@ def test_labels_of_words_are_not_taken_for_spans():
     assert fused.result_.task.count(fused.result_, is_sure=False) == f"The labels make {spans.num_rows} spans."
     labels = fused.result_.labels
     outside = dataclasses.replace(labels, codes=np.full_like(labels.codes, fused.classes_.tolist().index("O")))
-    fused.adopt(dataclasses.replace(fused.result_, labels=outside))
+    fused._adopt(dataclasses.replace(fused.result_, labels=outside))
     assert fused.result_.task.count(fused.result_, is_sure=False) == "There are no spans among the labels."
 
 
@@ -795,7 +798,7 @@ def test_networks_say_what_the_graph_does():
 
     def find(**changes):
         check = dataclasses.replace(sound, **changes)
-        again = fused.fresh().adopt(dataclasses.replace(fused.result_, graph_check=check, findings=None))
+        again = renew(fused)._adopt(dataclasses.replace(fused.result_, graph_check=check, findings=None))
         return " ".join(note.problem for note in list_notes(look_at(again)) if note.kind == "graph")
 
     assert find() == ""

@@ -218,7 +218,7 @@ def test_names_of_classes_are_no_scale_where_that_costs_anything(name, n_namings
         table, gold = name_digits(naming) if name == "digits" else name_classes(name, naming)
         r = cs.Answers.from_frame(table)
         with open_engine(None) as engine:
-            found = check_scale(cs.DawidSkene().recipe(), r, order_levels(r), engine)
+            found = check_scale(cs.DawidSkene(), r, order_levels(r), engine)
         if found is not None and found.ordered:
             scale, plain = cs.fuse(table), cs.fuse(table, workers="confusion")
             assert share_right(scale, gold) >= share_right(plain, gold) - max(0.002, 1 / len(gold))

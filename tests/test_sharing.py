@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,10 +124,10 @@ def draw_questions(seed, accuracy, n_items=150, n_workers=40, per_item=5):
     ]
 
 
-def fit_all(answers, recipes):
+def fit_all(answers, models):
     with open_engine(None) as engine:
-        sources = [Source(recipe.prepare(r)) for recipe, r in zip(recipes, answers, strict=True)]
-        return fit_questions(recipes, sources, [None] * len(sources), engine)
+        sources = [Source(model._prepare(r)) for model, r in zip(models, answers, strict=True)]
+        return fit_questions(models, sources, [None] * len(sources), engine)
 
 
 def share_right(truth, found):
@@ -142,9 +141,9 @@ def test_the_objective_of_all_questions_never_falls(kinds):
     answers = draw_questions(2, rng.uniform(0.5, 0.95, (40, 1)) * np.ones(2), n_items=60)[1]
     keep = answers[0].worker >= 5
     answers[0] = Source(answers[0]).keep(keep).responses
-    recipes = [cs.DawidSkene(workers=kind, max_iter=12, tol=0).recipe() for kind in kinds]
+    models = [cs.DawidSkene(workers=kind, max_iter=12, tol=0) for kind in kinds]
     with open_engine(None) as engine:
-        together = fit_together(recipes, [Source(r) for r in answers], [None, None], engine)
+        together = fit_together(models, [Source(r) for r in answers], [None, None], engine)
     assert len(together.trace) == 13
     assert (np.diff(together.trace) > -1e-7).all()
     assert together.trace[-1] > together.trace[0]
@@ -156,8 +155,8 @@ def test_clickers_in_all_questions_are_known_better():
     gains, own = [], []
     for seed in range(3):
         truth, answers = draw_questions(seed, accuracy)
-        recipes = [cs.DawidSkene(workers="nominal", calibration="none").recipe()] * 3
-        found = fit_all(answers, recipes)
+        models = [cs.DawidSkene(workers="nominal", calibration="none")] * 3
+        found = fit_all(answers, models)
         alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
         gains.append(share_right(truth, found[1]) - share_right(truth, alone))
         own.append(found[2].own)
@@ -170,7 +169,7 @@ def test_questions_that_need_other_skills_stay_separate():
     accuracy = np.full((40, 3), 0.9)
     accuracy[np.arange(40), rng.integers(3, size=40)] = 0.5  # everybody is bad at one
     truth, answers = draw_questions(0, accuracy)
-    found = fit_all(answers, [cs.DawidSkene(workers="nominal", calibration="none").recipe()] * 3)
+    found = fit_all(answers, [cs.DawidSkene(workers="nominal", calibration="none")] * 3)
     alone = [cs.DawidSkene(workers="nominal", calibration="none").fit(r).result_ for r in answers]
     assert found[2].own > 0.3
     assert share_right(truth, found[1]) > share_right(truth, alone) - 0.01
@@ -178,7 +177,7 @@ def test_questions_that_need_other_skills_stay_separate():
 
 def test_questions_without_types_are_fitted_on_their_own():
     _, answers = draw_questions(0, np.full((40, 2), 0.8), n_items=40)
-    plain, typed = (cs.DawidSkene(workers=kind).recipe() for kind in ("confusion", "nominal"))
+    plain, typed = (cs.DawidSkene(workers=kind) for kind in ("confusion", "nominal"))
     found = fit_all(answers, [plain, typed])
     assert found[2] is None
     np.testing.assert_array_equal(found[1][0].labels.posterior, cs.DawidSkene().fit(answers[0]).posterior_)
@@ -186,19 +185,19 @@ def test_questions_without_types_are_fitted_on_their_own():
 
 def test_the_order_of_questions_and_names_of_workers_do_not_matter():
     _, answers = draw_questions(1, np.full((40, 1), 0.8) * np.ones(3), n_items=60)
-    recipe = cs.DawidSkene(workers="nominal", calibration="none").recipe()
-    found = fit_all(answers, [recipe] * 3)
-    turned = fit_all(answers[::-1], [recipe] * 3)
+    model = cs.DawidSkene(workers="nominal", calibration="none")
+    found = fit_all(answers, [model] * 3)
+    turned = fit_all(answers[::-1], [model] * 3)
     for first, second in zip(found[1], turned[1][::-1], strict=True):
         np.testing.assert_allclose(first.labels.posterior, second.labels.posterior, atol=1e-6)
 
 
 def test_skills_go_to_the_workers_they_belong_to():
     _, answers = draw_questions(1, np.full((40, 2), 0.8), n_items=60)
-    recipe = cs.DawidSkene(workers="nominal").recipe()
+    model = cs.DawidSkene(workers="nominal")
     with open_engine(None) as engine:
-        skills = fit_together([recipe] * 2, [Source(r) for r in answers], [None, None], engine).types[0]
-        problem = replace(recipe, worker_types=skills).plan(Source(answers[0]), None, engine).problem
+        skills = fit_together([model] * 2, [Source(r) for r in answers], [None, None], engine).types[0]
+        problem = model._plan(Source(answers[0], worker_types=skills), None, engine).problem
     given = skills.give_to(problem.prior, np.array([3, 99, 0]))
     np.testing.assert_array_equal(given.types.log_shares[[0, 2]], skills.log_shares[[3, 0]])
     np.testing.assert_allclose(np.exp(given.types.log_shares[1]), np.exp(skills.log_shares).mean(axis=0))

@@ -25,9 +25,10 @@ from consilience.formats import files
 from consilience.formats.arrays import read_features
 from consilience.formats.writing import write_table
 from consilience.inference import Cells, preconditions
+from consilience.inference.estimator import renew
 from consilience.inference.hidden_fits import shrink_rows
 from consilience.inference.preconditions import _estimate, estimate_moments, is_hopeless
-from consilience.inference.recipes import independent
+from consilience.models import moment_matching
 from consilience.results.intervals import informativeness
 from consilience.results.worker_report import count_answers, tabulate_workers
 from effort import all_pairs, examples
@@ -113,7 +114,7 @@ def test_matrices_too_large_are_refused_with_advice(name, small_machine):
     r = cs.Answers.from_frame(many_labels())
     small_machine(50 << 20)
     with pytest.raises(InputError) as caught:
-        model.fresh().fit(r, **links)
+        renew(model).fit(r, **links)
     text = str(caught.value)
     assert "30 workers x 200 labels x 200 classes" in text
     needed, fitting = ("91.6", 147) if name == "MomentMatching" else ("146.5", 116)
@@ -331,7 +332,7 @@ def test_a_short_ragged_file_takes_little_memory(tmp_path):
 @pytest.fixture
 def impatience(monkeypatch):
     """Let every moment matching be slow."""
-    for module in (preconditions, independent):
+    for module in (preconditions, moment_matching):
         monkeypatch.setattr(module, "SLOW", 0.0)
     monkeypatch.setattr(preconditions, "FUTILE", 0.0)
 

@@ -17,6 +17,7 @@ from consilience.errors import (
     NotFittedError,
     ParameterError,
 )
+from consilience.inference.estimator import renew
 from consilience.models import fitted
 from consilience.models.fitted import SHARE
 from effort import rest_robust
@@ -93,8 +94,8 @@ def test_batches_end_where_a_fit_to_all_ends(large):
 )
 def test_an_update_is_a_fit_to_all(model, large):
     first, later = split(independent())
-    updated = model.fresh().fit(first).update(later)
-    full = model.fresh().fit(join(first, later))
+    updated = renew(model).fit(first).update(later)
+    full = renew(model).fit(join(first, later))
     assert updated.update_.kept
     assert (updated.n_iter_ < full.n_iter_) == (large == 0)
     assert list(updated.starts_) == (["update"] if large == 0 else ["majority"])

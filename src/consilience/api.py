@@ -20,9 +20,10 @@ from .engines import EngineLike, open_engine
 from .errors import InputError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten, warn
 from .formats.sources import COLUMNS, TAG_COLUMNS
 from .inference.em import Progress
+from .inference.estimator import list_defaults
 from .inference.hidden_fits import HeldOutScore, score_hidden
 from .models.asking import SPLIT, are_answers, find_questions, list_labels, open_questions
-from .models.base import Model, as_responses
+from .models.base import Model, as_responses, name_source
 from .models.fusing import fuse_prepared
 from .models.preparing import prepare
 from .models.question_tables import count_question, report_workers
@@ -32,7 +33,7 @@ from .models.standalone import Standalone
 from .options import given
 from .rankings.bradley_terry import BradleyTerry
 from .rankings.comparisons import open_comparisons
-from .results.fitting import fit_source, open_source
+from .results.fitting import align, fit_source, make_source
 from .results.saving import compare_names, open_saved
 from .results.worker_report import count_answers
 
@@ -312,8 +313,8 @@ def load(path: str | os.PathLike[str]) -> Any:
                 f"It knows {listing(names)}.",
             )
         owner = model_class(names[saved.model])
-        compare_names("parameter", owner.defaults(), saved.parameters)
-        return owner(**saved.parameters).restore(saved)
+        compare_names("parameter", list_defaults(owner), saved.parameters)
+        return owner(**saved.parameters)._restore(saved)
 
 
 def held_out_score(
@@ -372,15 +373,13 @@ def held_out_score(
     check_seed(seed, "held_out_score")
     if not (is_number(fraction) and 0 < fraction < 1):
         raise parameter_error("fraction", "held_out_score", "a number > 0 and < 1", fraction)
-    recipe = model.recipe()
-    if model.is_fitted:
-        recipe = settle(recipe, model.result_, coupling=False)
-    source = open_source(recipe, as_responses(responses), gold, features, item_prior)
+    settled = model if model._result is None else settle(model, model._result, coupling=False)
+    source = make_source(settled, as_responses(responses), gold, features, item_prior)
     r = source.responses
-    aligned = recipe.align(r, graph)
+    aligned = align(settled, r, graph)
     hidden, unit = next(hide_answers(r, fraction, seed))
     with open_engine(engine) as opened:
-        found = fit_source(recipe, source.keep(~hidden), aligned, opened, copies=[])
+        found = fit_source(settled, source.keep(~hidden), aligned, opened, copies=[])
     return score_hidden(r, hidden, unit, found.labels.posterior, count_answers(found))
 
 
@@ -426,7 +425,8 @@ def report(
         raise ParameterError("There are no items to show.", "Leave out content and source_kind.")
     target = to_path("path", "report", path)
     if source_kind is not None and isinstance(model, Model):
-        model = copy(model).name_source(source_kind)
+        model = copy(model)
+        name_source(model, source_kind)
     return write_report(model, target, content, "Ranking" if isinstance(model, Standalone) else "Fused labels")
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 import consilience as cs
 from consilience.answers.tagging import find_transitions
+from consilience.inference.estimator import renew
 from consilience.inference.sources import Source
 from consilience.models.latent import LatentModel
 from consilience.results.new_answers import Applied
@@ -435,10 +436,10 @@ def check_predictions(model: Any, crowd: Crowd, graph: Any) -> None:
     again, fitted = model.predict_proba(r, graph=graph, gold=gold), model.posterior_
     if isinstance(model, LatentModel):
         demand(np.isfinite(again).all(), "predict_proba is not finite", again)
-        again = Applied(model.recipe(), model.result_, Source(r), graph, gold).infer()
+        again = Applied(model, model.result_, Source(r), graph, gold).infer()
         fitted = model.uncalibrated_posterior_
     demand(np.allclose(again, fitted, atol=1e-9), "predict_proba differs", again, fitted)
-    demand_most_probable(Applied(model.recipe(), model.result_, Source(r), graph, gold).find_labels())
+    demand_most_probable(Applied(model, model.result_, Source(r), graph, gold).find_labels())
     score = model.score(crowd.responses, graph=graph, gold=crowd.gold)
     demand(np.isfinite(score), "score is not finite", score)
     fewer = crowd.responses.keep(np.arange(crowd.responses.n_responses) % 2 == 0)
@@ -463,7 +464,7 @@ def check_judgement(rng: Rng, model: Any, crowd: Crowd, graph: Any) -> None:
         found = cs.held_out_score(model, crowd.responses, graph=graph, gold=crowd.gold, seed=1)
         demand(np.isfinite(found.score) and not np.isnan(found.error), "held-out score", found.score, found.error)
         return
-    model = model if isinstance(model, cs.MajorityVote) or not model.max_iter else model.fresh(max_iter=2)
+    model = model if isinstance(model, cs.MajorityVote) or not model.max_iter else renew(model, max_iter=2)
     fused = cs.fuse(crowd.responses, graph=graph, gold=crowd.gold, model=model)
     demand_distributions(fused.posterior_, "posterior_ of fuse")
     str(fused.comparison_)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,17 +39,17 @@ from ..answers.random_choices import find_owners, hide_answers
 from ..engines.base import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
+from ..inference.estimator import LabelEstimator, LatentEstimator, renew
 from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, log_chance, mean_and_error, shrink_rows
-from ..inference.recipes import LatentRecipe, Recipe
-from ..inference.recipes.independent import IndependentRecipe, VoteRecipe, find_tied
 from ..inference.sources import HIDDEN, Source
+from ..inference.votes import find_tied
 from ..inference.workers.rows import Care
 from ..kernels import Floats
 from ..kinds.base import TableKind
 from ..limits import release_mapped
 from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
-from ..results.fitting import fit_source, learn_votes
+from ..results.fitting import fit_source, take_vote
 from ..results.intervals import UNCHECKED, is_share_checked, take_labels
 from ..results.new_answers import weigh_copies
 from ..results.result import Labels, Result, learn_from_votes
@@ -60,7 +60,7 @@ MOST_CLASSES = 20
 
 
 def compare_with_vote(
-    recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine
+    model: LabelEstimator, found: Result, source: Source, graph: Graph | None, engine: Engine
 ) -> tuple[Comparison, Floats]:
     """Compare a result with majority vote on the same answers, of which the shares (N, K) are returned too.
 
@@ -74,11 +74,11 @@ def compare_with_vote(
         level = "ordinal" if used.is_ordered else "nominal"
         alpha = krippendorff_interval(used, level)  # before the vote, since both take much memory
         release_mapped()
-        vote = learn_votes(VoteRecipe(), Source(r, source.gold), engine)
+        vote = take_vote(Source(r, source.gold), engine)
         fair, counted = vote, Source(used, source.gold)
         if used is not r:
-            fair = learn_votes(VoteRecipe(), counted, engine)
-        hidden = find_hidden(recipe, found, replace(source, responses=used, features=None), graph, engine)
+            fair = take_vote(counted, engine)
+        hidden = find_hidden(model, found, replace(source, responses=used, features=None), graph, engine)
         gains = judge_hidden(used, fair.labels, lambda: learn_from_votes(counted, fair.prior, engine).counts, hidden)
 
     release_mapped()
@@ -129,8 +129,9 @@ def compare_with_vote(
         n_known_right=n_gold_right,
         share_known=count_gold(found.given.gold) / n_items,
         # Answers and fit are like those of which there are records; see `Comparison.like_record`.
-        like_record=isinstance(recipe, IndependentRecipe)
-        and (recipe.workers, recipe.calibration) == ("confusion", "hidden answers")
+        like_record=found.model == "DawidSkene"
+        and isinstance(model, LatentEstimator)
+        and (model.workers, model.calibration) == ("confusion", "hidden answers")
         and isinstance(found.task, TableKind)
         and graph is None
         and found.guidance is None
@@ -203,7 +204,9 @@ def share_kept(source: Source, vote: Labels, codes: NDArray[np.int64]) -> Floats
     return np.where(n_agreed >= UNANIMOUS, n_kept / np.maximum(n_agreed, 1), np.nan)
 
 
-def find_hidden(recipe: Recipe, found: Result, source: Source, graph: Graph | None, engine: Engine) -> Predicted | None:
+def find_hidden(
+    model: LabelEstimator, found: Result, source: Source, graph: Graph | None, engine: Engine
+) -> Predicted | None:
     """How well hidden answers are predicted by the others; None if none can be hidden.
 
     Calibration by hidden answers has found it. Any other model is fitted again, with a coupling that was learned taken
@@ -217,7 +220,7 @@ def find_hidden(recipe: Recipe, found: Result, source: Source, graph: Graph | No
         return None
     hidden, unit = next(hide_answers(r, HIDDEN, 0))
     shown = source.keep(~hidden)
-    again = fit_source(settle(recipe, found), shown, graph, engine, copies=[])
+    again = fit_source(settle(model, found), shown, graph, engine, copies=[])
     answer = np.flatnonzero(hidden)
     item = r.items_of(answer)
     n_left = np.diff(shown.responses.offsets)[item] if graph is None and r.sequences is None else None
@@ -230,16 +233,15 @@ def find_hidden(recipe: Recipe, found: Result, source: Source, graph: Graph | No
     return HiddenAnswers(answer, np.zeros_like(answer), unit, by_class, shrunk, shrunk, care).predict(1.0)
 
 
-def settle(recipe: Recipe, found: Result, coupling: bool = True) -> Recipe:
-    """A recipe without callback, which takes the power as found, and the `coupling` too unless it is False."""
-    known = {field.name for field in fields(recipe)}
-    settled: dict[str, Any] = {"callback": None} if "callback" in known else {}
-    if isinstance(recipe, LatentRecipe):
-        if recipe.calibration != "none" and found.calibrated is not None:
+def settle(model: LabelEstimator, found: Result, coupling: bool = True) -> LabelEstimator:
+    """An unfitted model without callback, which takes the power as found, and the `coupling` too unless it is False."""
+    settled: dict[str, Any] = {"callback": None} if "callback" in model.get_params() else {}
+    if isinstance(model, LatentEstimator):
+        if model.calibration != "none" and found.calibrated is not None:
             settled["calibration"] = found.calibrated.found.power
-        if coupling and recipe.learns_coupling and found.coupling is not None:
+        if coupling and model._learns_coupling and found.coupling is not None:
             settled["coupling"] = found.coupling
-    return replace(recipe, **settled)
+    return renew(model, **settled)
 
 
 def judge_hidden(

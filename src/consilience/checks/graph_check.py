@@ -45,9 +45,10 @@ from ..answers.random_choices import hide_items
 from ..engines.base import Engine
 from ..errors import DataWarning, Sentence, quietly
 from ..inference.em import Fit, Problem
+from ..inference.estimator import LabelEstimator, LatentEstimator, renew
+from ..inference.fields import ENOUGH_ITEMS, N_PARTS, fit_apart, list_couplings, pick_coupling, settle
+from ..inference.learned import infer_as_used
 from ..inference.powers import score_powers
-from ..inference.recipes import Recipe
-from ..inference.recipes.field import ENOUGH_ITEMS, N_PARTS, FieldRecipe, list_couplings, pick_coupling, settle
 from ..inference.sources import Source
 from ..inference.structures import Trail
 from ..inference.structures.field import Field, FieldSummary, find_linked, weight_unit
@@ -186,25 +187,25 @@ def centre(
     return errors, sparse.csr_matrix((np.ones(len(item)), (item, worker)), shape=shape)
 
 
-def check_graph(recipe: FieldRecipe, found: Result, source: Source, graph: Graph, engine: Engine) -> GraphCheck:
+def check_graph(model: LatentEstimator, found: Result, source: Source, graph: Graph, engine: Engine) -> GraphCheck:
     """Whether a graph is informative, compared with a shuffled one, and whether errors run along its edges.
 
     One fit is made, of independent items. Its workers are taken as they are for both graphs, on which only the
     coupling is learned.
     """
-    learner = replace(recipe, callback=None, coupling="learn", listeners="all", calibration="none", before=None)
-    links, r = learner.weigh_links(source.responses, graph), source.responses
+    learner = renew(model, callback=None, coupling="learn", listeners="all", calibration="none")
+    links, r = learner._weigh_links(source.responses, graph), source.responses
     with quietly():
-        posed = learner.pose(source, learner.make_structure(r), links, engine)
-        apart, alone = learner.fit_apart(posed)
-    plain = learner.conclude(apart, alone.parameters).argmax(axis=1)
+        posed = learner._pose(source, links, engine)
+        apart, alone = fit_apart(posed, learner._run)
+    plain = infer_as_used(apart, alone.parameters).argmax(axis=1)
     problem = settle(posed, alone) if find_linked(links).any() else posed
     power = 1.0 if found.calibrated is None else found.calibrated.found.power
     ours, coupling = found.labels.fitted.argmax(axis=1), found.coupling
-    if not recipe.learns_coupling or coupling is None:
-        coupling, ours = learn_coupling(learner, source, problem, alone, power)
-    mixed = replace(problem, graph=learner.weigh_links(r, graph.shuffled(recipe.seed)))
-    shuffled, astray = learn_coupling(learner, source, mixed, alone, power)
+    if not model._learns_coupling or coupling is None:
+        coupling, ours = learn_coupling(model.seed, source, problem, alone, power)
+    mixed = replace(problem, graph=learner._weigh_links(r, graph.shuffled(model.seed)))
+    shuffled, astray = learn_coupling(model.seed, source, mixed, alone, power)
     unit, linked = weight_unit(graph.weights), graph.degrees[graph.degrees > 0]
     agreement, agreement_error = measure_agreement(r, graph)
     correlation, correlation_error = min(correlate_errors(r, graph, labels) for labels in (ours, plain))
@@ -223,11 +224,11 @@ def check_graph(recipe: FieldRecipe, found: Result, source: Source, graph: Graph
 
 
 def learn_coupling(
-    recipe: FieldRecipe, source: Source, problem: Problem, alone: Fit, power: float
+    seed: int, source: Source, problem: Problem, alone: Fit, power: float
 ) -> tuple[float, NDArray[np.int64]]:
     """The coupling that hidden items call for, and the most probable class of each item.
 
-    It is chosen as for a fit (see `consilience.inference.recipes.field`), but workers stay as they were found without
+    It is chosen as for a fit (see `consilience.inference.fields`), but workers stay as they were found without
     the graph. So evidence is weighed once, and each coupling takes a few sweeps over the graph.
     """
     r, learned, graph = source.responses, alone.parameters, cast(Graph, problem.graph)
@@ -250,7 +251,7 @@ def learn_coupling(
     known = None if source.gold is None else source.gold.codes >= 0
     confusion = problem.workers.plain_mean(learned.workers, alone.statistics.counts, learned.prior)
     couplings, by_fold = list_couplings(field.coupling, power), []
-    for hidden in hide_items(r, N_PARTS, ENOUGH_ITEMS, recipe.seed, known) if field.coupling else ():
+    for hidden in hide_items(r, N_PARTS, ENOUGH_ITEMS, seed, known) if field.coupling else ():
         answer = np.flatnonzero(hidden)
         items, unit = np.unique(r.items_of(answer), return_inverse=True)
         by_class = confusion[r.worker[answer], r.label[answer]]
@@ -262,7 +263,7 @@ def learn_coupling(
 
 
 def settle_graph(
-    recipe: FieldRecipe, found: Result, source: Source, graph: Graph, engine: Engine
+    model: LatentEstimator, found: Result, source: Source, graph: Graph, engine: Engine
 ) -> tuple[Result, GraphCheck, dict[str, Any]]:
     """A result of a field, what was found about the graph, and the parameters that were changed because of it.
 
@@ -272,17 +273,17 @@ def settle_graph(
     # What the classifier said of the items need not be learned again.
     counted = weigh_copies(found, source.responses, np.arange(source.responses.n_workers))
     known = replace(source, responses=counted, features=None, log_prior=found.given.log_prior)
-    check = check_graph(recipe, found, known, graph, engine)
-    if not (check.sound and check.repeats_errors and recipe.learns_coupling):
+    check = check_graph(model, found, known, graph, engine)
+    if not (check.sound and check.repeats_errors and model._learns_coupling):
         return found, check, {}
     changed: dict[str, Any] = {"coupling": found.coupling, "listeners": "unanswered"}
     asked: dict[str, Any] = {"copies": found.copies, "source_kind": found.source_kind}
-    again = fit_source(replace(recipe, **changed), source, graph, engine, count_copies_once=True, **asked)
+    again = fit_source(renew(model, **changed), source, graph, engine, count_copies_once=True, **asked)
     # The scores tell where the coupling comes from.
     return replace(again, coupling_scores=found.coupling_scores), check, changed
 
 
-def find_poor_graph(found: Result, recipe: Recipe) -> Iterator[Finding]:
+def find_poor_graph(found: Result, model: LabelEstimator) -> Iterator[Finding]:
     """A graph tells nothing about the labels, or errors run along its edges."""
     check, limits_graph = found.graph_check, found.limits_graph
     if check is None or check.silent:
@@ -294,7 +295,7 @@ def find_poor_graph(found: Result, recipe: Recipe) -> Iterator[Finding]:
             words = "To use it for all items, give {coupling}, and compare both results on known labels."
             remedy = Sentence(words, coupling=coupling)
         problem = check.describe_errors()
-        if limits_graph or (isinstance(recipe, FieldRecipe) and recipe.listeners == "unanswered"):
+        if limits_graph or model.get_params().get("listeners") == "unanswered":
             problem += f" {describe_limit(bool(Source(found.answers, found.given.gold).find_told().all()))}"
         yield Finding(problem, (remedy,), category=DataWarning if limits_graph else None)
     elif not check.sound and check.changed > 0:

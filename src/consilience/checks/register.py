@@ -1,6 +1,6 @@
 """The checks of a result. One that is listed here is warned of, printed, and shown by `--json` and by the report.
 
-A check is a function of a `Result`, with its worker table, and of the recipe of the fit, that yields a `Finding` for
+A check is a function of a `Result`, with its worker table, and of the model, that yields a `Finding` for
 each thing it found. Its docstring says in one line what that is. `judge` compares a fit with majority vote and with a
 shuffled graph; `complete` makes the worker table and runs all checks, once for each result.
 """
@@ -17,9 +17,7 @@ from ..answers.graph import Graph
 from ..answers.random_choices import count_units
 from ..engines.base import Engine
 from ..errors import warn
-from ..inference.recipes import Recipe
-from ..inference.recipes.field import FieldRecipe
-from ..inference.recipes.independent import VoteRecipe
+from ..inference.estimator import LabelEstimator, LatentEstimator, renew
 from ..inference.sources import Source
 from ..results.comparison import GraphCheck
 from ..results.findings import Finding
@@ -38,7 +36,7 @@ class Check(NamedTuple):
     Attributes
     ----------
     find : callable
-        Takes a `Result` and the recipe of the fit, and yields a `Finding` for each thing it found. `fuse` warns of it,
+        Takes a `Result` and the model, and yields a `Finding` for each thing it found. `fuse` warns of it,
         unless its `category` is None.
     place : str
         The section of the report that shows more: the id of one with a `link` in `documents.sections.SECTIONS`. The
@@ -47,7 +45,7 @@ class Check(NamedTuple):
         Whether `fuse` never warns of it, whatever the category: readers and fits have warned already, or it is advice.
     """
 
-    find: Callable[[Result, Recipe], Iterable[Finding]]
+    find: Callable[[Result, LabelEstimator], Iterable[Finding]]
     place: str = ""
     silent: bool = False
 
@@ -77,29 +75,29 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def complete(recipe: Recipe, found: Result) -> Result:
+def complete(model: LabelEstimator, found: Result) -> Result:
     """The result with its worker table, and with its findings if its answers are there; it may have them already."""
     if not found.workers:
         workers, drift = tabulate_workers(found)
         found = replace(found, workers={"worker": to_column(found.names.workers), **workers}, drift=drift)
     if found.findings is None and found.given.answers is not None:
-        found = replace(found, findings=find_findings(recipe, found))
+        found = replace(found, findings=find_findings(model, found))
     return found
 
 
-def find_findings(recipe: Recipe, found: Result) -> tuple[Finding, ...]:
+def find_findings(model: LabelEstimator, found: Result) -> tuple[Finding, ...]:
     """What all checks find of a result that has its worker table, the most serious first."""
     given = found.given._replace(answers=found.answers.with_classes(found.names.classes))
     seen = replace(found, given=given)
     return tuple(
         replace(finding, kind=kind, place=check.place)
         for kind, check in CHECKS.items()
-        for finding in check.find(seen, recipe)
+        for finding in check.find(seen, model)
     )
 
 
 def judge(
-    recipe: Recipe,
+    model: LabelEstimator,
     found: Result,
     source: Source,
     graph: Graph | None,
@@ -111,14 +109,14 @@ def judge(
     """
     check: GraphCheck | None = None
     changed: dict[str, Any] = {}
-    if isinstance(recipe, FieldRecipe):
+    if found.is_network and isinstance(model, LatentEstimator):
         log.info("Comparing with a shuffled graph")
-        found, check, changed = settle_graph(recipe, found, source, cast(Graph, graph), engine)
-        recipe = replace(recipe, **changed)
+        found, check, changed = settle_graph(model, found, source, cast(Graph, graph), engine)
+        model = renew(model, **changed)
     comparison, vote = None, None
-    if not isinstance(recipe, VoteRecipe) and count_units(source.responses) > 1:
+    if not found.is_vote and count_units(source.responses) > 1:
         log.info("Comparing with majority vote")
-        comparison, vote = compare_with_vote(recipe, found, source, graph, engine)
+        comparison, vote = compare_with_vote(model, found, source, graph, engine)
     found = replace(
         found,
         by_fuse=True,
@@ -130,7 +128,7 @@ def judge(
     )
     if comparison is not None and comparison.untested and comparison.share_known < 1:
         found = replace(found, labels=replace(found.labels, shown=False))
-    found = complete(recipe, found)
+    found = complete(model, found)
     for finding in found.findings or ():
         if finding.category is not None and not CHECKS[finding.kind].silent:
             warn(finding.warning())

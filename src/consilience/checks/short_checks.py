@@ -16,7 +16,7 @@ from ..answers.classes import CHANCE, doubt_silence, find_sets, find_sign, to_nu
 from ..answers.columns import objects, to_values
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
 from ..errors import ConsilienceWarning, Python, Sentence, join_names, listing, plural, shorten
-from ..inference.recipes import Recipe
+from ..inference.estimator import LabelEstimator
 from ..results.comparison import KEPT
 from ..results.findings import Finding, Words
 from ..results.result import Result
@@ -55,7 +55,7 @@ def makes_sense(found: Result) -> bool:
     return found.comparison is None or not (found.comparison.by_chance or found.comparison.collapsed)
 
 
-def find_unchecked(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_unchecked(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Hardly any item has answers of two workers, and nothing else checks them."""
     if found.checked:
         return
@@ -74,7 +74,7 @@ def find_unchecked(found: Result, _: Recipe) -> Iterator[Finding]:
     )
 
 
-def find_untested(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_untested(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """There are too few answers to test how sure the labels are."""
     if found.labels.shown or not found.checked:
         return
@@ -89,7 +89,7 @@ def find_untested(found: Result, _: Recipe) -> Iterator[Finding]:
     )
 
 
-def find_noise(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_noise(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers agree no more than by chance, and hidden answers cannot be predicted."""
     comparison = found.comparison
     if comparison is not None and comparison.by_chance and found.checked:
@@ -103,7 +103,7 @@ def find_noise(found: Result, _: Recipe) -> Iterator[Finding]:
         )
 
 
-def find_collapse(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_collapse(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """One class takes the items of others."""
     comparison, r = found.comparison, found.answers
     if comparison is None or not comparison.collapsed or comparison.by_chance or not found.checked:
@@ -140,7 +140,7 @@ def find_collapse(found: Result, _: Recipe) -> Iterator[Finding]:
     )
 
 
-def find_no_gain(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_no_gain(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Hidden answers are not predicted better than by majority vote."""
     compared, r = found.comparison, found.answers
     if compared is None or compared.better or not compared.n_differ or compared.untested:
@@ -170,15 +170,15 @@ def find_no_gain(found: Result, _: Recipe) -> Iterator[Finding]:
     yield Finding(problem, remedies, "bad" if compared.verdict == "worse" else "care", category=category)
 
 
-def find_unsettled(found: Result, recipe: Recipe) -> Iterator[Finding]:
+def find_unsettled(found: Result, model: LabelEstimator) -> Iterator[Finding]:
     """The fit stopped before it settled."""
     course, n_responses = found.course, found.answers.n_responses
-    warning = None if course.converged else recipe.explain_stop(course.trace, n_responses)
+    warning = None if course.converged else model._explain_stop(course.trace, n_responses)
     if warning is not None:
         yield Finding.told(warning)
 
 
-def find_doubtful(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_doubtful(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """More than a few labels have a low confidence."""
     labels = found.labels
     n_doubtful = int((labels.shown_confidence < DOUBTFUL).sum())
@@ -191,14 +191,14 @@ def find_doubtful(found: Result, _: Recipe) -> Iterator[Finding]:
     yield Finding(problem, (remedy,), category=None)
 
 
-def find_silence(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_silence(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as labelling functions do, and their silence is ignored."""
     warning = doubt_silence(found.answers)
     if warning is not None:
         yield Finding.told(warning)
 
 
-def find_unsaid(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_unsaid(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """A class that nobody said may be a label that is no class."""
     r = found.answers
     unsaid = r.classes[r.label_of_class < 0].tolist()
@@ -221,7 +221,7 @@ def find_unsaid(found: Result, _: Recipe) -> Iterator[Finding]:
     )
 
 
-def find_set_classes(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_set_classes(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Classes are sets of labels."""
     sets = find_sets(found.answers.classes.tolist())
     if sets:
@@ -234,7 +234,7 @@ def find_set_classes(found: Result, _: Recipe) -> Iterator[Finding]:
         )
 
 
-def find_wrong_columns(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_wrong_columns(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """The column of labels or of workers is probably another one."""
     r = found.answers
     if r.n_responses < FEW or not {"label", "worker"} <= r.columns.keys():
@@ -254,7 +254,7 @@ def find_wrong_columns(found: Result, _: Recipe) -> Iterator[Finding]:
         )
 
 
-def find_unanswered(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_unanswered(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Nobody answered some of the items."""
     r = found.answers
     n_silent = r.n_items - int(np.count_nonzero(np.diff(r.offsets)))
@@ -267,7 +267,7 @@ def find_unanswered(found: Result, _: Recipe) -> Iterator[Finding]:
     yield Finding(problem, (f"Have {them} answered, or leave {them} out.",), category=None)
 
 
-def find_copies(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_copies(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers seem to copy each other, or a common source."""
     if not found.copies:
         return
@@ -292,7 +292,7 @@ def find_copies(found: Result, _: Recipe) -> Iterator[Finding]:
     )
 
 
-def find_one_type(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_one_type(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers mark one type of span only, while others mark more."""
     r = found.answers
     if not looks_tagged(r.labels) or "O" not in r.labels.tolist():
@@ -322,7 +322,7 @@ def find_one_type(found: Result, _: Recipe) -> Iterator[Finding]:
     )
 
 
-def find_poor_workers(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_poor_workers(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers tell little, say nearly always the same, or are often wrong."""
     if not makes_sense(found):
         return
@@ -369,7 +369,7 @@ def join_habits(names: list[str], remarks: list[str]) -> list[str]:
     return joined
 
 
-def find_chance(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_chance(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Workers answer as if by chance."""
     accused = find_accused(found)
     if not accused.any() or not makes_sense(found):
@@ -392,7 +392,7 @@ def find_chance(found: Result, _: Recipe) -> Iterator[Finding]:
     yield Finding(problem, remedies, category=None)
 
 
-def find_falls(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_falls(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """The accuracy of workers falls over time."""
     drift = found.drift
     if drift is None or not makes_sense(found):
@@ -410,7 +410,7 @@ def find_falls(found: Result, _: Recipe) -> Iterator[Finding]:
         yield Finding(problem, (remedy,), category=None)
 
 
-def find_off_scale(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_off_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Numbers were said that are no level of a scale of numbers, all of whose levels were said."""
     r = found.answers
     if not r.is_ordered or to_numbers(r.classes) is None or (r.label_of_class < 0).any():
@@ -429,7 +429,7 @@ def find_off_scale(found: Result, _: Recipe) -> Iterator[Finding]:
         )
 
 
-def find_scale(found: Result, _: Recipe) -> Iterator[Finding]:
+def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Classes that are numbers at equal steps were taken for a scale."""
     check = found.scale_check
     if check is not None and check.ordered and makes_sense(found):

@@ -50,9 +50,10 @@ from ..answers.joining import keep_workers
 from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
 from ..engines.base import Engine
 from ..errors import quietly
+from ..inference.estimator import LatentEstimator, renew
 from ..inference.hidden_fits import log_chance, mean_and_error
+from ..inference.learned import infer_as_used
 from ..inference.powers import POWERS, raise_to
-from ..inference.recipes.independent import IndependentRecipe
 from ..inference.sources import HIDDEN, Source
 from ..inference.workers.rows import Care
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, TemperatureWorkers
@@ -92,21 +93,21 @@ def give_ranks(crowd: Answers, order: Indices) -> Answers:
     return replace(crowd, classes=crowd.classes[order], positions=ranks)
 
 
-def check_scale(recipe: IndependentRecipe, crowd: Answers, order: Indices, engine: Engine) -> ScaleCheck | None:
+def check_scale(model: LatentEstimator, crowd: Answers, order: Indices, engine: Engine) -> ScaleCheck | None:
     """Compare ordinal with nominal workers; None if too few answers can be hidden, or these are soft votes."""
-    r = give_ranks(take_sample(crowd, recipe.seed, MOST_ANSWERS), order)
+    r = give_ranks(take_sample(crowd, model.seed, MOST_ANSWERS), order)
     share = float(np.clip(ENOUGH / r.n_responses, HIDDEN, MOST_HIDDEN))
     if r.soft is not None or count_units(r) < r.n_responses or round(share * r.n_responses) < LEAST_HIDDEN:
         return None
     if not differ_by_little(r):
         return ScaleCheck(math.nan, math.nan)
     with quietly():
-        hidden, _ = next(hide_answers(r, share, recipe.seed))
+        hidden, _ = next(hide_answers(r, share, model.seed))
         answer, shown, scores = np.flatnonzero(hidden), Source(r.keep(~hidden)), []
         for kind in ("ordinal", "nominal"):
-            way = replace(recipe, workers=kind)
-            problem, fit = way.fit_unguided(shown, None, engine)
-            posterior = way.conclude(problem, fit.parameters)[r.items_of(answer)]
+            way = renew(model, workers=kind)
+            problem, fit = way._fit_alone(shown, None, engine)
+            posterior = infer_as_used(problem, fit.parameters)[r.items_of(answer)]
             learned = fit.parameters
             matrices = problem.workers.plain_mean(learned.workers, fit.statistics.counts, learned.prior)
             scores.append(log_chance(posterior, matrices[r.worker[answer], r.label[answer]], Care.of(r, answer)))
@@ -142,14 +143,14 @@ def take_sample(crowd: Answers, seed: int, most: int) -> Answers:
     return keep_workers(r, np.bincount(r.worker, minlength=r.n_workers) > 0)
 
 
-def check_ways(recipe: IndependentRecipe, answers: Answers, engine: Engine) -> SoftCheck:
+def check_ways(model: LatentEstimator, answers: Answers, engine: Engine) -> SoftCheck:
     """Compare the ways of fusing soft votes; without enough votes that can be hidden, the mean is taken."""
-    r = take_sample(answers, recipe.seed, MOST_VOTES)
+    r = take_sample(answers, model.seed, MOST_VOTES)
     share = float(np.clip(ENOUGH_VOTES / r.n_responses, HIDDEN, MOST_HIDDEN))
     if round(share * r.n_responses) < LEAST_HIDDEN or r.n_classes < 2:
         return SoftCheck(MeanWorkers.name, [])
     with quietly():
-        hidden, _ = next(hide_answers(r, share, recipe.seed))
+        hidden, _ = next(hide_answers(r, share, model.seed))
         shown, answer = r.keep(~hidden), np.flatnonzero(hidden)
         # Where nobody else voted there is nothing to predict by.
         answer = answer[np.diff(shown.offsets)[r.items_of(answer)] > 0]
@@ -157,9 +158,9 @@ def check_ways(recipe: IndependentRecipe, answers: Answers, engine: Engine) -> S
             return SoftCheck(MeanWorkers.name, [])
         found = []
         for name in WAYS:
-            way = replace(recipe, workers=name)
-            problem, fit = way.fit_unguided(Source(shown), None, engine)
-            found.append(way.conclude(problem, fit.parameters)[r.items_of(answer)])
+            way = renew(model, workers=name)
+            problem, fit = way._fit_alone(Source(shown), None, engine)
+            found.append(infer_as_used(problem, fit.parameters)[r.items_of(answer)])
     worker, label = r.worker[answer], r.class_of_label[r.label[answer]]
     rows, named = np.arange(len(answer)), label >= 0
     logs = np.stack(

@@ -25,6 +25,8 @@ from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
 from ..formats.writing import write_table
+from ..inference.estimator import renew
+from ..models.base import name_source
 from ..models.fitted import check_answers, read_like
 from ..models.questions import Questions
 from ..options import N_LISTED
@@ -50,7 +52,7 @@ def in_arrow(found: Any) -> Any:
     """A fitted model, or several, whose tables are of Arrow."""
     if isinstance(found, Questions):
         return Questions({name: in_arrow(each) for name, each in found.items()}, found.shared_)
-    return found.fresh().adopt(replace(found.result_, backend="pyarrow"))
+    return renew(found)._adopt(replace(found.result_, backend="pyarrow"))
 
 
 def find_version(path: str) -> tuple[int, ...] | None:
@@ -235,7 +237,7 @@ def report(model: str, output: str, content: str | None, source_kind: str | None
     if isinstance(found, Questions | BradleyTerry):
         refuse("several questions" if isinstance(found, Questions) else "a ranking", "content", "source_kind")
     else:
-        found = found.name_source(source_kind)
+        name_source(found, source_kind)
     given = () if content is None else ("--content", content)
     command = typed_command("update", (), (model, *given, "--report", output))
     write_report(found, os.path.basename(model), content, os.path.dirname(content or ""), command, output)

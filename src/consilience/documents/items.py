@@ -76,7 +76,7 @@ def describe_item(view: View, item: int, drawn: bool = False, explained: bool = 
         around=around,
         vote=", ".join(view.classes[k] for k in voted[:3].tolist()),
         drawn=drawn,
-        why=list(explain_row(view.model.recipe(), view.result, item).list_rows()) if explained else [],
+        why=list(explain_row(view.model, view.result, item).list_rows()) if explained else [],
     )
 
 

@@ -29,8 +29,8 @@ from ..formats.arrays import shrink_picture
 from ..formats.reading import open_path
 from ..inference import Cells
 from ..inference.powers import raise_to
-from ..inference.recipes.independent import collect_votes, find_tied
 from ..inference.sources import Source
+from ..inference.votes import collect_votes, find_tied
 from ..kernels import Floats
 from ..results.findings import Finding
 from ..results.result import Result
@@ -86,7 +86,7 @@ class View:
     Attributes
     ----------
     model : fitted model
-        It is asked for explanations in words, and for its recipe.
+        It is asked for explanations in words, and for its parameters.
     result : Result
         What it found.
     answers : Answers

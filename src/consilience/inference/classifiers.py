@@ -224,15 +224,14 @@ def clone(estimator: Any) -> Any:
     return copy_untrained(estimator, safe=False)
 
 
-def check_classifier(owner: Any) -> None:
+def check_classifier(given: Any, owner: str) -> None:
     """Raise an error unless the parameter `classifier` is None or can be trained."""
-    given = owner.classifier
     if given is None or (
         not isinstance(given, type) and all(callable(getattr(given, name, None)) for name in ("fit", "predict_proba"))
     ):
         return
     expected = "None, or a classifier with fit and predict_proba, such as those of scikit-learn"
-    raise parameter_error("classifier", owner.model, expected, given)
+    raise parameter_error("classifier", owner, expected, given)
 
 
 def require_sklearn() -> None:

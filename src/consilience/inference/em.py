@@ -21,11 +21,12 @@ multiplies, each times its expected count. So what was learned yesterday is the 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,9 @@ from .structures import AnyStructure, Statistics, StructureParameters, Summary, 
 from .workers.base import WorkerModel
 from .workers.priors import Prior
 from .workers.rows import AnyFactors, LeftOut, RowCounts, count_answers, vote
+
+if TYPE_CHECKING:
+    from .sources import Source
 
 
 class Parameters(NamedTuple):
@@ -186,6 +190,23 @@ class Problem:
         meant = self.unvoted > 0
         meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
         return np.flatnonzero(~meant)
+
+
+def place(
+    source: Source, workers: WorkerModel, prior: Prior, structure: AnyStructure, graph: Graph | None, engine: Engine
+) -> Problem:
+    """What is to be fitted, its blocks cut and put where they will be worked on."""
+    r, placed = source.responses, engine.place(source.lay_out(workers))
+    # A field goes on from one iteration to the next with more than its parameters.
+    budget, known = None if graph is not None else r.budget, tuple[Any, ...]()
+    if budget is not None:
+        names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
+        codes = None if source.gold is None else source.gold.codes
+        known = codes, source.log_prior, r.share, r.positions, structure, zlib.crc32(repr(names).encode())
+    weighted = r.weight is not None or r.share is not None
+    return Problem(
+        engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares(), budget, known
+    )
 
 
 def expect_from_votes(problem: Problem) -> Statistics:

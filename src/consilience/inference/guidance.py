@@ -40,7 +40,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +51,14 @@ from ..answers.random_choices import draw_numbers, draw_units, hash_ids, hash_it
 from ..errors import DataWarning, listing, plural, warn
 from ..kernels import Floats
 from .classifiers import EstimatorTrainer, Judge, LinearTrainer, Trainer, name_classes
-from .em import maximise
+from .em import Fit, Problem, maximise
 from .hidden_fits import hide_from_fit, mean_and_error
+from .learned import infer_as_used
 from .powers import Calibration
-from .recipes import Fitting, LatentRecipe
 from .sources import Source
+
+if TYPE_CHECKING:
+    from .estimator import LatentEstimator
 
 log = logging.getLogger("consilience")
 
@@ -195,9 +198,8 @@ def blend(probabilities: Floats, base: Floats) -> Floats:
     return np.asarray((1 - BLEND) * probabilities + BLEND * base)
 
 
-def guide_by_features(fitting: Fitting) -> Guided:
-    """Return the answers with what features say of their items, from a fit without features."""
-    owner, source, problem, fit = fitting
+def guide_by_features(model: LatentEstimator, source: Source, problem: Problem, fit: Fit) -> Guided:
+    """The answers with what features say of their items, from a fit without features."""
     r, features, plain = source.responses, source.features, replace(source, features=None)
     assert features is not None
     told = source.find_told()
@@ -205,9 +207,9 @@ def guide_by_features(fitting: Fitting) -> Guided:
         told |= source.gold.codes >= 0
     pupils = np.flatnonzero(told[features.item])  # rows that train
     found = FeatureFindings(False, len(pupils), features.n_columns)
-    alone = owner.conclude(problem, fit.parameters)
+    alone = infer_as_used(problem, fit.parameters)
     known = alone[features.item]
-    unit, fold = find_folds(r, features.item, owner.seed)
+    unit, fold = find_folds(r, features.item, model.seed)
     if len(pupils) < LEAST_ITEMS:
         found = found._replace(reason="few items")
     elif len(np.unique(known[pupils].argmax(axis=1))) < 2:
@@ -215,7 +217,7 @@ def guide_by_features(fitting: Fitting) -> Guided:
     elif r.sequences is not None and len(np.unique(unit[pupils])) < 2:
         found = found._replace(reason="one sequence")
     else:
-        trainers, before = make_trainers(owner, r, features), known
+        trainers, before = make_trainers(model, r, features), known
         strength, gain, error = choose_strength(trainers, known, before, pupils, unit, fold, log_loss)
         found = found._replace(used=gain > STANDARD_ERRORS * error, gain=gain, error=error, strength=strength)
     if not found.used:
@@ -227,7 +229,7 @@ def guide_by_features(fitting: Fitting) -> Guided:
         warn(DataWarning(found.describe(), *remedies, keyword="features"))
         return Guided(plain, found, alone, features.names)
     # Workers seem to err independently of each other, and from item to item: unless this is known there is one round.
-    hidden = None if r.sequences is not None else hide_from_fit(fitting._replace(source=plain))
+    hidden = None if r.sequences is not None else hide_from_fit(plain, problem, fit, model.seed)
     power = Calibration(1.0) if hidden is None else hidden.choose_power()[0]
     n_rounds = ROUNDS if power.n_hidden > 0 and power.power >= INDEPENDENT else 1
     labels = known.argmax(axis=1)
@@ -243,8 +245,8 @@ def guide_by_features(fitting: Fitting) -> Guided:
         shares = class_shares(priors, alone)
         guided = plain.with_priors(priors, shares)
         problem = replace(problem, placed=problem.engine.place(guided.lay_out(problem.workers)))
-        fit = owner.run_from(problem, maximise(problem, fit.statistics, fit.parameters.prior))
-        known = owner.conclude(problem, fit.parameters)[features.item]
+        fit = model._run(problem, maximise(problem, fit.statistics, fit.parameters.prior))
+        known = infer_as_used(problem, fit.parameters)[features.item]
         last, labels = labels, known.argmax(axis=1)
         if (last != labels).mean() < SETTLED:
             break
@@ -289,10 +291,10 @@ def find_folds(r: Answers, item: NDArray[np.int64], seed: int) -> tuple[NDArray[
     return rank[owner], rank[owner] % N_FOLDS
 
 
-def make_trainers(owner: LatentRecipe, r: Answers, features: Features) -> dict[float | None, Trainer]:
+def make_trainers(model: LatentEstimator, r: Answers, features: Features) -> dict[float | None, Trainer]:
     """Return the classifiers to choose from, by their C: the default one with each, or that of the user."""
-    if owner.classifier is not None:
-        return {None: EstimatorTrainer(owner.classifier, features.rows, name_classes(r.classes), owner.seed)}
+    if model.classifier is not None:
+        return {None: EstimatorTrainer(model.classifier, features.rows, name_classes(r.classes), model.seed)}
     default = LinearTrainer(features.rows, r.n_classes, STRENGTHS[0])
     return {strength: default.of_strength(strength) for strength in STRENGTHS}
 

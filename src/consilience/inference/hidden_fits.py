@@ -31,7 +31,7 @@ from ..answers.random_choices import count_units, draw_numbers, hash_owners, hid
 from ..errors import ParameterError
 from ..kernels import Floats, Integers
 from . import Cells
-from .em import Problem, infer_left_out, maximise
+from .em import Fit, Problem, infer_left_out, maximise
 from .powers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -42,7 +42,6 @@ from .powers import (
     score_powers,
     weigh_powers,
 )
-from .recipes import Fitting
 from .sources import HIDDEN, MOST_ANSWERS, Source
 from .structures import Statistics, Trail, subtract_statistics
 from .structures.field import FieldParameters
@@ -96,17 +95,16 @@ class Predicted(NamedTuple):
     top: NDArray[np.int64]  # the most probable class of the item of each
 
 
-def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
+def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> HiddenAnswers | None:
     """Hide answers, and predict them by two steps from the fit to all; None if none can be hidden."""
-    recipe, source, problem, fit = fitting
     r = source.responses
     # Where silence is an answer, one that is hidden would be another answer: silence. A single class suits all powers.
-    if r.silence_counts or recipe.max_iter == 0 or r.n_classes < 2:
+    if r.silence_counts or r.n_classes < 2:
         return None
     start = fit.parameters._replace(prior=fit.parameters.prior.settle())
     part, rows, others = source, None, problem.earlier
     if problem.graph is None and r.n_responses > MOST_ANSWERS:
-        part, rows = draw_part(source, recipe.seed)
+        part, rows = draw_part(source, seed)
     r = part.responses
     if count_units(r) < 2:
         return None
@@ -124,7 +122,7 @@ def hide_from_fit(fitting: Fitting) -> HiddenAnswers | None:
         # A network is inferred as a whole, and posteriors near 0 and 1 need more answers to be judged by.
         n_folds = 2 * N_FOLDS if r.n_responses <= MOST_ANSWERS else 1
     places, predictions = list[NDArray[np.int64]](), list[Floats]()
-    for number, (hidden, unit) in enumerate(hide_answers(r, HIDDEN, recipe.seed, n_folds)):
+    for number, (hidden, unit) in enumerate(hide_answers(r, HIDDEN, seed, n_folds)):
         shown, answer, trail = part.keep(~hidden), np.flatnonzero(hidden), Trail()
         rest, parameters = pose(shown, others), start
         statistics = rest.expect(parameters, trail)

@@ -96,6 +96,11 @@ def as_used(log_weights: Floats) -> Distributions:
     return Distributions(np.exp(log_weights), log_weights, log_weights, 0.0)
 
 
+def infer_as_used(problem: Problem, learned: Parameters) -> Floats:
+    """The posteriors that belong to the estimates."""
+    return problem.infer(learned._replace(workers=as_used(learned.workers.log_weights)))[0]
+
+
 class CouplingScore(NamedTuple):
     """How well hidden answers were predicted with one coupling."""
 

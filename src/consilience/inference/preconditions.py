@@ -56,7 +56,7 @@ SMOOTHING_RANGE = (1e-300, 1e100)
 
 def checked_smoothing(owner: Any, r: Answers) -> Floats:
     """Return the parameter `smoothing` as an array (1 or M, L, K); `PAIR` where it is to be learned."""
-    name = owner.model
+    name = type(owner).__name__
     expected = "a number >= 0, a pair (off diagonal, diagonal), an array (classes, labels) or 'learn'"
     given = PAIR if isinstance(owner.smoothing, str) and owner.smoothing == "learn" else owner.smoothing
     try:
@@ -101,7 +101,7 @@ def in_order_of_classes(owner: Any, name: str, classes: Values, normalised: bool
             value = value.take(place, axis=axis)
         elif to_values(named).tolist() != list(range(len(named))):
             expected = f"named by the classes {listing(classes.tolist())}, or without names and in their order"
-            raise parameter_error(name, owner.model, expected, to_values(named).tolist())
+            raise parameter_error(name, type(owner).__name__, expected, to_values(named).tolist())
     return value
 
 
@@ -118,13 +118,13 @@ def _read_by_class(owner: Any, name: str, value: Mapping[Any, Any], classes: Val
         place = lookup(to_values(named), to_column(classes))
     if len(value) != len(classes) or (place < 0).any():
         expected = f"a number for each of the classes {listing(classes.tolist())}"
-        raise parameter_error(name, owner.model, expected, value)
+        raise parameter_error(name, type(owner).__name__, expected, value)
     return [list(value.values())[each] for each in place.tolist()]
 
 
 def fixed_prior(owner: Any, r: Answers) -> Floats | None:
     """Return the parameter `prior` as probabilities, or None if the prior is to be learned."""
-    name = owner.model
+    name = type(owner).__name__
     if isinstance(owner.prior, str) and owner.prior == "learn":
         return None
     if isinstance(owner.prior, str) and owner.prior == "uniform":

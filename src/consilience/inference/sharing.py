@@ -25,7 +25,7 @@ from ..answers.graph import Graph
 from ..engines.base import Engine
 from ..kernels import Floats, Integers
 from .em import Parameters, Problem, maximise, run_em
-from .recipes import LatentRecipe, Recipe
+from .estimator import LabelEstimator, LatentEstimator, renew
 from .skills import RARE, Skills, expect_types, learn_skills
 from .sources import Source
 from .structures import Statistics, Trail
@@ -171,24 +171,25 @@ class Together(NamedTuple):
     trace: Floats
 
 
-def can_share(recipe: Recipe) -> bool:
+def can_share(model: LabelEstimator) -> bool:
     """Tell whether each worker of a model is of one type, so that questions can be fitted together."""
-    return isinstance(recipe, LatentRecipe) and recipe.workers in TYPED and recipe.max_iter > 0
+    return isinstance(model, LatentEstimator) and model.workers in TYPED and model.max_iter > 0
 
 
 def fit_together(
-    recipes: Sequence[LatentRecipe], sources: Sequence[Source], graphs: Sequence[Graph | None], engine: Engine
+    models: Sequence[LatentEstimator], sources: Sequence[Source], graphs: Sequence[Graph | None], engine: Engine
 ) -> Together:
-    """Fit several questions together, each with its recipe, whose workers are of types; see `can_share`.
+    """Fit several questions together, each with its model, whose workers are of types; see `can_share`.
 
-    It starts from fits of each question on its own. Whatever the recipes say, estimation is by variational Bayes.
+    It starts from fits of each question on its own. Whatever the models say, estimation is by variational Bayes.
     """
     problems, begun, every = [], [], sources[0].responses.workers
-    for recipe, source, graph in zip(recipes, sources, graphs, strict=True):
-        alone = replace(recipe, estimation="variational", worker_types=None, before=None)
-        plan = alone.plan(source, graph, engine)
+    for model, source, graph in zip(models, sources, graphs, strict=True):
+        alone = renew(model, estimation="variational")
+        plan = alone._plan(replace(source, worker_types=None, before=None), graph, engine)
         problems.append(plan.problem)
-        begun.append(alone.choose(plan.problem, alone.run(plan)).statistics)
+        fits = {name: alone._run(plan.problem, start) for name, start in plan.starts.items()}
+        begun.append(alone._choose(plan.problem, fits).statistics)
         every, _ = add_values(every, source.responses.workers)
     place = tuple(lookup(every, to_column(source.responses.workers)) for source in sources)
     joint, statistics = JointProblem(tuple(problems), place, len(every)), tuple(begun)
@@ -197,7 +198,7 @@ def fit_together(
     easiness = find_easiness(evidence, skills)
     types = tuple(match_levels(each, float(g)) for each, g in zip(skills, easiness, strict=True))
     start = joint.maximise(statistics, evidence, Skills(np.full(N_LEVELS, 1 / N_LEVELS), 0.5, types))
-    max_iter, tol = max(each.max_iter for each in recipes), min(each.tol for each in recipes)
+    max_iter, tol = max(each.max_iter for each in models), min(each.tol for each in models)
     fit = run_em(joint, start, max_iter, tol)
     found = cast(JointParameters, fit.parameters)
     heard = [

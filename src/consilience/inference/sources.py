@@ -7,6 +7,7 @@ is 1 / g: the power that its likelihood is raised to. Together they count as one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,10 @@ from ..kernels import Floats, Integers
 from ..kinds.base import TABLE, AnyKind
 from .workers.base import WorkerModel
 from .workers.rows import anchor
+from .workers.types import WorkerTypes
+
+if TYPE_CHECKING:
+    from .learned import Before
 
 # Answers that are looked at one by one, and the part of them that is hidden at a time.
 MOST_ANSWERS, HIDDEN = 100_000, 0.1
@@ -35,6 +40,8 @@ class Source:
     log_prior: Floats | None = None  # (N, K): what is known of each item beside its answers, see `item_priors`
     features: Features | None = None  # what describes the items
     task: AnyKind = TABLE  # what the items are
+    worker_types: WorkerTypes | None = None  # what the workers' answers to other questions say of them
+    before: Before | None = None  # of a fit that goes on from another
 
     @classmethod
     def of_codes(cls, r: Answers, known: NDArray[np.int32] | None) -> Source:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from abc import ABC
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.columns import Values, lookup, to_column
+from ..answers.columns import lookup, to_column
 from ..answers.random_choices import hash_ids
 from ..arguments import to_floats
 from ..errors import (
@@ -29,79 +29,74 @@ from .em import Parameters, Problem, expect_from_votes, maximise
 from .learned import Before, Learned
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from .preconditions import SLOW, check_moments, estimate_moments, fixed_prior, is_hopeless
-from .recipes import LatentRecipe
+from .sources import Source
 from .structures import StructureParameters, Trail
+from .structures.chain import Chain
 from .workers import voters
 from .workers.priors import make_pair
 
-
-class Fitted(ABC):
-    """A model that another one may start from."""
-
-    is_fitted: bool
-    workers_: Values
-    answer_labels_: Values
-    classes_: Values
-    confusion_: Floats
+if TYPE_CHECKING:
+    from .estimator import LatentEstimator
 
 
-def find_starts(owner: LatentRecipe, problem: Problem, r: Answers) -> list[tuple[str, Parameters]]:
-    """Return the named parameters to start from: those asked for by `start`, then `n_init - 1` random ones.
+def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dict[str, Parameters]:
+    """The parameters to start from, by name: those asked for by `start`, then `n_init - 1` random ones.
 
     A large fit that goes on from another has one start: where that one ended.
     """
-    if owner.before is not None and owner.before.starts_there:
-        return [("update", go_on(owner, owner.before, problem, r))]
+    from .estimator import Estimator
+
+    r = source.responses
+    if source.before is not None and source.before.starts_there:
+        return {"update": go_on(source.before, problem, r, model.max_iter)}
     votes = expect_from_votes(problem)
     by_vote = maximise(problem, votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
 
     def settle(confusion: Floats, structure: StructureParameters = by_vote.structure) -> Parameters:
         given = Parameters(problem.workers.given(confusion), structure, problem.prior)
-        if owner.max_iter == 0:
+        if model.max_iter == 0:
             return given  # it is not a start then, but the result
         # Given matrices have no prior term, so that their objective cannot be compared with that of other starts. One
         # E- and M-step gives parameters that can.
         return maximise(problem, problem.expect(given, Trail()))
 
-    starts: list[tuple[str, Parameters]] = []
-    if isinstance(owner.start, Fitted):
-        starts.append(("model", settle(confusion_of_model(owner.start, r, plain))))
-    elif not isinstance(owner.start, str):
-        starts.append(("given", settle(given_confusion(owner, r))))
+    starts: dict[str, Parameters] = {}
+    if isinstance(model.start, Estimator):
+        starts["model"] = settle(confusion_of_model(model.start, r, plain))
+    elif not isinstance(model.start, str):
+        starts["given"] = settle(given_confusion(model, r))
     else:
-        if owner.start not in owner.start_choices:
-            choices = f"one of {', '.join(map(repr, owner.start_choices))}"
-            raise parameter_error("start", owner.model, choices, owner.start)
-        if owner.start == "dawid-skene":
-            starts.append(("dawid-skene", owner.start_apart(problem)))
-        if owner.start in ("majority", "best"):
-            starts.append(("majority", by_vote))
-        if owner.start in ("moments", "best"):
+        if model.start not in model._start_choices:
+            choices = f"one of {', '.join(map(repr, model._start_choices))}"
+            raise parameter_error("start", type(model).__name__, choices, model.start)
+        if model.start in ("majority", "best"):
+            starts["majority"] = by_vote
+        if model.start in ("moments", "best"):
             if r.silence_counts:
                 raise ParameterError(
                     "Moments take silence for no answer.",
                     Sentence("Use {start} with {abstain}.", start="majority", abstain="answer"),
                     keyword="start",
                 )
-            found = moments_of(owner, r, plain, by_vote.structure.mean, warns=owner.start == "moments")
+            found = moments_of(model, problem, r, plain, by_vote.structure.mean)
             if found is None:
-                starts = starts or [("majority", by_vote)]
+                starts["majority"] = by_vote
             else:
-                if owner.max_iter > 0:
+                if model.max_iter > 0:
                     # Moments may put the prior of a rare class at zero, from where EM never returns: votes have their
                     # say.
                     found = found._replace(prior=(found.prior + by_vote.structure.mean) / 2)
-                structure = owner.structure_from_moments(r, problem.structure, found)
-                starts.append(("moments", settle(found.confusion.transpose(0, 2, 1), structure)))
-    rng, order = np.random.default_rng(owner.seed), np.argsort(hash_ids(r.workers))
-    for i in range(1, owner.n_init):
-        starts.append((f"random {i}", settle(random_confusion(rng, plain, order))))
+                structure = model._start_from_moments(r, problem.structure, found)
+                starts["moments"] = settle(found.confusion.transpose(0, 2, 1), structure)
+    rng, order = np.random.default_rng(model.seed), np.argsort(hash_ids(r.workers))
+    for i in range(1, model.n_init):
+        starts[f"random {i}"] = settle(random_confusion(rng, plain, order))
     return starts
 
 
-def go_on(owner: LatentRecipe, before: Before, problem: Problem, r: Answers) -> Parameters:
-    """Return the parameters of the fit before, for answers that hold more.
+def go_on(before: Before, problem: Problem, r: Answers, max_iter: int) -> Parameters:
+    """The parameters of the fit before, for answers that hold more.
 
     Workers who were not there start as the crowd answers on the whole. If there are new labels or classes, what was
     learned is completed by what the votes say of these.
@@ -123,13 +118,13 @@ def go_on(owner: LatentRecipe, before: Before, problem: Problem, r: Answers) -> 
     else:
         structure = maximise(problem, expect_from_votes(problem)).structure
     given = Parameters(found, structure, prior)
-    return given if owner.max_iter == 0 else maximise(problem, problem.expect(given, Trail()), prior)
+    return given if max_iter == 0 else maximise(problem, problem.expect(given, Trail()), prior)
 
 
 def complete_matrices(
     learned: Learned, problem: Problem, worker: NDArray[np.int64], label: NDArray[np.int64], k: NDArray[np.int64]
 ) -> Floats:
-    """Return confusion matrices (M, K, L) with what was learned, and with the votes' for new labels and classes.
+    """Confusion matrices (M, K, L) with what was learned, and with the votes' for new labels and classes.
 
     `worker`, `label` and `k` are the indices at the fit of the workers, labels and classes of these answers, or -1.
     """
@@ -159,32 +154,32 @@ def is_start(name: str) -> bool:
     )
 
 
-def moments_of(owner: LatentRecipe, r: Answers, plain: Floats, prior: Floats, warns: bool) -> MomentFit | None:
-    """Return matrices and prior by moments, ready to start from; say what keeps them from being good ones.
+def moments_of(model: LatentEstimator, problem: Problem, r: Answers, plain: Floats, prior: Floats) -> MomentFit | None:
+    """Matrices and prior by moments, ready to start from; say what keeps them from being good ones.
 
     None if they would take very long, for matrices with more entries than there are answers.
     """
-    given = fixed_prior(owner, r)
+    given = fixed_prior(model, r)
     answers = answers_to_match(r)
-    effort = estimate_moments(answers, in_sequences=owner.follows_tags)
+    effort = estimate_moments(answers, in_sequences=isinstance(problem.structure, Chain))
     long = f"may take about {effort.describe_time()} for {voters(r).describe_size()}"
     use = Sentence("Use {start}.", start="majority")
     if is_hopeless(answers, effort):
         few = f"{plural(r.n_responses, 'answer')} are too few for so many entries"
         warn(DataWarning(f"The fit does not start from moments. They {long}, and {few}.", use, keyword="start"))
         return None
-    check_moments(owner.model, r, effort, Sentence("Or use {start}.", start="majority"))
+    check_moments(type(model).__name__, r, effort, Sentence("Or use {start}.", start="majority"))
     if effort.seconds > SLOW:
         warn(DataWarning(f"The start from moments {long}.", use, keyword="start"))
     found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
-    for obstacle in find_obstacles(answers, found.confusion) if warns else ():
+    for obstacle in find_obstacles(answers, found.confusion) if model.start == "moments" else ():
         warn(DataWarning(f"Moments are a poor start here. {obstacle}"))
     return found
 
 
-def confusion_of_model(model: Fitted, r: Answers, plain: Floats) -> Floats:
-    """Return a fitted model's matrices for the workers it knows, the vote's for the others."""
-    if not model.is_fitted:
+def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:
+    """A fitted model's matrices for the workers it knows, the vote's for the others."""
+    if model._result is None:
         raise NotFittedError(
             f"The {type(model).__name__} to start from is not fitted yet.", "Fit it first.", keyword="start"
         )
@@ -214,26 +209,26 @@ def confusion_of_model(model: Fitted, r: Answers, plain: Floats) -> Floats:
     return confusion
 
 
-def given_confusion(owner: LatentRecipe, r: Answers) -> Floats:
-    """Return the parameter `start` as confusion matrices (M, K, L)."""
+def given_confusion(model: LatentEstimator, r: Answers) -> Floats:
+    """The parameter `start` as confusion matrices (M, K, L)."""
     shape = (r.n_workers, r.n_classes, r.n_labels + r.silence_counts)
     expected = (
-        f"{', '.join(map(repr, owner.start_choices))}, a fitted model, or an array of confusion matrices of shape "
+        f"{', '.join(map(repr, model._start_choices))}, a fitted model, or an array of confusion matrices of shape "
         f"{shape} (workers, classes, labels) whose rows sum to 1"
     )
     try:
-        confusion = to_floats(owner.start)
+        confusion = to_floats(model.start)
     except (TypeError, ValueError) as error:
-        raise parameter_error("start", owner.model, expected, owner.start) from error
+        raise parameter_error("start", type(model).__name__, expected, model.start) from error
     if confusion.shape == shape[1:]:
         confusion = np.broadcast_to(confusion, shape)
     if confusion.shape != shape or not (confusion >= 0).all() or not np.allclose(confusion.sum(axis=2), 1, atol=1e-6):
-        raise parameter_error("start", owner.model, expected, owner.start)
+        raise parameter_error("start", type(model).__name__, expected, model.start)
     return confusion
 
 
 def random_confusion(rng: np.random.Generator, mean: Floats, order: NDArray[np.int64]) -> Floats:
-    """Return the vote's matrices, blurred: half of each is a random distribution, drawn for workers in this order."""
+    """The vote's matrices, blurred: half of each is a random distribution, drawn for workers in this order."""
     confusion = mean.transpose(0, 2, 1)
     noise = np.zeros(confusion.shape)
     noise[order] = rng.dirichlet(np.ones(confusion.shape[2]), size=confusion.shape[:2])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
@@ -15,22 +14,22 @@ from ..answers.columns import Values
 from ..answers.tables import build_frame
 from ..arguments import check_truth
 from ..checks.register import complete
+from ..engines import open_engine
 from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing
 from ..formats.reading import open_paths
 from ..formats.sources import COLUMNS, open_source, take_answers
-from ..inference.recipes import Recipe
-from ..inference.starts import Fitted
+from ..inference.estimator import LabelEstimator, describe_call
 from ..kernels import Floats
 from ..kinds import find_kind, need_kind
 from ..kinds.base import TABLE, AnyKind
+from ..limits import within
 from ..results.comparison import GraphCheck
 from ..results.findings import Finding
-from ..results.fitting import fit
+from ..results.fitting import align, fit_source, make_source
 from ..results.new_answers import Applied, add_content
 from ..results.result import Result
 from ..results.saving import SavedModel
 from ..results.source_kinds import check_kind
-from .parameters import Estimator
 
 Value = TypeVar("Value")
 _PROBABILITIES = "The class probabilities are in posterior_; predict_proba(responses) gives those of other items."
@@ -75,7 +74,7 @@ class NoBatches:
         )
 
 
-class Model(Estimator, Fitted):
+class Model(LabelEstimator):
     """Base of all models: scikit-learn's conventions without scikit-learn.
 
     Parameters are keyword arguments, stored as given and checked when `fit` is called; what was learned is in
@@ -143,11 +142,6 @@ class Model(Estimator, Fitted):
         return self._result
 
     @property
-    def is_fitted(self) -> bool:  # type: ignore[override]
-        """Whether there is a result."""
-        return self._result is not None
-
-    @property
     def findings_(self) -> list[Finding]:
         """What checks found, the most serious first: what `fuse` warns of, and what a report says of workers and items.
 
@@ -156,26 +150,15 @@ class Model(Estimator, Fitted):
         found = self.result_
         return list(found.findings) if found.findings is not None or found.answers is None else []
 
-    def adopt(self, fusion: Result) -> Self:
+    def _adopt(self, found: Result) -> Self:
         """Take a result as that of this model; return the model itself."""
-        self._result = complete(self.recipe(), fusion)
+        self._result = complete(self, found)
         return self
 
-    def restore(self, saved: SavedModel) -> Self:
+    def _restore(self, saved: SavedModel) -> Self:
         """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
-        recipe = self.recipe()
-        recipe.check()
-        return self.adopt(saved.read_result(recipe))
-
-    def name_source(self, kind: str | None) -> Self:
-        """Let the result be told of as one of people, functions or models; None: as it was recognised."""
-        if kind is not None:
-            self.adopt(replace(self.result_, source_kind=check_kind(kind), findings=None))
-        return self
-
-    @abstractmethod
-    def recipe(self) -> Recipe:
-        """Return the parameters as they stand, and how they are followed."""
+        self._check()
+        return self._adopt(saved.read_result(self))
 
     def fit(
         self,
@@ -220,11 +203,13 @@ class Model(Estimator, Fitted):
         -------
         self
         """
-        recipe = self.recipe()
-        recipe.check()
+        self._check()
         task, answers = open_posed(responses)
         gold = task.spread_known(open_paths(gold), answers.columns)
-        return self.adopt(fit(recipe, answers, graph, gold, features, item_prior, engine, task=task))
+        source = make_source(self, answers, gold, features, item_prior, task)
+        links = align(self, source.responses, graph)
+        with open_engine(engine) as opened, within(source.responses.memory):
+            return self._adopt(fit_source(self, source, links, opened))
 
     def fit_predict(self, responses: object, **given: Any) -> Values:
         """Fit, and return the labels. Parameters are those of `fit`."""
@@ -240,13 +225,13 @@ class Model(Estimator, Fitted):
         item_prior: object = None,
     ) -> Applied:
         """Return what was learned, ready to be applied to other answers."""
-        fusion, recipe = self.result_, self.recipe()
-        recipe.check()
-        r = None if responses is None and features is not None else self.read(responses)[1]
+        fusion = self.result_
+        self._check()
+        r = None if responses is None and features is not None else self._read(responses)[1]
         gold = fusion.task.spread_known(open_paths(gold), {} if r is None else r.columns)
-        return Applied(recipe, fusion, add_content(recipe, fusion, r, features, item_prior), graph, gold, engine)
+        return Applied(self, fusion, add_content(self, fusion, r, features, item_prior), graph, gold, engine)
 
-    def read(self, responses: object) -> tuple[AnyKind, Answers]:
+    def _read(self, responses: object) -> tuple[AnyKind, Answers]:
         """Return other answers on the scale of the fit; their labels in its spelling, if its own are normalised."""
         names = self.result_.names
         read_it = names.normalised and not isinstance(responses, Answers)
@@ -340,7 +325,7 @@ class Model(Estimator, Fitted):
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there is a result."""
-        return self.is_fitted
+        return self._result is not None
 
     if not TYPE_CHECKING:  # to which every attribute would exist
 
@@ -351,7 +336,7 @@ class Model(Estimator, Fitted):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}. {MEANT[name]}")
 
     def __repr__(self) -> str:
-        return f"{self.describe_call()}: {self._describe()}" if self.is_fitted else self.describe_call()
+        return describe_call(self) if self._result is None else f"{describe_call(self)}: {self._describe()}"
 
     def _describe(self) -> str:
         found = self.result_
@@ -364,6 +349,12 @@ class Model(Estimator, Fitted):
             f"{found.labels.n_items:,} items, {len(found.names.workers):,} workers, {len(found.names.classes)} "
             f"classes{steps}{settled}; {sure}"
         )
+
+
+def name_source(model: Model, kind: str | None) -> None:
+    """Let the result be told of as one of people, functions or models; None: as it was recognised."""
+    if kind is not None:
+        model._adopt(replace(model.result_, source_kind=check_kind(kind), findings=None))
 
 
 def need_fuse(found: Result, value: Value) -> Value:

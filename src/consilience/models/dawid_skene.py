@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..inference.em import Progress
-from ..inference.recipes.independent import IndependentRecipe
+from ..inference.sources import Source
+from ..inference.structures.independent import Independent
 from .latent import StreamingModel
 
 
@@ -127,25 +125,5 @@ class DawidSkene(StreamingModel):
     array(['cat', 'dog', 'cat'], dtype=object)
     """
 
-    def __init__(
-        self,
-        *,
-        workers: str = "confusion",
-        estimation: str = "variational",
-        prior: object = "learn",
-        smoothing: object = "learn",
-        calibration: str | float = "hidden answers",
-        classifier: object = None,
-        label_by: str = "mode",
-        start: object = "majority",
-        n_init: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        seed: int = 0,
-        callback: Callable[[Progress], object] | None = None,
-    ) -> None:
-        self._store(locals())
-
-    def recipe(self) -> IndependentRecipe:
-        """Return the parameters as they stand, and how they are followed."""
-        return IndependentRecipe(**self.get_params())
+    def _make_structure(self, source: Source) -> Independent:
+        return Independent(*self._structure_parts(source.responses))

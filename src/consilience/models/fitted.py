@@ -40,13 +40,13 @@ from ..engines import open_engine
 from ..errors import InputError, NotFittedError, ParameterError, listing, plural
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, find_source, open_source, open_table
+from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.learned import Before as Earlier
-from ..inference.recipes import LatentRecipe, Recipe
 from ..inference.sources import Source
 from ..kinds import find_kind, need_kind
 from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import explain_move
-from ..results.fitting import fit_source
+from ..results.fitting import align, fit_source
 from ..results.result import Result
 from .base import Found, Model, adapt, open_answers
 from .reporting import Planning, Reporting
@@ -204,7 +204,7 @@ def need_update(found: Result) -> Update:
 
 def update_model(model: Model, responses: object, graph: object, gold: object, engine: object, duplicates: str) -> None:
     """Add answers, known labels and edges to a fitted model, and fit it to all; see `FittedModel.update`."""
-    before, recipe = model.result_, model.recipe()
+    before = model.result_
     old = check_answers(before)
     check_join_policy(duplicates)
     if responses is None and graph is None and gold is None:
@@ -215,20 +215,20 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
         blocked = lookup(new.workers, to_column(before.blocked))
         new = drop_workers(new, blocked[blocked >= 0])
     joined = join_responses(old, new, duplicates, retracted)
-    recipe.check()
-    r = recipe.prepare(joined.responses)
+    model._check()
+    r = model._prepare(joined.responses)
     known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
-    links = recipe.align(r, join_graph(before, r, graph))
-    going_on, asked = choose_way(recipe, before, joined, r, n_gold)
+    links = align(model, r, join_graph(before, r, graph))
+    earlier, asked = choose_way(model, before, joined, r, n_gold)
     stays = "copies" in asked
     changed: dict[str, Any] = {}
     with tell_news(model, r), open_engine(engine) as opened:
-        source = Source(r, known, task=before.task)
-        found = fit_source(going_on, source, links, opened, **asked)
+        source = Source(r, known, task=before.task, before=earlier)
+        found = fit_source(model, source, links, opened, **asked)
         found = replace(found, scale_check=before.scale_check, soft_check=before.soft_check)
         if before.by_fuse:
             # Fits that check the result start anew: what was found before would confirm itself.
-            found, changed = judge(recipe, found, source, links, opened)
+            found, changed = judge(model, found, replace(source, before=None), links, opened)
     moved = list_changes(found, joined, before)
     compared, after = before.comparison, found.comparison
     verdict = None if compared is None or after is None else explain_move(compared, after)
@@ -236,7 +236,9 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     n_new_labels = int((lookup(old.labels, to_column(r.labels)) < 0).sum())
     sizes = (joined.n_new_items, joined.n_new_workers, n_new_labels, n_gold, len(moved["new_answers"]))
     update = Update(*counts, *sizes, stays, moved, verdict, new.columns)
-    model.set_params(**changed).adopt(replace(found, update=update, blocked=before.blocked, n_blocked=before.n_blocked))
+    model.set_params(**changed)._adopt(
+        replace(found, update=update, blocked=before.blocked, n_blocked=before.n_blocked)
+    )
 
 
 def check_answers(found: Result) -> Answers:
@@ -292,11 +294,11 @@ def read_like(model: Model, source: object) -> Answers:
     """Return other answers, read as those of the fit were, as far as the model has them."""
     old = model.result_.given.answers
     if old is None:
-        return model.read(source)[1]
+        return model._read(source)[1]
     new = read_batch(source, old, "error", model.result_.task).answers
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
-    return model.read(new)[1]
+    return model._read(new)[1]
 
 
 def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple[Gold | None, int]:
@@ -332,14 +334,14 @@ def join_graph(before: Result, r: Answers, graph: object) -> Any:
 
 
 def choose_way(
-    recipe: Recipe, before: Result, joined: Joined, r: Answers, n_gold: int
-) -> tuple[Recipe, dict[str, Any]]:
-    """The recipe of a fit that may start from the one before, and what `fit_source` is asked besides."""
+    model: LabelEstimator, before: Result, joined: Joined, r: Answers, n_gold: int
+) -> tuple[Earlier | None, dict[str, Any]]:
+    """What a fit takes from the one before, if it goes on from that, and what `fit_source` is asked besides."""
     once = before.by_fuse or before.copies_count_once
     asked: dict[str, Any] = {"count_copies_once": once, "source_kind": before.source_kind}
     n_changes = before.n_changes + joined.n_changed
-    if not isinstance(recipe, LatentRecipe) or n_changes >= SHARE * r.n_responses or n_gold:
-        return recipe, asked
+    if not isinstance(model, LatentEstimator) or n_changes >= SHARE * r.n_responses or n_gold:
+        return None, asked
     kept, course, calibrated = None, before.course, before.calibrated
     if calibrated is not None and calibrated.powers and not before.by_fuse:
         kept = calibrated
@@ -349,7 +351,7 @@ def choose_way(
     place = lookup(r.workers, to_column(before.names.workers))
     groups = [sorted(place[group][place[group] >= 0].tolist()) for group in before.copies]
     copies = sorted(group for group in groups if len(group) > 1)
-    return replace(recipe, before=earlier), asked | {"copies": copies, "kept": kept, "n_changes": n_changes}
+    return earlier, asked | {"copies": copies, "kept": kept, "n_changes": n_changes}
 
 
 def list_changes(found: Result, joined: Joined, before: Result) -> dict[str, Column]:

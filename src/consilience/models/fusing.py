@@ -17,12 +17,13 @@ from ..engines import open_engine
 from ..engines.base import Engine
 from ..errors import DataWarning, ParameterError, Python, Sentence, about, parameter_error, plural, warn
 from ..inference.em import Progress
+from ..inference.estimator import list_defaults, renew
 from ..inference.sharing import Together
 from ..inference.sources import Source
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..limits import within
 from ..results.comparison import ScaleCheck
-from ..results.fitting import fit_questions, open_source
+from ..results.fitting import align, fit_questions, make_source
 from ..results.source_kinds import check_kind
 from .base import Model
 from .dawid_skene import DawidSkene
@@ -83,7 +84,7 @@ def pose(
     graph, task = prepared.graph, prepared.task
     if task.linked and graph is None and is_among(model, ("auto", "markov-field")):
         few = prepared.answers.n_items <= FEW_ITEMS
-        if few or model == "markov-field" or not parameters.keys() <= DawidSkene.defaults().keys():
+        if few or model == "markov-field" or not parameters.keys() <= list_defaults(DawidSkene).keys():
             model, graph = "markov-field", task.make_graph(prepared.source)
     chosen, answers, scale = settle_model(prepared, model, graph, parameters, engine)
     if callback is not None and "callback" in chosen.get_params():
@@ -91,18 +92,17 @@ def pose(
     soft = None
     has_ways = "workers" in chosen.get_params() and "workers" not in parameters and isinstance(model, str)
     if has_ways and answers.soft is not None and not answers.silence_counts:
-        chosen.recipe().check_size(answers, None)  # before both ways are tried
+        chosen._check_size(answers, None)  # before both ways are tried
         log.info("Comparing ways of fusing soft votes")
         plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"])
-        soft = check_ways(plain.recipe(), answers, engine)
+        soft = check_ways(plain, answers, engine)
         log.info("Note: %s", soft)
         chosen = chosen.set_params(workers=soft.way)
     elif has_ways and is_one_of_several and isinstance(chosen, DawidSkene):
         is_ordinal = chosen.get_params()["workers"] == OrdinalWorkers.name
         chosen = chosen if is_ordinal else chosen.set_params(workers=NominalWorkers.name)
-    recipe = chosen.recipe()
-    source = open_source(recipe, answers, prepared.gold, features, item_prior, task)
-    aligned = recipe.align(source.responses, graph)
+    source = make_source(chosen, answers, prepared.gold, features, item_prior, task)
+    aligned = align(chosen, source.responses, graph)
     beside: dict[str, Any] = {"scale_check": scale, "soft_check": soft, "n_blocked": prepared.n_blocked}
     beside["blocked"] = prepared.blocked if len(prepared.blocked) else None
     return Posed(chosen, source, aligned, beside)
@@ -112,19 +112,18 @@ def fit_posed(
     posed: Mapping[Any, Posed], engine: Engine, source_kind: str | None
 ) -> tuple[dict[Any, FittedModel], Together | None, list[Any]]:
     """Fitted models by question, what was learned of all questions together, and the questions that this is about."""
-    recipes = [each.model.recipe() for each in posed.values()]
     sources, graphs = [each.source for each in posed.values()], [each.graph for each in posed.values()]
-    models = {}
+    own, models = [each.model for each in posed.values()], {}
     with within(next((each.responses.memory for each in sources), None)):
         settled, results, together, shared = fit_questions(
-            recipes, sources, graphs, engine, count_copies_once=True, source_kind=source_kind
+            own, sources, graphs, engine, count_copies_once=True, source_kind=source_kind
         )
-        for (name, each), recipe, result in zip(posed.items(), settled, results, strict=True):
+        for (name, each), source, result in zip(posed.items(), settled, results, strict=True):
             with about(name):
                 known = replace(result, **each.beside)
-                found, changed = judge(recipe, known, each.source, each.graph, engine)
-            own = {parameter: value for parameter, value in changed.items() if parameter in each.model.defaults()}
-            models[name] = each.model.set_params(**own).adopt(found)
+                found, changed = judge(each.model, known, source, each.graph, engine)
+            known_to_model = {key: value for key, value in changed.items() if key in each.model.get_params()}
+            models[name] = each.model.set_params(**known_to_model)._adopt(found)
     names = list(posed)
     return models, together, [names[place] for place in shared]
 
@@ -142,7 +141,7 @@ def settle_model(
         if order is not None:
             log.info("Comparing classes in order with classes without an order")
             plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"])
-            check = check_scale(plain.recipe(), answers, order, working)
+            check = check_scale(plain, answers, order, working)
             if check is not None:
                 log.info("Note: %s", check)
                 if check.ordered:
@@ -157,7 +156,7 @@ def choose_model(
     given = dict(parameters or {})
     if isinstance(model, FittedModel):
         check_parameters(type(model), given)
-        return model.fresh(**given)
+        return renew(model, **given)
     if isinstance(model, str) and model == "auto":
         alone = "dawid-skene" if responses.sequences is None else "hidden-markov"
         model = alone if graph is None else "markov-field"
@@ -168,7 +167,7 @@ def choose_model(
     check_parameters(kind, given)
     if model == "hidden-markov" and looks_iob2(responses.classes):
         given = {"transitions": "bio", **given}
-    if responses.is_ordered and "workers" in kind.defaults() and "workers" not in given:
+    if responses.is_ordered and "workers" in list_defaults(kind) and "workers" not in given:
         if OrdinalWorkers.are_too_many(responses):
             warn(
                 DataWarning(
@@ -186,8 +185,8 @@ def choose_model(
 def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
     """Raise an error for a parameter that this model does not have, with a model that has it."""
     for name in given:
-        if name not in kind.defaults():
-            other = next(model for model in MODELS if name in model_class(model).defaults())
+        if name not in list_defaults(kind):
+            other = next(model for model in MODELS if name in list_defaults(model_class(model)))
             raise ParameterError(
                 Sentence(f"{kind.__name__} has no {{{name}}}.", **{name: Python(f"parameter {name!r}")}),
                 "Leave it out.",

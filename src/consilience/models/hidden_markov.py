@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
 
-from ..inference.em import Progress
-from ..inference.learned import explain_choice
-from ..inference.recipes.chain import ChainRecipe
-from ..inference.structures.chain import ChainParameters
+from ..answers.answers import Answers
+from ..answers.graph import Graph
+from ..answers.random_choices import count_units
+from ..answers.tagging import SCHEMES, complete_tags, find_transitions
+from ..engines.base import Engine
+from ..errors import InputError, ParameterError, Python, Sentence
+from ..inference.chains import COUPLINGS, climb, learn_coupling, match_transitions
+from ..inference.em import maximise
+from ..inference.estimator import Plan
+from ..inference.learned import CouplingScore, explain_choice
+from ..inference.moments import MomentFit, answers_to_match
+from ..inference.preconditions import check_transitions, in_order_of_classes
+from ..inference.sources import Source
+from ..inference.starts import find_starts
+from ..inference.structures import AnyStructure, StructureParameters, Summary
+from ..inference.structures.chain import Chain, ChainParameters, ChainSummary
 from ..results.result import Result
 from .base import Found
 from .latent import StreamingModel, describe_age
 
 
 def chain_of(found: Result) -> ChainParameters:
-    """Return the chain that was learned."""
+    """The chain that was learned."""
     return cast(ChainParameters, found.learned.structure)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HiddenMarkov(StreamingModel):
     r"""Fuse answers about sequences: tokens of a sentence, epochs of a night, frames of a film.
 
@@ -87,33 +100,72 @@ class HiddenMarkov(StreamingModel):
     transition_ = Found(lambda found: chain_of(found).transition, "Transition matrix [from, to].")
     initial_ = Found(lambda found: chain_of(found).initial, "Distribution of the first position.")
 
-    coupling: str | float
+    _structure_type: ClassVar[type[StructureParameters]] = ChainParameters
+    _summary_type: ClassVar[type[Summary]] = ChainSummary
 
-    def __init__(
-        self,
-        *,
-        coupling: str | float = "learn",
-        transitions: object = "free",
-        decode: str = "viterbi",
-        workers: str = "confusion",
-        estimation: str = "variational",
-        prior: object = "learn",
-        smoothing: object = "learn",
-        calibration: str | float = "hidden answers",
-        classifier: object = None,
-        label_by: str = "mode",
-        start: object = "majority",
-        n_init: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        seed: int = 0,
-        callback: Callable[[Progress], object] | None = None,
-    ) -> None:
-        self._store(locals())
+    coupling: str | float = "learn"
+    transitions: Any = "free"
+    decode: str = "viterbi"
 
-    def recipe(self) -> ChainRecipe:
-        """Return the parameters as they stand, and how they are followed."""
-        return ChainRecipe(**self.get_params())
+    @property
+    def _rule(self) -> str:
+        return "sequence" if self.decode == "viterbi" and self.label_by == "mode" else super()._rule
+
+    def _check(self) -> None:
+        super()._check()
+        if self._learns_coupling and self.max_iter == 0:
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted, and no coupling can be learned.",
+                Sentence("Give {coupling}.", coupling=1.0),
+                keyword="coupling",
+            )
+
+    def _prepare(self, r: Answers) -> Answers:
+        if r.sequences is None:
+            raise InputError(
+                "HiddenMarkov needs sequences, and these items are not in any.",
+                Sentence("Give {sequence} and {position} when the answers are read."),
+                Sentence("For a matrix give {lengths}."),
+                Sentence("For independent items use {model}.", model=Python("DawidSkene", "dawid-skene")),
+                keyword="sequence",
+            )
+        r = super()._prepare(r)
+        if isinstance(self.transitions, str) and self.transitions in SCHEMES:
+            return r.with_classes(complete_tags(r.classes, self.transitions))
+        return r
+
+    def _check_size(self, r: Answers, graph: Graph | None) -> None:
+        check_transitions(type(self).__name__, r)
+        super()._check_size(r, graph)
+
+    def _make_structure(self, source: Source) -> Chain:
+        """The chain; a coupling that is to be learned is that of the fit before, or stands at 1."""
+        r, known = source.responses, None if source.before is None else source.before.coupling
+        coupling = (1.0 if known is None else known) if self._learns_coupling else float(self.coupling)
+        allowed = find_transitions(in_order_of_classes(self, "transitions", r.classes, r.normalised), r.classes)
+        return Chain(*self._structure_parts(r), coupling, allowed)
+
+    def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+        """What is to be fitted, and from where, with a coupling that was chosen by hidden answers."""
+        problem, scores = self._pose(source, graph, engine), list[CouplingScore]()
+        if self._learns_coupling and source.before is not None and source.before.coupling_scores:
+            scores = source.before.coupling_scores
+        elif self._learns_coupling and count_units(source.responses) > 1:
+            coupling, scores = learn_coupling(source, lambda part: self._pose(part, None, engine), self._run, self.seed)
+            problem = replace(problem, structure=replace(cast(Chain, problem.structure), coupling=coupling))
+        starts = find_starts(self, problem, source)
+        below = [each for each in COUPLINGS if each < cast(Chain, problem.structure).coupling]
+        if scores and below and "majority" in starts:
+            # As a learned coupling was judged: from weaker ones.
+            *_, (_, fit) = climb(problem, below, self._run)
+            starts["climbing"] = maximise(problem, fit.statistics, fit.parameters.prior)
+        return Plan(problem, starts, scores)
+
+    def _start_from_moments(self, r: Answers, structure: AnyStructure, found: MomentFit) -> StructureParameters:
+        """The chain that lagged moments call for: Algorithm 2 of the paper."""
+        chain = cast(Chain, structure)
+        transition = match_transitions(answers_to_match(r), found.confusion, chain.allowed.steps)
+        return chain.given(found.prior, found.prior, transition)
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""

@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers.graph import Graph
+from ..answers.items import Sequences
 from ..answers.previews import build_report
+from ..answers.tagging import are_tags
 from ..arguments import is_whole as is_whole_number
-from ..errors import NotFittedError, parameter_error, plural
+from ..engines.base import Engine
+from ..errors import NotFittedError, parameter_error, plural, warn
+from ..inference import ITEMS_AT_ONCE
 from ..inference.classifiers import EstimatorJudge, LinearJudge, as_pipeline
-from ..inference.recipes import LatentRecipe
+from ..inference.em import Fit, Problem, decode_labels, run_em
+from ..inference.estimator import LatentEstimator, Plan
+from ..inference.guidance import Guided, compare_opinions, guide_by_features
+from ..inference.learned import Learned, infer_as_used
+from ..inference.levels import choose_labels
+from ..inference.powers import raise_in_place
+from ..inference.preconditions import fixed_prior, given_pair
+from ..inference.sources import Source
+from ..inference.structures import StructureParameters
+from ..inference.structures.chain import ChainParameters
+from ..inference.structures.independent import Independent
+from ..inference.workers.ordinal import OrdinalWorkers
 from ..kernels import Floats
+from ..limits import release_mapped
+from ..results.calibration import calibrate, find_raised, judge_spans
+from ..results.fitting import judge_workers_apart, make_result
+from ..results.intervals import (
+    Past,
+    are_checked,
+    find_intervals,
+    gather_estimates,
+    is_share_checked,
+    judge_shares_of,
+)
 from ..results.new_answers import fit_first, fit_next, need_guidance, need_guide
-from ..results.result import Calibrated, Result
+from ..results.result import Calibrated, Course, Guidance, Labels, Result, count_known, find_known
 from ..results.worker_report import list_disagreements, report_classifier
 from .base import Found, open_posed
 from .fitted import FittedModel
@@ -31,10 +61,8 @@ def further_of(found: Result, name: str) -> Floats:
     return found.learned.further[name]
 
 
-class LatentModel(FittedModel):
+class LatentModel(FittedModel, LatentEstimator):
     """A hidden label per item, a structure over the labels, and workers who answer as their worker model says."""
-
-    calibration: object
 
     uncalibrated_posterior_ = Found(lambda found: found.labels.uncalibrated, "Probabilities before calibration.")
     starts_ = Found(lambda found: dict(found.course.starts), "The trace of every start.")
@@ -60,9 +88,126 @@ class LatentModel(FittedModel):
         lambda found: None if found.guidance is None else found.guidance.names, "The names of features in a table."
     )
 
-    def recipe(self) -> LatentRecipe:
-        """Return the parameters as they stand, and how they are followed."""
-        raise NotImplementedError
+    def _learn(
+        self,
+        source: Source,
+        graph: Graph | None,
+        engine: Engine,
+        *,
+        plan: Plan | None = None,
+        kept: Calibrated | None = None,
+        before: Calibrated | None = None,
+        past: Past | None = None,
+    ) -> Result:
+        """Run the loop, and conclude: all that the best fit says is computed here, once.
+
+        Parameters
+        ----------
+        source, graph, engine
+            What is fitted, and where.
+        plan : Plan, optional
+            From where, if that is known.
+        kept : Calibrated, optional
+            A calibration to keep.
+        before, past : optional
+            Calibration and sums of the earlier batches of a stream.
+        """
+        r = source.responses
+
+        # What features say, and where to start.
+        guided = None
+        if source.features is not None:
+            guided = guide_by_features(self, source, *self._fit_alone(source, graph, engine))
+            source = guided.source
+        plan = self._plan(source, graph, engine) if plan is None else plan
+        problem = plan.problem
+
+        # The loop, from every start.
+        fits: dict[str, Fit] = {}
+        for name, start in plan.starts.items():
+            fits[name] = run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
+        best = self._choose(problem, fits)
+        stopped = None if best.converged else self._explain_stop(best.trace, r.n_responses)
+        if stopped is not None:
+            warn(stopped)
+        found, statistics = best.parameters, best.statistics
+        posterior = infer_as_used(problem, found)
+        learned = Learned.of(problem, found, statistics)
+        is_given = fixed_prior(self, r) is not None
+        estimates = gather_estimates(source, problem, found, statistics, posterior, is_given)
+
+        # Calibration and labels.
+        opinion = None if guided is None else guided.opinion
+        calibrated, reported, confidence = calibrate(self, source, problem, best, posterior, opinion, before, kept)
+        power = calibrated.found.power
+        if self._rule == "sequence":
+            codes = decode_labels(engine, problem.placed, problem.factors(found.workers), found.structure)
+        else:
+            runs = (slice(first, first + ITEMS_AT_ONCE) for first in range(0, r.n_items, ITEMS_AT_ONCE))
+            codes = np.concatenate([choose_labels(confidence.raised(power, run), self.label_by) for run in runs])
+
+        # Intervals, while the posteriors are not yet raised to the power.
+        ordered = isinstance(problem.workers, OrdinalWorkers)
+        earlier = None if past is None else past.sums
+        intervals, sums = find_intervals(r, posterior, codes, estimates, confidence, earlier, ordered)
+        if plan.apart is not None:
+            # A field may lead small classes to adopt their neighbours' label, and would not know of it.
+            apart, alone = plan.apart
+            by_answers = infer_as_used(apart, alone.parameters)
+            known = gather_estimates(source, apart, alone.parameters, alone.statistics, by_answers, is_given)
+            low, high = judge_shares_of(r, by_answers, known)
+            ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])
+            intervals = intervals._replace(prior=np.stack(ends))
+        spans = None
+        if isinstance(found.structure, ChainParameters) and are_tags(r.classes):
+            left_out = self.calibration != "none" and self.max_iter > 0
+            sequence = cast(Sequences, r.sequences).of_items()
+            spans = judge_spans(problem, best, posterior, codes, r.classes, sequence, left_out, power)
+        if power != 1:
+            reported = posterior.copy() if reported is posterior else reported
+            raise_in_place(find_raised(found.structure, r), reported, power)
+            release_mapped()
+
+        # What checks the answers: others, neighbours, chains, features and item priors.
+        linked = source.log_prior is not None or not isinstance(problem.structure, Independent)
+        checked = are_checked(r, count_known(source.gold), linked)
+        if past is not None:
+            checked |= is_share_checked(*past.sums.judged.sum(axis=1).tolist())
+        known_labels = find_known(source.gold, codes)
+        labels = Labels.of(r, codes, reported, posterior, known=known_labels, rule=self._rule, shown=checked)
+        course = Course(
+            best.trace,
+            best.n_iter,
+            best.converged,
+            {name: each.trace for name, each in fits.items()},
+            found.prior.pair or given_pair(self.smoothing),
+        )
+        # What others say of each worker. The answers of earlier batches are gone.
+        by_others = {} if past is not None else judge_workers_apart(source, problem, learned.log_weights, posterior)
+        return make_result(
+            self,
+            source,
+            prior=found.structure.mean,
+            labels=labels,
+            estimates=learned,
+            course=course,
+            intervals=intervals,
+            # A graph cannot be cut into batches.
+            past=None if problem.graph is not None else Past(statistics.summary, sums),
+            seed=self.seed,
+            calibrated=calibrated,
+            coupling=self._find_coupling(problem, found.structure),
+            coupling_scores=plan.coupling_scores,
+            checked=checked,
+            span_confidence=spans,
+            guidance=None if guided is None else describe_guidance(guided, posterior, codes),
+            **by_others,
+        )
+
+    def _find_coupling(self, problem: Problem, found: StructureParameters) -> float | None:  # noqa: ARG002
+        """How strongly neighbours are coupled; None where items are independent of each other."""
+        coupling: float | None = getattr(found, "coupling", None)
+        return coupling
 
     def explain_calibration(self) -> str:
         """Say in words how the probabilities were calibrated."""
@@ -157,13 +302,12 @@ class StreamingModel(LatentModel):
         >>> model.labels_.tolist(), model.worker_report()["answers"].to_pylist()
         (['cat', 'dog'], [6, 6, 6])
         """
-        recipe = self.recipe()
-        recipe.check()
-        if not self.is_fitted:
+        self._check()
+        if self._result is None:
             task, answers = open_posed(responses)
-            return self.adopt(replace(fit_first(recipe, answers, gold, engine), task=task))
-        task, answers = self.read(responses)
-        return self.adopt(replace(fit_next(recipe, self.result_, answers, gold, engine), task=task))
+            return self._adopt(replace(fit_first(self, answers, gold, engine), task=task))
+        task, answers = self._read(responses)
+        return self._adopt(replace(fit_next(self, self._result, answers, gold, engine), task=task))
 
     def _describe(self) -> str:
         n_batches = self.result_.n_batches
@@ -175,3 +319,17 @@ def describe_age(found: Result) -> str:
     if not found.n_changes:
         return ""
     return f" This was found before the last {plural(found.n_changes, 'answer')} came or changed."
+
+
+def describe_guidance(guided: Guided, posterior: Floats, codes: NDArray[np.int64]) -> Guidance:
+    """What features were found to say, with how often the classifier agrees with the labels."""
+    opinion, findings, opinions = guided.opinion, guided.findings, None
+    if opinion is not None:
+        opinions = compare_opinions(guided.source, opinion, guided.alone, posterior)
+        answered = np.diff(guided.source.responses.offsets)[opinion.item] > 0
+        agrees = (opinion.code == codes[opinion.item])[answered]
+        findings = findings._replace(
+            accuracy=float(agrees.mean()) if len(agrees) else None,
+            n_changed=int((guided.alone.argmax(axis=1) != posterior.argmax(axis=1)).sum()),
+        )
+    return Guidance(findings, guided.names, guided.guide, opinions)

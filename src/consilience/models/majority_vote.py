@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from ..inference.recipes.independent import VoteRecipe
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..answers.graph import Graph
+from ..engines.base import Engine
+from ..inference.sources import Source
+from ..results.fitting import take_vote
+from ..results.result import Result
 from .base import NoBatches
 from .fitted import FittedModel
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MajorityVote(FittedModel):
     """The label that most workers gave.
 
@@ -44,11 +52,13 @@ class MajorityVote(FittedModel):
     array(['x', 'y'], dtype=object)
     """
 
-    def __init__(self, *, ties: str = "random", label_by: str = "mode", seed: int = 0) -> None:
-        self._store(locals())
+    _needs_same_silence: ClassVar[bool] = False
+
+    ties: str = "random"
+    label_by: str = "mode"
+    seed: int = 0
 
     partial_fit = NoBatches(": each item has its own votes, and nothing is learned from others")
 
-    def recipe(self) -> VoteRecipe:
-        """Return the parameters as they stand, and how they are followed."""
-        return VoteRecipe(**self.get_params())
+    def _learn(self, source: Source, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
+        return take_vote(source, engine, self.ties, self.label_by, self.seed)

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, cast
 
+from ..answers.answers import Answers
+from ..answers.graph import Graph
 from ..checks.graph_check import check_graph
 from ..engines import open_engine
-from ..errors import InputError, plural
-from ..inference.em import Progress
-from ..inference.learned import explain_choice
-from ..inference.recipes.field import FieldRecipe
-from ..inference.structures.field import weight_unit
+from ..engines.base import Engine
+from ..errors import InputError, ParameterError, Sentence, plural
+from ..inference.em import Fit, Parameters, Problem, maximise, run_em
+from ..inference.estimator import LatentEstimator, Plan
+from ..inference.fields import MULTIPLES, choose_coupling, choose_fit, fit_apart, settle, weigh_graph
+from ..inference.hidden_fits import hide_from_fit
+from ..inference.learned import CouplingScore, explain_choice
+from ..inference.preconditions import check_messages
+from ..inference.sources import Source
+from ..inference.starts import find_starts
+from ..inference.structures import Statistics, StructureParameters, Summary
+from ..inference.structures.field import (
+    LEAST_UNIT,
+    MOST_COUPLING,
+    Field,
+    FieldParameters,
+    FieldSummary,
+    find_linked,
+    weight_unit,
+)
+from ..inference.workers.priors import LEARNING
 from ..results.comparison import GraphCheck, describe_usual
-from ..results.fitting import open_source
+from ..results.fitting import align, make_source
 from .base import Found, NoBatches
 from .latent import LatentModel, describe_age
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarkovField(LatentModel):
     r"""Fuse answers about the nodes of a network: papers and citations, people and ties, pixels, nearest neighbours.
 
@@ -86,37 +106,118 @@ class MarkovField(LatentModel):
     coupling_ = Found(lambda found: cast(float, found.coupling), "Nats per agreeing neighbour, for weight 1.")
     coupling_scores_ = Found(lambda found: found.coupling_scores, "How well each coupling predicted hidden items.")
 
-    coupling: str | float
-    listeners: str
+    _structure_type: ClassVar[type[StructureParameters]] = FieldParameters
+    _summary_type: ClassVar[type[Summary]] = FieldSummary
+    _start_choices: ClassVar[tuple[str, ...]] = ("dawid-skene", *LatentEstimator._start_choices)
+    _takes_graph: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        coupling: str | float = "learn",
-        inference: str = "mean_field",
-        degree_normalised: bool = False,
-        listeners: str = "all",
-        workers: str = "confusion",
-        estimation: str = "variational",
-        prior: object = "learn",
-        smoothing: object = "learn",
-        calibration: str | float = "hidden answers",
-        classifier: object = None,
-        label_by: str = "mode",
-        start: object = "majority",
-        n_init: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        seed: int = 0,
-        callback: Callable[[Progress], object] | None = None,
-    ) -> None:
-        self._store(locals())
+    coupling: str | float = "learn"
+    inference: str = "mean_field"
+    degree_normalised: bool = False
+    listeners: str = "all"
 
     partial_fit = NoBatches(": a graph cannot be cut into them")
 
-    def recipe(self) -> FieldRecipe:
-        """Return the parameters as they stand, and how they are followed."""
-        return FieldRecipe(**self.get_params())
+    @property
+    def _given_coupling(self) -> float | None:
+        """The coupling of edges of weight 1; None if it is to be learned."""
+        # The paper's couplings differ from edge to edge: they are weights of the graph.
+        return {"learn": None, "paper": 1.0}[self.coupling] if isinstance(self.coupling, str) else float(self.coupling)
+
+    def _check(self) -> None:
+        super()._check()
+        if self.listeners == "unanswered" and self._learns_coupling:
+            raise ParameterError(
+                "A coupling is learned from items that were answered, and with listeners='unanswered' they do not hear "
+                "their neighbours.",
+                Sentence("Give {coupling}, such as the one of a fit in which all listen.", coupling=1.0),
+                keyword="listeners",
+            )
+        started = isinstance(self.start, str) and self.start == "dawid-skene"
+        if self.max_iter == 0 and (started or self._learns_coupling):
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted: neither a coupling nor a start from DawidSkene can be found.",
+                Sentence("Give {coupling}, and another {start}.", coupling=1.0, start="majority"),
+                keyword="max_iter",
+            )
+
+    def _check_learned(self, found: StructureParameters) -> None:
+        field, given = cast(FieldParameters, found), self._given_coupling
+        most = MULTIPLES[-1] * MOST_COUPLING / LEAST_UNIT
+        agrees = field.coupling <= most if given is None else field.coupling == given and not field.learns
+        if not agrees or field.inference != self.inference:
+            raise ValueError("the field is not the one that the parameters call for")
+
+    def _weigh_links(self, r: Answers, graph: Graph) -> Graph:
+        return weigh_graph(r, graph, self.coupling, self.degree_normalised, self.listeners)
+
+    def _check_size(self, r: Answers, graph: Graph | None) -> None:
+        super()._check_size(r, graph)
+        if self.inference == "belief_propagation":
+            check_messages(type(self).__name__, r, cast(Graph, graph))
+
+    def _make_structure(self, source: Source) -> Field:
+        return Field(*self._structure_parts(source.responses), self._given_coupling, self.inference)
+
+    def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+        """What is to be fitted, and from where, with a coupling that was chosen by hidden items."""
+        posed, scores, before = self._pose(source, graph, engine), list[CouplingScore](), source.before
+        apart, alone = fit_apart(posed, self._run)
+        settled = settle(posed, alone) if find_linked(cast(Graph, graph)).any() else posed
+        coupling = self._given_coupling
+        if self._learns_coupling and before is not None and before.coupling_scores:
+            coupling, scores = before.coupling, before.coupling_scores
+        elif self._learns_coupling:
+            first = next(iter(self._set_off(source, posed, settled).values()))
+            agreeing = self._run(settled, first)
+            hidden = None if settled is posed else hide_from_fit(source, apart, alone, self.seed)
+            power = 1.0 if hidden is None else hidden.choose_power()[0].power
+
+            def pose(part: Source) -> Problem:
+                return self._pose(part, graph, engine)
+
+            coupling, scores = choose_coupling(source, settled, pose, agreeing, power, self._run, self.seed)
+        # Without coupling items are independent, and all is learned as `DawidSkene` learns it.
+        problem = posed if coupling == 0 else settled
+        # All starts go on with the same coupling, so that their objectives can be compared: the field's normaliser,
+        # which depends on it, is not known.
+        problem = replace(problem, structure=replace(cast(Field, problem.structure), coupling=coupling))
+        return Plan(problem, self._set_off(source, posed, problem), scores, (apart, alone))
+
+    def _set_off(self, source: Source, posed: Problem, problem: Problem) -> dict[str, Parameters]:
+        """The starts, each after some first iterations if the prior of the workers was learned.
+
+        These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
+        many, the workers of a start are all alike, and the first posteriors hardly better than votes.
+        """
+        goes_on = source.before is not None and source.before.starts_there
+        begins = problem.prior.learns != posed.prior.learns and self.max_iter > 0 and not goes_on
+        early = replace(problem, prior=posed.prior.settle()) if begins else problem
+        starts = find_starts(self, early, source)
+        if isinstance(self.start, str) and self.start == "dawid-skene" and not goes_on:
+            found = fit_apart(early, self._run)[1]
+            summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
+            own = maximise(early, Statistics(found.statistics.counts, summary), found.parameters.prior)
+            starts = {"dawid-skene": own, **starts}
+        if not begins:
+            return starts
+        n_iter = min(LEARNING.start, self.max_iter)
+        return {
+            name: maximise(problem, run_em(early, start, n_iter, 0.0, self.callback).statistics)
+            for name, start in starts.items()
+        }
+
+    def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:
+        return choose_fit(problem, list(fits.values()), self._run)
+
+    def _fit_alone(self, source: Source, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
+        # Neighbours would tell an item's label to the classifier that judges it.
+        return fit_apart(self._pose(source, graph, engine), self._run)
+
+    def _find_coupling(self, problem: Problem, found: StructureParameters) -> float:
+        """The coupling of an edge of weight 1; by the paper's rule, that of the mean edge."""
+        coupling, weights = cast(FieldParameters, found).coupling, cast(Graph, problem.graph).weights
+        return coupling * (float(weights.mean()) if self.coupling == "paper" and len(weights) else 1.0)
 
     def check_graph(
         self,
@@ -146,15 +247,15 @@ class MarkovField(LatentModel):
         -------
         GraphCheck
         """
-        recipe, r, n_items = self.recipe(), self.read(responses)[1], self.result_.labels.n_items
+        r, n_items = self._read(responses)[1], self.result_.labels.n_items
         if r.n_items != n_items:
             raise InputError(
                 f"The model was fitted to {plural(n_items, 'item')}, and these answers are about {r.n_items:,}.",
                 "Give the answers of the fit.",
             )
-        source = open_source(recipe, r, gold, features, item_prior)
+        source = make_source(self, r, gold, features, item_prior)
         with open_engine(engine) as opened:
-            return check_graph(recipe, self.result_, source, recipe.align(r, graph), opened)
+            return check_graph(self, self.result_, source, cast(Graph, align(self, r, graph)), opened)
 
     def explain_coupling(self) -> str:
         """Say in words how strongly neighbouring labels are coupled, and why."""
@@ -162,7 +263,7 @@ class MarkovField(LatentModel):
         heard = "" if self.listeners == "all" else " It counts only for items that nobody answered."
         unit, note = self.usual_weight, describe_usual(self.usual_weight)
         if not found.coupling_scores:
-            why = "there was nothing to judge it by" if self.recipe().learns_coupling else "it was given"
+            why = "there was nothing to judge it by" if self._learns_coupling else "it was given"
             return f"Coupling {self.coupling_ * unit:.3g}{note}: {why}.{heard}"
         words = "neighbours add nothing to the answers" if self.coupling_ == 0 else "neighbours tend to agree"
         return explain_choice(self.coupling_, found.coupling_scores, words, note, unit) + describe_age(found) + heard
@@ -173,7 +274,7 @@ class MarkovField(LatentModel):
 
         1 for ``coupling="paper"``, and if the graph was not saved with the model.
         """
-        graph = None if not self.is_fitted else self.result_.given.graph
+        graph = None if self._result is None else self.result_.given.graph
         if graph is None or (isinstance(self.coupling, str) and self.coupling == "paper"):
             return 1.0
         return weight_unit(graph.weights)

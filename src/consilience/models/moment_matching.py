@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
-from ..inference.em import Progress
-from ..inference.moments import SHRINKAGE
-from ..inference.recipes.independent import MomentRecipe
+import numpy as np
+
+from ..answers.answers import Answers
+from ..answers.graph import Graph
+from ..engines.base import Engine
+from ..errors import ConvergenceWarning, DataWarning, InputError, ParameterError, Python, Sentence, plural, warn
+from ..inference.em import Parameters, Progress, expect_from_votes, maximise
+from ..inference.learned import Learned, infer_as_used
+from ..inference.levels import choose_labels
+from ..inference.moments import SHRINKAGE, answers_to_match, find_obstacles, learn_moments
+from ..inference.preconditions import (
+    NAME_CLASSES,
+    SLOW,
+    check_matrices,
+    check_moments,
+    estimate_moments,
+    fixed_prior,
+    is_hopeless,
+)
+from ..inference.sources import Source
+from ..inference.votes import pose_votes
+from ..inference.workers import voters
+from ..kernels import Floats
+from ..results.fitting import judge_workers_apart, make_result
+from ..results.intervals import Confidence, are_checked, find_intervals, gather_estimates
+from ..results.result import Course, Labels, Result, count_known, find_known
 from .base import NoBatches
 from .fitted import FittedModel
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MomentMatching(FittedModel):
     r"""Learn confusion matrices and class prior from which answers occur together, without EM.
 
@@ -67,20 +93,88 @@ class MomentMatching(FittedModel):
     0.04
     """
 
-    def __init__(
-        self,
-        *,
-        prior: object = "learn",
-        shrinkage: float = SHRINKAGE,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        label_by: str = "mode",
-        callback: Callable[[Progress], object] | None = None,
-    ) -> None:
-        self._store(locals())
+    prior: Any = "learn"
+    shrinkage: float = SHRINKAGE
+    max_iter: int = 500
+    tol: float = 1e-5
+    label_by: str = "mode"
+    callback: Callable[[Progress], object] | None = None
 
     partial_fit = NoBatches(": moments are those of all answers")
 
-    def recipe(self) -> MomentRecipe:
-        """Return the parameters as they stand, and how they are followed."""
-        return MomentRecipe(**self.get_params())
+    def _prepare(self, r: Answers) -> Answers:
+        if r.silence_counts:
+            raise ParameterError(
+                "MomentMatching takes silence for no answer.",
+                Sentence("Use {model}.", model=Python("DawidSkene", "dawid-skene")),
+                Sentence("Or read the answers with {abstain}.", abstain="ignore"),
+                keyword="abstain",
+            )
+        return super()._prepare(r)
+
+    def _check_size(self, r: Answers, graph: Graph | None) -> None:
+        """Raise an error for a fit that needs more memory than there is, and warn of one that takes long."""
+        super()._check_size(r, graph)
+        name = type(self).__name__
+        check_matrices(name, voters(r), r)
+        effort = estimate_moments(answers_to_match(r))
+        instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
+        check_moments(name, r, effort, instead)
+        long = f"MomentMatching may take about {effort.describe_time()} for {voters(r).describe_size()}"
+        remedies = "Merge rare or misspelt labels.", NAME_CLASSES, instead
+        if is_hopeless(r, effort):
+            few = f"{plural(r.n_responses, 'answer')} are too few for so many entries"
+            raise InputError(f"{long}, and {few}.", *remedies, keyword="classes")
+        if effort.seconds > SLOW:
+            warn(DataWarning(f"{long}.", *remedies, keyword="classes"))
+
+    def _explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
+        if self.tol <= 0:
+            return None
+        return ConvergenceWarning(
+            f"MomentMatching stopped after {self.max_iter} sweeps before it settled.",
+            Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
+            Sentence("Or accept the fit with a higher {tol}."),
+            keyword="max_iter",
+        )
+
+    def _learn(self, source: Source, graph: Graph | None, engine: Engine, **further: Any) -> Result:  # noqa: ARG002
+        """Match moments, and judge the items by what they say of the workers."""
+        source = replace(source, responses=replace(source.responses, soft=None))  # moments are those of labels
+        r = source.responses
+        problem = pose_votes(source, graph, engine)
+        by_vote = maximise(problem, expect_from_votes(problem))
+        given, answers = fixed_prior(self, r), answers_to_match(r)
+        found = learn_moments(
+            answers,
+            by_vote.workers.mean,
+            by_vote.structure.mean if given is None else given,
+            shrinkage=self.shrinkage,
+            learn_prior=given is None,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self.callback,
+        )
+        stopped = None if found.converged else self._explain_stop(found.trace, r.n_responses)
+        if stopped is not None:
+            warn(stopped)
+        for obstacle in find_obstacles(answers, found.confusion):
+            warn(DataWarning(f"Moments cannot identify the model. {obstacle}"))
+        workers = problem.workers.given(found.confusion.transpose(0, 2, 1))
+        learned = Parameters(workers, problem.structure.given(found.prior), problem.prior)
+        statistics, posterior = problem.expect(learned), infer_as_used(problem, learned)
+        codes = choose_labels(posterior, self.label_by)
+        confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
+        estimates = gather_estimates(source, problem, learned, statistics, posterior, given is not None)
+        checked, known = are_checked(r, count_known(source.gold), False), find_known(source.gold, codes)
+        return make_result(
+            self,
+            source,
+            prior=learned.structure.mean,
+            labels=Labels.of(r, codes, posterior, known=known, rule=self._rule, shown=checked),
+            estimates=Learned.of(problem, learned, statistics),
+            course=Course(found.trace, found.n_iter, found.converged),
+            intervals=find_intervals(r, posterior, codes, estimates, confidence)[0],
+            checked=checked,
+            **judge_workers_apart(source, problem, workers.log_weights, posterior),
+        )

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..answers.columns import Column, add_values, find_present, is_missing, lookup, to_column, to_values
 from ..answers.tables import Table
+from ..inference.estimator import renew
 from ..kernels import Floats
 from ..kinds.base import AnyKind
 from ..kinds.tag_tables import SEPARATOR
@@ -60,7 +61,7 @@ def table_of(model: FittedModel, undecided: float | None) -> pa.Table:
 
 def plain_model(model: FittedModel) -> FittedModel:
     """Return a model whose tables are those of Arrow."""
-    return model.fresh().adopt(replace(model.result_, backend="pyarrow"))
+    return renew(model)._adopt(replace(model.result_, backend="pyarrow"))
 
 
 def to_columns(table: pa.Table) -> dict[str, Column]:

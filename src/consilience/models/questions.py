@@ -27,6 +27,7 @@ from ..errors import InputError, ParameterError, StoreError, listing
 from ..formats.reading import open_path
 from ..formats.sources import open_table
 from ..formats.writing import replace_file, write_table
+from ..inference.estimator import renew
 from ..inference.sharing import Together
 from ..inference.sources import Source
 from ..kernels import Floats
@@ -245,7 +246,7 @@ class Questions(Mapping[str, FittedModel]):
             rows: Any = open_rows(responses, label, task)
             if label in rows.names and rows.n_rows:
                 if old is None:
-                    read[name] = model.read(open_answers(rows, **task.reading(), label=label))[1]
+                    read[name] = model._read(open_answers(rows, **task.reading(), label=label))[1]
                 else:
                     read[name] = read_like(model, rows)
         if not read:
@@ -337,7 +338,7 @@ class Questions(Mapping[str, FittedModel]):
         check_join_policy(duplicates)
         known, posed = split_gold(gold, list(self)), {}
         for name, model in self.items():
-            before, recipe = model.result_, model.recipe()
+            before = model.result_
             old = check_answers(before)
             rows = None if responses is None else open_rows(responses, old.columns.get("label", name), before.task)
             new, retracted, _ = read_batch(
@@ -347,10 +348,10 @@ class Questions(Mapping[str, FittedModel]):
                 blocked = lookup(new.workers, to_column(before.blocked))
                 new = drop_workers(new, blocked[blocked >= 0])
             joined = join_responses(old, new, duplicates, retracted)
-            r = recipe.prepare(joined.responses)
+            r = model._prepare(joined.responses)
             labels = join_gold(before, joined, r, new.gold if known.get(name) is None else known[name])[0]
             beside = {each: getattr(before, each) for each in ("scale_check", "soft_check", "blocked", "n_blocked")}
-            posed[name] = Posed(model.fresh(), Source(r, labels, task=before.task), None, beside)
+            posed[name] = Posed(renew(model), Source(r, labels, task=before.task), None, beside)
         with open_engine(engine) as opened:
             found, together, names = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
         self._models, self.shared_ = found, Shared.of(together, names)

@@ -18,6 +18,7 @@ from ..documents.document import Document, Facts
 from ..documents.notebook import show
 from ..documents.overview import list_facts, list_first_labels
 from ..errors import ParameterError, Sentence, StoreError, parameter_error
+from ..inference.estimator import describe_call
 from ..kinds.masks import FusedMasks, Masks, draw_masks
 from ..kinds.span_task import collect_spans, tabulate_spans
 from ..kinds.spans import Spans
@@ -28,6 +29,7 @@ from ..results.label_files import Undecided, check_confidence, count_kept, list_
 from ..results.result import Result
 from ..results.saving import save_result
 from .base import Model
+from .register import MODELS
 
 # Labels that are shown.
 FIRST = 5
@@ -187,7 +189,7 @@ class Reporting(Model):
           cy            dog      0.33  against
           share of cat           0.67
         """
-        return explain_item(self.recipe(), self.result_, self.result_.task.find_key(item))
+        return explain_item(self, self.result_, self.result_.task.find_key(item))
 
     def worker_report(self) -> Any:
         """Return a table with one row per worker: how many answers, how good, and what to look at.
@@ -288,10 +290,10 @@ class Reporting(Model):
         check_truth("answers", "save", answers)
         check_truth("texts", "save", texts)
         kind, target = type(self).__name__, to_path("path", "save", path)
-        if kind != self.result_.model:
+        if kind not in {entry.class_name for entry in MODELS.values()}:
             raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
         try:
-            self.recipe().check_learned(self.result_.learned.structure)
+            self._check_learned(self.result_.learned.structure)
         except ValueError as error:
             raise StoreError(
                 "Parameters were changed since the fit, and no longer belong to what was learned.", "Fit again."
@@ -300,13 +302,13 @@ class Reporting(Model):
 
     def _repr_html_(self) -> str:
         if self._result is None:
-            return show(Document(self.describe_call(), "Not fitted yet.", []))
+            return show(Document(describe_call(self), "Not fitted yet.", []))
         labels = self._result.labels
         picture = ""
         if labels.n_items and labels.shown:
             picture = draw_histogram(labels.confidence, "Confidence: how many labels have which")
         facts, labels_shown = Facts(list_facts(self)), list_first_labels(self._result, FIRST)
-        return show(Document(self.describe_call(), "", [facts, labels_shown]), picture)
+        return show(Document(describe_call(self), "", [facts, labels_shown]), picture)
 
 
 class Planning(Model):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from ..arguments import to_path
 from ..errors import NotFittedError
-from ..options import check
-from .parameters import Estimator
+from ..inference.estimator import Estimator, describe_call
+from ..options import check as check_option
 
 if TYPE_CHECKING:
     from ..documents.charts import Chart
@@ -26,7 +26,7 @@ class Standalone(Estimator, Generic[Found]):
     """An estimator with a result of its own: parameters, `fit`, and a frozen dataclass as its result.
 
     It shares saving, documents and the command line with the models of labels, and nothing else. A subclass has a
-    constructor, `fit`, which ends in `adopt`, `overview`, `page`, and the following attributes. It is found by its line
+    constructor, `fit`, which ends in `_adopt`, `overview`, `page`, and the attributes below. It is found by its line
     in `models/register.py`.
 
     Attributes
@@ -51,24 +51,19 @@ class Standalone(Estimator, Generic[Found]):
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit first.")
         return self._result
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether there is a result."""
-        return self._result is not None
-
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there is a result."""
-        return self.is_fitted
+        return self._result is not None
 
-    def adopt(self, found: Found) -> Self:
+    def _adopt(self, found: Found) -> Self:
         """Take a result as that of this model; return the model itself."""
         self._result = found
         return self
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise an error unless the parameters can be so."""
         for name, value in self.get_params().items():
-            check(name, value, type(self).__name__)
+            check_option(name, value, type(self).__name__)
 
     @abstractmethod
     def overview(self, title: str = "") -> Document:
@@ -91,18 +86,18 @@ class Standalone(Estimator, Generic[Found]):
         parameters = {name: None if name == "callback" else value for name, value in self.get_params().items()}
         return write_parts(to_path("path", "save", path), type(self).__name__, parameters, self.result_)
 
-    def restore(self, saved: SavedModel) -> Self:
+    def _restore(self, saved: SavedModel) -> Self:
         """Take the result that `save` wrote, after a look at whether it can be one; return the model itself."""
-        self.check()
+        self._check()
         found = saved.read_part(self.result_type, saved.header["fusion"], "")
         if hasattr(found, "check_saved"):
             found.check_saved()
         saved.check_all_was_read()
-        return self.adopt(found)
+        return self._adopt(found)
 
     def __repr__(self) -> str:
-        call = self.describe_call()
-        return f"{call}: {self._describe()}" if self.is_fitted else call
+        call = describe_call(self)
+        return f"{call}: {self._describe()}" if self._result is not None else call
 
     @abstractmethod
     def _describe(self) -> str:
@@ -112,5 +107,5 @@ class Standalone(Estimator, Generic[Found]):
         from ..documents.document import Document
         from ..documents.notebook import show
 
-        call = self.describe_call()
-        return show(self.overview(call) if self.is_fitted else Document(call, "Not fitted yet.", []))
+        call = describe_call(self)
+        return show(self.overview(call) if self._result is not None else Document(call, "Not fitted yet.", []))

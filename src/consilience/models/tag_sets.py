@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
+import numpy as np
+
+from ..answers.answers import Answers
 from ..answers.columns import lookup, name_composite, to_column, tuples_to_ids
+from ..answers.graph import Graph
 from ..answers.previews import build_report
+from ..errors import plural
 from ..inference.em import Progress
-from ..inference.recipes.independent import SetsRecipe
-from ..inference.structures.sets import SetsParameters
-from ..inference.workers.tags import TagWorkers
-from ..kernels import Floats
+from ..inference.sources import Source
+from ..inference.structures import StructureParameters, Summary
+from ..inference.structures.sets import Sets, SetsParameters, SetsSummary
+from ..inference.workers.tags import TagWorkers, count_tags
+from ..kernels import Floats, freeze
 from ..kinds.tags import TagsKind, report_tags, report_workers_by_tag
+from ..limits import require_few
 from ..results.explanations import Explanations
 from ..results.result import Result
 from .base import Found
 from .latent import LatentModel, further_of
+
+LEAST_SHARE = 1e-3
 
 
 def task_of(found: Result) -> TagsKind:
@@ -75,6 +84,11 @@ class TagSets(LatentModel):
     )
     tag_confusion_ = Found(lambda found: further_of(found, "tag_confusion_"), "Confusion of each worker by tag.")
 
+    _structure_type: ClassVar[type[StructureParameters]] = SetsParameters
+    _summary_type: ClassVar[type[Summary]] = SetsSummary
+    _takes_content: ClassVar[bool] = False
+    workers = TagWorkers.name
+
     def __init__(
         self,
         *,
@@ -84,20 +98,33 @@ class TagSets(LatentModel):
         seed: int = 0,
         callback: Callable[[Progress], object] | None = None,
     ) -> None:
-        self._store(locals())
+        self.calibration = calibration
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+        self.callback = callback
 
-    def recipe(self) -> SetsRecipe:
-        """Return the parameters as they stand, and how they are followed."""
-        return SetsRecipe(
-            **self.get_params(),
-            workers=TagWorkers.name,
-            estimation="variational",
-            prior="learn",
-            smoothing="learn",
-            classifier=None,
-            start="majority",
-            n_init=1,
-        )
+    def _prepare(self, r: Answers) -> Answers:
+        count_tags(r)  # which raises an error unless the answers are about tags
+        return r
+
+    def _check_size(self, r: Answers, graph: Graph | None) -> None:
+        n_tags = count_tags(r)
+        n_skills, n_sets = r.n_workers * n_tags, r.n_responses // n_tags
+        size = f"{r.n_workers:,} workers x {n_tags:,} tags are {n_skills:,} skills to be learned"
+        remedy = "Leave out rare tags, or workers with few sets."
+        require_few("skills", n_skills, f"{size} from {plural(n_sets, 'set')}", remedy, n=n_sets)
+        super()._check_size(r, graph)
+
+    def _make_structure(self, source: Source) -> Sets:
+        """The tags, each expected to fit so many things as votes say."""
+        r = source.responses
+        n_tags, n_answers = count_tags(r), np.diff(r.offsets)
+        is_yes = r.class_of_label[r.label] == 1
+        votes = np.bincount(r.item_of_answer(), weights=is_yes, minlength=r.n_items) / np.maximum(n_answers, 1)
+        answered = (n_answers > 0).reshape(-1, n_tags).all(axis=1)
+        shares = votes.reshape(-1, n_tags)[answered].mean(axis=0) if answered.any() else np.full(n_tags, 0.5)
+        return Sets(2, None, 0.0, self.estimation, freeze(np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)))
 
     def explain(self, item: object) -> Any:
         """Return why a tag was given to an item or not, as `DawidSkene.explain` does.

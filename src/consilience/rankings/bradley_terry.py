@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,6 +26,7 @@ MOST_CANDIDATES = 5_000
 MANY_CANDIDATES, VERDICTS_EACH = 1_000, 5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BradleyTerry(Standalone[Ranking]):
     r"""Rank candidates by verdicts on pairs, and weigh the judges who gave them.
 
@@ -87,27 +89,22 @@ class BradleyTerry(Standalone[Ranking]):
     ['a', 'b', 'c']
     """
 
-    def __init__(
-        self,
-        *,
-        discrimination: str = "learn",
-        position_bias: str = "learn",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        n_draws: int = 2000,
-        seed: int = 0,
-        callback: Callable[[Progress], object] | None = None,
-    ) -> None:
-        self._store(locals())
+    result_type: ClassVar[Any] = Ranking
+    charts: ClassVar[Any] = RANKING_CHARTS
 
-    result_type = Ranking
-    charts = RANKING_CHARTS
+    discrimination: str = "learn"
+    position_bias: str = "learn"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    n_draws: int = 2000
+    seed: int = 0
+    callback: Callable[[Progress], object] | None = None
 
-    def adopt(self, found: Ranking) -> Self:
+    def _adopt(self, found: Ranking) -> Self:
         """Take a result as that of this model; return the model itself."""
         self._ranking_table = build_report(found.table, "pyarrow")
         self.findings_ = check_ranking(found)
-        return super().adopt(found)
+        return super()._adopt(found)
 
     def fit(self, comparisons: object, *, gold: object = None) -> Self:
         """Learn scores of candidates and how judges judge.
@@ -123,7 +120,7 @@ class BradleyTerry(Standalone[Ranking]):
         -------
         self
         """
-        self.check()
+        self._check()
         parameters = self.get_params()
         data = open_comparisons(comparisons)
         if data.n_candidates > MOST_CANDIDATES:
@@ -140,7 +137,7 @@ class BradleyTerry(Standalone[Ranking]):
             )
         known = None if gold is None else open_known(gold, data.candidates)
         choices = {name: parameters[name] == "learn" for name in ("discrimination", "position_bias")}
-        return self.adopt(rank_comparisons(data, known, **{**parameters, **choices}))
+        return self._adopt(rank_comparisons(data, known, **{**parameters, **choices}))
 
     @property
     def ranking_(self) -> Any:

@@ -46,14 +46,18 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.answers import Answers
 from ..answers.columns import Column, Values, encode_in_order_of_appearance
 from ..answers.random_choices import draw_units
 from ..answers.tagging import are_tags, find_continuations, find_runs, judge_runs, split_tags
 from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
+from ..inference.chains import follow_labels
 from ..inference.em import Fit, Problem, infer_left_out
+from ..inference.estimator import LatentEstimator
 from ..inference.guidance import Opinion
 from ..inference.hidden_fits import hide_from_fit
+from ..inference.levels import choose_labels
 from ..inference.powers import (
     LEAST_UNITS,
     NOTHING_KNOWN,
@@ -68,9 +72,9 @@ from ..inference.powers import (
     score_gold,
     weigh_powers,
 )
-from ..inference.recipes import Fitting
-from ..inference.recipes.chain import follow_labels
 from ..inference.sources import Source
+from ..inference.structures import StructureParameters
+from ..inference.structures.independent import IndependentParameters
 from ..kernels import Floats
 from .intervals import Confidence, take_labels
 from .result import Calibrated
@@ -83,8 +87,22 @@ POWER_RANGE = (1e-50, 1e50)
 LEAST_WEIGHT = -1e9
 
 
+def find_raised(structure: StructureParameters, r: Answers) -> NDArray[np.bool_]:
+    """The items whose posterior is raised to a power.
+
+    Of an independent item without answers all that speaks is the class prior, and what else is known of the item. There
+    are no errors that workers could share.
+    """
+    if isinstance(structure, IndependentParameters) and not r.silence_counts:
+        return np.asarray(r.offsets[1:] > r.offsets[:-1])
+    return np.ones(r.n_items, bool)
+
+
 def calibrate(
-    fitting: Fitting,
+    model: LatentEstimator,
+    source: Source,
+    problem: Problem,
+    fit: Fit,
     posterior: Floats,
     opinion: Opinion | None = None,
     before: Calibrated | None = None,
@@ -104,48 +122,53 @@ def calibrate(
     confidence : Confidence
         What raises them.
     """
-    owner, source, problem, fit = fitting
-    if owner.calibration == "none":
+    if model.calibration == "none":
         confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
         return Calibrated(Calibration(1.0, given=True), [1.0]), posterior, confidence
 
     @cache  # only where it is needed: the search for the power takes memory itself
     def left_out() -> Floats:
         # Matrices that were given have learned from no item.
-        return infer_left_out(problem, fit.parameters, fit.statistics, posterior) if owner.max_iter else posterior
+        return infer_left_out(problem, fit.parameters, fit.statistics, posterior) if model.max_iter else posterior
 
-    if not isinstance(owner.calibration, str):
-        power = float(np.clip(float(owner.calibration), *POWER_RANGE))
+    if not isinstance(model.calibration, str):
+        power = float(np.clip(float(model.calibration), *POWER_RANGE))
         calibrated = Calibrated(Calibration(power, given=True), [power])
     elif kept is not None and not kept.found.given:
         calibrated = kept._replace(predicted=None)
     else:
-        calibrated = find_power(fitting, posterior, left_out, opinion, before)
+        calibrated = find_power(model, source, problem, fit, posterior, left_out, opinion, before)
 
-    changed, honest = owner.find_raised(source.responses), left_out()
+    changed, honest = find_raised(fit.parameters.structure, source.responses), left_out()
 
     def raised(power: float, run: slice) -> Floats:
         return raise_where(changed[run], honest[run], power)
 
     if calibrated.found.n_gold:
-        calibrated = calibrated._replace(blind_accuracy=expect_blindly(fitting, raised, calibrated.found.power_before))
+        calibrated = calibrated._replace(
+            blind_accuracy=expect_blindly(model, source, raised, calibrated.found.power_before)
+        )
     return calibrated, honest, Confidence(np.array(calibrated.powers), raised, calibrated.found.power)
 
 
-def expect_blindly(fitting: Fitting, raised: Callable[[float, slice], Floats], power: float) -> float:
+def expect_blindly(
+    model: LatentEstimator, source: Source, raised: Callable[[float, slice], Floats], power: float
+) -> float:
     """Return the mean probability of the labels that are not known, if posteriors are raised to a power."""
-    owner, source = fitting[:2]
     n_items, sums = source.responses.n_items, np.zeros(2)
     is_open = np.ones(n_items, bool) if source.gold is None else source.gold.codes < 0
     for first in range(0, n_items, ITEMS_AT_ONCE):
         run = slice(first, first + ITEMS_AT_ONCE)
         judged = raised(power, run)[is_open[run]]
-        sums += take_labels(judged, owner.label_items(judged)).sum(), len(judged)
+        sums += take_labels(judged, choose_labels(judged, model.label_by)).sum(), len(judged)
     return float(sums[0] / sums[1]) if sums[1] else 1.0
 
 
 def find_power(
-    fitting: Fitting,
+    model: LatentEstimator,
+    source: Source,
+    problem: Problem,
+    fit: Fit,
     posterior: Floats,
     left_out: Callable[[], Floats],
     opinion: Opinion | None,
@@ -156,11 +179,10 @@ def find_power(
     Hidden answers are predicted at the power that they call for themselves: errors that workers share are in these
     answers too, and known labels lower the power because of such errors.
     """
-    owner, source, problem, fit = fitting
     found, log_weights, by_hidden, predicted = Calibration(1.0), NOTHING_KNOWN, NOTHING_KNOWN, None
     caution, limits = 1.0, np.ones(1)
-    if owner.calibration == "hidden answers":
-        hidden = hide_from_fit(fitting)
+    if model.calibration == "hidden answers":
+        hidden = hide_from_fit(source, problem, fit, model.seed) if model.max_iter else None
         if hidden is not None:
             found, log_weights = hidden.choose_power()
         if opinion is not None:
@@ -173,7 +195,7 @@ def find_power(
             caution, limits = problem.workers.caution, problem.workers.limit_power(fit.statistics.counts)
             power = min(caution * found.power, float(np.median(limits)))
             found = found._replace(power=power, lowered=caution < 1)
-    scores, n_known, n_right, blind = score_known(fitting, posterior)
+    scores, n_known, n_right, blind = score_known(model, source, problem, fit, posterior)
     if before is not None:
         scores, n_known = scores + before.known_scores, n_known + before.found.n_gold
         n_right += before.found.n_right
@@ -185,7 +207,7 @@ def find_power(
             log_weights = scores + log_density_around(1.0, 2.0)
             power = float(POWERS[log_weights.argmax()])
         found = found._replace(power=power, n_gold=n_known, n_right=n_right, power_before=found.power)
-    elif owner.calibration == "gold":
+    elif model.calibration == "gold":
         gold = source.gold
         lack = "There are no known labels" if gold is None else "No known label was drawn at random"
         if gold is not None and gold.judging.any():
@@ -205,7 +227,9 @@ def find_power(
     return Calibrated(found, powers.tolist(), by_hidden, scores, predicted, blind=blind)
 
 
-def score_known(fitting: Fitting, posterior: Floats) -> tuple[Floats, int, int, Floats | None]:
+def score_known(
+    model: LatentEstimator, source: Source, problem: Problem, fit: Fit, posterior: Floats
+) -> tuple[Floats, int, int, Floats | None]:
     """Judge items of known label as if it were not known.
 
     They were drawn at random, and the power changes their posteriors: not those of independent items without answers.
@@ -219,16 +243,15 @@ def score_known(fitting: Fitting, posterior: Floats) -> tuple[Floats, int, int, 
     blind : array or None
         These posteriors, of all items of known label; None if there is nothing to judge by.
     """
-    owner, source, problem, fit = fitting
     nothing = np.zeros(len(POWERS)), 0, 0, None
     if source.gold is None:
         return nothing
-    known = np.flatnonzero(source.gold.judging & owner.find_raised(source.responses))
+    known = np.flatnonzero(source.gold.judging & find_raised(fit.parameters.structure, source.responses))
     if not len(known):
         return nothing
     unknown = infer_left_out(problem, fit.parameters, fit.statistics, posterior, use_gold=False)
     codes, judged = source.gold.codes[known], unknown[known]
-    n_right = int(np.sum(owner.label_items(judged) == codes))
+    n_right = int(np.sum(choose_labels(judged, model.label_by) == codes))
     return score_gold(codes, judged), len(known), n_right, unknown[source.gold.codes >= 0]
 
 

@@ -43,14 +43,15 @@ from ..answers.items import key_of
 from ..answers.previews import frame_html, html_table, paragraph, text_table, to_word
 from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten
+from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.learned import as_used
-from ..inference.recipes import LatentRecipe, Recipe
-from ..inference.recipes.independent import VoteRecipe, find_tied
 from ..inference.sources import Source, count_once, number_groups
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
 from ..inference.structures.sets import SetsParameters
+from ..inference.votes import find_tied
 from ..kernels import Floats
+from .calibration import find_raised
 from .result import Result
 from .source_kinds import KINDS
 
@@ -289,12 +290,12 @@ def describe_odds(log_odds: float) -> str:
     )
 
 
-def explain_item(recipe: Recipe, found: Result, item: object) -> Explanation:
+def explain_item(model: LabelEstimator, found: Result, item: object) -> Explanation:
     """Why an item has its label; see `Model.explain`."""
-    return explain_row(recipe, found, find_item(found.answers, item, found.task.places[0]))
+    return explain_row(model, found, find_item(found.answers, item, found.task.places[0]))
 
 
-def explain_row(recipe: Recipe, found: Result, row: int) -> Explanation:
+def explain_row(model: LabelEstimator, found: Result, row: int) -> Explanation:
     """Why the item with this index has its label."""
     labels, gold, r = found.labels, found.given.gold, found.answers.with_classes(found.names.classes)
     if len(labels.classes) < 2:
@@ -324,10 +325,11 @@ def explain_row(recipe: Recipe, found: Result, row: int) -> Explanation:
         only = [f"The only answer is {to_word(near.labels[[each]].tolist()[0])}" for each in top.values()]
         words = only[0] if only else "Nobody answered"
 
-    if isinstance(recipe, VoteRecipe):
-        weights, before, after, against = weigh_votes(recipe, near, here, reported, label, is_known)
+    if found.is_vote:
+        ties = str(model.get_params()["ties"])
+        weights, before, after, against = weigh_votes(ties, near, here, reported, label, is_known)
     else:
-        weights, before, after, against = weigh_evidence(recipe, found, near, here, row, row - first, label, is_known)
+        weights, before, after, against = weigh_evidence(model, found, near, here, row, row - first, label, is_known)
     parts = []
     for m, rows in own.items():
         who, what = near.workers[[m]].tolist()[0], near.labels[[top[m]]].tolist()[0]
@@ -343,7 +345,7 @@ def explain_row(recipe: Recipe, found: Result, row: int) -> Explanation:
     if found.checked:
         parts = [*before, *parts, *after]
         summed = [part.weight for part in parts if part.kind not in CALIBRATION]
-        uncalibrated = math.nan if isinstance(recipe, VoteRecipe) else math.fsum(summed)
+        uncalibrated = math.nan if found.is_vote else math.fsum(summed)
     else:  # a worker who is alone with all items is always right by the model
         parts = [part._replace(weight=math.nan) for part in parts if part.kind == "answer"]
         confidence = rival = uncalibrated = math.nan
@@ -365,7 +367,7 @@ def explain_row(recipe: Recipe, found: Result, row: int) -> Explanation:
 
 
 def weigh_votes(
-    recipe: VoteRecipe, near: Answers, here: slice, shares: Floats, label: int, is_known: bool
+    ties: str, near: Answers, here: slice, shares: Floats, label: int, is_known: bool
 ) -> tuple[Floats, list[Part], list[Part], int]:
     """The share of each answer in the votes, the parts before and after the answers, and the other class."""
     klass, weight = near.class_of_label[near.label[here]], near.weights(here)
@@ -378,13 +380,13 @@ def weigh_votes(
     elif total == 0:
         after.append(Part("prior", float(shares[label]), "no votes: shares of all items"))
     elif find_tied(shares[None])[0].sum() > 1:
-        how = "drawn at random" if recipe.ties == "random" else "the first one is taken"
+        how = "drawn at random" if ties == "random" else "the first one is taken"
         after.append(Part("tie", 0.0, f"several classes have most votes: {how}"))
     return np.where(klass >= 0, weight / max(total, SMALLEST), 0.0), [], after, int(others.argmax())
 
 
 def weigh_evidence(
-    recipe: Recipe, found: Result, near: Answers, here: slice, row: int, place: int, label: int, is_known: bool
+    model: LabelEstimator, found: Result, near: Answers, here: slice, row: int, place: int, label: int, is_known: bool
 ) -> tuple[Floats, list[Part], list[Part], int]:
     """The log odds of each answer, the parts before and after the answers, and the other class.
 
@@ -414,7 +416,7 @@ def weigh_evidence(
     # What else speaks for the classes: kind, name, and log evidence (K,).
     is_linked = False
     if isinstance(structure, FieldParameters):
-        links = recipe.weigh_links(found.answers, graph)
+        links = None if graph is None else model._weigh_links(found.answers, graph)
         is_linked = links is not None and bool(find_linked(links)[row])
     prior = structure.log_prior(is_linked)
     if here.stop > here.start:
@@ -468,13 +470,13 @@ def weigh_evidence(
             after.append(Part(kind, left, name))
             total += left
 
-    if found.calibrated is not None and isinstance(recipe, LatentRecipe):
-        power = found.calibrated.found.power if bool(recipe.find_raised(near)[place]) else 1.0
+    if found.calibrated is not None and isinstance(model, LatentEstimator):
+        power = found.calibrated.found.power if bool(find_raised(structure, near)[place]) else 1.0
         printed = power * total
         if reported[pair].min() > SMALLEST:
             printed = odds(np.log(np.maximum(reported, SMALLEST)))
         honest = printed / power
-        if abs(honest - total) > ROUNDING or recipe.calibration != "none":
+        if abs(honest - total) > ROUNDING or model.calibration != "none":
             after.append(Part("left out", honest - total, "workers judged without this item"))
         if power != 1:
             after.append(Part("power", printed - honest, f"calibration, to the power {power:.2g}"))

@@ -40,19 +40,21 @@ from ..formats.reading import open_paths
 from ..formats.sources import open_item_data
 from ..inference import Distributions
 from ..inference.em import Parameters, Problem, decode_labels, expect_from_votes, infer_posterior, maximise
+from ..inference.estimator import LabelEstimator, LatentEstimator, Plan
 from ..inference.guidance import Guide
 from ..inference.learned import Before, as_used
+from ..inference.levels import choose_labels
 from ..inference.powers import raise_where
 from ..inference.preconditions import check_prediction
-from ..inference.recipes import LatentRecipe, Plan, Recipe
-from ..inference.recipes.independent import VoteRecipe, collect_votes
 from ..inference.sources import Source, count_once, number_groups
 from ..inference.structures import Statistics
+from ..inference.votes import collect_votes, label_votes
 from ..inference.workers.priors import make_pair
 from ..inference.workers.rows import AnyFactors
 from ..kernels import Floats, freeze
 from ..limits import within
-from .fitting import conclude, find_features
+from .calibration import find_raised
+from .fitting import align, check_content, find_features
 from .intervals import Past
 from .result import Given, Guidance, Labels, Result, find_known
 
@@ -67,9 +69,9 @@ class NewItems(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """A recipe, what it found, and other answers to apply it to."""
+    """A model, what it found, and other answers to apply it to."""
 
-    recipe: Recipe
+    model: LabelEstimator
     fusion: Result
     source: Source
     graph: object = None
@@ -79,16 +81,17 @@ class Applied(NamedTuple):
     @contextmanager
     def bring(self, known: Distributions, anchored: bool = True) -> Iterator[NewItems]:
         """Lay out the answers in blocks, with matrices that are known for their workers."""
-        recipe, fusion = self.recipe, self.fusion
-        r = recipe.check_answers(self.source.responses)
-        links = recipe.weigh_links(r, recipe.align(r, self.graph))
-        label, worker = find_labels(recipe, fusion, r), find_workers(fusion, r)
+        model, fusion = self.model, self.fusion
+        r = model._prepare(self.source.responses)
+        aligned = align(model, r, self.graph)
+        links = None if aligned is None else model._weigh_links(r, aligned)
+        label, worker = find_labels(model, fusion, r), find_workers(fusion, r)
         r = weigh_copies(fusion, r, worker)
         classes, learned = fusion.names.classes, fusion.learned
         class_of_label = lookup(classes, to_column(r.labels))
         kind = learned.worker_model
         workers = kind.of(r, class_of_label, len(classes), fusion.takes_silence, learned.said[label])
-        check_prediction(recipe.model, workers)
+        check_prediction(fusion.model, workers)
         crowd = Distributions.known(learned.crowd)
         r = kind.read_as_before(r)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
@@ -109,18 +112,18 @@ class Applied(NamedTuple):
 
     def find_probabilities(self) -> Floats:
         """Return class probabilities, calibrated as those of the fit."""
-        if isinstance(self.recipe, VoteRecipe):
+        if self.fusion.is_vote:
             return self.share_votes()
-        if not isinstance(self.recipe, LatentRecipe) or self.fusion.calibrated is None:
+        if not isinstance(self.model, LatentEstimator) or self.fusion.calibrated is None:
             return self.infer()
-        plain = isinstance(self.recipe.calibration, str) and self.recipe.calibration == "none"
+        plain = isinstance(self.model.calibration, str) and self.model.calibration == "none"
         posterior, power = self.infer(not plain), self.fusion.calibrated.found.power
-        return raise_where(self.recipe.find_raised(self.source.responses), posterior, power)
+        return raise_where(find_raised(self.fusion.learned.structure, self.source.responses), posterior, power)
 
     def share_votes(self) -> Floats:
         """Return vote shares; workers need not be known."""
         fusion, r = self.fusion, self.source.responses
-        self.recipe.align(r, self.graph)
+        align(self.model, r, self.graph)
         r = r.with_classes(fusion.names.classes)
         r = weigh_copies(fusion, r, lookup(fusion.names.workers, to_column(r.workers)))
         known = match_gold(open_paths(self.gold), r, fusion.names.classes)
@@ -130,18 +133,19 @@ class Applied(NamedTuple):
 
     def find_labels(self) -> Labels:
         """Return labels with their probabilities, chosen as those of the fit."""
-        recipe, r, names = self.recipe, self.source.responses, self.fusion.names
+        model, r, names = self.model, self.source.responses, self.fusion.names
         classes = names.classes
-        gold = match_gold(open_paths(self.gold), recipe.check_answers(r), classes)
-        told, jointly = self._replace(gold=gold), recipe.rule == "sequence"
+        gold = match_gold(open_paths(self.gold), model._prepare(r), classes)
+        told, jointly = self._replace(gold=gold), model._rule == "sequence"
         probabilities = told.find_probabilities()
-        if isinstance(recipe, VoteRecipe):
-            codes = recipe.label_votes(probabilities, r.keys, classes)
+        if self.fusion.is_vote:
+            ties, seed = model.get_params()["ties"], model.get_params()["seed"]
+            codes = label_votes(probabilities, r.keys, classes, ties, model.label_by, seed)
         else:
-            codes = told.decode() if jointly else recipe.label_items(probabilities)
+            codes = told.decode() if jointly else choose_labels(probabilities, model.label_by)
         known, shown = find_known(gold, codes), self.fusion.labels.shown
         scale = classes, names.positions
-        return Labels(r.key_columns(), *scale, codes, probabilities, None, known, recipe.rule, shown)
+        return Labels(r.key_columns(), *scale, codes, probabilities, None, known, model._rule, shown)
 
     def decode(self) -> NDArray[np.int64]:
         """Return the most probable joint labelling."""
@@ -157,12 +161,14 @@ class Applied(NamedTuple):
             return value / self.source.responses.n_items
 
 
-def add_content(recipe: Recipe, fusion: Result, r: Answers | None, features: object, item_prior: object) -> Source:
+def add_content(
+    model: LabelEstimator, fusion: Result, r: Answers | None, features: object, item_prior: object
+) -> Source:
     """Return other answers with what is known of the items, relative to class shares of the fit."""
     if features is None and item_prior is None:
         assert r is not None
         return Source(r)
-    recipe.check_content(features, item_prior)
+    check_content(model, features, item_prior)
     names = fusion.names
     if features is not None:
         features = open_item_data(features, "features")
@@ -170,13 +176,13 @@ def add_content(recipe: Recipe, fusion: Result, r: Answers | None, features: obj
         keys = list_items(features, in_sequences="sequence" in fusion.labels.keys)
         r = empty_responses(keys, names.workers, names.labels, names.classes, names.normalised)
         r = r.scaled_as(names.classes, names.positions)
-    r = recipe.check_answers(r).with_classes(names.classes)
+    r = model._prepare(r).with_classes(names.classes)
     source = Source(r)
     if item_prior is not None:
         source = source.with_priors(match_item_prior(open_item_data(item_prior, "item_prior"), r), fusion.prior)
     if features is None:
         return source
-    found, given = need_guidance(fusion), find_features(recipe, features, r)
+    found, given = need_guidance(fusion), find_features(model, features, r)
     rows = given.select(found.names, found.findings.n_features)
     if not found.findings.used:
         return source
@@ -209,7 +215,7 @@ def weigh_copies(fusion: Result, r: Answers, worker: NDArray[np.int64]) -> Answe
     return count_once(r, groups[worker])  # -1 is a worker who was not there
 
 
-def find_labels(recipe: Recipe, fusion: Result, r: Answers) -> NDArray[np.int64]:
+def find_labels(model: LabelEstimator, fusion: Result, r: Answers) -> NDArray[np.int64]:
     """Return the index of each label at the fit."""
     names = fusion.names
     label = find_by_value(names.labels, r.labels)
@@ -219,8 +225,8 @@ def find_labels(recipe: Recipe, fusion: Result, r: Answers) -> NDArray[np.int64]
             f"model knows {listing(names.labels.tolist())}.",
             "Fit again with both.",
         )
-    check_silence(recipe, fusion, r)
-    if recipe.needs_same_silence and r.silence_counts and lookup(names.classes, to_column([r.background]))[0] < 0:
+    check_silence(model, fusion, r)
+    if model._needs_same_silence and r.silence_counts and lookup(names.classes, to_column([r.background]))[0] < 0:
         raise InputError(
             f"The background of the answers, {shorten(r.background)}, is no class of the model, which knows "
             f"{listing(names.classes.tolist())}.",
@@ -229,9 +235,9 @@ def find_labels(recipe: Recipe, fusion: Result, r: Answers) -> NDArray[np.int64]
     return label
 
 
-def check_silence(recipe: Recipe, fusion: Result, r: Answers) -> None:
+def check_silence(model: LabelEstimator, fusion: Result, r: Answers) -> None:
     """Raise an error unless silence is an answer here if it was one at the fit."""
-    if recipe.needs_same_silence and r.silence_counts != fusion.takes_silence:
+    if model._needs_same_silence and r.silence_counts != fusion.takes_silence:
         raise InputError(
             "The answers must take silence as the fit did.", Sentence("Read them with the same {abstain}.")
         )
@@ -251,30 +257,30 @@ def find_workers(fusion: Result, r: Answers) -> NDArray[np.int64]:
     return worker
 
 
-def fit_first(recipe: LatentRecipe, r: Answers, gold: object, engine: object) -> Result:
+def fit_first(model: LatentEstimator, r: Answers, gold: object, engine: object) -> Result:
     """Return what is found in the first batch."""
-    r = recipe.prepare(r)
+    r = model._prepare(r)
     source = Source(r, match_gold(open_paths(gold), r, r.classes))
-    recipe.check_size(r, None)
+    model._check_size(r, None)
     with open_engine(engine) as opened:
-        plan = recipe.plan(source, None, opened)
+        plan = model._plan(source, None, opened)
         problem = plan.problem
         nothing = np.zeros((problem.workers.n_rows, r.n_classes))
         earlier = Statistics(nothing, problem.structure.one_of_each(r.label_of_class >= 0))
         plan = plan._replace(problem=replace(problem, earlier=earlier))
-        found = conclude(recipe, source, plan, recipe.run(plan))
+        found: Result = model._learn(source, None, opened, plan=plan)
     given = found.given._replace(gold=source.gold)
     return replace(found, given=given, n_batches=1, chance=None, raters=None)
 
 
-def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, engine: object) -> Result:
+def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, engine: object) -> Result:
     """Return what is found in one more batch and all before."""
-    past, names = need_past(recipe, before), before.names
-    r = recipe.check_answers(r)
-    check_silence(recipe, before, r)
-    r = recipe.prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
+    past, names = need_past(model, before), before.names
+    r = model._prepare(r)
+    check_silence(model, before, r)
+    r = model._prepare(grow(r, names.workers, names.labels, names.classes, names.positions))
     source = Source(r, match_gold(open_paths(gold), r, r.classes))
-    recipe.check_size(r, None)
+    model._check_size(r, None)
     r = before.learned.worker_model.read_as_before(r)
     source = replace(source, responses=r)
     worker = lookup(r.workers, to_column(names.workers))
@@ -283,15 +289,15 @@ def fit_next(recipe: LatentRecipe, before: Result, r: Answers, gold: object, eng
     n_answers = np.zeros(r.n_workers, np.int64)
     n_answers[worker] = before.n_answers
     smoothing, scores = before.course.smoothing, before.coupling_scores
-    recipe = replace(recipe, before=Before(False, names, before.learned, smoothing, before.coupling, scores))
+    used = replace(used, before=Before(False, names, before.learned, smoothing, before.coupling, scores))
     with open_engine(engine) as opened:
-        problem = recipe.pose(used, recipe.make_structure(used.responses), None, opened)
+        problem = model._pose(used, None, opened)
         past, earlier = carry_over(before, past, r, problem)
         said = add_shares(before, used.responses, float(earlier.counts.sum()))
         problem = replace(problem, earlier=earlier, workers=replace(problem.workers, said=said))
-        kept = scores if recipe.learns_coupling else []
+        kept = scores if model._learns_coupling else []
         plan = Plan(problem, find_starts(before, used.responses, problem), kept)
-        found = conclude(recipe, used, plan, recipe.run(plan), before=before.calibrated, past=past)
+        found: Result = model._learn(used, None, opened, plan=plan, before=before.calibrated, past=past)
     return replace(
         found,
         n_answers=n_answers + found.n_answers,
@@ -359,7 +365,7 @@ def find_new_classes(before: Result, r: Answers) -> NDArray[np.bool_]:
     return (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
 
 
-def need_past(recipe: LatentRecipe, before: Result) -> Past:
+def need_past(model: LatentEstimator, before: Result) -> Past:
     """Return what is kept of earlier batches, or say why there is nothing."""
     if before.guidance is not None and before.guidance.findings.used:
         raise ParameterError(
@@ -368,10 +374,10 @@ def need_past(recipe: LatentRecipe, before: Result) -> Past:
             keyword="features",
         )
     kind = before.learned.kind
-    if kind != recipe.workers:
+    if kind != model.workers:
         raise ParameterError(
             f"This model was fitted with workers={kind!r}, whose counts are of another kind than those of "
-            f"{recipe.workers!r}.",
+            f"{model.workers!r}.",
             Sentence("Keep {workers}.", workers=kind),
             keyword="workers",
         )
@@ -381,7 +387,7 @@ def need_past(recipe: LatentRecipe, before: Result) -> Past:
     return past
 
 
-def find_starts(before: Result, r: Answers, problem: Problem) -> list[tuple[str, Parameters]]:
+def find_starts(before: Result, r: Answers, problem: Problem) -> dict[str, Parameters]:
     """Return where to start: at what earlier batches teach.
 
     If there are new classes, or more answers than before, votes are another start.
@@ -390,7 +396,7 @@ def find_starts(before: Result, r: Answers, problem: Problem) -> list[tuple[str,
     prior, smoothing = problem.prior, before.course.smoothing
     if prior.parts is not None and smoothing is not None and min(smoothing) > 0:
         prior = make_pair(prior, prior.parts, smoothing)
-    starts = [("earlier", maximise(problem, problem.earlier, prior))]
+    starts = {"earlier": maximise(problem, problem.earlier, prior)}
     if find_new_classes(before, r).any() or r.weights().sum() > problem.earlier.counts.sum():
-        starts.append(("majority", maximise(problem, expect_from_votes(problem), prior)))
+        starts["majority"] = maximise(problem, expect_from_votes(problem), prior)
     return starts

@@ -43,11 +43,11 @@ from ..inference.levels import (
 )
 from ..inference.powers import NOTHING_KNOWN, POWERS, Calibration
 from ..inference.preconditions import VOTE_TABLES, check_matrices
-from ..inference.recipes.independent import VoteRecipe
 from ..inference.sources import Source
 from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
 from ..inference.structures.independent import Independent
+from ..inference.votes import pose_votes
 from ..inference.workers import voters
 from ..kernels import Floats
 from ..kinds.base import TABLE, AnyKind
@@ -294,10 +294,9 @@ NOTHING_GIVEN = Given()
 
 def learn_from_votes(source: Source, prior: Floats, engine: Engine | None = None) -> Learned:
     """The matrices that the labels of a vote make."""
-    recipe = VoteRecipe()
-    check_matrices(recipe.model, voters(source.responses), source.responses, VOTE_TABLES)
+    check_matrices("MajorityVote", voters(source.responses), source.responses, VOTE_TABLES)
     with open_engine(engine) as opened:
-        problem = recipe.pose_votes(source, None, opened)
+        problem = pose_votes(source, None, opened)
         statistics = expect_from_votes(problem)
         learned = Learned.of(problem, maximise(problem, statistics), statistics)
     return replace(learned, structure=Independent(len(prior), None, 0.0, "em").given(prior))
@@ -369,6 +368,11 @@ class Result:
         if by == "median":
             check_order(self.names.classes, self.names.positions)
         return labels.chosen_by(by)
+
+    @property
+    def is_vote(self) -> bool:
+        """Whether labels are those of a vote."""
+        return self.model == "MajorityVote"
 
     @property
     def is_network(self) -> bool:

@@ -43,11 +43,10 @@ from ..answers.items import Sequences
 from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file
 from ..inference.classifiers import Judge, LinearJudge
+from ..inference.estimator import Estimator, LabelEstimator, LatentEstimator
 from ..inference.guidance import REASONS
 from ..inference.learned import Learned
 from ..inference.preconditions import in_order_of_classes
-from ..inference.recipes import LatentRecipe, Recipe
-from ..inference.starts import Fitted
 from ..inference.structures import StructureParameters, Summary
 from ..inference.workers import WORKERS
 from ..kernels import freeze
@@ -228,19 +227,19 @@ class SavedModel:
     kinds: dict[Any, type]  # what parts of these types are in this model
     known: dict[str, Any]  # fields that are not saved, since they are known otherwise
 
-    def read_result(self, recipe: Recipe) -> Result:
-        """The result of a model with this recipe, if all of it can be so."""
+    def read_result(self, model: LabelEstimator) -> Result:
+        """The result of a model with these parameters, if all of it can be so."""
         self.known.update(model=self.model, log_normaliser=0.0)
         self.kinds.update(
-            {StructureParameters: recipe.structure_type, Summary: recipe.summary_type, Judge: LinearJudge}
+            {StructureParameters: model._structure_type, Summary: model._summary_type, Judge: LinearJudge}
         )
         fusion = self.read_part(Result, self.header["fusion"], "")
         keys = list(fusion.labels.keys)
         if keys[:1] != ["item"] and keys[:2] != ["sequence", "position"]:
             raise refuse("labels/keys", dict.fromkeys(keys, _COLUMN))
-        given = unpack_given(self, fusion, recipe.takes_graph)
+        given = unpack_given(self, fusion, model._takes_graph)
         self.check_all_was_read()
-        check_whole(fusion, recipe, self.sizes)
+        check_whole(fusion, model, self.sizes)
         return replace(fusion, given=given)
 
     def check_all_was_read(self) -> None:
@@ -413,9 +412,9 @@ def _read_header(file: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
-def check_whole(found: Result, recipe: Recipe, sizes: Mapping[str, int]) -> None:
-    """Raise a `ValueError` unless the parts of a result are those of one fit with this recipe."""
-    names, labels, estimates, is_latent = found.names, found.labels, found.estimates, isinstance(recipe, LatentRecipe)
+def check_whole(found: Result, model: LabelEstimator, sizes: Mapping[str, int]) -> None:
+    """Raise a `ValueError` unless the parts of a result are those of one fit of this model."""
+    names, labels, estimates, is_latent = found.names, found.labels, found.estimates, isinstance(model, LatentEstimator)
     scale = names.positions
     if labels.n_items < 1:
         raise ValueError("there are no items")
@@ -442,10 +441,10 @@ def check_whole(found: Result, recipe: Recipe, sizes: Mapping[str, int]) -> None
     estimates.worker_model.check_saved(estimates.log_weights, estimates.further, estimates.structure.n_columns)
     parts = [found.calibrated, labels.uncalibrated, *([found.intervals.workers] if is_latent else [])]
     if {part is not None for part in parts} != {is_latent}:
-        raise ValueError(f"calibration and intervals are not those of {recipe.model}")
-    if (found.coupling is not None) != ("coupling" in list_fields(recipe.structure_type)):
-        raise ValueError(f"the coupling is not that of {recipe.model}")
-    recipe.check_learned(estimates.structure)
+        raise ValueError(f"calibration and intervals are not those of {found.model}")
+    if (found.coupling is not None) != ("coupling" in list_fields(model._structure_type)):
+        raise ValueError(f"the coupling is not that of {found.model}")
+    model._check_learned(estimates.structure)
     if found.past is not None:
         scores = found.past.sums.scores
         if scores.size and scores.shape != (2, 2 * sizes["K"], 2 * sizes["K"]):
@@ -628,7 +627,7 @@ def _to_json(fusion: Result, name: str, value: object) -> object:
     if name in _BY_CLASS:
         owner = types.SimpleNamespace(model=fusion.model, **{name: value})
         value = in_order_of_classes(owner, name, fusion.names.classes, fusion.names.normalised)
-    if isinstance(value, Fitted):
+    if isinstance(value, Estimator):
         return "majority"
     if isinstance(value, np.generic):
         return cast(object, value.item())

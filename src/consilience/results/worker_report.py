@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..answers.columns import Column, Values, lookup, to_column, to_values
 from ..inference import Cells, sum_by
 from ..inference.guidance import ComparedOpinions
-from ..inference.recipes import VOTE_SMOOTHING
+from ..inference.workers.priors import START
 from ..inference.workers.temperatures import MeanWorkers
 from ..kernels import Floats, Truths
 from . import raters
@@ -264,7 +264,7 @@ def inform_by_votes(cells: Cells, said: NDArray[np.int64], prior: Floats) -> Flo
     def times_log(values: Floats) -> Floats:
         return values * np.log(np.where(values > 0, values, 1.0))
 
-    (off, diagonal), n_labels, named = VOTE_SMOOTHING, cells.shape[1], np.flatnonzero(said >= 0)
+    (off, diagonal), n_labels, named = START, cells.shape[1], np.flatnonzero(said >= 0)
     truth, is_right = said[named], said[cells.label] == cells.klass
     wrong = cells.where(~is_right)
     right = cells.where(is_right).sum_out(2)[:, named]  # how often each label that names a class was right

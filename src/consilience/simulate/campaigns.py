@@ -19,6 +19,7 @@ from ..answers.random_choices import draw_numbers, hash_ids, hash_items
 from ..answers.tables import open_frame
 from ..arguments import is_among, is_number
 from ..errors import InputError, ParameterError, Sentence, parameter_error, quietly
+from ..inference.estimator import renew
 from ..options import whole
 from ..planning.next_questions import list_questions, read_costs
 from .crowds import Simulation
@@ -102,7 +103,7 @@ def campaign(
     if not isinstance(fresh, FittedModel):
         raise parameter_error("model", "campaign", "a model, such as DawidSkene()", model)
     pool = crowd.responses if isinstance(crowd, Simulation) else crowd
-    graph = {"graph": crowd.graph} if isinstance(crowd, Simulation) and fresh.recipe().takes_graph else {}
+    graph = {"graph": crowd.graph} if isinstance(crowd, Simulation) and fresh._takes_graph else {}
     if isinstance(crowd, Simulation):
         known = lookup(pool.classes, to_column(crowd.truth))
     else:
@@ -146,7 +147,7 @@ def campaign(
         bought[wanted] = True
         spent = float(price[bought].sum())
         with quietly():
-            fitted = fresh.fresh().fit(pool.keep(bought[pair]), **graph)
+            fitted = renew(fresh).fit(pool.keep(bought[pair]), **graph)
         right = (fitted.result_.labels.codes == known)[known >= 0]
         accuracy = float(right.mean()) if len(right) else float("nan")
         rows.append((n_items, int(bought.sum()), spent, accuracy, float(fitted.expected_accuracy_)))

@@ -1,0 +1,281 @@
+"""Estimators: their parameters, and what a fit makes of them.
+
+An estimator is its parameters: keyword arguments, stored as they are given, and checked when `fit` is called. Models
+are estimators, and add what users call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from ..answers.answers import Answers
+from ..answers.graph import Graph
+from ..engines.base import Engine
+from ..errors import ConvergenceWarning, InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten
+from ..kernels import Floats
+from ..options import check as check_option
+from .classifiers import check_classifier
+from .em import Fit, Parameters, Problem, Progress, place, run_em
+from .learned import CouplingScore
+from .levels import check_order
+from .moments import MomentFit
+from .preconditions import (
+    FIT_TABLES,
+    HIDING_TABLES,
+    check_matrices,
+    check_posteriors,
+    checked_smoothing,
+    fixed_prior,
+)
+from .sources import Source
+from .starts import find_starts
+from .structures import AnyStructure, StructureParameters, Summary
+from .structures.independent import IndependentParameters
+from .workers import WORKERS
+from .workers.ordinal import N_TYPES, OrdinalWorkers
+from .workers.types import STRENGTHS
+
+# Items added to each level of a scale. The answers hardly tell a level from its neighbours: with less than one, a level
+# can lose all of its items to them, and the others seem surer than they are.
+ONE_OF_EACH = 1.0
+
+AnyEstimator = TypeVar("AnyEstimator", bound="Estimator")
+
+
+class Estimator:
+    """Something with parameters: scikit-learn's conventions without scikit-learn."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 (scikit-learn's signature)
+        """Return the parameters."""
+        return {name: getattr(self, name) for name in list_defaults(type(self))}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; return the model itself."""
+        known = list_defaults(type(self))
+        for name, value in parameters.items():
+            if name not in known:
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {listing(known, 20)}.")
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Make what `sklearn.base.clone` should: the same parameters. A model to start from stays fitted."""
+        return renew(self)
+
+
+def list_defaults(kind: type[Estimator]) -> dict[str, Any]:
+    """The parameters of an estimator with their defaults."""
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def renew(model: AnyEstimator, **parameters: Any) -> AnyEstimator:
+    """An unfitted copy with the same parameters, except for those given."""
+    return type(model)(**{**model.get_params(), **parameters})
+
+
+def describe_call(model: Estimator) -> str:
+    """How an estimator is made: its name, and the parameters that are not the default."""
+    changed, defaults = [], list_defaults(type(model))
+    for name, value in model.get_params().items():
+        default = defaults[name]
+        # By their text, for a tuple may hold arrays, which have no one answer to ==.
+        if value is default or (type(value) is type(default) and repr(value) == repr(default)):
+            continue
+        if isinstance(value, np.ndarray):
+            text = f"<array {'x'.join(map(str, value.shape))}>"
+        else:
+            text = f"<{type(value).__name__}>" if isinstance(value, Estimator) else shorten(value, 200)
+        changed.append(f"{name}={text}")
+    return f"{type(model).__name__}({', '.join(changed)})"
+
+
+class LabelEstimator(Estimator, ABC):
+    """An estimator of labels from answers. What is underlined is for `consilience`, and not for those who use it."""
+
+    _result: Any = None  # of the fit
+    #: The parameters of the structure that the model finds, and what one pass over the data adds up to.
+    _structure_type: ClassVar[type[StructureParameters]] = IndependentParameters
+    _summary_type: ClassVar[type[Summary]] = Summary
+    #: Whether the model is fitted to a graph.
+    _takes_graph: ClassVar[bool] = False
+    #: Whether features and priors of items have a say.
+    _takes_content: ClassVar[bool] = False
+    #: Whether answers to predict from must take silence as those of the fit did.
+    _needs_same_silence: ClassVar[bool] = True
+
+    label_by: str = "mode"
+
+    @property
+    def _rule(self) -> str:
+        """What may decide a label beside known ones: "median" or "sequence"; "" where only the probability does."""
+        return "" if self.label_by == "mode" else self.label_by
+
+    def _check(self) -> None:
+        """Raise an error for a parameter with a value that it cannot have."""
+        for name, value in self.get_params().items():
+            check_option(name, value, type(self).__name__)
+
+    def _check_learned(self, found: StructureParameters) -> None:
+        """Raise a `ValueError` if what a file says of the structure cannot be what the parameters call for."""
+
+    def _prepare(self, r: Answers) -> Answers:
+        """Answers with the classes that the model needs; an error for those that it cannot take."""
+        if self.label_by == "median":
+            check_order(r.classes, r.positions)
+        return r
+
+    def _weigh_links(self, r: Answers, graph: Graph) -> Graph:  # noqa: ARG002
+        """A graph over these items with the weights that the parameters call for."""
+        return graph
+
+    def _check_size(self, r: Answers, graph: Graph | None) -> None:  # noqa: ARG002
+        """Raise an error for a fit that needs more memory or time than there is."""
+        check_posteriors(type(self).__name__, r)
+
+    @abstractmethod
+    def _learn(
+        self,
+        source: Source,
+        graph: Graph | None,
+        engine: Engine,
+        *,
+        plan: Plan | None = None,
+        kept: Any = None,
+        before: Any = None,
+        past: Any = None,
+    ) -> Any:
+        """The `Result` of a fit, as far as it is learned from answers."""
+
+    def _explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
+        """The warning that a fit stopped before it settled; None if it need not settle."""
+        return None
+
+
+class Plan(NamedTuple):
+    """What is to be fitted, and from where."""
+
+    problem: Problem
+    starts: dict[str, Parameters]
+    coupling_scores: list[CouplingScore] = []  # noqa: RUF012 (it is never changed)
+    apart: tuple[Problem, Fit] | None = None  # of fields: the same answers to independent items, and the fit to them
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LatentEstimator(LabelEstimator):
+    """A hidden label per item, a structure over the labels, and workers who answer as their worker model says."""
+
+    _takes_content: ClassVar[bool] = True
+    _start_choices: ClassVar[tuple[str, ...]] = ("majority", "moments", "best")
+
+    workers: str = "confusion"
+    estimation: str = "variational"
+    prior: Any = "learn"
+    smoothing: Any = "learn"
+    calibration: str | float = "hidden answers"
+    classifier: Any = None
+    label_by: str = "mode"
+    start: Any = "majority"
+    n_init: int = 1
+    max_iter: int = 200
+    tol: float = 1e-5
+    seed: int = 0
+    callback: Callable[[Progress], object] | None = None
+
+    @property
+    def _learns_coupling(self) -> bool:
+        """Whether a coupling of neighbours is to be learned."""
+        coupling = getattr(self, "coupling", None)
+        return isinstance(coupling, str) and coupling == "learn"
+
+    @abstractmethod
+    def _make_structure(self, source: Source) -> AnyStructure:
+        """The structure that the parameters call for."""
+
+    def _structure_parts(self, r: Answers) -> tuple[int, Floats | None, float, str]:
+        """What every structure is made of: number of classes, fixed prior if any, smoothing, estimation."""
+        smoothing = float(checked_smoothing(self, r).min())
+        if self.workers == OrdinalWorkers.name and isinstance(self.smoothing, str):
+            smoothing = max(smoothing, ONE_OF_EACH)
+        return r.n_classes, fixed_prior(self, r), smoothing, self.estimation
+
+    def _plan(self, source: Source, graph: Graph | None, engine: Engine) -> Plan:
+        """What is to be fitted, and from where."""
+        problem = self._pose(source, graph, engine)
+        return Plan(problem, find_starts(self, problem, source))
+
+    def _start_from_moments(self, r: Answers, structure: AnyStructure, found: MomentFit) -> StructureParameters:  # noqa: ARG002
+        """What moments say of the structure: the class prior."""
+        started: StructureParameters = structure.given(found.prior)
+        return started
+
+    def _choose(self, problem: Problem, fits: Mapping[str, Fit]) -> Fit:  # noqa: ARG002
+        """The fit with the highest objective."""
+        return max(fits.values(), key=lambda fit: fit.objective)
+
+    def _fit_alone(self, source: Source, graph: Graph | None, engine: Engine) -> tuple[Problem, Fit]:
+        """The problem without features, and its fit, from which a classifier learns."""
+        plan = self._plan(source, graph, engine)
+        fits = {name: self._run(plan.problem, start) for name, start in plan.starts.items()}
+        return plan.problem, self._choose(plan.problem, fits)
+
+    def _run(self, problem: Problem, start: Parameters) -> Fit:
+        """The loop from a start."""
+        return run_em(problem, start, self.max_iter, self.tol, self.callback, problem.budget)
+
+    def _pose(self, source: Source, graph: Graph | None, engine: Engine) -> Problem:
+        """What is to be fitted, its blocks cut and put where they will be worked on."""
+        r = source.responses
+        workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
+        prior = workers.prior(checked_smoothing(self, r), self.estimation, r.vote_shares())
+        learns = isinstance(self.smoothing, str) and self.smoothing == "learn" and self.estimation == "variational"
+        if learns and not prior.learns:
+            prior = workers.begin_learning(prior, r)
+        if source.worker_types is not None:
+            prior = source.worker_types.give_to(prior, r.workers)
+        return place(source, workers, prior, self._make_structure(source), graph, engine)
+
+    def _check(self) -> None:
+        super()._check()
+        name = type(self).__name__
+        if not isinstance(self.workers, str) or self.workers not in WORKERS:
+            raise parameter_error("workers", name, f"one of {', '.join(map(repr, WORKERS))}", self.workers)
+        check_classifier(self.classifier, name)
+        if self.max_iter == 0 and (self.n_init > 1 or (isinstance(self.start, str) and self.start == "best")):
+            raise ParameterError(
+                "With max_iter=0 nothing is fitted, and starts cannot be compared.",
+                Sentence("Choose one start, with {n_init}.", n_init=1),
+                keyword="max_iter",
+            )
+
+    def _check_size(self, r: Answers, graph: Graph | None) -> None:
+        super()._check_size(r, graph)
+        workers = WORKERS[self.workers].of(r, r.class_of_label, r.n_classes)
+        hides = self.max_iter > 0 and self.calibration == "hidden answers"
+        check_matrices(type(self).__name__, workers, r, HIDING_TABLES if hides else FIT_TABLES)
+        if isinstance(workers, OrdinalWorkers) and workers.are_too_many(r):
+            raise InputError(
+                f"{type(self).__name__} would compare {workers.describe_size()} with {N_TYPES * len(STRENGTHS)} types "
+                f"of workers, which takes too long for {plural(r.n_responses, 'answer')}.",
+                Sentence("Use {workers}.", workers="confusion"),
+                "Or merge levels.",
+                keyword="workers",
+            )
+
+    def _explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:
+        if len(trace) < 2 or self.tol <= 0 or self.max_iter <= 0:
+            return None
+        gain = (trace[-1] - trace[-2]) / max(n_responses, 1)
+        return ConvergenceWarning(
+            f"{type(self).__name__} stopped after {self.max_iter} iterations while its objective still gained "
+            f"{gain:.1e} per answer.",
+            Sentence("Allow more with {max_iter}.", max_iter=2 * self.max_iter),
+            Sentence("Or accept the fit with a higher {tol}."),
+            keyword="max_iter",
+        )
