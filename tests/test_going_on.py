@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.models import fitted
-from consilience.results import fitting, new_answers
+from consilience.models import fitted, latent
 
 
 def cut(crowd, *shares):
@@ -64,7 +63,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(where, parts, monkeypatch
     for name, act in actions.items():
         with monkeypatch.context() as patch:
             if where == "conclude":  # after the loop, in the middle of all that is made of it
-                patch.setattr(fitting, "find_intervals", interrupt)
+                patch.setattr(latent, "find_intervals", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 act()
         assert model.result_ is before, name
@@ -94,7 +93,7 @@ def test_an_interrupted_batch_leaves_the_model_as_it_was(parts, monkeypatch):
     model = cs.DawidSkene().partial_fit(parts[0])
     found, before = model.result_, model.worker_report()["answers"].to_pylist()
     with monkeypatch.context() as patch:
-        patch.setattr(new_answers, "conclude", interrupt)
+        patch.setattr(latent, "find_intervals", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(parts[1])
     assert model.result_ is found

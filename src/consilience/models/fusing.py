@@ -179,7 +179,8 @@ def choose_model(
             )
         else:
             given |= {"workers": OrdinalWorkers.name}
-    return kind(**given)
+    chosen: FittedModel = kind(**given)
+    return chosen
 
 
 def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
