@@ -1319,9 +1319,7 @@ def test_probabilities_that_are_masked_or_none():
 
 
 def test_probabilities_of_some_classes_only():
-    with pytest.warns(
-        DataWarning, match=r"^1 row of P is NaN for some classes only.* P\[0, 1\] = \[nan, 1.0\]. Use 0 for"
-    ):
+    with pytest.warns(DataWarning, match=r"^P has NaN for some classes, .* in 1 row: taken for missing. Use 0 for"):
         r = Answers.from_probabilities([[[0.5, 0.5], [NAN, 1]]])
     assert rows_of(r) == [(0, 0, 0, 1.0)]
 
@@ -1342,7 +1340,7 @@ def test_probabilities_of_sequences():
         ([[[0.5, 0.6]]], {}, r"P\[0, 0\] = \[0.5, 0.6\] is not a vote"),
         ([[[1, 0], [-0.1, 0.5]]], {}, r"P\[0, 1\] = \[-0.1, 0.5\] is not a vote.*logits or scores, take their softmax"),
         ([[[0.5, 0.3]]], {}, r"sum to 1, and these sum to 0.8. .*divide each vote by its sum"),
-        ([[[0, 0]], [[1, 0]]], {}, "is not a vote.* There is 1 such row."),
+        ([[[0, 0]], [[1, 0]]], {}, "is not a vote.* So it is in 1 row."),
         ([[[float("inf"), 0]]], {}, "is not a vote"),
         ([[[NAN, NAN]]], {}, "P has no votes"),
         ([[0.5, 0.5]], {}, r"indexed by item, worker and class; got an array of shape \(1, 2\)"),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import check_truth, to_floats
-from ..errors import InputError, Sentence, join_names, listing, plural, warn_of
+from ..errors import InputError, Sentence, join_names, listing, parameter_error, plural, warn_of
 from ..kernels import Floats, Integers, Truths, freeze
 from ..limits import NUMBER, require_memory
 from ..options import check, check_effect
@@ -37,7 +37,7 @@ from .columns import (
     split_ids,
     to_column,
 )
-from .gold import add_gold, find_gold
+from .gold import add_gold
 from .items import Sequences, count_items, encode_items, read_keys, read_order
 from .long_tables import (
     FILL,
@@ -132,6 +132,14 @@ class Answers:
     gold: Mapping[Any, Any] | None = None
     declares_order: bool = False  # whether it was said that classes are levels of a scale, or that they are not
     budget: Budget | None = None  # of `consilience.scan_answers`
+    n_items: int = field(init=False)  # those that nobody answered included
+    n_workers: int = field(init=False)
+    n_labels: int = field(init=False)
+    n_classes: int = field(init=False)
+    n_responses: int = field(init=False)
+    sequences: Sequences | None = field(init=False)  # those that the items are in
+    silence_counts: bool = field(init=False)  # whether a worker's silence about an item is itself an answer
+    is_ordered: bool = field(init=False)  # whether the classes are levels from low to high
 
     @classmethod
     def from_frame(
@@ -267,7 +275,9 @@ class Answers:
         columns = find_columns(table, names)
         if table.n_rows == 0:
             raise InputError(f"{table.name} has columns but no rows: there are no answers to fuse.")
-        known_labels = find_gold(table, gold)
+        if not (gold is None or gold is False or isinstance(gold, str)):
+            raise parameter_error("gold", "Answers.from_frame", "the name of a column, or False", gold)
+        known_labels = None if gold is False else table.find("gold", gold)
         if table.lists(columns["label"]) is not None:
             raise InputError(
                 f"Column {columns['label']!r} of {table.name} holds lists: each answer is a set of tags.",
@@ -464,13 +474,10 @@ class Answers:
         named = None if classes is None else read_distinct(classes, "classes")
         check_axes(votes, votes.shape[2] if named is None else len(named), rescale)
         answered = np.asarray(~np.isnan(votes).any(axis=2))
-        holed = np.argwhere(~answered & ~np.isnan(votes).all(axis=2))
-        if len(holed):
-            i, m = holed[0]
+        n_holed = int(np.sum(~answered & ~np.isnan(votes).all(axis=2)))
+        if n_holed:
             warn_of(
-                f"{plural(len(holed), 'row')} of P {'is' if len(holed) == 1 else 'are'} NaN for some classes only, and "
-                f"{'counts' if len(holed) == 1 else 'count'} as missing; the first is P[{i}, {m}] = "
-                f"{votes[i, m].tolist()}.",
+                f"P has NaN for some classes, and a number for others, in {plural(n_holed, 'row')}: taken for missing.",
                 "Use 0 for a class that the worker rules out.",
             )
         if not answered.any():
@@ -479,10 +486,10 @@ class Answers:
         total, wrong = sum_votes(given, rescale)
         if wrong.any():
             first = int(wrong.argmax())
-            (i, m), n_wrong = np.argwhere(answered)[first], int(wrong.sum())
+            i, m = np.argwhere(answered)[first]
             raise InputError(
                 f"P[{i}, {m}] = {given[first].tolist()} is not a vote: entries must be >= 0 and sum to 1, and these "
-                f"sum to {total[first]:.4g}. There {'is' if n_wrong == 1 else 'are'} {plural(n_wrong, 'such row')}.",
+                f"sum to {total[first]:.4g}. So it is in {plural(int(wrong.sum()), 'row')}.",
                 *suggest(given, total, "If the last axis lacks a class, add it."),
                 "Set a row to NaN if the worker did not vote.",
             )
@@ -506,51 +513,23 @@ class Answers:
         for array in (self.offsets, self.worker, self.label, self.weight, self.share, self.order, self.soft):
             if array is not None:
                 array.flags.writeable = False
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, those nobody answered included."""
-        return len(self.offsets) - 1
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return len(self.workers)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels that workers use."""
-        return len(self.labels)
-
-    @property
-    def n_responses(self) -> int:
-        """Number of answers."""
-        return len(self.worker)
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether the classes are levels from low to high."""
-        return self.positions is not None
-
-    @property
-    def silence_counts(self) -> bool:
-        """Whether a worker's silence about an item is itself an answer."""
-        return self.background is not None
+        derived = {
+            "n_items": len(self.offsets) - 1,
+            "n_workers": len(self.workers),
+            "n_labels": len(self.labels),
+            "n_classes": len(self.classes),
+            "n_responses": len(self.worker),
+            "sequences": self.keys if isinstance(self.keys, Sequences) else None,
+            "silence_counts": self.background is not None,
+            "is_ordered": self.positions is not None,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     @property
     def memory(self) -> int | None:
         """How many bytes a fit may use; None for all there is."""
         return None if self.budget is None else self.budget.memory
-
-    @property
-    def sequences(self) -> Sequences | None:
-        """The sequences that the items are in; None where items are independent of each other."""
-        return self.keys if isinstance(self.keys, Sequences) else None
 
     @cached_property
     def items(self) -> Values:
@@ -615,15 +594,9 @@ class Answers:
         """The number of items that each worker answered."""
         return count_codes(self.worker if self.amount is None else self._spread_votes[1], self.n_workers)
 
-    def count_labels(self, amount: Floats | None) -> Floats | Indices:
-        """How many answers each label has, (L,), each of which counts by its amount, or fully."""
-        if amount is None:
-            return count_codes(self.label, self.n_labels)
-        return np.bincount(self.label, weights=amount, minlength=self.n_labels)
-
     def label_shares(self) -> Floats:
         """The share of each label in all answers, each counted by its weight, (L,)."""
-        return to_shares(self.count_labels(self.weight))
+        return to_shares(count_codes(self.label, self.n_labels, self.weight))
 
     def vote_shares(self) -> Floats:
         """What an item without votes is taken for: the background, or each class's share of all votes."""
@@ -631,7 +604,10 @@ class Answers:
         if self.silence_counts:
             shares[lookup(self.classes, to_column([self.background]))] = 1.0
             return shares
-        votes = self.count_labels(self.amount) if self.soft is None else self.soft.sum(axis=0, dtype=np.float64)
+        if self.soft is None:
+            votes = count_codes(self.label, self.n_labels, self.amount)
+        else:
+            votes = self.soft.sum(axis=0, dtype=np.float64)
         named = self.class_of_label >= 0
         shares[self.class_of_label[named]] = votes[named]
         return to_shares(shares)
@@ -686,7 +662,7 @@ class Answers:
     def keep(self, answers: Truths) -> Self:
         """The same items, workers and labels with only the answers marked True."""
         kept = np.concatenate([[0], np.cumsum(answers)])
-        return replace(self, offsets=kept[self.offsets].astype(np.int64), **self._pick(answers))
+        return replace(self, offsets=kept[self.offsets].astype(np.int64), **self.take(answers))
 
     def about(self, items: Indices) -> Self:
         """The answers about some of the items; of a sequence about all of them, or none."""
@@ -698,9 +674,10 @@ class Answers:
         else:
             keys = keys[items]
         offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(items)))]).astype(np.int64)
-        return replace(self, keys=keys, offsets=offsets, gold=None, **self._pick(answers))
+        return replace(self, keys=keys, offsets=offsets, gold=None, **self.take(answers))
 
-    def _pick(self, answers: Truths | Indices) -> dict[str, Any]:
+    def take(self, answers: Truths | Indices) -> dict[str, Any]:
+        """What is known of each of some answers, by the names of the fields."""
         arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "share", "order", "soft")}
         return {name: None if array is None else array[answers] for name, array in arrays.items()}
 

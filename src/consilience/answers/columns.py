@@ -366,12 +366,16 @@ def narrow_codes(codes: Codes, n_values: int) -> Integers:
     return codes.astype(np.int8) if len(codes) >= VERY_MANY and n_values <= 127 else codes
 
 
-def count_codes(codes: Integers, n_values: int) -> Indices:
-    """How often each code 0..n_values-1 occurs. `np.bincount` alone would copy all codes of 32 bits at once.
+def count_codes(codes: Integers, n_values: int, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
+    """How often each code 0..n_values-1 occurs, or the sum of its weights.
+
+    `np.bincount` alone would copy all codes of 32 bits at once.
 
     >>> count_codes(np.array([1, 0, 1], np.int32), 3)
     array([1, 2, 0])
     """
+    if weights is not None:
+        return np.bincount(codes, weights, n_values)
     parts = (codes[first : first + AT_ONCE] for first in range(0, len(codes), AT_ONCE))
     return sum((np.bincount(part, minlength=n_values) for part in parts), np.zeros(n_values, np.int64))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, Python, Sentence, listing, parameter_error, plural, shorten, warn_of
+from ..errors import InputError, Python, Sentence, listing, plural, shorten, warn_of
 from ..kernels import Integers, Truths
 from .classes import normalise_column, to_number, to_numbers
 from .columns import (
@@ -156,6 +156,7 @@ def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:
     With `paired` the items are positions of sequences, in two columns. Keys of items that several columns identify, its
     `parts`, may be tuples.
     """
+    labels: Any
     series = None if isinstance(gold, Mapping) else open_series(gold)
     if isinstance(gold, Mapping):
         named = Table(list(gold), gold.__getitem__)
@@ -163,7 +164,7 @@ def open_gold(gold: object, paired: bool, parts: Sequence[str] = ()) -> Table:
         # A dict of columns, and not one of items.
         if any(names and all(_is_column(gold.get(name)) for name in names) for names in (parts, roles)):
             return open_frame(gold, "gold")
-        keys, labels = list(gold), list(gold.values())
+        keys, labels = list[Any](gold), list[Any](gold.values())
     elif series is not None:
         keys, labels = to_values(series[0]).tolist(), series[1]
     elif is_table(gold):
@@ -244,15 +245,6 @@ def _read_random(table: Table, known: Truths) -> Truths:
             )
         drawn[row] = said
     return drawn
-
-
-def find_gold(table: Table, gold: str | bool | None) -> str | None:
-    """The column of known labels: the one named, or the one with a usual name; None with ``gold=False``."""
-    if gold is False:
-        return None
-    if not (gold is None or isinstance(gold, str)):
-        raise parameter_error("gold", "Answers.from_frame", "the name of a column, or False", gold)
-    return table.find("gold", gold)
 
 
 def add_gold(answers: Answers, table: Table, name: str, item: Integers, named: bool) -> Answers:

@@ -25,7 +25,6 @@ from ..answers.columns import (
     to_column,
     to_values,
 )
-from ..answers.gold import find_gold
 from ..answers.items import Sequences, encode_items, read_keys
 from ..answers.previews import frame_html, html_facts, paragraph, to_word
 from ..answers.tables import build_frame, is_table, open_frame
@@ -224,7 +223,7 @@ class Tags:
         codes, keys = encode_items([table.values(columns["item"], FILL)], named, table.name)
         owner = np.asarray(codes, np.int64)
         who, workers = encode_sorted(table.values(columns["worker"], FILL))
-        known_name = find_gold(table, gold)
+        known_name = table.find("gold", gold) if gold is None or isinstance(gold, str) else None
         known = [None] * table.n_rows if known_name is None else read_cells(table, known_name, separator)
         tags = objects(list(hot)) if hot and classes is None else choose_tags([*cells, *known], classes)
         if not len(tags):
