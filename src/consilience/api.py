@@ -14,7 +14,6 @@ from .checks.comparison import settle
 from .documents.charts import Chart, import_converter
 from .documents.html import check_installed, write_page
 from .documents.sections import CHARTS, describe
-from .documents.special import show_questions
 from .documents.view import Command, look_at
 from .engines import EngineLike, open_engine
 from .errors import InputError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten, warn
@@ -26,7 +25,6 @@ from .models.asking import SPLIT, are_answers, find_questions, list_labels, open
 from .models.base import Model, as_responses, name_source
 from .models.fusing import fuse_prepared
 from .models.preparing import prepare
-from .models.question_tables import count_question, report_workers
 from .models.questions import Questions, Shared, read_questions
 from .models.register import MODELS, OTHERS, model_class
 from .models.standalone import Standalone
@@ -447,13 +445,8 @@ def write_report(
         The command that fused the answers: the page says how to repeat it with new labels.
     """
     check_installed()
-    if isinstance(model, Standalone):
+    if isinstance(model, (Standalone, Questions)):
         return write_page(model.page(title), path)
-    if isinstance(model, Questions):
-        documents = {name: describe(look_at(need_fitted(each, "report")), name) for name, each in model.items()}
-        counts = {name: count_question(each.result_) for name, each in model.items()}
-        workers = report_workers(model)
-        return write_page(show_questions(title, documents, counts, model.explain_sharing(), workers), path)
     return write_page(describe(look_at(need_fitted(model, "report"), content, folder, command), title), path)
 
 

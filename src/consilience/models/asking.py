@@ -15,8 +15,7 @@ from ..formats.sources import find_source, open_table
 from ..kinds import find_kind
 from ..kinds.tag_tables import find_separators, find_tagged
 from .preparing import Prepared, prepare
-from .question_tables import keep_answered
-from .questions import split_gold
+from .questions import keep_answered, split_gold
 
 # What may be given for each question.
 SCALE = ("classes", "ordered", "positions")

@@ -1,4 +1,4 @@
-"""Several questions to the same workers: a fitted model for each, and what is said of all of them together."""
+"""Several questions to the same workers: a dict of fitted models, with one prior of the workers, and shared tables."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, find_present, lookup, to_column, to_values
+from ..answers.columns import Column, add_values, find_present, is_missing, lookup, to_column, to_values
 from ..answers.joining import check_join_policy, drop_workers, join_responses
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import Table, build_frame, is_table, open_frame
 from ..arguments import check_truth, to_path
+from ..documents.document import Document
+from ..documents.sections import describe
+from ..documents.special import show_questions
+from ..documents.view import look_at
 from ..engines import open_engine
 from ..errors import InputError, ParameterError, StoreError, listing
 from ..formats.reading import open_path
@@ -31,25 +36,26 @@ from ..inference.estimator import renew
 from ..inference.sharing import Together
 from ..inference.sources import Source
 from ..kernels import Floats
-from ..kinds.base import AnyKind
+from ..kinds.tag_tables import SEPARATOR
 from ..kinds.tags import TagsKind
+from ..results.chance import BY_CHANCE, pool_chance
 from ..results.explanations import Explanations
 from ..results.label_files import is_one_file
+from ..results.result import Result
+from ..results.worker_report import AS_IF_BY_CHANCE
 from .base import open_answers
 from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
 from .fusing import Posed, fit_posed
-from .question_tables import (
-    interleave,
-    join_tags,
-    keep_answered,
-    lengthen,
-    merge_rows,
-    plain_model,
-    report_workers,
-    table_of,
-    to_columns,
-    widen,
-)
+
+FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
+# What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
+UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfile.BadZipFile)
+# The largest header of a file that may come from anywhere.
+LARGEST_HEADER = 1 << 20
+# From the first probability on questions count as separate, and up to the second as one.
+MOSTLY_OWN, MOSTLY_SAME = 0.8, 0.2
+# The column of tags in tables about one tag each.
+TAG = "tag"
 
 
 class Shared(NamedTuple):
@@ -92,15 +98,6 @@ class Shared(NamedTuple):
             f"Skills carry over from one question to another: with probability {1 - self.own:.2f} a worker has the "
             "same in a question as in all. So what is known of a worker is known by all questions."
         )
-
-
-FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
-# What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
-UNREADABLE = (OSError, EOFError, ValueError, OverflowError, RuntimeError, zipfile.BadZipFile)
-# The largest header of a file that may come from anywhere.
-LARGEST_HEADER = 1 << 20
-# From the first probability on questions count as separate, and up to the second as one.
-MOSTLY_OWN, MOSTLY_SAME = 0.8, 0.2
 
 
 class Questions(Mapping[str, FittedModel]):
@@ -157,7 +154,7 @@ class Questions(Mapping[str, FittedModel]):
         return next(iter(self.values())).result_.backend
 
     def explain_sharing(self) -> str:
-        """Say in words whether skills carry over from one question to another."""
+        """Whether skills carry over from one question to another."""
         return "The questions were fused each on its own." if self.shared_ is None else self.shared_.describe()
 
     def to_frame(self, *, wide: bool = False, undecided: float | None = None) -> Any:
@@ -172,11 +169,14 @@ class Questions(Mapping[str, FittedModel]):
         undecided : float, optional
             As for `DawidSkene.to_frame`: labels below this confidence are left open.
         """
-        return build_frame(self._list_labels(wide, undecided), self.backend)
+        return build_frame(to_columns(self._list_labels(wide, undecided)), self.backend)
 
-    def _list_labels(self, wide: bool, undecided: float | None) -> dict[str, Column]:
+    def _list_labels(self, wide: bool, undecided: float | None) -> pa.Table:
         check_truth("wide", "to_frame", wide)
-        tables = {name: table_of(model, undecided) for name, model in self.items()}
+        tables = {
+            name: join_tags(in_arrow(model).to_frame(undecided=undecided), model.result_)
+            for name, model in self.items()
+        }
         return widen(tables) if wide else lengthen(tables)
 
     def worker_report(self) -> Any:
@@ -200,7 +200,7 @@ class Questions(Mapping[str, FittedModel]):
         """
         target = to_path("path", "write", path)
         if is_one_file(target):
-            write_table(build_frame(self._list_labels(wide, undecided), "pyarrow"), target)
+            write_table(self._list_labels(wide, undecided), target)
             return
         os.makedirs(target, exist_ok=True)
         for name, model in self.items():
@@ -226,12 +226,11 @@ class Questions(Mapping[str, FittedModel]):
         read = self.read(responses)
         if not as_frame:
             return {name: self[name].predict(answers) for name, answers in read.items()}
-        shown = {name: replace(answers, backend="pyarrow") for name, answers in read.items()}
         tables = {
-            name: join_tags(self[name].predict(answers, as_frame=True), self[name].result_.task)
-            for name, answers in shown.items()
+            name: join_tags(self[name].predict(replace(answers, backend="pyarrow"), as_frame=True), self[name].result_)
+            for name, answers in read.items()
         }
-        return build_frame(lengthen(tables), next(iter(read.values())).backend)
+        return build_frame(to_columns(lengthen(tables)), next(iter(read.values())).backend)
 
     def predict_proba(self, responses: object) -> dict[str, Floats]:
         """Return class probabilities of other items, for each question that has answers; see `predict`."""
@@ -239,11 +238,12 @@ class Questions(Mapping[str, FittedModel]):
 
     def read(self, responses: object) -> dict[str, Answers]:
         """Return other answers to each question that has some."""
-        read = {}
+        read, is_path = {}, isinstance(responses, (str, os.PathLike))
+        table = open_table(os.fspath(cast(Any, responses)))[0] if is_path else open_frame(responses)
         for name, model in self.items():
             old, task = model.result_.given.answers, model.result_.task
             label = name if old is None else old.columns.get("label", name)
-            rows: Any = open_rows(responses, label, task)
+            rows = keep_answered(table, label, isinstance(task, TagsKind))
             if label in rows.names and rows.n_rows:
                 if old is None:
                     read[name] = model._read(open_answers(rows, **task.reading(), label=label))[1]
@@ -259,12 +259,18 @@ class Questions(Mapping[str, FittedModel]):
         Columns: those of `DawidSkene.next_items`, and question. Rows of all questions are ordered by entropy. Add a
         column label with what the person says, and give the table to `update` or `fuse` as `gold`.
         """
-        tables = {name: plain_model(model).next_items(n, at_random=at_random) for name, model in self.items()}
+        tables = {name: in_arrow(model).next_items(n, at_random=at_random) for name, model in self.items()}
         rows = merge_rows(tables, "fused_label", "entropy")
-        drawn = rows.column("random").to_numpy().astype(bool)
-        pattern = next(iter(tables.values())).column("random").to_pylist()
-        order = interleave(np.flatnonzero(~drawn).tolist(), np.flatnonzero(drawn).tolist(), pattern)[:n]
-        return build_frame(to_columns(rows.take(pa.array(order, pa.int64()))), self.backend)
+        # Where the list of one question has an item that was drawn at random, so has that of all.
+        is_drawn = rows.column("random").to_numpy().astype(bool)
+        lines = {True: np.flatnonzero(is_drawn).tolist(), False: np.flatnonzero(~is_drawn).tolist()}
+        order = []
+        for wanted in next(iter(tables.values())).column("random").to_pylist():
+            line = lines[wanted] or lines[not wanted]
+            if line:
+                order.append(line.pop(0))
+        order += [*lines[False], *lines[True]]
+        return build_frame(to_columns(rows.take(pa.array(order[:n], pa.int64()))), self.backend)
 
     def next_questions(self, n: int = 50, workers: Sequence[object] | None = None) -> object:
         """Return a table of whom to ask what next: item, question, worker and gain, the largest gain first.
@@ -274,7 +280,7 @@ class Questions(Mapping[str, FittedModel]):
         n, workers
             As for `DawidSkene.next_questions`.
         """
-        asked = {name: plain_model(model).next_questions(n, workers) for name, model in self.items()}
+        asked = {name: in_arrow(model).next_questions(n, workers) for name, model in self.items()}
         return build_frame(to_columns(merge_rows(asked, "worker", "gain").slice(0, n)), self.backend)
 
     def explain(self, item: object) -> Explanations:
@@ -336,11 +342,16 @@ class Questions(Mapping[str, FittedModel]):
         if responses is None and gold is None:
             raise ParameterError("There is nothing to add.", "Give new answers or known labels.")
         check_join_policy(duplicates)
-        known, posed = split_gold(gold, list(self)), {}
+        known, posed, table = split_gold(gold, list(self)), {}, None
+        if responses is not None:
+            is_path = isinstance(responses, (str, os.PathLike))
+            table = open_table(os.fspath(cast(Any, responses)))[0] if is_path else open_frame(responses)
         for name, model in self.items():
             before = model.result_
             old = check_answers(before)
-            rows = None if responses is None else open_rows(responses, old.columns.get("label", name), before.task)
+            rows = None
+            if table is not None:
+                rows = keep_answered(table, old.columns.get("label", name), isinstance(before.task, TagsKind))
             new, retracted, _ = read_batch(
                 rows if rows is not None and rows.n_rows else None, old, duplicates, before.task
             )
@@ -356,6 +367,12 @@ class Questions(Mapping[str, FittedModel]):
             found, together, names = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
         self._models, self.shared_ = found, Shared.of(together, names)
         return self
+
+    def page(self, title: str) -> Document:
+        """The report."""
+        documents = {name: describe(look_at(model), name) for name, model in self.items()}
+        counts = {name: count_question(model.result_) for name, model in self.items()}
+        return show_questions(title, documents, counts, self.explain_sharing(), report_workers(self))
 
 
 def name_member(number: int) -> str:
@@ -380,15 +397,12 @@ def read_questions(path: str, load: Callable[[str], object]) -> Questions | None
             if members[0].file_size > LARGEST_HEADER or any(each.compress_type for each in members):
                 raise ValueError("not as it is written")
             header = json.loads(archive.read(HEADER))
-            names: list[str] = header["questions"]
-            expected = [HEADER, *map(name_member, range(len(names)))]
-            if (
-                header["format"] != FORMAT
-                or header["version"] != VERSION
-                or not all(type(each) is str for each in names)
-            ):
+            if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (FORMAT, VERSION):
                 raise ValueError("another format")
-            if not 0 < len(set(names)) == len(names) or archive.namelist() != expected:
+            names = header["questions"]
+            if not names or len(set(names)) < len(names) or not all(type(each) is str for each in names):
+                raise ValueError("not questions")
+            if archive.namelist() != [HEADER, *map(name_member, range(len(names)))]:
                 raise ValueError("other members")
             models = {name: load(archive.extract(each, folder)) for name, each in zip(names, members[1:], strict=True)}
             found = [each.result_ for each in models.values() if isinstance(each, FittedModel)]
@@ -396,14 +410,16 @@ def read_questions(path: str, load: Callable[[str], object]) -> Questions | None
             items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsKind)}
             if len(found) < len(names) or len(items) > 1:
                 raise ValueError("not models of labels, or of other items")
-            if header["shared"] is None:
-                return Questions(cast(Any, models))
-            own, easiness, trace = (header["shared"][name] for name in Shared._fields)
-            shared = Shared(
-                float(own), {str(name): float(each) for name, each in easiness.items()}, np.array(trace, float)
-            )
-            if not (0 <= shared.own <= 1 and set(easiness) <= set(names) and np.isfinite(shared.trace).all()):
-                raise ValueError("not what is learned")
+            shared = None
+            if header["shared"] is not None:
+                own, easiness, trace = (header["shared"][name] for name in Shared._fields)
+                own, trace = float(own), np.array(trace, float)
+                easiness = {name: float(each) for name, each in easiness.items() if name in names}
+                shared = Shared(own, easiness, trace)
+                if not (
+                    0 <= own <= 1 and len(easiness) == len(header["shared"]["easiness"]) and np.isfinite(trace).all()
+                ):
+                    raise ValueError("not what is learned")
             return Questions(cast(Any, models), shared)
         except StoreError:
             raise
@@ -412,7 +428,7 @@ def read_questions(path: str, load: Callable[[str], object]) -> Questions | None
 
 
 def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:
-    """Return the known labels of each question that has some.
+    """The known labels of each question that has some.
 
     They are a mapping from questions, or a table, or a file, with a column for each question; or one with columns
     question and label, such as `Questions.to_frame` returns.
@@ -444,7 +460,7 @@ def split_gold(gold: object, names: Sequence[str]) -> dict[str, Any]:
 
 
 def is_plain(value: object) -> bool:
-    """Tell whether a value is a label, and not known labels of a question."""
+    """Whether a value is a label, and not known labels of a question."""
     return (
         value is None
         or isinstance(value, (bool, int, float, np.generic))
@@ -452,7 +468,139 @@ def is_plain(value: object) -> bool:
     )
 
 
-def open_rows(source: object, label: str, task: AnyKind) -> Table:
-    """The rows of a table, or of the one at a path, in which a question has an answer."""
-    table = open_table(os.fspath(source))[0] if isinstance(source, (str, os.PathLike)) else open_frame(source)
-    return keep_answered(table, label, isinstance(task, TagsKind))
+def keep_answered(table: Table, label: str, are_sets: bool) -> Table:
+    """The rows in which a question has an answer. Of sets an empty cell may be one: all rows, if any has an answer."""
+    if label not in table.names or table.lists(label) is not None:
+        return table  # whoever reads it knows
+    if not are_sets:
+        rows = find_present(table.read(label))
+        return table if len(rows) == table.n_rows else table.keep(rows)
+    cells = to_values(table.read(label)).tolist()
+    is_answered = any(not is_missing(cell) and str(cell).strip() for cell in cells)
+    return table if is_answered else table.keep(np.empty(0, np.int64))
+
+
+def count_question(found: Result) -> dict[str, Any]:
+    """How many items and answers a question has, what can be true, and how sure its results are."""
+    figures = {"items": found.labels.n_items, "answers": int(found.n_answers.sum())}
+    if not isinstance(found.task, TagsKind):
+        return figures | {"classes": found.names.classes.tolist(), "mean_confidence": found.told_confidence}
+    # A set is one answer about an item, and the tags are what can be true.
+    tags = found.task.tags.tolist()
+    n_sets, size, confidence = found.task.add_up(found)
+    sets = {"items": n_sets, "answers": figures["answers"] // max(len(tags), 1), "classes": tags, "mean_size": size}
+    return sets | {"mean_confidence": None if found.told_confidence is None else confidence}
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def in_arrow(model: FittedModel) -> FittedModel:
+    """A model whose tables are those of Arrow."""
+    return renew(model)._adopt(replace(model.result_, backend="pyarrow"))
+
+
+def to_columns(table: pa.Table) -> dict[str, Column]:
+    """The columns of a table."""
+    return {name: to_column(table.column(name)) for name in table.column_names}
+
+
+def stack(tables: Mapping[str, pa.Table], names: Sequence[str]) -> pa.Table:
+    """The rows of all questions, with these columns: as text where types differ. Column question says of which one."""
+
+    def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+        try:
+            return column.cast(pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text
+            texts = [None if value is None else str(value) for value in column.to_pylist()]
+            return pa.chunked_array([texts], pa.string())
+
+    columns = {}
+    for name in names:
+        if name == "question":
+            columns[name] = pa.chunked_array([[each] * table.num_rows for each, table in tables.items()], pa.string())
+            continue
+        parts = [table.column(name) for table in tables.values()]
+        parts = parts if len({each.type for each in parts}) == 1 else list(map(to_text, parts))
+        columns[name] = pa.chunked_array([chunk for each in parts for chunk in each.chunks], parts[0].type)
+    return pa.table(columns)
+
+
+def merge_rows(tables: Mapping[str, pa.Table], first: str, by: str) -> pa.Table:
+    """The rows of all questions, with a column question before the `first` one, the largest of a column first.
+
+    Columns that are not in all tables are left out, but for that of tags, which is missing where there are none.
+    """
+    if any(TAG in table.column_names for table in tables.values()):
+        tables = {
+            name: table
+            if TAG in table.column_names
+            else table.add_column(table.column_names.index(first), TAG, pa.nulls(table.num_rows, pa.string()))
+            for name, table in tables.items()
+        }
+    every = next(iter(tables.values())).column_names
+    shared = [name for name in every if all(name in table.column_names for table in tables.values())]
+    place = shared.index(TAG if TAG in shared else first)
+    rows = stack(tables, [*shared[:place], "question", *shared[place:]])
+    return rows.take(np.argsort(-np.nan_to_num(rows.column(by).to_numpy().astype(np.float64)), kind="stable"))
+
+
+def join_tags(table: pa.Table, found: Result) -> pa.Table:
+    """A table of labels with sets of tags as text, between which is what was between them in the answers."""
+    if isinstance(found.task, TagsKind):
+        sign = found.task.separator or SEPARATOR
+        joined = pc.binary_join(table.column("labels").cast(pa.list_(pa.string())), sign)
+        table = table.set_column(table.column_names.index("labels"), "label", joined)
+    return table
+
+
+def lengthen(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """A table with a row for each item and question."""
+    first = next(iter(tables.values())).column_names
+    n_keys = first.index("label")
+    same = all(table.column_names == first for table in tables.values())
+    return stack(tables, [*first[:n_keys], "question", *(first[n_keys:] if same else ["label", "confidence"])])
+
+
+def widen(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """A table with a row for each item."""
+    first = next(iter(tables.values())).column_names
+    keys = stack(tables, first[: first.index("label")])
+    row = dict[tuple[object, ...], int]()
+    places = [row.setdefault(key, len(row)) for key in zip(*keys.to_pydict().values(), strict=True)]
+    wide, begin = keys.take(np.unique(np.array(places, np.int64), return_index=True)[1]), 0
+    for name, table in tables.items():
+        at = np.full(len(row), -1, np.int64)
+        at[places[begin : begin + table.num_rows]] = np.arange(table.num_rows)
+        begin += table.num_rows
+        pick = pa.array(at, mask=at < 0)
+        for title, source in ((name, "label"), (f"{name}_confidence", "confidence")):
+            title = title if title not in wide.column_names else f"answer_{title}"
+            wide = wide.append_column(title, table.column(source).take(pick))
+    return wide
+
+
+def report_workers(questions: Mapping[str, FittedModel]) -> dict[str, Column]:
+    """The columns of the report on workers over all questions."""
+    models = [in_arrow(model) for model in questions.values()]
+    every = models[0].workers_
+    for model in models[1:]:
+        every, _ = add_values(every, model.workers_)
+    # One row per worker, one column per question.
+    answers, accuracy, chance = (np.full((len(every), len(models)), np.nan) for _ in range(3))
+    for q, model in enumerate(models):
+        place, report = lookup(every, to_column(model.workers_)), model.worker_report()
+        for name, figures in (("answers", answers), ("accuracy", accuracy), ("chance", chance)):
+            if name in report.column_names:
+                figures[place, q] = np.array(report[name].to_pylist(), np.float64)
+    judged = np.where(np.isnan(accuracy), 0.0, np.nan_to_num(answers))
+    n_judged, right = judged.sum(axis=1), (judged * np.nan_to_num(accuracy)).sum(axis=1)
+    pooled = pool_chance(list(chance.T))
+    return {
+        "worker": to_column(every),
+        "answers": to_column(np.nansum(answers, axis=1).astype(np.int64)),
+        "accuracy": to_column(np.divide(right, n_judged, out=np.full(len(every), np.nan), where=n_judged > 0)),
+        "chance": to_column(pooled),
+        "remarks": to_column([AS_IF_BY_CHANCE if each > BY_CHANCE else "" for each in pooled]),
+        **{f"accuracy({name})": to_column(accuracy[:, q].copy()) for q, name in enumerate(questions)},
+    }
