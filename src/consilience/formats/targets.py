@@ -11,13 +11,12 @@ answers to a table with one row per answer ("long") or one column per worker ("w
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import formats as register
 from ..answers.answers import Answers
 from ..answers.columns import is_missing, to_values
-from ..answers.tables import Table, open_frame
+from ..answers.tables import open_frame
 from ..arguments import to_path
 from ..errors import InputError, Sentence, listing, parameter_error
 from ..kinds import need_kind
@@ -43,11 +42,10 @@ from .writing import write_table
 LONG = "long"
 # In a table with one column per worker, all columns are used.
 _ALL_USED = ("wide", "matrix", "soft", "soft-long", "soft-wide", "soft-files")
-_TABLES = f"Give the name of a table: {' '.join(list_suffixes(writable_formats()))}."
 
 
 def choose_target(path: str, source: str, found: Format | None) -> Format | None:
-    """Return the format in which to write results to a path: that of their source, or None for a table.
+    """The format in which to write results to a path: that of their source, or None for a table.
 
     Parameters
     ----------
@@ -66,33 +64,29 @@ def choose_target(path: str, source: str, found: Format | None) -> Format | None
         return found
     raise InputError(
         f"{path!r} is neither a name for {found.title} nor for a table.",
-        f"Use {describe_outputs(found)} to write the former, or one of {' '.join(list_suffixes(writable_formats()))}.",
+        f"Use {_describe(found.outputs)} to write the former, or one of {' '.join(list_suffixes(writable_formats()))}.",
     )
 
 
 def ends_as(path: str, outputs: tuple[str, ...]) -> bool:
-    """Tell whether a path ends in one of some suffixes, perhaps compressed, or is that of a folder if this is one.
+    """Whether a path ends in one of some suffixes, perhaps compressed, or is that of a folder if this is one.
 
     >>> ends_as("a.json.gz", (".json",)), ends_as("no-such/a", (".json", FOLDER)), ends_as("no-such/a", (".json",))
     (True, True, False)
     """
-    if is_folder(path):
-        return FOLDER in outputs
-    return _suffix(path) in outputs
-
-
-def describe_outputs(found: Format) -> str:
-    """Return what paths of a format end in, for a message."""
-    return " or ".join("a folder" if suffix == FOLDER else suffix for suffix in found.outputs)
+    return (FOLDER if is_folder(path) else _suffix(path)) in outputs
 
 
 def has_table_suffix(path: str) -> bool:
-    """Tell whether a path has the suffix of a table that can be written."""
+    """Whether a path has the suffix of a table that can be written."""
     return path.lower().endswith(tuple(list_suffixes(writable_formats())))
 
 
+def _describe(outputs: tuple[str, ...]) -> str:
+    return " or ".join("a folder" if suffix == FOLDER else suffix for suffix in outputs)
+
+
 def _suffix(path: str) -> str:
-    """Return the suffix of a file in lower case, without that of compression."""
     return os.path.splitext(path.lower().removesuffix(".gz"))[1]
 
 
@@ -134,44 +128,32 @@ def write_labels(
     write = None if found is None else found.codec.write_labels
     if write is None:
         if format is not None:
-            known = [each.name for each in label_formats()]
+            known = [each.name for each in span_formats() if each.codec.write_labels is not None]
             raise parameter_error("format", "write_labels", f"one of {', '.join(map(repr, known))}", format)
         raise InputError(
             f"{source!r} is not recognised as a file with answers of an annotation tool.",
             "Name the format with format=, or write the table of labels itself.",
         )
-    write(_read_verdicts(labels), question, source, target)
-
-
-def label_formats() -> list[Format]:
-    """Return the formats of tools that hold answers about whole items."""
-    return [each for each in span_formats() if each.codec.write_labels is not None]
-
-
-def _read_verdicts(labels: Any) -> dict[str, Verdict]:
     table = open_frame(labels, "the table of labels")
     items = to_values(table.values(table.need("item"), "Give each item a label.")).tolist()
     names = table.lists("labels") if "labels" in table.names else None
     if names is None:
         names = to_values(table.values(table.need("label"), "Give each item a label.")).tolist()
-    scores: list[float | None] = [None] * table.n_rows
-    if "confidence" in table.names:
-        read = to_values(table.read("confidence")).tolist()
-        scores = [None if is_missing(score) else score for score in read]
-    rows = zip(items, names, scores, _find_chances(table, names), strict=True)
-    return {str(item): Verdict(label, score, own) for item, label, score, own in rows if label is not None}
 
+    def read(column: str) -> list[float | None]:
+        values = to_values(table.read(column)).tolist() if column in table.names else [None] * table.n_rows
+        return [None if is_missing(value) else value for value in values]
 
-def _find_chances(table: Table, names: Sequence[object]) -> list[list[float] | None]:
-    """Return the probability of each tag of each set; None for a set if some are not known, and for single labels."""
-    sets = [[f"p({tag})" for tag in each] if isinstance(each, list) else None for each in names]
-    used = {column for each in sets if each is not None for column in each}
-    chances = {name: to_values(table.read(name)).tolist() for name in table.names if name in used}
-    found = []
-    for row, each in enumerate(sets):
-        own = None if each is None or not set(each) <= set(chances) else [chances[name][row] for name in each]
-        found.append(None if own is None or any(map(is_missing, own)) else own)
-    return found
+    scores = read("confidence")
+    tags = {tag for each in names if isinstance(each, list) for tag in each}
+    chances = {tag: read(f"p({tag})") for tag in tags}
+    verdicts = {}
+    for row, (item, label) in enumerate(zip(items, names, strict=True)):
+        own = [chances[tag][row] for tag in label] if isinstance(label, list) else [None]
+        if label is not None:
+            sure = [chance for chance in own if chance is not None]
+            verdicts[str(item)] = Verdict(label, scores[row], sure if len(sure) == len(own) else None)
+    write(verdicts, question, source, target)
 
 
 def write_spans(spans: Spans, path: PathLike, format: str | None = None) -> None:
@@ -202,18 +184,23 @@ def write_results(found: Fused, labels: object, path: str, format: Format) -> No
     """Write the results of a fit in the format of their source; `labels` is the table of labels."""
     kind = found.task
     results = kind.collect(found, labels)
-    if isinstance(results, Spans):
-        write_spans(results, path, format.name)
-    elif isinstance(results, FusedMasks):
-        write_masks(results, path)
-    elif isinstance(kind, (TableKind, TagsKind)) and kind.origin is not None:
+    if isinstance(kind, (TableKind, TagsKind)) and kind.origin is not None:
         write_labels(results, path, kind.origin[0], format.name, kind.question)
+    else:
+        _write_marked(results, path, format.name)
+
+
+def _write_marked(brought: object, path: str, format: str) -> None:
+    if isinstance(brought, Spans):
+        write_spans(brought, path, format)
+    elif isinstance(brought, (Masks, FusedMasks)):
+        write_masks(brought, path)
 
 
 # --------------------------------------------------------------------------------------------------- conversion
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """What was read.
 
     Attributes
@@ -234,92 +221,78 @@ class Content(NamedTuple):
         return need_kind(self.opened).describe(self.opened)
 
 
-def read_content(path: str, format: str | None = None, **columns: Any) -> Content:
-    """Read all annotations at a path; `columns` are parameters of `read_answers`."""
+def read_content(path: str, format: str | None = None, **columns: Any) -> FileContent:
+    """All annotations at a path; `columns` are parameters of `read_answers`."""
     found = find_source(path, format)
     if found is not None:
-        return Content(open_source(path, format=format, **columns), found.name)
+        return FileContent(open_source(path, format=format, **columns), found.name)
     table, form = open_table(path, format)
     responses = take_answers(table, **columns, format=form)
     origin = table.origin
     layout = responses.format if isinstance(responses, Answers) else ""
     used = table.names if layout in (*_ALL_USED, ONE_HOT) else responses.columns.values()
     unused = tuple(str(name) for name in table.names if name not in used)
-    return Content(responses, layout or (LONG if origin is None else origin[1]), unused)
+    return FileContent(responses, layout or (LONG if origin is None else origin[1]), unused)
 
 
-def choose_form(content: Content, path: str, to: str | None) -> str:
-    """Return what to write: the name of a format of spans or masks, or of a layout of tables.
+def choose_form(content: FileContent, path: str, to: str | None) -> str:
+    """What to write: the name of a format of spans or masks, or of a layout of tables.
 
     Parameters
     ----------
-    content : Content
+    content : FileContent
         What was read.
     path : str
         Where to write.
     to : str or None
         What the user asks for; None: what the path ends in tells.
     """
-    task, own = need_kind(content.opened), find_by_name(content.format)
-    known = [each for each in register.FORMATS if each.kind == task.name != "table"]
+    kind, is_table = need_kind(content.opened), has_table_suffix(path)
+    known = {each.name: each for each in register.FORMATS if each.kind == kind.name != "table"}
+    tables = f"Give the name of a table: {' '.join(list_suffixes(writable_formats()))}."
     if to is None:
-        if own in known and ends_as(path, own.outputs):
-            return own.name
-        if task.layouts and (not known or has_table_suffix(path)):
-            _check_table(path)
-            return LONG
-        found = [each for each in known if not is_folder(path) and ends_as(path, each.outputs)]
-        if not found:
-            names = [each.name for each in known]
+        fitting = [each.name for each in known.values() if ends_as(path, each.outputs)]
+        if content.format in fitting:
+            return content.format
+        if kind.layouts and (is_table or not known):
+            to = LONG
+        elif fitting and not is_folder(path):
+            return fitting[0]
+        else:
             raise InputError(
                 f"The name {path!r} does not tell in which format to write.",
-                Sentence(f"Name it with {{to}}: {', '.join(names)}."),
-                *([_TABLES] if task.layouts else []),
+                Sentence(f"Name it with {{to}}: {', '.join(known)}."),
+                *([tables] if kind.layouts else []),
             )
-        return found[0].name
-    if to in task.layouts:
-        _check_table(path)
-        return to
-    target = next((each for each in known if each.name == to), None)
-    if target is None:
-        choices = [*(each.name for each in known), *task.layouts]
+    if to in kind.layouts:
+        if not is_table:
+            raise InputError(f"{path!r} is not the name of a table that can be written.", tables)
+    elif to not in known:
         instead = "" if known else ", or fuse them: results go back to the tool that they came from"
         raise InputError(
-            f"These are {task.title}, which cannot be written as {to}.",
-            f"Choose one of {listing(choices, 20)}{instead}.",
+            f"These are {kind.title}, which cannot be written as {to}.",
+            f"Choose one of {listing([*known, *kind.layouts], 20)}{instead}.",
         )
-    _check_nature(path, target)
-    return target.name
-
-
-def _check_table(path: str) -> None:
-    if not has_table_suffix(path):
-        raise InputError(f"{path!r} is not the name of a table that can be written.", _TABLES)
-
-
-def _check_nature(path: str, target: Format) -> None:
-    """Raise an error if a format is written to a folder and the path is that of a file, or the other way round."""
-    needs_folder = target.outputs == (FOLDER,)
-    if needs_folder != is_folder(path) and not ends_as(path, target.outputs):
+    elif (known[to].outputs == (FOLDER,)) != is_folder(path) and not ends_as(path, known[to].outputs):
+        title = known[to].title
         raise InputError(
             f"{path!r} is {'a folder' if is_folder(path) else 'the name of a file'}.",
-            f"{target.title[0].upper()}{target.title[1:]} are written to {describe_outputs(target)}.",
+            f"{title[0].upper()}{title[1:]} are written to {_describe(known[to].outputs)}.",
         )
+    return to
 
 
-def write_content(content: Content, path: str, form: str) -> None:
+def write_content(content: FileContent, path: str, form: str) -> None:
     """Write annotations in a form that `choose_form` chose."""
-    task = need_kind(content.opened)
-    if form in task.layouts:
-        write_table(task.layouts[form](content.opened), path)
-    elif isinstance(content.opened, Spans):
-        write_spans(content.opened, path, form)
-    elif isinstance(content.opened, Masks):
-        write_masks(content.opened, path)
+    layouts = need_kind(content.opened).layouts
+    if form in layouts:
+        write_table(layouts[form](content.opened), path)
+    else:
+        _write_marked(content.opened, path, form)
 
 
-def list_losses(content: Content, form: str) -> list[str]:
-    """Return what is not written, in words."""
+def list_losses(content: FileContent, form: str) -> list[str]:
+    """What is not written, in words."""
     target = find_by_name(form)
     carried = {"confidence", "white space"} if target is None else target.codec.carries
     if form == content.format:

@@ -575,7 +575,8 @@ def _read_rows(table: Table, document: Indices, rows: Indices) -> tuple[Marks, l
     column = table.keep(rows).values(table.need("type", parameter="label"), "Give each span its type.")
     nobody = np.zeros(len(rows), np.int64)
     types = [spell_surrogates(str(value)) for value in to_values(column).tolist()]
-    return Marks(document[rows], nobody, *offsets, nobody), types
+    start, end = offsets
+    return Marks(document[rows], nobody, start, end, nobody), types
 
 
 def read_sole_spans(given: object, name: str, documents: Values, texts: list[str], fused: bool = False) -> Spans:
