@@ -179,7 +179,7 @@ def test_damaged_answers_are_explained(tmp_path):
             "not as many answers as the items have",
         ),
         (path, {"arrays/given/answers/label.npy": array(np.full(120, 3, narrow))}, "does not hold indices of labels"),
-        (path, {"arrays/given/answers/counts.npy": array(np.full(40, 2, narrow))}, "not as many answers as the items"),
+        (path, {"arrays/given/answers/offsets.npy": array(np.full(40, 2, narrow))}, "not as many answers as the items"),
         (weighted, {"arrays/given/answers/weight.npy": array(np.zeros(2))}, r"does not hold weights in \(0, 1\]"),
         (soft, {"arrays/given/answers/soft.npy": array(np.ones((24, 3), "f4"))}, "not hold probabilities that sum"),
         (
@@ -191,14 +191,14 @@ def test_damaged_answers_are_explained(tmp_path):
         (path, {"arrays/given/gold/codes.npy": array(np.array([2, 2], narrow))}, "has the shape"),
         (
             path,
-            {"arrays/given/graph/counts.npy": array(np.zeros(40, narrow))},
-            "there is no array 'given/graph/counts'",
+            {"arrays/given/graph/offsets.npy": array(np.zeros(40, narrow))},
+            "there is no array 'given/graph/offsets'",
         ),
-        (field, {"arrays/given/graph/steps.npy": array(np.full(45, 99, narrow))}, "edge|edges"),
+        (field, {"arrays/given/graph/neighbours.npy": array(np.full(45, 99, narrow))}, "edge|edges"),
         (
             field,
-            {"arrays/given/graph/steps.npy": None, "arrays/given/graph/counts.npy": None},
-            "the array 'given/graph/counts' is missing",
+            {"arrays/given/graph/neighbours.npy": None, "arrays/given/graph/offsets.npy": None},
+            "the array 'given/graph/offsets' is missing",
         ),
         (
             sequences,
@@ -217,7 +217,7 @@ def test_damaged_answers_are_explained(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "value", "expected"),
     [
-        ("answers", None, "there is no array 'given/answers/counts'"),
+        ("answers", None, "there is no array 'given/answers/label'"),
         ("answers", {}, "the entry of given/answers 'background', 'columns'"),
         ("columns", {"item": 3}, "given/answers/columns/item cannot be 3"),
         ("format", "excel", "given/answers/format cannot be 'excel'"),
@@ -225,7 +225,7 @@ def test_damaged_answers_are_explained(tmp_path):
         ("background", 3, "the background must be a class"),
         ("background", -1, "given/answers/background cannot be -1"),
         ("weight", "array", "the array 'given/answers/weight' is missing"),
-        ("graph", 1, "there must be a graph beside the answers"),
+        ("graph", 1, "given/graph cannot be 1"),
         ("gold", "array", "given/gold cannot be 'array'"),
         ("has_priors", 0, "given/has_priors cannot be 0"),
     ],
@@ -234,9 +234,10 @@ def test_a_header_must_describe_the_answers(entry, value, expected, tmp_path):
     from test_damaged_models import change_header
 
     path = cs.DawidSkene().fit(PLAIN).save(tmp_path / "a")
-    given = json.loads(model_files.unpack(path.read_bytes())["model.json"])["given"]
+    fusion = json.loads(model_files.unpack(path.read_bytes())["model.json"])["fusion"]
+    given = fusion["given"]
     (given if entry in given else given["answers"])[entry] = value
-    change_header(path, given=given)
+    change_header(path, fusion=fusion)
     with pytest.raises(cs.errors.StoreError, match=f"is damaged: .*{expected}"):
         cs.load(path)
 
@@ -246,7 +247,7 @@ def test_there_is_a_graph_only_beside_answers_and_for_a_model_of_one(tmp_path):
     parts = model_files.unpack(field.read_bytes())
     for gone in ("graph", "answers"):
         header = json.loads(parts["model.json"])
-        header["given"][gone] = None
+        header["fusion"]["given"][gone] = None
         kept = {name: part for name, part in parts.items() if f"given/{gone}" not in name}
         field.write_bytes(model_files.pack(kept | {"model.json": json.dumps(header).encode()}))
         with pytest.raises(cs.errors.StoreError, match="there must be a graph beside the answers"):

@@ -7,6 +7,7 @@ from the type of the field, and from the table in `consilience.results.shapes`.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -26,7 +27,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..answers import DIALECTS
-from ..answers.answers import Answers
 from ..answers.columns import (
     Column,
     Values,
@@ -37,14 +37,12 @@ from ..answers.columns import (
     to_column,
     to_values,
 )
-from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..answers.items import Sequences
 from ..errors import StoreError, first_line, listing, shorten
 from ..formats.writing import replace_file
 from ..inference.classifiers import Judge, LinearJudge
 from ..inference.estimator import Estimator, LabelEstimator, LatentEstimator
-from ..inference.guidance import REASONS
 from ..inference.learned import Learned
 from ..inference.preconditions import in_order_of_classes
 from ..inference.structures import StructureParameters, Summary
@@ -53,20 +51,21 @@ from ..kernels import freeze
 from ..kinds import name_saved
 from ..kinds.base import Kind
 from .calibration import count_spans
-from .result import Given, Guidance, Labels, Result
+from .result import Given, Result
 from .shapes import COLUMNS, SHAPES, VALUES, Shape, check_shape
 
 Part = TypeVar("Part")
 
 FORMAT, VERSION, HEADER = "consilience-model", 1, "model.json"
 # What the header holds beside format and version, and of which type.
-_ENTRIES = {"model": str, "parameters": dict, "fusion": dict, "given": dict}
+_ENTRIES = {"model": str, "parameters": dict, "fusion": dict}
 # What stands in the header for what is beside it.
 _ARRAY, _COLUMN = "array", "column"
 # Parameters whose rows are classes, which a table may name in any order.
 _BY_CLASS = ("prior", "transitions")
 _SCALARS: dict[Any, Callable[[Any], bool]] = {
     int: lambda value: type(value) is int and 0 <= value < 2**63,
+    Any: lambda value: value is None or _SCALARS[int](value),  # a background: the index of a class
     float: lambda value: type(value) is float or (type(value) is int and abs(value) < 2**63),
     bool: lambda value: type(value) is bool,
     str: lambda value: type(value) is str,
@@ -88,6 +87,13 @@ def find_shapes(part: Any, worker_model: str | None = None) -> Mapping[str, Shap
     """The shapes of the fields of a record; those of what was learned depend on the worker model."""
     shapes = getattr(part, "shapes", None) or SHAPES.get(part.__name__, {})
     return shapes if worker_model is None else {**shapes, **WORKERS[worker_model].shapes}
+
+
+@cache
+def list_required(part: Any) -> tuple[str, ...]:
+    """The fields of a record that are not saved and have no default."""
+    parameters = inspect.signature(part).parameters.values()
+    return tuple(each.name for each in parameters if each.default is each.empty and each.name not in list_fields(part))
 
 
 @cache
@@ -123,9 +129,23 @@ def save_result(
     guidance = fusion.guidance
     if guidance is not None and guidance.guide is not None and not isinstance(guidance.guide.judge, LinearJudge):
         guidance = guidance._replace(guide=None)
-    kept = replace(fusion, task=fusion.task.to_saved(texts), guidance=guidance, estimates=fusion.learned)
+    given = fusion.given._replace(answers=None, graph=None)
+    r, graph = fusion.given.answers, fusion.given.graph
+    if answers and r is not None:
+        place = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
+        given = given._replace(answers=replace(r, offsets=np.diff(r.offsets), background=place))
+        if graph is not None:
+            given = given._replace(
+                graph=replace(graph, offsets=graph.degrees, neighbours=graph.neighbours - find_ends(graph))
+            )
+    kept = replace(fusion, task=fusion.task.to_saved(texts), guidance=guidance, estimates=fusion.learned, given=given)
     plain = {name: _to_json(fusion, name, value) for name, value in parameters.items()}
-    return write_parts(path, fusion.model, plain, kept, pack_given(fusion.given, answers))
+    return write_parts(path, fusion.model, plain, kept)
+
+
+def find_ends(graph: Graph) -> NDArray[np.int32]:
+    """The node that each edge begins at."""
+    return np.repeat(np.arange(graph.n_items, dtype=np.int32), graph.degrees)
 
 
 def write_parts(
@@ -133,9 +153,8 @@ def write_parts(
     model: str,
     parameters: Mapping[str, object],
     fusion: object,
-    given: Mapping[str, object] | None = None,
 ) -> Path:
-    """Write what a model found, and what it was given, to one file. The same content gives the same bytes."""
+    """Write what a model found to one file. The same content gives the same bytes."""
     arrays: dict[str, NDArray[Any]] = {}
     columns: dict[str, Column] = {}
 
@@ -160,11 +179,11 @@ def write_parts(
             return {name: pack(each, join(path, name), shape) for name, each in value.items()}
         return [pack(each, path) for each in value] if isinstance(value, (list, tuple)) else value.item()
 
-    found = {"fusion": pack(fusion, ""), "given": pack(given or {}, "given")}
+    found = pack(fusion, "")
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
             raise _unsavable(name, column)
-    header = {"format": FORMAT, "version": VERSION, "model": model, "parameters": parameters, **found}
+    header = {"format": FORMAT, "version": VERSION, "model": model, "parameters": parameters, "fusion": found}
     text, target = json.dumps(header, indent=1).encode(), Path(path)
     with replace_file(target) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         # Opened by its name, a member has the same date whenever it is written.
@@ -229,18 +248,15 @@ class SavedModel:
 
     def read_result(self, model: LabelEstimator) -> Result:
         """The result of a model with these parameters, if all of it can be so."""
-        self.known.update(model=self.model, log_normaliser=0.0)
+        self.known.update(model=self.model, log_normaliser=0.0, keys=None, items=None)
         self.kinds.update(
             {StructureParameters: model._structure_type, Summary: model._summary_type, Judge: LinearJudge}
         )
-        fusion = self.read_part(Result, self.header["fusion"], "")
-        keys = list(fusion.labels.keys)
-        if keys[:1] != ["item"] and keys[:2] != ["sequence", "position"]:
-            raise refuse("labels/keys", dict.fromkeys(keys, _COLUMN))
-        given = unpack_given(self, fusion, model._takes_graph)
+        found = self.read_part(Result, self.header["fusion"], "")
         self.check_all_was_read()
-        check_whole(fusion, model, self.sizes)
-        return replace(fusion, given=given)
+        found = replace(found, given=restore_given(found))
+        check_whole(found, model, self.sizes)
+        return found
 
     def check_all_was_read(self) -> None:
         """Raise a `ValueError` for arrays and columns that nobody asked for."""
@@ -255,11 +271,13 @@ class SavedModel:
         hints = list_fields(cast(Any, part))
         compare_names(f"entry of {path or 'the result'}", hints, entries)
         shapes = find_shapes(part)
-        found = {name: self.known[name] for name, shape in shapes.items() if shape is None and name in self.known}
+        found: dict[str, Any] = {
+            name: self.known[name] for name in self.known if name in list_required(cast(Any, part))
+        }
         for name, hint in hints.items():
             found[name] = self.read(hint, entries[name], join(path, name), shapes.get(name, ""))
             if name == "names" and part is Result:  # which labels have too
-                self.known.update(classes=found[name].classes, positions=found[name].positions)
+                self.known.update(found[name]._asdict())
             if name == "kind" and part is Learned:
                 if found[name] not in WORKERS:
                     raise refuse(join(path, name), found[name])
@@ -316,13 +334,13 @@ class SavedModel:
         return self.members.pop(f"{what}s/{path}")
 
     def read_array(self, entry: object, path: str, shape: str) -> NDArray[Any]:
-        """An array of this shape; whole numbers of 64 bits."""
+        """An array of this shape."""
         member = self.take(_ARRAY, entry, path)
         with self.file.open(member) as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
         check_shape(member, array, shape, self.sizes)
-        array = np.asarray(array, np.int64 if array.dtype.kind in "iu" else array.dtype, order="C")
-        return freeze(array)
+        values = VALUES[shape.rpartition(": ")[2]]
+        return freeze(np.asarray(array, values.type or array.dtype, order="C"))
 
     def read_column(self, entry: object, path: str, shape: str) -> Any:
         """A column of ids, none of them missing, which may define how many there are of something."""
@@ -368,7 +386,7 @@ def open_saved(path: str | os.PathLike[str]) -> Iterator[SavedModel]:
                 if not isinstance(header[part], kind):
                     raise ValueError(f"the {part} in the header cannot be {shorten(header[part])}")
             parameters = {name: _from_json(value) for name, value in header["parameters"].items()}
-            yield SavedModel(header["model"], parameters, file, header, members, {}, {}, {})
+            yield SavedModel(header["model"], parameters, file, header, members, {}, {Judge: LinearJudge}, {})
     except FileNotFoundError as error:
         raise StoreError(f"There is no file {name}.", "Check the name.") from error
     except (zipfile.BadZipFile, IsADirectoryError) as error:
@@ -412,19 +430,61 @@ def _read_header(file: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
+def restore_given(found: Result) -> Given:
+    """What a model was fitted to, with all that is saved elsewhere in the file."""
+    (r, gold, graph, *_), names, keys = found.given, found.names, found.labels.keys
+    if r is None:
+        return found.given
+    items: Values | Sequences
+    if "item" in keys:
+        items = to_values(decode_categories(keys["item"]))
+    else:  # positions of a sequence stand together, in their order
+        owner, ids = encode_in_order_of_appearance(keys["sequence"])
+        position = to_values(decode_categories(keys["position"]))
+        rank = np.unique(position, return_inverse=True)[1]
+        if (np.diff(owner) < 0).any() or (np.diff(rank)[np.diff(owner) == 0] <= 0).any():
+            raise ValueError("the items of a sequence must stand together, in the order of their positions")
+        items = Sequences(ids, np.searchsorted(owner, np.arange(len(ids) + 1)).astype(np.int64), position)
+    columns = (r.worker, r.label, r.weight, r.order, r.soft)
+    if {len(each) for each in columns if each is not None} != {int(r.offsets.sum())}:
+        raise ValueError("there are not as many answers as the items have")
+    if r.background is not None and r.background >= len(names.classes):
+        raise ValueError("the background must be a class")
+    if r.format not in ("", *(dialect.name for dialect in DIALECTS)):
+        raise refuse("given/answers/format", r.format)
+    r = replace(
+        r,
+        offsets=np.concatenate([[0], np.cumsum(r.offsets)]),
+        keys=items,
+        backend=found.backend,
+        background=None if r.background is None else names.classes[[r.background]].tolist()[0],
+        normalised=names.normalised,
+        positions=names.positions,
+    )
+    if graph is not None:
+        if {len(graph.neighbours), len(graph.weights)} != {int(graph.offsets.sum())}:
+            raise ValueError("there are not as many edges as the items have")
+        graph = replace(graph, items=r.items, offsets=np.concatenate([[0], np.cumsum(graph.offsets)]))
+        neighbours = graph.neighbours + find_ends(graph)
+        if (neighbours < 0).any() or (neighbours >= r.n_items).any():
+            raise ValueError("an edge must join two items")
+        graph = replace(graph, neighbours=freeze(neighbours.astype(np.int32)))
+    return Given(r, gold, graph, has_priors=found.given.has_priors)
+
+
 def check_whole(found: Result, model: LabelEstimator, sizes: Mapping[str, int]) -> None:
     """Raise a `ValueError` unless the parts of a result are those of one fit of this model."""
     names, labels, estimates, is_latent = found.names, found.labels, found.estimates, isinstance(model, LatentEstimator)
-    scale = names.positions
+    keys, scale = list(labels.keys), names.positions
+    if keys[:1] != ["item"] and keys[:2] != ["sequence", "position"]:
+        raise refuse("labels/keys", dict.fromkeys(keys, _COLUMN))
     if labels.n_items < 1:
         raise ValueError("there are no items")
     # Only now is it known that there are as many items as keys, which might have been a few bits each.
-    if pa.table(labels.keys).group_by(list(labels.keys)).aggregate([]).num_rows < labels.n_items:
+    if pa.table(labels.keys).group_by(keys).aggregate([]).num_rows < labels.n_items:
         raise ValueError("several items have the same key")
     if scale is not None and (len(scale) != sizes["K"] or not (np.diff(scale) > 0).all()):
         raise ValueError("the positions of the classes do not increase from each to the next")
-    if labels.rule == "median" and scale is None:
-        raise ValueError("labels are medians of classes without an order")
     if (lookup(names.labels, to_column(names.classes)) < 0).all():
         raise ValueError("no class is among the labels")
     members = [member for group in found.copies for member in group]
@@ -432,6 +492,8 @@ def check_whole(found: Result, model: LabelEstimator, sizes: Mapping[str, int]) 
         raise refuse("copies", found.copies)
     if max(members, default=0) >= sizes["M"]:
         raise ValueError("a group of copies names a worker who is not there")
+    if (found.given.graph is not None) != (model._takes_graph and found.given.answers is not None):
+        raise ValueError("there must be a graph beside the answers if the model is one of a graph, and only then")
 
     # What was learned.
     if estimates is None:
@@ -445,176 +507,12 @@ def check_whole(found: Result, model: LabelEstimator, sizes: Mapping[str, int]) 
     if (found.coupling is not None) != ("coupling" in list_fields(model._structure_type)):
         raise ValueError(f"the coupling is not that of {found.model}")
     model._check_learned(estimates.structure)
-    if found.past is not None:
-        scores = found.past.sums.scores
-        if scores.size and scores.shape != (2, 2 * sizes["K"], 2 * sizes["K"]):
-            raise ValueError("the sums of scores are not those of the classes")
     if found.span_confidence is not None:
         if "sequence" not in labels.keys:
             raise ValueError("it has spans, but no sequences")
         if count_spans(labels.codes, names.classes, labels.keys["sequence"]) != len(found.span_confidence):
             raise ValueError("there is not one confidence for each span")
-    if found.guidance is not None:
-        check_guidance(found.guidance, sizes)
-    compared = found.comparison
-    if compared is not None:
-        if compared.n_items != labels.n_items or compared.n_differ > labels.n_items:
-            raise ValueError("the comparison is about other items")
-        if compared.n_known_right > compared.n_known:
-            raise ValueError("more known labels are right than there are")
-        if compared.lost is not None and compared.lost >= sizes["K"]:
-            raise ValueError("the class that others take is none")
     found.task.check_items(labels.keys)
-
-
-def check_guidance(guidance: Guidance, sizes: Mapping[str, int]) -> None:
-    """Raise a `ValueError` unless the parts of what features were found to say belong together."""
-    findings, guide, opinions = guidance.findings, guidance.guide, guidance.opinions
-    measured = findings.gain is not None and findings.error is not None
-    if findings.reason is not None:
-        can_be_so = not findings.used and findings.reason in REASONS
-    else:
-        can_be_so = measured and (findings.n_changed is not None) == findings.used
-    if not can_be_so:
-        raise ValueError("features cannot have been found to say that")
-    if (opinions is not None) != findings.used or (guide is not None and not findings.used):
-        raise ValueError("it holds only a part of the classifier")
-    if opinions is not None and len({len(part) for part in opinions[:5]}) > 1:
-        raise ValueError("the classifier is about other items")
-    if guide is not None:
-        judge = cast(LinearJudge, guide.judge)
-        if judge.n_classes != sizes["K"] or len(judge.codes) < 2 or not (np.diff(judge.codes) > 0).all():
-            raise ValueError("the arrays of the classifier do not fit together")
-        if len(judge.centre) != findings.n_features:
-            raise ValueError("the classifier is about other features")
-
-
-# ------------------------------------------------------------------------------------------------ what it was fitted to
-
-
-def pack_given(given: Given, with_answers: bool) -> dict[str, object]:
-    """What a file holds of what a model was fitted to: known labels and, if they are wanted, answers and graph.
-
-    An edge is stored once, as the distance between its ends in the order of the items: neighbours in a grid have few
-    different distances, which compress well.
-    """
-    r, graph = given.answers, given.graph
-    packed: dict[str, object] = {"answers": None, "gold": None, "graph": None, "has_priors": given.has_priors}
-    if r is not None and with_answers:
-        background = np.flatnonzero(r.vote_shares())[0].item() if r.silence_counts else None
-        packed["answers"] = {
-            "counts": np.diff(r.offsets),
-            "worker": r.worker,
-            "label": r.label,
-            "weight": r.weight,
-            "order": r.order,
-            "soft": r.soft,
-            "columns": dict(r.columns),
-            "format": r.format,
-            "background": background,
-        }
-        if graph is not None:
-            source = np.repeat(np.arange(graph.n_items), graph.degrees)
-            once = graph.neighbours > source
-            weights = graph.weights[once]
-            packed["graph"] = {
-                "counts": np.bincount(source[once], minlength=graph.n_items),
-                "steps": graph.neighbours[once] - source[once],
-                "weights": None if (weights == 1.0).all() else weights,
-                "description": graph.description,
-                "self_loops": graph.n_self_loops,
-            }
-    if given.gold is not None:
-        packed["gold"] = {"codes": given.gold.codes, "judging": given.gold.judging}
-    return packed
-
-
-def unpack_given(saved: SavedModel, found: Result, takes_graph: bool) -> Given:
-    """What a model was fitted to, which may be one that is fitted to a graph."""
-    names, n_items, entries = found.names, found.labels.n_items, saved.header["given"]
-    compare_names("entry of given", ("answers", "gold", "graph", "has_priors"), entries)
-
-    def open_part(part: str, shapes: Mapping[str, str], **others: Any) -> dict[str, Any]:
-        """The arrays of a part, some of which may not be there, and its other entries."""
-        if not isinstance(entries[part], dict):
-            raise refuse(f"given/{part}", entries[part])
-        compare_names(f"entry of given/{part}", (*shapes, *others), entries[part])
-        hints: dict[str, Any] = dict.fromkeys(shapes, NDArray[Any] | None) | others
-        paths = {name: f"given/{part}/{name}" for name in hints}
-        return {name: saved.read(hints[name], entries[part][name], paths[name], shapes.get(name, "")) for name in hints}
-
-    has_priors = saved.read(bool, entries["has_priors"], "given/has_priors")
-    answers, gold, graph = None, None, None
-    if (entries["graph"] is not None) != (takes_graph and entries["answers"] is not None):
-        raise ValueError("there must be a graph beside the answers if the model is one of a graph, and only then")
-    if entries["gold"] is not None:
-        part = open_part("gold", {"codes": "N: known classes", "judging": "N: truths"})
-        if part["codes"] is None or part["judging"] is None:
-            raise refuse("given/gold", entries["gold"])
-        gold = Gold(part["codes"].astype(np.int32), part["judging"] & (part["codes"] >= 0))
-    if entries["answers"] is not None:
-        shapes = {"counts": "N: whole", "worker": "*: workers", "label": "*: labels", "weight": "*: shares"}
-        shapes |= {"order": "*: figures", "soft": "* L: votes"}
-        others = {"columns": dict[str, str], "format": str, "background": int | None}
-        part = open_part("answers", shapes, **others)
-        counts, worker, label, *further = (part[name] for name in shapes)
-        background = part["background"]
-        if counts is None or worker is None or label is None:
-            raise refuse("given/answers", entries["answers"])
-        if {len(each) for each in (worker, label, *further) if each is not None} != {int(counts.sum())}:
-            raise ValueError("there are not as many answers as the items have")
-        if part["format"] not in ("", *(dialect.name for dialect in DIALECTS)):
-            raise refuse("given/answers/format", part["format"])
-        if background is not None and background >= len(names.classes):
-            raise ValueError("the background must be a class")
-        answers = Answers(
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            worker.astype(np.int32),
-            label.astype(np.int32),
-            part["weight"],
-            names.workers,
-            names.labels,
-            names.classes,
-            restore_keys(found.labels),
-            backend=found.backend,
-            background=None if background is None else names.classes[[background]].tolist()[0],
-            normalised=names.normalised,
-            order=part["order"],
-            positions=names.positions,
-            soft=part["soft"],
-            columns=part["columns"],
-            format=part["format"],
-        )
-    if entries["graph"] is not None and answers is not None:
-        shapes = {"counts": "N: whole", "steps": "*: whole", "weights": "*: positive"}
-        part = open_part("graph", shapes, description=str, self_loops=int)
-        counts, steps, weights = (part[name] for name in shapes)
-        if counts is None or steps is None:
-            raise refuse("given/graph", entries["graph"])
-        if int(counts.sum()) != len(steps) or (weights is not None and len(weights) != len(steps)):
-            raise ValueError("there are not as many edges as the items have")
-        low = np.repeat(np.arange(n_items), counts)
-        high = low + steps
-        if (low >= high).any() or (high >= n_items).any():
-            raise ValueError("an edge must lead from an item to a later one")
-        if len(np.unique(low * n_items + high)) < len(steps):
-            raise ValueError("an edge occurs twice")
-        graph = Graph.of(low, high, weights, answers.items, part["description"])
-        graph = replace(graph, n_self_loops=part["self_loops"])
-    return Given(answers, gold, graph, has_priors=has_priors)
-
-
-def restore_keys(labels: Labels) -> Values | Sequences:
-    """What identifies the items, as answers have it: positions of a sequence stand together, in their order."""
-    keys = labels.keys
-    if "item" in keys:
-        return to_values(decode_categories(keys["item"]))
-    owner, ids = encode_in_order_of_appearance(keys["sequence"])
-    position = to_values(decode_categories(keys["position"]))
-    rank = np.unique(position, return_inverse=True)[1]
-    if (np.diff(owner) < 0).any() or (np.diff(rank)[np.diff(owner) == 0] <= 0).any():
-        raise ValueError("the items of a sequence must stand together, in the order of their positions")
-    return Sequences(ids, np.searchsorted(owner, np.arange(len(ids) + 1)).astype(np.int64), position)
 
 
 # ---------------------------------------------------------------------------------------------------------- parameters

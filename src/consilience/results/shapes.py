@@ -56,11 +56,17 @@ def are_counts(array: NDArray[Any]) -> bool:
 
 
 class Values(NamedTuple):
-    """The types of NumPy that values are saved in, what they are in words, and how that is told."""
+    """The types of NumPy that values are saved in, what they are in words, how that is told, and their type here."""
 
     types: tuple[str, ...]
     words: str
     hold: Callable[[NDArray[Any], Sizes], bool]
+    type: str = ""
+
+
+def codes_of(what: str, letter: str, made: str, least: int = 0) -> Values:
+    """Indices of so many things as a letter of `Sizes` stands for."""
+    return Values(WHOLE, f"indices of {what}", lambda array, sizes: within(array, least, sizes[letter] - 1), made)
 
 
 VALUES = {
@@ -80,13 +86,13 @@ VALUES = {
     # It may be minus infinity, where something impossible was known.
     "objectives": Values(FLOAT, "values of an objective", lambda a, _: within(a, -np.inf, LARGEST)),
     "counts": Values(FLOAT, "counts with a finite sum", lambda a, _: are_counts(a)),
-    "whole": Values(WHOLE, "counts", lambda a, _: within(a, 0, 2**53)),
-    "steps": Values(WHOLE, "whole numbers", lambda a, _: within(a, -(2**53), 2**53)),
-    "items": Values(WHOLE, "indices of items", lambda a, sizes: within(a, 0, sizes["N"] - 1)),
-    "workers": Values(WHOLE, "indices of workers", lambda a, sizes: within(a, 0, sizes["M"] - 1)),
-    "labels": Values(WHOLE, "indices of labels", lambda a, sizes: within(a, 0, sizes["L"] - 1)),
-    "classes": Values(WHOLE, "indices of classes", lambda a, sizes: within(a, 0, sizes["K"] - 1)),
-    "known classes": Values(WHOLE, "indices of classes, or -1", lambda a, sizes: within(a, -1, sizes["K"] - 1)),
+    "whole": Values(WHOLE, "counts", lambda a, _: within(a, 0, 2**53), "<i8"),
+    "steps": Values(WHOLE, "whole numbers", lambda a, _: within(a, -(2**31), 2**31), "<i8"),
+    "items": codes_of("items", "N", "<i8"),
+    "workers": codes_of("workers", "M", "<i4"),
+    "labels": codes_of("labels", "L", "<i4"),
+    "classes": codes_of("classes", "K", "<i8"),
+    "known classes": codes_of("classes, or -1", "K", "<i4", -1),
     "truths": Values(TRUTH, "truth values", lambda _a, _sizes: True),
 }
 # Columns of ids or of text, none of them missing: as Arrow has them, as an array, distinct ones, as a list of text.
@@ -105,7 +111,7 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         "raters": "M 5: figures",
         "blocked": "*: values",
         "span_confidence": "*: probabilities",
-        **dict.fromkeys(("workers", "drift", "given", "n_blocked", "voting", "vote", "findings", "update")),
+        **dict.fromkeys(("workers", "drift", "n_blocked", "voting", "vote", "findings", "update")),
     },
     "Names": {"workers": "M: names", "labels": "L: names", "classes": "K: names"},
     "Labels": {
@@ -118,6 +124,22 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         "known": "N: truths",
         "rule": ("", "sequence", "median"),
     },
+    # What it was fitted to. Counts stand for offsets, and steps between the ends of edges for neighbours.
+    "Given": {"log_prior": None},
+    "Gold": {"codes": "N: known classes", "judging": "N: truths"},
+    "Answers": {
+        "offsets": "N: whole",
+        "worker": "*: workers",
+        "label": "*: labels",
+        "weight": "*: shares",
+        "order": "*: figures",
+        "soft": "* L: votes",
+        **dict.fromkeys(
+            ("workers", "labels", "classes", "keys", "backend", "normalised", "positions", "origin", "gold")
+        ),
+        **dict.fromkeys(("silence_weight", "leader", "share", "declares_order", "budget")),
+    },
+    "Graph": {"items": None, "offsets": "N: whole", "neighbours": "*: steps", "weights": "*: positive"},
     "Course": {"trace": "*: objectives", "starts": "*: objectives", "smoothing": ": not negative"},
     "Intervals": {"workers": "M 4: ends", "prior": "2 K: ends", "expected": "2: ends", "levels": "2 3: figures"},
     "Learned": {
