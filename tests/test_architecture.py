@@ -23,8 +23,9 @@ from command_line import run
 from consilience import formats
 from consilience.answers.columns import to_column
 from consilience.checks import register as checks
-from consilience.documents import charts, sections
-from consilience.documents.document import Column, Columns, Fold, Table, Text
+from consilience.documents import charts
+from consilience.documents.document import Column, Columns, Section, Table, Text
+from consilience.documents.page import SECTIONS
 from consilience.engines import ENGINES
 from consilience.engines.base import Threads
 from consilience.errors import DataWarning, Sentence
@@ -419,7 +420,7 @@ def test_every_check_is_in_its_register():
 
 
 def test_every_place_is_a_section_that_the_report_links_to():
-    linked = {name for name, (*_, link, _) in sections.SECTIONS.items() if link}
+    linked = {name for name, (*_, link, _) in SECTIONS.items() if link}
     assert {check.place for check in checks.CHECKS.values()} - {""} <= linked
 
 
@@ -475,13 +476,13 @@ def test_a_new_section_of_the_report_is_one_line(is_shown, monkeypatch, tmp_path
         bars = charts.draw_bars("Toys by size", "All are small.", ["small", "<large>"], [7, 0], "Size", "Toys")
         columns = [Column("what", "What"), Column("number", "How many", "count")]
         table = Table("toys", "Toys in figures", columns, [("Items", view.answers.n_items)])
-        return [Text(["There are <b>toys</b>.", "Put them away."]), Columns([[bars]]), Fold("In detail", [table])]
+        return [Text(["There are <b>toys</b>.", "Put them away."]), Columns([[bars]]), Section("In detail", [table])]
 
     def find_toys(found, model):
         """The answers are toys."""
         yield Finding("The answers are toys.", ("Look at them.",), "bad", category=None)
 
-    monkeypatch.setitem(sections.SECTIONS, "toys", ("Toys", "Toy box", "See the toys", describe_toys))
+    monkeypatch.setitem(SECTIONS, "toys", ("Toys", "Toy box", "See the toys", describe_toys))
     monkeypatch.setitem(checks.CHECKS, "toys", checks.Check(find_toys, "toys"))
     pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
     pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")

@@ -10,8 +10,8 @@ import pytest
 import consilience as cs
 from command_line import run
 from consilience.documents.document import Document, Text
-from consilience.documents.items import describe_known, find_interval
-from consilience.documents.view import look_at
+from consilience.documents.items import bound_share, describe_known
+from consilience.documents.view import View
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
@@ -32,7 +32,7 @@ def reviewed(model, truth, n=100, **more):
 def say(model) -> list[str]:
     """Return the sentences of the section."""
     return [
-        sentence for text in Document("", "", describe_known(look_at(model))).find(Text) for sentence in text.sentences
+        sentence for text in Document("", "", describe_known(View(model))).find(Text) for sentence in text.sentences
     ]
 
 
@@ -55,7 +55,7 @@ def test_the_words_count_what_differs_from_the_answers_alone():
 
 
 def test_nothing_is_said_without_known_labels():
-    assert describe_known(look_at(cs.fuse(CROWD.responses))) == []
+    assert describe_known(View(cs.fuse(CROWD.responses))) == []
 
 
 def test_labels_that_agree():
@@ -111,7 +111,7 @@ def slow_interval(n_right, n):
 
 @pytest.mark.parametrize(("n_right", "n"), [(0, 20), (20, 20), (13, 20), (199, 200)])
 def test_intervals_are_exact(n_right, n):
-    assert find_interval(n_right, n) == pytest.approx(slow_interval(n_right, n), abs=1e-4)
+    assert bound_share(n_right, n) == pytest.approx(slow_interval(n_right, n), abs=1e-4)
 
 
 SEQUENCES = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)

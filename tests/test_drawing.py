@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import consilience as cs
-from consilience.documents import charts, html, sections
-from consilience.documents.view import look_at
+from consilience.documents import html
+from consilience.documents.page import describe_page
+from consilience.documents.view import View
 from consilience.formats.writing import write_table
 from test_cli import make_answers, run
 
@@ -23,18 +24,11 @@ def fused():
     return cs.fuse(cs.simulate.independent(200, n_workers=6, seed=1).responses)
 
 
-def test_a_picture_is_that_of_vl_convert(fused):
-    chart = cs.chart(fused, "confidence")
-    here = vl_convert.vegalite_to_svg(charts.complete(chart.figure))
-    assert here.count("<path") > 3
-    assert charts._finish(here, chart.alt) == chart.svg
-
-
 def test_each_chart_of_a_page_is_drawn_once(fused, monkeypatch):
     drawn = []
     usual = vl_convert.vegalite_to_svg
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda figure: drawn.append(figure) or usual(figure))
-    page = html.render(sections.describe(look_at(fused), "x"))
+    page = html.to_page(describe_page(View(fused), "x"))
     assert len(drawn) == page.count("<figcaption>") == page.count("<svg") > 3
 
 
@@ -53,7 +47,7 @@ def test_labels_are_written_before_the_report_is_begun(answers, monkeypatch):
         assert Path("m.model").exists()
         raise ZeroDivisionError
 
-    monkeypatch.setattr(html, "render", fail)
+    monkeypatch.setattr(html, "to_page", fail)
     result = run("fuse", "answers.csv", "-o", "labels.csv", "--save", "m.model", "--report", "r.html")
     assert result.exit_code == 1
     assert "Only the report is missing: labels.csv, m.model had been written before." in result.stderr

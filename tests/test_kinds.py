@@ -8,9 +8,9 @@ import pytest
 
 import consilience as cs
 from consilience import kinds
-from consilience.documents.html import render
-from consilience.documents.sections import describe
-from consilience.documents.view import look_at
+from consilience.documents.html import to_page
+from consilience.documents.page import describe_page
+from consilience.documents.view import View
 from consilience.errors import InputError
 from consilience.kinds.base import Kind
 
@@ -82,7 +82,7 @@ def test_a_task_is_read_fused_shown_and_given_back_by_one_line_in_the_register(p
     fused = cs.fuse(poll)
     assert fused.labels_[:3].tolist() == ["yes"] * 3  # by what is known
     assert cs.fuse(poll, gold={"Is 3 lucky?": "no"}).result_.given.gold.codes[:4].tolist() == [-1, -1, -1, 0]
-    page = render(describe(look_at(fused), "poll"))
+    page = to_page(describe_page(View(fused), "poll"))
     assert "The people have spoken about 120 questions." in page
     assert "labels of questions" in page
     assert "120 questions" in page

@@ -18,7 +18,7 @@ from command_line import run
 from consilience.documents.charts import draw_biases
 from consilience.documents.document import Document, Text
 from consilience.documents.items import list_uncertain
-from consilience.documents.view import look_at
+from consilience.documents.view import View
 from consilience.errors import DataWarning, ParameterError
 from consilience.inference.levels import HIGH, LOW, MEDIAN, find_mean, find_quantile, name_levels, place_levels
 from consilience.results import fitting
@@ -279,7 +279,7 @@ def test_words_say_that_labels_are_medians(crowd, tmp_path):
     assert "labels by median" in " ".join(printed.split())
     chosen = run("fuse", tmp_path / "ratings.csv", "--ordered").stdout
     assert "median" not in chosen
-    words = Document("", "", list_uncertain(look_at(fused))).find(Text)
+    words = Document("", "", list_uncertain(View(fused))).find(Text)
     # The terminal shows fewer items than the page.
     assert words or "Labels are medians, so a runner-up can be ahead." not in printed
     assert all("labels are medians" in each.sentences[0] for each in words)

@@ -280,9 +280,9 @@ def drawing():
 
 
 def test_charts_are_those_of_the_report(fused, drawing):
-    from consilience.documents.html import render
-    from consilience.documents.sections import CHARTS, describe
-    from consilience.documents.view import look_at
+    from consilience.documents.html import to_page
+    from consilience.documents.page import CHARTS, describe_page
+    from consilience.documents.view import View
 
     gold = dict.fromkeys(fused.responses_.items[:30].tolist(), HOSTILE[0])
     crowd = cs.simulate.sequences(30, n_workers=4, n_classes=3, seed=1)
@@ -295,7 +295,7 @@ def test_charts_are_those_of_the_report(fused, drawing):
     models["votes"] = cs.DawidSkene(workers="temperatures").fit(cs.Answers.from_probabilities(votes))
     models["raters"] = cs.DawidSkene(workers="ordinal").fit(cs.simulate.ratings(40, n_raters=5, seed=1).responses)
     pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
-    pages = {id(model): render(describe(look_at(model), "x")) for model in (fused, *models.values())}
+    pages = {id(model): to_page(describe_page(View(model), "x")) for model in (fused, *models.values())}
     for name in CHARTS:
         model = models.get(name, fused)
         chart = cs.chart(model, name)
@@ -324,9 +324,9 @@ def test_colours_of_files_are_those_of_the_page():
 
     css = (Path(charts.__file__).parent / "templates" / "report.css").read_text("utf-8")
     light, dark = (block for block in re.findall(r"--paper: [^}]*}", css)[:2])
-    for block, palette in ((light, charts.LIGHT), (dark, charts.DARK)):
-        for name, value in palette.items():
-            assert f"{name[4:-1]}: {value};" in block
+    for name, pair in charts.COLOURS.items():
+        for block, value in zip((light, dark), pair, strict=True):
+            assert f"--{name}: {value};" in block
 
 
 def test_charts_that_are_not_there(fused, drawing):

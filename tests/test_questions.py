@@ -13,8 +13,8 @@ import pytest
 
 import consilience as cs
 from command_line import run
-from consilience.documents.document import Document, Documents, Findings
-from consilience.documents.terminal import render
+from consilience.documents.document import Document, Findings
+from consilience.documents.terminal import to_lines
 from consilience.models.questions import Questions
 from consilience.results.chance import find_chance, pool_chance
 from consilience.results.findings import Finding
@@ -491,7 +491,7 @@ def test_what_several_questions_have_in_common_is_said_once():
     few, other = Finding("Few answers."), Finding("Classes merge.")
     found = {"spam": [few], "tone": [other, few], "x" * 30: [few]}
     documents = {name: Document(name, "", [Findings(each)]) for name, each in found.items()}
-    said = render(Document("", "", [Documents("questions", documents)])).splitlines()[1:]
+    said = to_lines(Document("", "", list(documents.values()))).splitlines()[1:]
     assert said == ["  - spam, tone, xxxxxxxxxxxxxx...xxxxxxx: Few answers.", "  - tone: Classes merge."]
 
 

@@ -13,8 +13,8 @@ from .arguments import check_seed, is_number, to_path
 from .checks.comparison import settle
 from .documents.charts import Chart, import_converter
 from .documents.html import check_installed, write_page
-from .documents.sections import CHARTS, describe
-from .documents.view import Command, look_at
+from .documents.page import CHARTS, describe_page
+from .documents.view import TypedCommand, View
 from .engines import EngineLike, open_engine
 from .errors import InputError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten, warn
 from .formats.sources import COLUMNS, TAG_COLUMNS
@@ -429,7 +429,7 @@ def report(
 
 
 def write_report(
-    model: Any, path: str, content: object, title: str, folder: str = "", command: Command | None = None
+    model: Any, path: str, content: object, title: str, folder: str = "", command: TypedCommand | None = None
 ) -> Path:
     """Write the page that `report` writes.
 
@@ -441,13 +441,13 @@ def write_report(
         What the page is called: usually the name of the file of answers.
     folder : str
         Where relative paths of pictures start.
-    command : Command, optional
+    command : TypedCommand, optional
         The command that fused the answers: the page says how to repeat it with new labels.
     """
     check_installed()
     if isinstance(model, (Standalone, Questions)):
         return write_page(model.page(title), path)
-    return write_page(describe(look_at(need_fitted(model, "report"), content, folder, command), title), path)
+    return write_page(describe_page(View(need_fitted(model, "report"), content, folder, command), title), path)
 
 
 def chart(model: Any, name: str | None = None) -> Chart:
@@ -492,7 +492,7 @@ def chart(model: Any, name: str | None = None) -> Chart:
         found, lack = model.charts[name](model.result_), "there is only one judge"
     else:
         draw, lack = CHARTS[name]
-        found = draw(look_at(need_fitted(model, "report")))
+        found = draw(View(need_fitted(model, "report")))
     if found is None:
         raise ParameterError(f"This model has no chart {name!r}: {lack}.", keyword="name")
     return found

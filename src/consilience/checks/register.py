@@ -39,7 +39,7 @@ class Check(NamedTuple):
         Takes a `Result` and the model, and yields a `Finding` for each thing it found. `fuse` warns of it,
         unless its `category` is None.
     place : str
-        The section of the report that shows more: the id of one with a `link` in `documents.sections.SECTIONS`. The
+        The section of the report that shows more: the id of one with a `link` in `documents.page.SECTIONS`. The
         link comes after the remedies, so a finding without remedies has none.
     silent : bool
         Whether `fuse` never warns of it, whatever the category: readers and fits have warned already, or it is advice.

@@ -189,7 +189,7 @@ def refuse(what: str, *names: str) -> None:
 
 def typed_command(name: str, gold: Sequence[str], typed: Sequence[str] | None = None, source: str = "") -> Any:
     """The command as it was typed, without known labels, in two parts: others belong between them."""
-    from ..documents.view import Command as Typed  # which loads what it is given to
+    from ..documents.view import TypedCommand  # which loads what it is given to
 
     every = [name, *(click.get_current_context().meta[TYPED] if typed is None else typed)]
     n_options = every.index("--") if "--" in every else len(every)  # what follows is no option
@@ -204,7 +204,7 @@ def typed_command(name: str, gold: Sequence[str], typed: Sequence[str] | None = 
             next(parts, None)
     if place is None:
         place = rest.index("--report") if "--report" in rest else len(rest)
-    return Typed(rest[:place], [*rest[place:], *every[n_options:]], gold, source)
+    return TypedCommand(rest[:place], [*rest[place:], *every[n_options:]], gold, source)
 
 
 def show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -482,14 +482,14 @@ def publish(document: Document) -> None:
     JSON is in ASCII, so that text from the data cannot act on a terminal.
     """
     if is_asked("as_json"):
-        from ..documents.json import to_record
+        from ..documents.terminal import to_record
 
         warned = {"warnings": click.get_current_context().meta[WARNINGS]}
-        click.echo(json.dumps(to_json(to_record(document, describe_finding) | warned), indent=2))
+        click.echo(json.dumps(to_json(to_record(document.parts, describe_finding) | warned), indent=2))
     elif not is_asked("quiet"):
-        from ..documents.terminal import render
+        from ..documents.terminal import to_lines
 
-        text = render(document, get_terminal_size().columns, describe_finding)
+        text = to_lines(document, get_terminal_size().columns, describe_finding)
         # Not by click, which would replace what a poor encoding does not have.
         print(text if sys.stdout.isatty() else click.unstyle(text))
 

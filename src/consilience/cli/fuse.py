@@ -23,7 +23,7 @@ from ..answers import DIALECTS
 from ..answers.graph import Graph
 from ..answers.previews import fit_text
 from ..documents.document import Fact, Facts
-from ..documents.overview import describe_fit, describe_questions, tabulate_workers
+from ..documents.overview import describe_fit, describe_questions, sort_workers
 from ..engines.base import Threads
 from ..formats import readable_formats
 from ..formats.arrays import read_features
@@ -111,7 +111,7 @@ def fuse(**typed: Any) -> None:
             task, workers = None, pa.table(found.worker_report())
         else:
             refuse("one question", "wide", "settings")
-            task, workers = found.result_.task, tabulate_workers(found)
+            task, workers = found.result_.task, sort_workers(found)
         display.say("Writing")
 
         def write_labels(path: str) -> None:

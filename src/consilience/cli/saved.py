@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from ..answers.previews import fit_text
 from ..api import load
-from ..documents.document import Column, Document, Fact, Facts, Format, Part, Section, Table, Text
-from ..documents.overview import describe_fit, describe_questions, format_columns, tabulate_workers
+from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text
+from ..documents.overview import describe_fit, describe_questions, format_columns, sort_workers
 from ..errors import DataWarning, InputError, plural, to_sentence, warn
 from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
@@ -104,7 +104,7 @@ def update(
         found.update(source, gold=list(gold) or None, duplicates=duplicates, **({} if several else {"graph": graph}))
         shown = in_arrow(found)
         changed: Any = None if several else shown.changes()
-        workers = pa.table(shown.worker_report()) if several else tabulate_workers(shown)
+        workers = pa.table(shown.worker_report()) if several else sort_workers(shown)
         title, folder, command = os.path.basename(model), os.path.dirname(content or ""), typed_command("update", gold)
         display.say("Writing")
         if save is None and find_version(model) != version:
@@ -155,7 +155,7 @@ def describe_update(model: Any, changed: pa.Table, before: Any, title: str) -> D
     columns = [*(Column(key, key) for key in keys), Column("label_before", "before"), Column("label", "now")]
     columns += [Column("confidence", "confidence", "figure"), Column("new_answers", "new answers", "count")]
     document = describe_fit(model, title, more=facts)
-    table = Table.of("changes", "Labels that changed", columns, changed.to_pylist())
+    table = Table("changes", "Labels that changed", columns, changed.to_pylist())
     return replace(document, parts=[*document.parts, table])
 
 
@@ -221,10 +221,10 @@ def explain(model: str, item: str, position: str | None) -> None:
     parts: list[Part] = [Facts([Fact(name, "", value) for name, value in {"model": model, **figures}.items()])]
     for name, each in listed.items():
         title = f"{name}: {each.describe()}" if name and several else each.describe()
-        formats: tuple[Format, ...] = ("text", "text", "spelled", "text")
+        formats = ("text", "text", "spelled", "text")
         columns = [Column("", *column) for column in zip(each.heads, formats, strict=True)]
         weighed = Table("", "", columns, list(each.list_rows()))
-        parts.append(Section("", title, "", [Text([each.summarise()]), weighed]))
+        parts.append(Section(title, [Text([each.summarise()]), weighed]))
     publish(Document("", "", parts))
 
 
@@ -298,7 +298,7 @@ def next_items(
     facts = [Fact("", name, None, text) for name, text in said]
     facts += [Fact(name, "", value) for name, value in {"model": model, "file": output, **figures}.items()]
     # Many items are certain: only the last ones tell where the line is drawn.
-    listed = Table.of(kind, title, heads, table.to_pylist(), last=stop is not None)
+    listed = Table(kind, title, heads, table.to_pylist(), last=stop is not None)
     publish(Document("", "", [listed, Facts(facts)]))
 
 

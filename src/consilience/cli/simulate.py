@@ -81,7 +81,7 @@ def draw(kind: str, folder: str, file_format: str, force: bool, **asked: Any) ->
     steps = [f"consilience {shlex.join(step)}" for step in (fitting, ["evaluate", labels, files["truth"]])]
     written = [Fact("", name.capitalize(), path) for name, path in files.items()]
     parts: list[Part] = [Facts(facts), Facts([*written, *list_values({"files": files})])]
-    parts.append(Section("", "Next", "", [Facts([Fact("", step, "") for step in steps])]))
+    parts.append(Section("Next", [Facts([Fact("", step, "") for step in steps])]))
     publish(Document(f"A made-up crowd ({kind}, seed {asked['seed']})", "", parts))
 
 
@@ -201,7 +201,7 @@ def demo() -> None:
         Table("", "Labels against the truth", heads, rows),
         Text([verdict]),
         Table("", "Accuracy of workers: the true one, and the one found without the truth", columns, lines),
-        Section("", "Files", "", [Text([line]) for line in files]),
-        Section("", "Next", "", [Facts([Fact("", name, text) for name, text in NEXT])]),
+        Section("Files", [Text([line]) for line in files]),
+        Section("Next", [Facts([Fact("", name, text) for name, text in NEXT])]),
     ]
     publish(Document(sizes, "", parts))

@@ -1,12 +1,8 @@
 """Charts as inline SVG, drawn by Vega-Lite through vl-convert, which no other file imports.
 
-A chart is a Vega-Lite specification with the data in it. `Chart.spec` is the whole of it, with colours of its own, so
-Altair and any editor of Vega-Lite can open it. In the page, colours are CSS variables, which vl-convert passes on as
-they are: the same chart is light and dark. It has a text for those who cannot see it, and the table that it was drawn
-from.
-
-vl-convert was chosen over matplotlib: both take about 60 ms for a chart of 12 kB, but matplotlib draws no colours that
-it does not know, such as CSS variables.
+A chart is a Vega-Lite specification with the data in it, in the light colours of the page, so that Altair and any
+editor of Vega-Lite can open it. In the page, colours are CSS variables: the same chart is light and dark. It has a text
+for those who cannot see it, and the table that it was drawn from.
 """
 
 from __future__ import annotations
@@ -32,26 +28,19 @@ from ..arguments import check_truth, to_path
 from ..errors import MissingDependencyError, parameter_error
 from ..formats.writing import replace_file
 from ..kernels import Floats
-from ..results.sureness import Reliability
 
-# Colours, by what they mean.
-INK, MUTED, LINE, ACCENT, OTHER = "var(--ink)", "var(--muted)", "var(--line)", "var(--accent)", "var(--other)"
-CARE = "var(--care)"
-# Text in the colour of INK can be read on it.
-HEAT = "var(--heat)"
-PAPER = "var(--paper)"  # behind a chart in a file
-# What they are in a file, light and dark, as in report.css.
+# Names of colours in report.css; what they are there, light and dark. Text in the colour of ink can be read on heat.
 COLOURS = {
-    INK: ("#1b2430", "#e7ebf0"),
-    MUTED: ("#566170", "#a3afbc"),
-    LINE: ("#e1e6eb", "#2c3640"),
-    ACCENT: ("#1f6f8b", "#7cc6dd"),
-    OTHER: ("#a9b4bf", "#5f6c79"),
-    CARE: ("#8a5a00", "#e6b450"),
-    HEAT: ("#6cb2ca", "#1d6a85"),
-    PAPER: ("#ffffff", "#12171d"),
+    "ink": ("#1b2430", "#e7ebf0"),
+    "muted": ("#566170", "#a3afbc"),
+    "line": ("#e1e6eb", "#2c3640"),
+    "accent": ("#1f6f8b", "#7cc6dd"),
+    "other": ("#a9b4bf", "#5f6c79"),
+    "care": ("#8a5a00", "#e6b450"),
+    "heat": ("#6cb2ca", "#1d6a85"),
+    "paper": ("#ffffff", "#12171d"),
 }
-LIGHT, DARK = ({name: pair[tone] for name, pair in COLOURS.items()} for tone in (0, 1))
+INK, MUTED, LINE, ACCENT, OTHER, CARE, HEAT, PAPER = (light for light, _ in COLOURS.values())
 # What they are in a notebook, where all follow from the colour of the text around the chart.
 _NOTEBOOK = (
     "--ink:currentColor;--muted:currentColor;--line:rgba(128,128,128,.35);--other:#98a4b0;--care:#b97a10;"
@@ -62,42 +51,43 @@ WIDTH = 400
 # The scale and the axis of shares.
 UNIT = {"domain": [0, 1]}
 QUARTERS = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1]}
-# A row of a chart with one row for each of several things.
-ROW = 20
-# A cell of a heat map must be so wide to have a number in it.
-LEAST_SIDE = 28
-# With more rows, only the shares that stand out have a number.
-FEW_ROWS = 6
+# A cell of a heat map must be so wide to have a number in it; with more rows, only large shares have one.
+LEAST_SIDE, FEW_ROWS = 28, 6
 # So many remarkable dots have their name beside them.
 MOST_NAMED = 12
 # The most that a label of an axis takes.
 LABEL = 130
-FONT = "system-ui, sans-serif"
 
 _TEXT = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 13}
-_CONFIG = {
-    "aria": False,
-    "font": FONT,
-    "view": {"stroke": None},
-    "axis": {
-        **_TEXT,
-        "gridColor": LINE,
-        "domainColor": LINE,
-        "tickColor": LINE,
-        "titleFontSize": 13,
-        "titleFontWeight": "normal",
-        "titlePadding": 8,
-        "labelLimit": LABEL,
-        "labelPadding": 6,
-        "ticks": False,
-        "domain": False,
-    },
-    "legend": {**_TEXT, "symbolType": "square", "orient": "top", "title": None, "offset": 4, "columnPadding": 24},
+_AXIS = {
+    **_TEXT,
+    "gridColor": LINE,
+    "titleFontSize": 13,
+    "titleFontWeight": "normal",
+    "titlePadding": 8,
+    "labelLimit": LABEL,
+    "labelPadding": 6,
+    "ticks": False,
+    "domain": False,
 }
+_LEGEND = {**_TEXT, "symbolType": "square", "orient": "top", "title": None, "offset": 4, "columnPadding": 24}
+# What all specifications share.
+_SHARED = {
+    "background": "transparent",
+    "padding": 2,
+    "autosize": {"type": "pad"},
+    "config": {
+        "aria": False,
+        "font": "system-ui, sans-serif",
+        "view": {"stroke": None},
+        "axis": _AXIS,
+        "legend": _LEGEND,
+    },
+}
+_POINT = {"type": "point", "filled": True, "opacity": 1}
+_DASHED = {"color": OTHER, "strokeDash": [4, 4]}
 
 Spec = dict[str, Any]
-# The version that `Chart.spec` is written in.
-SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 
 @dataclass(frozen=True)
@@ -111,7 +101,7 @@ class Chart:
     alt : str
         The same in words, for those who cannot see it.
     figure : dict
-        What is special to the chart in its specification, with colours of the page.
+        What is special to the chart in its specification.
     columns : tuple of str
         Heads of the table of its data.
     rows : sequence of tuple
@@ -124,17 +114,30 @@ class Chart:
     columns: tuple[str, ...]
     rows: Sequence[tuple[str | int | float, ...]] = field(repr=False)
 
-    @cached_property
-    def svg(self) -> str:
-        """The picture, with a text for those who cannot see it."""
-        return _finish(import_converter().vegalite_to_svg(complete(self.figure)), self.alt)
-
     @property
     def spec(self) -> Spec:
         """The whole specification, in Vega-Lite, for Altair and other tools."""
-        figure = {"$schema": SCHEMA, "title": self.title, "description": self.alt, **complete(self.figure)}
-        spec: Spec = to_colours({**figure, "background": PAPER}, LIGHT)
-        return spec
+        head = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "title": self.title}
+        return copy.deepcopy({**head, "description": self.alt, **_SHARED, **self.figure, "background": PAPER})
+
+    @cached_property
+    def svg(self) -> str:
+        """The picture for the page: with CSS variables for colours, and a text for those who cannot see it."""
+        names = {pair[0]: f"var(--{name})" for name, pair in COLOURS.items()}
+
+        def tidy(found: re.Match[str]) -> str:  # of a tag: the picture has one text, and parts of it need none
+            tag = re.sub(r' (class|role|aria-[a-z]+|pointer-events|clip-path)="[^"]*"', "", found[0])
+            tag = re.sub(r'(?<==")#[0-9a-f]{6}(?=")', lambda colour: names.get(colour[0], colour[0]), tag)
+            tag = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
+            return "" if tag.startswith("<path") and 'd=""' in tag else tag
+
+        svg = import_converter().vegalite_to_svg({**_SHARED, **self.figure})
+        svg = re.sub(r"<defs>.*?</defs>", "", svg)  # clips, whose numbers differ from picture to picture
+        svg = re.sub(r"<[^>]*>", tidy, svg)
+        size = re.search(r'width="[\d.]+" height="[\d.]+" viewBox="[\d. ]+"', svg)
+        assert size is not None
+        head = f'<svg class="chart" role="img" {size[0]} aria-label="{escape(self.alt)}">'
+        return re.sub(r"^<svg[^>]*>", lambda _: head, svg)
 
     def __str__(self) -> str:
         return f"{self.title}: {self.alt}"
@@ -157,39 +160,15 @@ class Chart:
         target = Path(to_path("path", "save", path))
         if target.suffix.lower() not in (".svg", ".png"):
             raise parameter_error("path", "save", "a file that ends in .svg or .png", str(target))
-        svg = colour(self.svg, DARK if dark else LIGHT)
+        svg, paper = self.svg, COLOURS["paper"][dark]
+        for name, pair in COLOURS.items():
+            svg = svg.replace(f'="var(--{name})"', f'="{pair[dark]}"')
+        ground = f'<rect width="100%" height="100%" fill="{paper}"/>'
+        svg = re.sub(r"^<svg([^>]*)>", rf'<svg xmlns="http://www.w3.org/2000/svg"\1>{ground}', svg)
         content = svg.encode() if target.suffix.lower() == ".svg" else import_converter().svg_to_png(svg, scale=2)
         with replace_file(target) as temporary:
             temporary.write_bytes(content)
         return target
-
-
-def colour(svg: str, palette: Mapping[str, str]) -> str:
-    """Return a picture with these colours, on a ground of its own, as a file can hold it."""
-    svg = re.sub(r'(?<==")var\(--[a-z]+\)(?=")', lambda found: palette.get(found[0], found[0]), svg)
-    ground = f'<rect width="100%" height="100%" fill="{palette[PAPER]}"/>'
-    return re.sub(r"^<svg([^>]*)>", lambda head: f'<svg xmlns="http://www.w3.org/2000/svg"{head[1]}>{ground}', svg)
-
-
-def complete(figure: Spec) -> Spec:
-    """Return the specification of a figure with what all charts share."""
-    return {"background": "transparent", "config": _CONFIG, "padding": 2, "autosize": {"type": "pad"}, **figure}
-
-
-def to_colours(part: Any, palette: Mapping[str, str]) -> Any:
-    """Return a copy of a part of a specification with these colours.
-
-    >>> to_colours({"mark": {"color": "var(--ink)"}, "values": [{"name": "a"}]}, {"var(--ink)": "#000"})
-    {'mark': {'color': '#000'}, 'values': [{'name': 'a'}]}
-    """
-    if isinstance(part, dict):
-        return {
-            name: copy.deepcopy(value) if name == "values" else to_colours(value, palette)  # text of the data
-            for name, value in part.items()
-        }
-    if isinstance(part, list):
-        return [to_colours(each, palette) for each in part]
-    return palette.get(part, part) if isinstance(part, str) else part
 
 
 def import_converter() -> ModuleType:
@@ -209,71 +188,47 @@ def not_installed(package: str) -> MissingDependencyError:
     )
 
 
-def _finish(svg: str, alt: str) -> str:
-    svg = re.sub(r"<defs>.*?</defs>", "", svg)  # clips, whose numbers differ from picture to picture
-    svg = re.sub(r"<[^>]*>", lambda tag: _tidy(tag[0]), svg)
-    size = re.search(r'width="([\d.]+)" height="([\d.]+)" viewBox="([\d. ]+)"', svg)
-    assert size is not None
-    width, height, box = size.groups()
-    head = f'<svg class="chart" role="img" width="{width}" height="{height}" viewBox="{box}"'
-    return re.sub(r"^<svg[^>]*>", lambda _: f'{head} aria-label="{escape(alt)}">', svg)
+# -------------------------------------------------------------------------------------------------- kinds of charts
 
 
-def _tidy(tag: str) -> str:
-    """Return a tag without what nobody sees: the picture has one text, and parts of it need none."""
-    if tag.startswith("<path") and 'd=""' in tag:
-        return ""
-    tag = re.sub(r' (class|role|aria-[a-z]+|pointer-events|clip-path)="[^"]*"', "", tag)
-    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
+def _measure(name: str, title: str | None = None, **more: object) -> Spec:
+    """An axis for numbers."""
+    return {"field": name, "type": "quantitative", "title": title, **more}
 
 
-def widen(names: Sequence[str], most: int) -> int:
-    """Return how much wider names may be in the browser, whose font is not the one that they were measured in.
+def _name(name: str, title: str | None = None, axis: Spec | None = None, **more: object) -> Spec:
+    """An axis for names, in the order of the rows."""
+    axis = {"grid": False, **(axis or {})}
+    return {"field": name, "type": "nominal", "sort": None, "title": title, "axis": axis, **more}
 
-    >>> widen(["cat"], 130), widen(["a" * 60], 130)
+
+def leave_room(names: Sequence[str], most: int) -> int:
+    """How much wider names may be in the browser, whose font is not the one that they were measured in.
+
+    >>> leave_room(["cat"], 130), leave_room(["a" * 60], 130)
     (3, 20)
     """
     return round(0.15 * min(7 * max(map(len, names), default=0), most))
 
 
-def _measure(name: str, title: str | None = None, **more: object) -> Spec:
-    """Return an axis for numbers."""
-    return {"field": name, "type": "quantitative", "title": title, **more}
-
-
-def _name(name: str, title: str | None = None, axis: Spec | None = None, **more: object) -> Spec:
-    """Return an axis for names, in the order of the rows."""
-    axis = {"grid": False, **(axis or {})}
-    return {"field": name, "type": "nominal", "sort": None, "title": title, "axis": axis, **more}
-
-
 def _lying(names: Sequence[str], rows: list[Spec], step: int) -> Spec:
-    """Return what charts share that have a row for each name."""
+    """What charts share that have a row for each name."""
     return {
         "width": WIDTH - 60,
-        "padding": {"left": 2 + widen(names, LABEL), "right": 2, "top": 2, "bottom": 2},
+        "padding": {"left": 2 + leave_room(names, LABEL), "right": 2, "top": 2, "bottom": 2},
         "height": {"step": step},
         "data": {"values": rows},
     }
 
 
-def choose_ticks(names: Sequence[str]) -> list[str]:
-    """Return the bars that have a name below them: as many as there is room for, evenly spaced, the last among them.
-
-    >>> choose_ticks(["1", "2", "3"]), choose_ticks([f"{n}-{n + 1}%" for n in range(9, 21)])
-    (['1', '2', '3'], ['11-12%', '14-15%', '17-18%', '20-21%'])
-    """
-    longest = max(map(len, names), default=1)
-    most = max(1, WIDTH // (8 * longest + 24))
-    step = -(-len(names) // most)
-    return list(names[(len(names) - 1) % step :: step]) if names else []
-
-
 def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int], x: str, y: str) -> Chart:
-    """Return upright bars, one for each name, in this order."""
+    """Upright bars, one for each name, in this order. As many have a name below them as there is room for."""
     table = [(name, int(count)) for name, count in zip(names, counts, strict=True)]
     n_ticks = max(1, min(4, int(max(counts, default=0))))  # with more, ticks could be parts of a thing
-    below = {"labelAngle": 0, "values": choose_ticks(names), "labelOverlap": False}
+    longest = max(map(len, names), default=1)
+    step = -(-len(names) // max(1, WIDTH // (8 * longest + 24)))
+    named = list(names[(len(names) - 1) % step :: step]) if names else []  # the last among them
+    below = {"labelAngle": 0, "values": named, "labelOverlap": False}
     beside = {"tickCount": n_ticks, "labelExpr": "format(datum.value, '~s')"}
     figure = {
         "width": WIDTH,
@@ -289,7 +244,7 @@ def draw_bars(title: str, alt: str, names: Sequence[str], counts: Sequence[int],
 
 
 def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Floats], first: str = "Class") -> Chart:
-    """Return lying bars, for each name one for each kind of share."""
+    """Lying bars, for each name one for each kind of share."""
     kinds = list(shares)
     rows = [
         {"name": name, "kind": kind, "share": round(float(shares[kind][row]), 6)}
@@ -314,7 +269,7 @@ def draw_shares(title: str, alt: str, names: Sequence[str], shares: dict[str, Fl
 def draw_heat(
     title: str, alt: str, rows: Sequence[str], columns: Sequence[str], shares: Floats, y: str, x: str
 ) -> Chart:
-    """Return a heat map of shares, whose rows sum to 1."""
+    """A heat map of shares, whose rows sum to 1."""
     cells = [
         {"row": row, "column": column, "share": round(float(shares[i, j]), 4)}
         for i, row in enumerate(rows)
@@ -323,7 +278,7 @@ def draw_heat(
     side = max(22, min(46, (WIDTH - 80) // max(len(columns), 1)))
     angle = 0 if 8 * max(map(len, columns), default=0) + 8 <= side else -40
     above = {"labelAngle": angle, "orient": "top", "labelLimit": 90, "labelOverlap": False}
-    beside = {"labelLimit": 90, "titlePadding": 8 + widen(rows, 90)}
+    beside = {"labelLimit": 90, "titlePadding": 8 + leave_room(rows, 90)}
     shade = _measure("share", legend=None, scale={**UNIT, "range": [0.04, 1]})
     shaded: Spec = {"mark": {"type": "rect", "color": HEAT}, "encoding": {"fillOpacity": shade}}
     written: Spec = {
@@ -346,61 +301,87 @@ def draw_heat(
 Interval = tuple[str, float, float, float, str]
 
 
-def draw_shares_right(title: str, alt: str, rows: Sequence[Interval]) -> Chart:
-    """Return the accuracy of each name with its interval, on a scale that ends at 1."""
-    start = min(0.75, math.floor(4 * min((low for _, _, low, _, _ in rows), default=0)) / 4)
-    figure = _draw_intervals(rows, (start, 1.0), {"format": "%", "tickCount": 5})
-    table = [(name, f"{value:.1%}", f"{low:.1%} to {high:.1%}") for name, value, low, high, _ in rows]
-    return Chart(title, alt, figure, ("Worker", "Accuracy", "95% interval"), table)
+def draw_intervals(
+    title: str,
+    alt: str,
+    heads: tuple[str, ...],
+    rows: Sequence[Interval],
+    domain: tuple[float, float],
+    axis: Spec,
+    form: str,
+    more: Sequence[str] = (),
+) -> Chart:
+    """A point with its interval for each name; those with a remark are coloured.
+
+    The table writes numbers in this form, and may have one more column.
+    """
+    values = []
+    for name, value, low, high, remark in rows:
+        # A remark is on the side of the interval where there is more room, but not over the names.
+        room = (low - domain[0]) / (domain[1] - domain[0]) * WIDTH
+        is_left = low + high >= sum(domain) and room > 12 + 8 * len(remark)
+        ends = {"value": round(value, 4), "low": round(low, 4), "high": round(high, 4)}
+        values.append({"name": name, **ends, "remark": remark, "is_left": is_left})
+    scale, word = {"domain": list(domain)}, "" if form.endswith("%") else heads[1].partition(" ")[0]
+    rule = {"type": "rule", "strokeWidth": 4, "opacity": 0.35, "strokeCap": "round"}
+    layers: list[Spec] = [
+        {
+            "mark": rule,
+            "encoding": {"x": _measure("low", word or None, scale=scale, axis=axis), "x2": {"field": "high"}},
+        },
+        {"mark": {**_POINT, "size": 50}, "encoding": {"x": _measure("value", word or None, scale=scale)}},
+    ]
+    for end, where, align, shift in (("high", "!datum.is_left", "left", 8), ("low", "datum.is_left", "right", -8)):
+        layers.append(
+            {
+                "transform": [{"filter": f"datum.remark && {where}"}],
+                "mark": {"type": "text", "fontSize": 12, "color": CARE, "align": align, "dx": shift},
+                "encoding": {"x": _measure(end, word or None), "text": {"field": "remark"}},
+            }
+        )
+    figure = {
+        **_lying([row[0] for row in rows], values, step=20),
+        "encoding": {
+            "y": _name("name"),
+            "color": {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT},
+        },
+        "layer": layers,
+    }
+    table = [
+        (name, f"{value:{form}}", f"{low:{form}} to {high:{form}}", *more[n : n + 1])
+        for n, (name, value, low, high, _) in enumerate(rows)
+    ]
+    return Chart(title, alt, figure, heads, table)
 
 
 def draw_biases(title: str, alt: str, rows: Sequence[Interval], spreads: Sequence[float]) -> Chart:
-    """Return the bias of each name with its interval, on a scale with 0 in the middle, and beside it its spread."""
+    """The bias of each name with its interval, on a scale with 0 in the middle, and beside it its spread."""
     width = WIDTH - 160
     # So wide that each remark has room beside its interval, on the side where there is more.
     free = [max(0.3, 1 - 2 * (8 + 7 * len(remark)) / width) for *_, remark in rows]
     needed = [min(-row[2], row[3]) / share for row, share in zip(rows, free, strict=True) if row[4]]
     reach = math.ceil(2 * max([1e-9, *needed, *(max(-low, high) for _, _, low, high, _ in rows)])) / 2
     axis = {"tickCount": 5, "labelExpr": "datum.value ? format(datum.value, '+~f') : '0'"}
-    biases = _draw_intervals(rows, (-reach, reach), axis, "Bias")
+    heads = ("Rater", "Bias in levels", "95% interval", "Spread in levels")
+    biases = draw_intervals(
+        title, alt, heads, rows, (-reach, reach), axis, "+.2f", [f"{spread:.2f}" for spread in spreads]
+    )
     values = [{"name": row[0], "spread": round(spread, 4)} for row, spread in zip(rows, spreads, strict=True)]
-    room, point = _name("name", axis={"labels": False}), {"type": "point", "filled": True, "size": 50, "opacity": 1}
     most = max(1, math.ceil(max(spreads, default=1)))
     scale, ticks = {"domain": [0, most]}, {"tickCount": min(most, 2), "format": "~f"}
-    figure = {
-        "padding": biases.pop("padding"),
-        "spacing": 16,
-        "hconcat": [
-            {**biases, "width": width},
-            {
-                "width": 90,
-                "height": biases["height"],
-                "data": {"values": values},
-                "mark": {**point, "color": ACCENT},
-                "encoding": {
-                    "y": room,
-                    "x": _measure("spread", "Spread", scale=scale, axis=ticks),
-                },
-            },
-        ],
+    beside = {
+        "width": 90,
+        "height": biases.figure["height"],
+        "data": {"values": values},
+        "mark": {**_POINT, "size": 50, "color": ACCENT},
+        "encoding": {
+            "y": _name("name", axis={"labels": False}),
+            "x": _measure("spread", "Spread", scale=scale, axis=ticks),
+        },
     }
-    table = [
-        (name, f"{value:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{spread:.2f}")
-        for (name, value, low, high, _), spread in zip(rows, spreads, strict=True)
-    ]
-    return Chart(title, alt, figure, ("Rater", "Bias in levels", "95% interval", "Spread in levels"), table)
-
-
-def draw_scores(title: str, alt: str, rows: Sequence[Interval], ranks: Sequence[str]) -> Chart:
-    """Return the score of each name with its interval, and in the table its ranks."""
-    least, most = min(low for _, _, low, _, _ in rows), max(high for _, _, _, high, _ in rows)
-    room = 0.04 * (most - least)
-    figure = _draw_intervals(rows, (least - room, most + room), {"tickCount": 5}, "Score")
-    table = [
-        (name, f"{value:+.2f}", f"{low:+.2f} to {high:+.2f}", rank)
-        for (name, value, low, high, _), rank in zip(rows, ranks, strict=True)
-    ]
-    return Chart(title, alt, figure, ("Candidate", "Score", "95% interval", "Rank"), table)
+    padding = biases.figure.pop("padding")
+    figure = {"padding": padding, "spacing": 16, "hconcat": [{**biases.figure, "width": width}, beside]}
+    return Chart(title, alt, figure, heads, biases.rows)
 
 
 # A name, two figures, a size, and a remark if it is remarkable.
@@ -408,7 +389,7 @@ Dot = tuple[str, float, float, float, str]
 
 
 def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: str) -> Chart:
-    """Return dots at two figures, with lines at 0; those with a remark are coloured, and the largest of them named."""
+    """Dots at two figures, with lines at 0; those with a remark are coloured, and the largest of them named."""
     reach = 1.1 * max((abs(dot[1]) for dot in dots), default=1) or 1
     heights = [0.0, *(dot[2] for dot in dots)]
     room = 0.1 * (max(heights) - min(heights)) or 1
@@ -419,27 +400,25 @@ def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: s
         is_free = all(abs(dot[1] - near[1]) > 0.14 * width or abs(dot[2] - near[2]) > 0.06 * height for near in named)
         if is_free and len(named) < MOST_NAMED:
             named.append(dot)
+    fields = ("name", "x", "y", "size", "remark", "shown")
     values = [
-        {
-            "name": dot[0],
-            "x": round(dot[1], 4),
-            "y": round(dot[2], 4),
-            "size": dot[3],
-            "remark": dot[4],
-            "shown": dot[0] if dot in named else "",
-        }
+        dict(zip(fields, (dot[0], round(dot[1], 4), round(dot[2], 4), *dot[3:], dot[0] * (dot in named)), strict=True))
         for dot in dots
     ]
-    colours = {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT}
-    zero = {"mark": {"type": "rule", "color": OTHER, "strokeDash": [4, 4]}}
+    zero = {"mark": {"type": "rule", **_DASHED}}
     across = _measure("x", x, scale={"domain": [-reach, reach]}, axis={"grid": False, "tickCount": 5})
     domain = [min(heights) - room, max(heights) + room]
     up = _measure("y", y, scale={"domain": domain, "nice": False}, axis={"tickCount": 5})
     sizes = _measure("size", legend=None, scale={"range": [25, 220], "zero": True})
-    points = {"mark": {"type": "point", "filled": True, "opacity": 0.8}, "encoding": {"size": sizes}}
     texts = {
         "mark": {"type": "text", "align": "left", "dx": 9, "fontSize": 12, "limit": 90},
         "encoding": {"text": {"field": "shown"}},
+    }
+    colours = {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT}
+    shown = {
+        "data": {"values": values},
+        "encoding": {"x": across, "y": up, "color": colours},
+        "layer": [{"mark": {**_POINT, "opacity": 0.8}, "encoding": {"size": sizes}}, texts],
     }
     figure = {
         "width": WIDTH - 60,
@@ -447,126 +426,53 @@ def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: s
         "layer": [
             {**zero, "data": {"values": [{"x": 0}]}, "encoding": {"x": across}},
             {**zero, "data": {"values": [{"y": 0}]}, "encoding": {"y": up}},
-            {
-                "data": {"values": values},
-                "encoding": {"x": across, "y": up, "color": colours},
-                "layer": [points, texts],
-            },
+            shown,
         ],
     }
     table = [(name, f"{b:.2f}", f"{a:+.2f}", round(weight), remark) for name, a, b, weight, remark in dots]
     return Chart(title, alt, figure, ("Name", y, x, size, "Remarks"), table)
 
 
-def _draw_intervals(
-    rows: Sequence[Interval], domain: tuple[float, float], axis: Spec, title: str | None = None
-) -> Spec:
-    """Return a point with its interval for each name; those with a remark are coloured."""
-    names, values = [name for name, *_ in rows], []
-    for name, value, low, high, remark in rows:
-        # A remark is on the side of the interval where there is more room, but not over the names.
-        room = (low - domain[0]) / (domain[1] - domain[0]) * WIDTH
-        is_left = low + high >= sum(domain) and room > 12 + 8 * len(remark)
-        ends = {"value": round(value, 4), "low": round(low, 4), "high": round(high, 4)}
-        values.append({"name": name, **ends, "remark": remark, "is_left": is_left})
-    scale = {"domain": list(domain)}
-    rule = {"type": "rule", "strokeWidth": 4, "opacity": 0.35, "strokeCap": "round"}
-    point = {"type": "point", "filled": True, "size": 50, "opacity": 1}
-    return {
-        **_lying(names, values, step=ROW),
+# The mean probability of some labels, which share of them is right, and how many there are.
+Curve = tuple[Floats, Floats, NDArray[np.int64]]
+
+
+def draw_curves(title: str, alt: str, curves: Mapping[str, Curve], heads: tuple[str, ...]) -> Chart:
+    """How often labels are right against how probable they are said to be; of several curves each beside the next."""
+    several = len(curves) > 1
+    rows: list[Spec] = []
+    table = []
+    for name, curve in curves.items():
+        rows += [{"name": name, "line": "even", "x": end, "y": end} for end in (0.0, 1.0)]
+        for x, y, n in zip(*(each.tolist() for each in curve), strict=True):
+            rows.append({"name": name, "line": "right", "x": round(x, 4), "y": round(y, 4), "n": int(n)})
+            table.append((*([name] if several else []), f"{x:.1%}", f"{y:.1%}", int(n)))
+    size = _measure("n", legend=None, scale={"range": [30, 250]})
+    right = [{"filter": "datum.line == 'right'"}]
+    view = {
+        "width": 110 if several else 220,
+        "height": 90 if several else 170,
         "encoding": {
-            "y": _name("name"),
-            "color": {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT},
+            "x": _measure("x", "Probability" if several else heads[-3], scale=UNIT, axis=QUARTERS),
+            "y": _measure("y", "Right" if several else heads[-2], scale=UNIT, axis=QUARTERS),
         },
         "layer": [
-            {"mark": rule, "encoding": {"x": _measure("low", title, scale=scale, axis=axis), "x2": {"field": "high"}}},
-            {"mark": point, "encoding": {"x": _measure("value", title, scale=scale)}},
-            _tell("high", title, "!datum.is_left", {"align": "left", "dx": 8}),
-            _tell("low", title, "datum.is_left", {"align": "right", "dx": -8}),
-        ],
-    }
-
-
-def _tell(end: str, title: str | None, where: str, place: Spec) -> Spec:
-    """Return a layer with the remarks, at one end of the interval."""
-    return {
-        "transform": [{"filter": f"datum.remark && {where}"}],
-        "mark": {"type": "text", "fontSize": 12, "color": CARE, **place},
-        "encoding": {"x": _measure(end, title), "text": {"field": "remark"}},
-    }
-
-
-def draw_reliability(title: str, alt: str, confidence: Floats, accuracy: Floats, counts: NDArray[np.int64]) -> Chart:
-    """Return how often labels are right against how probable they are said to be."""
-    rows = [
-        {"confidence": float(c), "accuracy": float(a), "items": int(n)}
-        for c, a, n in zip(confidence.round(4), accuracy.round(4), counts, strict=True)
-    ]
-    points, diagonal = {"values": rows}, {"values": [{"confidence": end, "accuracy": end} for end in (0, 1)]}
-    size = _measure("items", legend=None, scale={"range": [30, 250]})
-    figure = {
-        "width": 220,
-        "height": 170,
-        "encoding": {
-            "x": _measure("confidence", "Confidence", scale=UNIT, axis=QUARTERS),
-            "y": _measure("accuracy", "Share of right labels", scale=UNIT, axis=QUARTERS),
-        },
-        "layer": [
-            {"data": diagonal, "mark": {"type": "line", "color": OTHER, "strokeDash": [4, 4]}},
-            {"data": points, "mark": {"type": "line", "color": ACCENT, "strokeWidth": 1.5}},
+            {"transform": [{"filter": "datum.line == 'even'"}], "mark": {"type": "line", **_DASHED}},
+            {"transform": right, "mark": {"type": "line", "color": ACCENT, "strokeWidth": 1.5}},
             {
-                "data": points,
-                "mark": {"type": "point", "filled": True, "color": ACCENT, "opacity": 1},
-                "encoding": {"size": size},
+                "transform": right,
+                "mark": {**_POINT, "color": ACCENT},
+                "encoding": {"size": {"value": 40} if several else size},
             },
         ],
     }
-    table = [(f"{c:.1%}", f"{a:.1%}", int(n)) for c, a, n in zip(confidence, accuracy, counts, strict=True)]
-    return Chart(title, alt, figure, ("Mean confidence", "Share of right labels", "Items"), table)
-
-
-def draw_curves(title: str, alt: str, curves: Mapping[str, Reliability]) -> Chart:
-    """Return how often votes are right against how probable they are said to be, for each of some classifiers."""
-    rows = [
-        {"name": name, "confidence": float(c), "accuracy": float(a)}
-        for name, curve in curves.items()
-        for c, a in zip(curve.confidence.round(4), curve.accuracy.round(4), strict=True)
-    ]
-    diagonal = [{"name": name, "confidence": end, "accuracy": end} for name in curves for end in (0.0, 1.0)]
-    lines = {"right": rows, "even": diagonal}
-    figure = {
-        "data": {"values": [{**row, "line": line} for line, each in lines.items() for row in each]},
-        "facet": {"field": "name", "type": "nominal", "sort": list(curves), "title": None},
-        "columns": 4,
-        "spec": {
-            "width": 110,
-            "height": 90,
-            "encoding": {
-                "x": _measure("confidence", "Probability", scale=UNIT, axis=QUARTERS),
-                "y": _measure("accuracy", "Right", scale=UNIT, axis=QUARTERS),
-            },
-            "layer": [
-                {
-                    "transform": [{"filter": "datum.line == 'even'"}],
-                    "mark": {"type": "line", "color": OTHER, "strokeDash": [4, 4]},
-                },
-                {
-                    "transform": [{"filter": "datum.line == 'right'"}],
-                    "mark": {"type": "line", "color": ACCENT, "strokeWidth": 1.5, "point": {"color": ACCENT}},
-                },
-            ],
-        },
-    }
-    table = [
-        (name, f"{c:.1%}", f"{a:.1%}", int(n))
-        for name, curve in curves.items()
-        for c, a, n in zip(curve.confidence, curve.accuracy, curve.counts, strict=True)
-    ]
-    return Chart(title, alt, figure, ("Classifier", "Mean probability", "Share of right votes", "Votes"), table)
+    facet = {"field": "name", "type": "nominal", "sort": list(curves), "title": None}
+    figure = {"facet": facet, "columns": 4, "spec": view} if several else view
+    return Chart(title, alt, {"data": {"values": rows}, **figure}, heads[-3 - several :], table)
 
 
 def bin_counts(values: NDArray[np.int64], most: int = 12) -> tuple[list[str], list[int]]:
-    """Return how often whole numbers occur, in at most so many bins: single numbers, equal bins, or growing ones.
+    """How often whole numbers occur, in at most so many bins: single numbers, equal bins, or growing ones.
 
     Bins grow if most of the numbers would fall into the first of equal bins, as where few workers give most answers.
 
@@ -598,7 +504,7 @@ def bin_counts(values: NDArray[np.int64], most: int = 12) -> tuple[list[str], li
 
 
 def bin_shares(values: Floats, n_bins: int = 20) -> tuple[list[str], list[int]]:
-    """Return how many numbers from 0 to 1 fall into each of some bins of equal width.
+    """How many numbers from 0 to 1 fall into each of some bins of equal width.
 
     >>> bin_shares(np.array([0.0, 0.2, 1.0]), 4)
     (['0-25%', '25-50%', '50-75%', '75-100%'], [2, 0, 0, 1])

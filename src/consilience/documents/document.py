@@ -15,26 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from ..answers.columns import spell_surrogates
+from ..answers.columns import Values, distinct_names, spell_surrogates
 from ..answers.previews import spell_estimate
 from ..results.findings import Finding
 from .charts import Chart
-
-Format = Literal[
-    "text",
-    "count",
-    "number",
-    "figure",
-    "signed",
-    "share",
-    "percent",
-    "confidence",
-    "interval",
-    "estimate",
-    "change",
-    "spelled",
-]
-Level = Literal["good", "care", "bad"]
 
 # The most characters of a label or an id that are shown.
 LONGEST_NAME = 60
@@ -45,30 +29,14 @@ _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uff
 
 @dataclass(frozen=True)
 class Fact:
-    """A named value, such as the number of items.
+    """A named value, such as the number of items."""
 
-    Attributes
-    ----------
-    key : str
-        The key in JSON.
-    name : str
-        What people read; empty where only JSON shows the fact.
-    value : object
-        What JSON shows: a number, text, None, or a list or dict of these.
-    text : str
-        What people read after the name. Default: the value, spelled by `format`.
-    format : str
-        How the value is spelled, see `spell`.
-    detail : str
-        What the value means or assumes, in a few words.
-    """
-
-    key: str
-    name: str
-    value: Any
-    text: str = ""
-    format: Format = "text"
-    detail: str = ""
+    key: str  # in JSON
+    name: str  # what people read; empty where only JSON shows the fact
+    value: Any  # what JSON shows: a number, text, None, or a list or dict of these
+    text: str = ""  # what people read after the name, if not the value as `format` spells it
+    format: str = "text"  # see `spell`
+    detail: str = ""  # what the value means or assumes, in a few words
 
     @property
     def shown(self) -> str:
@@ -99,7 +67,7 @@ class Column:
 
     key: str
     name: str
-    format: Format = "text"
+    format: str = "text"
     help: str = ""
 
     @property
@@ -120,12 +88,13 @@ class Table:
         The caption.
     columns : sequence of Column
         Names, and formats.
-    rows : sequence of sequence
-        As many values as there are columns; None or NaN is what is not known.
+    rows : sequence of sequence or mapping
+        A value for each column: in their order, or by their keys, where an "estimate" x has its ends in x_low and
+        x_high. None or NaN is what is not known.
     n_more : int
         How many rows there are that the table does not have.
     data : sequence of mapping
-        The rows as JSON shows them, where these have more than people see.
+        The rows as JSON shows them, where these are not those that people see.
     last : bool
         Whether the last rows are shown where there is no room for all.
     links : sequence of str
@@ -135,40 +104,34 @@ class Table:
     key: str
     title: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[Any] | Mapping[str, Any]]
     n_more: int = 0
     data: Sequence[Mapping[str, Any]] = ()
     last: bool = False
     links: Sequence[str] = ()
 
-    @classmethod
-    def of(
-        cls, key: str, title: str, columns: Sequence[Column], data: Sequence[Mapping[str, Any]], last: bool = False
-    ) -> Table:
-        """A table of records, of which people see some columns. An estimate is the column with its interval.
+    def cells(self) -> list[list[Any]]:
+        """The values of each row in the order of the columns.
 
         >>> columns = Column("name", "name"), Column("x", "x", "estimate")
-        >>> Table.of("points", "", columns, [{"name": "a", "x": 0.5, "x_low": 0.0, "x_high": 1.0}]).spelled()
-        [['a', '0.50 (0.00-1.00)']]
+        >>> Table("points", "", columns, [{"name": "a", "x": 0.5, "x_low": 0.0, "x_high": 1.0}]).cells()
+        [['a', (0.5, 0.0, 1.0)]]
         """
-
-        def pick(row: Mapping[str, Any], column: Column) -> Any:
-            value = row[column.key]
-            if column.format != "estimate" or value is None:
-                return value
-            return value, row.get(f"{column.key}_low"), row.get(f"{column.key}_high")
-
-        return cls(key, title, columns, [[pick(row, each) for each in columns] for row in data], 0, data, last)
-
-    def spelled(self) -> list[list[str]]:
-        """The entries in words."""
-        return [[spell(value, each.format) for value, each in zip(row, self.columns, strict=True)] for row in self.rows]
+        found = []
+        for row in self.rows:
+            if not isinstance(row, Mapping):
+                found.append(list(row))
+                continue
+            found.append([row[each.key] for each in self.columns])
+            for n, each in enumerate(self.columns):
+                if each.format == "estimate" and row[each.key] is not None:
+                    found[-1][n] = row[each.key], row.get(f"{each.key}_low"), row.get(f"{each.key}_high")
+        return found
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as JSON shows them."""
-        if self.data:
-            return list(map(dict, self.data))
-        return [dict(zip([each.key for each in self.columns], row, strict=True)) for row in self.rows]
+        keys, rows = [each.key for each in self.columns], self.data or self.rows
+        return [dict(row) if isinstance(row, Mapping) else dict(zip(keys, row, strict=True)) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -180,69 +143,6 @@ class Findings:
     """
 
     findings: Sequence[Finding]
-
-
-@dataclass(frozen=True)
-class Content:
-    """What an item looks like: a text, or the name of a picture; a picture as a data URL; an address in the web."""
-
-    text: str = ""
-    picture: str = ""
-    address: str = ""
-
-
-@dataclass(frozen=True)
-class Item:
-    """An item with its answers and probabilities, as a person looks at it.
-
-    Attributes
-    ----------
-    key : mapping
-        What identifies it: item, or sequence and position.
-    name : str
-        What it is called.
-    label : str
-        The fused label.
-    confidence : float or None
-        The probability of the label; None if nothing checks the answers.
-    address : str
-        Where the id leads to, if it is an address in the web.
-    probable : sequence of (str, float)
-        The most probable classes, and the label; none where `confidence` is None.
-    said : sequence of (str, int, sequence of str)
-        The labels that were given, with the number of workers and the names of some of them.
-    content : Content or None
-        What it looks like.
-    around : sequence of (str, bool)
-        The words around it, and whether each is the item itself.
-    vote : str
-        The classes with most votes.
-    drawn : bool
-        Whether it was drawn at random.
-    why : sequence of (str, str, str, str)
-        What the label comes from, line by line: who, what, how much, and in a word.
-    """
-
-    key: Mapping[str, Any]
-    name: str
-    label: str
-    confidence: float | None
-    address: str = ""
-    probable: Sequence[tuple[str, float]] = ()
-    said: Sequence[tuple[str, int, Sequence[str]]] = ()
-    content: Content | None = None
-    around: Sequence[tuple[str, bool]] = ()
-    vote: str = ""
-    drawn: bool = False
-    why: Sequence[tuple[str, str, str, str]] = ()
-
-
-@dataclass(frozen=True)
-class Items:
-    """Items to look at, the most urgent first; `rival` names what votes are shown of, where they are."""
-
-    items: Sequence[Item]
-    rival: str = ""
 
 
 @dataclass(frozen=True)
@@ -258,75 +158,33 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Fold:
-    """Parts that only those need who ask for them: HTML folds them up."""
-
-    title: str
-    parts: Sequence[Part]
-
-
-@dataclass(frozen=True)
 class Widget:
-    """What only the page shows, such as the review of items: a macro of its templates, with values and data.
+    """What only the page shows, such as the review of items: a macro of its templates, with values and data."""
 
-    Attributes
-    ----------
-    macro : str
-        Its name in ``templates/widgets.html.jinja``.
-    values : mapping
-        What the macro shows. All text is escaped.
-    data : mapping
-        What the script of the page works on.
-    """
-
-    macro: str
-    values: Mapping[str, Any]
-    data: Mapping[str, Any] = field(default_factory=dict)
+    macro: str  # its name in ``templates/widgets.html.jinja``
+    values: Mapping[str, Any]  # what the macro shows; all text is escaped
+    data: Mapping[str, Any] = field(default_factory=dict)  # what the script of the page works on
 
 
 @dataclass(frozen=True)
 class Section:
-    """Parts under a heading.
+    """Parts under a heading. The page folds up one within another part: only those need it who ask for it."""
 
-    Attributes
-    ----------
-    id : str
-        What links and the `place` of a finding name.
-    title, menu : str
-        The heading, and its short form.
-    parts : sequence
-        What it shows.
-    link : str
-        What a link from a finding to this section says.
-    """
-
-    id: str
     title: str
-    menu: str
     parts: Sequence[Part]
-    link: str = ""
-
-
-@dataclass(frozen=True)
-class Documents:
-    """A document on each of several things, such as questions, by name; `key` is that of all of them in JSON."""
-
-    key: str
-    documents: Mapping[str, Document]
-
-
-Part: TypeAlias = Facts | Text | Table | Chart | Findings | Items | Columns | Fold | Widget | Section | Documents
-Kind = TypeVar("Kind")
+    id: str = ""  # what links and the `place` of a finding name
+    menu: str = ""  # the heading in short
+    link: str = ""  # what a link from a finding to this section says
 
 
 @dataclass(frozen=True)
 class Document:
-    """What is said of a result.
+    """What is said of a result. As a part of another document it is about one of several questions.
 
     Attributes
     ----------
     title : str
-        What it is about, usually the name of a file.
+        What it is about, usually the name of a file, or a question.
     headline : str
         Whether to trust the labels, in one sentence.
     parts : sequence
@@ -341,30 +199,34 @@ class Document:
     headline: str
     parts: Sequence[Part]
     badge: str = ""
-    level: Level = "care"
+    level: Literal["good", "care", "bad"] = "care"
 
-    def find(self, kind: type[Kind]) -> list[Kind]:
+    def find(self, kind: type[Wanted]) -> list[Wanted]:
         """The parts of one kind, in order: those outside of sections, then those within others.
 
-        >>> document = Document("", "", [Section("a", "A", "A", [Text(["Inside."])]), Text(["Outside."])])
+        >>> document = Document("", "", [Section("A", [Text(["Inside."])]), Text(["Outside."])])
         >>> [text.sentences for text in document.find(Text)]
         [['Outside.'], ['Inside.']]
         """
-        found, parts = list[Kind](), list(self.parts)
+        found, parts = list[Wanted](), list(self.parts)
         for part in parts:  # which grows
             found += [part] if isinstance(part, kind) else []
-            parts += part.parts if isinstance(part, Section | Fold | Columns) else []
+            parts += part.parts if isinstance(part, Section | Columns) else []
         return found
 
 
-def spell(value: Any, format: Format = "text") -> str:
+Part: TypeAlias = Facts | Text | Table | Chart | Findings | Columns | Widget | Section | Document
+Wanted = TypeVar("Wanted")
+
+
+def spell(value: Any, form: str = "text") -> str:
     r"""A value in words. This is the only place where numbers of documents are formatted.
 
     Parameters
     ----------
     value : object
         What is shown; None and NaN are "".
-    format : str
+    form : str
         "count": a whole number; "number": two decimals; "signed": the same with a sign; "figure": three decimals;
         "share": a whole percentage; "percent": one with a decimal; "confidence": a whole percentage that is not rounded
         to certainty; "interval": a pair of shares; "estimate": a number with its interval; "change": a difference of
@@ -382,25 +244,26 @@ def spell(value: Any, format: Format = "text") -> str:
     """
     if isinstance(value, bool):
         return "yes" if value else ""
-    if format in ("text", "spelled"):
-        return "" if value is None else spell_surrogates(str(value))
-    if format == "interval":
-        ends = [] if value is None else [spell(end, "share") for end in value]
-        return " to ".join(ends) if all(ends) else ""
-    if format == "estimate":
-        return "" if value is None else spell_estimate(value)
-    if format == "change":
-        ends = [] if value is None or math.isnan(value[0]) else [f"{each:+.0%}" for each in value]
-        return f"{ends[0]} ({ends[1]} to {ends[2]})" if ends else ""
-    if value is None or math.isnan(value):
+    if value is None:
         return ""
-    if format == "count" and value != round(value):
+    if form in ("text", "spelled"):
+        return spell_surrogates(str(value))
+    if form == "interval":
+        ends = [spell(end, "share") for end in value]
+        return " to ".join(ends) if all(ends) else ""
+    if form == "estimate":
+        return spell_estimate(value)
+    if form == "change":
+        return "" if math.isnan(value[0]) else "{:+.0%} ({:+.0%} to {:+.0%})".format(*value)
+    if math.isnan(value):
+        return ""
+    if form == "count" and value != round(value):
         return f"{value:,.1f}"
-    if format == "figure" and 0 < abs(value) < 0.001:
+    if form == "figure" and 0 < abs(value) < 0.001:
         return f"{value:.2g}"
-    if format == "confidence":
+    if form == "confidence":
         return ">99%" if 0.995 <= value < 1 else f"{value:.0%}"
-    return f"{value:{_SPECS[format]}}"
+    return f"{value:{_SPECS[form]}}"
 
 
 _SPECS = {"count": ",.0f", "number": "z.2f", "figure": ".3f", "signed": "+z.2f", "share": "z.0%", "percent": "z.1%"}
@@ -415,3 +278,13 @@ def to_name(value: object, width: int = LONGEST_NAME) -> str:
     text = " ".join(spell_surrogates(str(value)).split()) or "(empty)"
     text = _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def name_all(values: Values | Sequence[object], width: int = LONGEST_NAME) -> list[str]:
+    """Distinct names of values: two long labels may have the same beginning.
+
+    >>> name_all(["1", 1])
+    ['1', '1 (2)']
+    """
+    listed = values if isinstance(values, Sequence) else values.tolist()
+    return distinct_names([to_name(value, width) for value in listed])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,11 @@ from scipy.special import betaincinv
 
 from ..answers.columns import Values, spell_surrogates
 from ..errors import join_names, plural, to_sentence
-from ..kernels import Floats
 from ..metrics.probabilities import reliability_curve
 from ..planning.next_items import choose_next_items
 from ..results.explanations import explain_row
-from .charts import Chart, draw_reliability
-from .document import Column, Columns, Fold, Item, Items, Part, Table, Text, Widget
+from .charts import Chart, draw_curves
+from .document import Column, Columns, Part, Section, Table, Text, Widget
 from .view import View, find_address
 
 # How many items each list shows, how many of these before they are folded, and workers for each label.
@@ -38,8 +38,13 @@ BEHIND = {
 }
 
 
-def describe_item(view: View, item: int, drawn: bool = False, explained: bool = False) -> Item:
-    """An item with its probabilities and answers."""
+def describe_item(view: View, item: int, drawn: bool = False, explained: bool = False) -> dict[str, Any]:
+    """An item as a person looks at it, for the templates.
+
+    Beside name, label and confidence: the most `probable` classes; what was `said`, by how many workers, and the names
+    of some of them; text, picture and link; the words `around` it, and whether each is the item itself; the classes
+    with most votes; whether it was drawn at random; and `why` it has its label, line by line.
+    """
     r, labels = view.answers, view.result.labels
     posterior, label = labels.posterior[item], int(labels.codes[item])
     order = np.argsort(-posterior, kind="stable")[:MOST_PROBABLE].tolist()
@@ -57,32 +62,30 @@ def describe_item(view: View, item: int, drawn: bool = False, explained: bool = 
         said[MOST_LABELS - 1 :] = [(f"{len(rest):,} other labels", sum(n for _, n, _ in rest), [])]
 
     around = list[tuple[str, bool]]()  # only if all is known
-    if r.sequences is not None and view.content is not None:
-        start, stop = view.bounds_of(view.sequence_of(item))
+    if r.sequences is not None:
+        number = int(np.searchsorted(r.sequences.offsets, item, side="right"))
+        start, stop = r.sequences.offsets[number - 1 : number + 1].tolist()
         near = range(max(start, item - AROUND), min(stop, item + AROUND + 1))
-        words = [(view.show(each), each == item) for each in near]
-        if all(content is not None and not content.picture for content, _ in words):
-            around = [(content.text, here) for content, here in words if content is not None]
+        words = [view.show(each) for each in near]
+        if all(text and not picture for text, picture, _ in words):
+            around = [(text, each == item) for (text, *_), each in zip(words, near, strict=True)]
+    text, picture, link = view.show(item)
     is_told = view.confidence is not None
-    return Item(
-        key=dict(zip(labels.keys, view.key_of(item), strict=False)),
-        name=view.name_of(item),
-        address=find_address(view.key_of(item)[0]),
-        label=view.classes[label],
-        confidence=float(posterior[label]) if is_told else None,
-        probable=[(view.classes[k], float(posterior[k])) for k in shown] if is_told else [],
-        said=said,
-        content=view.show(item),
-        around=around,
-        vote=", ".join(view.classes[k] for k in voted[:3].tolist()),
-        drawn=drawn,
-        why=list(explain_row(view.model, view.result, item).list_rows()) if explained else [],
-    )
-
-
-def first(rows: NDArray[np.int64], size: Floats, n: int) -> list[int]:
-    """The rows with the smallest sizes, in order; of equal sizes the first."""
-    return [int(row) for row in rows[np.argsort(size, kind="stable")[:n]]]
+    return {
+        "name": view.name_of(item),
+        "address": find_address(view.key_of(item)[0]),
+        "label": view.classes[label],
+        "confidence": float(posterior[label]) if is_told else None,
+        "probable": [(view.classes[k], float(posterior[k])) for k in shown] if is_told else [],
+        "said": said,
+        "text": text,
+        "picture": picture,
+        "link": link,
+        "around": around,
+        "vote": ", ".join(view.classes[k] for k in voted[:3].tolist()),
+        "drawn": drawn,
+        "why": list(explain_row(view.model, view.result, item).list_rows()) if explained else [],
+    }
 
 
 def describe_known(view: View) -> list[Part]:
@@ -115,7 +118,7 @@ def describe_known(view: View) -> list[Part]:
         drawn = (gold.judging & view.is_answered)[rows]
         if drawn.sum() >= LEAST_KNOWN:
             n_drawn, n_right = int(drawn.sum()), int((codes == truth)[drawn].sum())
-            low, high = find_interval(n_right, n_drawn)
+            low, high = bound_share(n_right, n_drawn)
             at_random = "" if len(rows) == int(gold.judging.sum()) else " that were drawn at random"
             right = f"right about {n_right:,} of {plural(n_drawn, 'known item')}{at_random} ({n_right / n_drawn:.1%})"
             so = "So" if at_random else "If these were drawn at random,"
@@ -138,18 +141,13 @@ def describe_known(view: View) -> list[Part]:
                 f"Only {count} as drawn at random. So few say little about the other items, and probabilities are "
                 "lowered as a precaution, whatever the few labels say."
             )
-    return [Text(words), *([Fold("In detail", [Text(more)])] if more else [])]
+    return [Text(words), *([Section("In detail", [Text(more)])] if more else [])]
 
 
-def find_interval(n_right: int, n: int) -> tuple[float, float]:
-    """The exact (Clopper-Pearson) 95 % interval of a share.
-
-    >>> tuple(round(end, 3) for end in find_interval(0, 20)), tuple(round(end, 3) for end in find_interval(16, 20))
-    ((0.0, 0.168), (0.563, 0.943))
-    """
-    low = float(betaincinv(n_right, n - n_right + 1, 0.025)) if n_right else 0.0
-    high = float(betaincinv(n_right + 1, n - n_right, 0.975)) if n_right < n else 1.0
-    return low, high
+def bound_share(n_right: int, n: int) -> tuple[float, float]:
+    """The exact (Clopper-Pearson) 95 % interval of a share."""
+    low, high = betaincinv([n_right, n_right + 1], [n - n_right + 1, n - n_right], [0.025, 0.975]).tolist()
+    return low if n_right else 0.0, high if n_right < n else 1.0
 
 
 def draw_by_gold(view: View) -> Chart | None:
@@ -169,7 +167,7 @@ def draw_by_gold(view: View) -> Chart | None:
     alt = f"Without known labels, {judged}, with a mean confidence of {mean:.1%}."
     curve = reliability_curve(truth, posterior, np.arange(posterior.shape[1]), bins=10, adaptive=True)
     title = "Confidence without known labels, and how often it is right"
-    return draw_reliability(title, alt, curve.confidence, curve.accuracy, curve.n_items)
+    return draw_curves(title, alt, {"": tuple(curve)}, ("Confidence", "Share of right labels", "Items"))
 
 
 def describe_differences(view: View) -> list[Part]:
@@ -193,7 +191,7 @@ def describe_differences(view: View) -> list[Part]:
     test = [] if compared is None else [compared.describe_test()]
     test += [compared.describe_record()] if compared is not None and compared.has_record else []
     said: list[Part] = [Text([f"{words}."])]
-    said += [Fold("How this was tested", [Text([to_sentence(each) for each in test])])] if test else []
+    said += [Section("How this was tested", [Text([to_sentence(each) for each in test])])] if test else []
 
     voted = view.vote[rows].argmax(axis=1) if n_fewer else np.empty(0, np.int64)
     pairs, counts = np.unique(voted * len(view.classes) + codes[rows], return_counts=True)
@@ -206,11 +204,11 @@ def describe_differences(view: View) -> list[Part]:
         flows.append((plural(len(order) - N_FLOWS, "other kind"), int(counts[order[N_FLOWS:]].sum())))
     title = f"Labels that were changed against the {'mean' if soft else 'majority'}"
     heads = [Column("change", f"{'Mean' if soft else 'Vote'} → fused label"), Column("items", "Items", "count")]
-    shown = first(rows, -view.result.labels.confidence[rows], N_DIFFERENT)
-    examples = Items([describe_item(view, item) for item in shown], rival)
+    clearest = rows[np.argsort(-view.result.labels.confidence[rows], kind="stable")[:N_DIFFERENT]].tolist()
+    examples = Widget("cards", {"items": [describe_item(view, item) for item in clearest], "rival": rival})
     return [
         Columns([said, [Table("changed", title, heads, flows)] if flows else []]),
-        *([Fold("Clearest differences", [examples])] if shown else []),
+        *([Section("Clearest differences", [examples])] if clearest else []),
     ]
 
 
@@ -225,19 +223,22 @@ def list_uncertain(view: View) -> list[Part]:
     doubtful = ~view.is_known & (confidence < SURE) & (len(view.classes) > 1)
     told = doubtful & view.is_answered
     rows = np.flatnonzero(told if told.any() else doubtful)
-    chosen = first(rows, confidence[rows], N_UNCERTAIN)
+    chosen = rows[np.argsort(confidence[rows], kind="stable")[:N_UNCERTAIN]].tolist()
     if not chosen:
         one_class = "There is only one class, so no label is uncertain."
         return [
             Text([one_class if len(view.classes) < 2 else "Every label has a confidence of at least 95%, or is known."])
         ]
     items = [describe_item(view, item, explained=True) for item in chosen]
-    n_behind = sum(item.probable[0][1] > (item.confidence or 0.0) for item in items)
+    n_behind = sum(item["probable"][0][1] > item["confidence"] for item in items)
     why = BEHIND.get(view.result.labels.rule, "")
     behind = f"For {n_behind} of these {len(items)} items, another class is more probable than the fused label: {why}."
     parts: list[Part] = [Text([behind], quiet=True)] if n_behind else []
-    rest = [Fold(f"{len(items) - N_FIRST} more uncertain items", [Items(items[N_FIRST:])])] if items[N_FIRST:] else []
-    return [*parts, Items(items[:N_FIRST]), *rest]
+    parts.append(Widget("cards", {"items": items[:N_FIRST], "rival": ""}))
+    if items[N_FIRST:]:
+        rest = Widget("cards", {"items": items[N_FIRST:], "rival": ""})
+        parts.append(Section(f"{len(items) - N_FIRST} more uncertain items", [rest]))
+    return parts
 
 
 def prepare_review(view: View) -> list[Part]:

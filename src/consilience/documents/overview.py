@@ -7,13 +7,12 @@ deeper, are in the other modules.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ..answers import DIALECTS
 from ..answers.columns import count_codes, lookup, to_column
@@ -27,7 +26,7 @@ from ..kinds.tag_tables import ONE_HOT
 from ..results.comparison import describe_limit, describe_usual
 from ..results.result import Result, count_known, describe_left_out
 from ..results.worker_report import FEW, rank_attention
-from .document import Column, Document, Documents, Fact, Facts, Findings, Part, Section, Table, Text, spell
+from .document import Column, Document, Fact, Facts, Findings, Part, Section, Table, Text, spell
 
 Record = dict[str, Any]
 
@@ -70,24 +69,17 @@ def describe_fit(
     more : sequence of Fact
         What else is to be said, such as what an update brought. It replaces facts of the same keys.
     """
-    found: Result = model.result_
     facts = {each.key or each.name: each for each in (*list_facts(model, undecided, REMEDY), *more)}
     coupled = facts["chain"].value or facts["field"].value
     where = "Neighbours in a sequence" if facts["chain"].value else "Neighbours in the graph"
     parts: list[Part] = [
         Facts(list(facts.values())),
         Findings(model.findings_),
-        *([Section("neighbours", where, where, [Text([coupled["explanation"]])])] if coupled else []),
-        *list_workers(model, all_workers),
-        *list_least_certain(found),
+        *([Section(where, [Text([coupled["explanation"]])])] if coupled else []),
+        *list_extremes(model, all_workers),
+        *list_least_certain(model.result_),
     ]
     return Document(title, "", parts)
-
-
-def to_records(columns: Mapping[str, Any]) -> list[Record]:
-    """The rows of a table that is given by its columns."""
-    rows: list[Record] = build_frame(columns, "pyarrow").to_pylist()
-    return rows
 
 
 # ------------------------------------------------------------------------------------------------------------- facts
@@ -104,149 +96,141 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         With what known labels are given.
     """
     found: Result = model.result_
-    task, r, names = found.task, found.given.answers, found.names  # which a file may not hold
-    parameters = {name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN}
-    n_items, n_answers = (found.labels.n_items, int(found.n_answers.sum())) if r is None else task.size(r)
-    # Of tags, items of several columns are sequences, too.
+    task, r, names, course = found.task, found.given.answers, found.names, found.course  # no r: not in the file
+    compared, told, calibrated = found.comparison, found.told_confidence, found.calibrated
+    n_known = count_known(found.given.gold)
+    all_known = n_known == found.labels.n_items > 0
+    words = {} if compared is None else compared.describe(f"{task.judged}s")
+    if all_known and words:
+        words = {"verdict": ALL_KNOWN, "alpha": words["alpha"]}
+    facts = []
+
+    # How many labels are right, and what known labels would tell.
+    known_labels = words.get("known_labels")
+    sentences = [words.get("headline"), f"{known_labels}{remedy}" if known_labels else None]
+    if any(sentences):
+        facts.append(Fact("", "Accuracy", None, " ".join(to_sentence(each) for each in sentences if each)))
+
+    # What was read. Of tags, items of several columns are sequences, too.
     read = {} if r is None else r.columns
     columns = {role: name for role, name in read.items() if read.get("item") != name or role == "item"}
+    renamed = "Columns" if any(role != name for role, name in columns.items()) else ""
+    origin = getattr(task, "origin", None)
+    file = find_by_name("masks" if task.name == "masks" else None if origin is None else origin[1])
+    form = None if r is None else r.format or None
+    form = file.name if file is not None and file.kind != "table" else form
+    titles = {each.name: each.title for each in (*DIALECTS, file) if each} | {ONE_HOT: "one column per tag"}
+    parameters = {name: value for name, value in model.get_params().items() if name not in _NOT_SHOWN}
     shown = ["ordinal workers"] if parameters.get("workers") == "ordinal" else []
     shown += ["labels by median"] if parameters.get("label_by") == "median" else []
     shown += [f"{name} {parameters[name]}" for name in _NAMED if name in parameters]
-    made = None if r is None else task.summarise(r, found)
-    tags, spans = (made if task.results == kind else None for kind in ("sets", "spans"))
-    n_known, all_known = count_known(found.given.gold), knows_all(found)
-    classes: list[object] = names.classes.tolist() if tags is None else list(cast(Any, tags["tags"]))
-    facts = [
-        *list_accuracy(found, remedy),
-        Fact("columns", "Columns" if any(a != b for a, b in columns.items()) else "", columns, format_columns(columns)),
-        name_format(found),
+    n_items, n_answers = (found.labels.n_items, int(found.n_answers.sum())) if r is None else task.size(r)
+    by = f"{n_answers:,} by {plural(len(names.workers), 'worker')} about {plural(n_items, 'item')}"
+    left_out = None if found.left_out is None else dict(zip(("workers", "answers"), found.left_out, strict=True))
+    facts += [
+        Fact("columns", renamed, columns, format_columns(columns)),
+        Fact("format", "Format", form, "" if form is None else f"{form}: {titles[form]}"),
         Fact("model", "Model", found.model, f"{found.model} ({', '.join(shown)})" if shown else found.model),
         Fact("parameters", "", parameters),
-        Fact(
-            "answers",
-            "Answers",
-            n_answers,
-            f"{n_answers:,} by {plural(len(names.workers), 'worker')} about {plural(n_items, 'item')}",
-        ),
+        Fact("answers", "Answers", n_answers, by),
         Fact("workers", "", len(names.workers)),
         Fact("items", "", n_items),
-        Fact(
-            "left_out",
-            "Left out",
-            None if found.left_out is None else dict(zip(("workers", "answers"), found.left_out, strict=True)),
-            "" if found.left_out is None else describe_left_out(*found.left_out),
-        ),
+        Fact("left_out", "Left out", left_out, "" if found.left_out is None else describe_left_out(*found.left_out)),
         Fact("source_kind", "", found.source_kind),
-        Fact("classes", "Classes" if tags is None else "", classes, f"{len(classes)}: {list_names(classes)}."),
-        *([Fact("tags", "", None)] if tags is None else describe_tags(tags)),
-        describe_order(found),
-        Fact(
-            "soft",
-            "Soft votes",
-            None if found.soft_check is None else str(found.soft_check),
-            "" if found.soft_check is None else to_sentence(str(found.soft_check)),
-        ),
-        count_outside(found) if r is not None else Fact("outside_classes", "", None),
-        describe_spans(spans),
     ]
-    # The first fact names known labels that were drawn at random.
-    is_told = found.comparison is not None and found.comparison.n_known
-    keep = f"{plural(n_known, 'item')} {'keeps' if n_known == 1 else 'keep'} the label that is known"
-    facts.append(Fact("gold", "Gold" if n_known and not is_told else "", n_known, keep))
-    told = found.told_confidence
-    is_only = found.comparison is None and not all_known  # else the expected accuracy says it
-    text = f"{spell(told, 'figure')} on average"
-    facts.append(Fact("mean_confidence", "Confidence" if is_only and told is not None else "", told, text))
-    facts += list_verdict(found)
-    if undecided is not None:
-        kept = model.undecided(undecided)
-        rates = {"share_kept": kept.share_kept, "expected_error_rate": kept.expected_error_rate}
-        explanation = kept.describe()
-        facts.append(
-            Fact("undecided", "Undecided", {**kept._asdict(), **rates, "explanation": explanation}, explanation)
-        )
+
+    # What can be true, and what came of it.
+    made = None if r is None else cast("dict[str, Any] | None", task.summarise(r, found))
+    tags, spans = (made if task.results == kind else None for kind in ("sets", "spans"))
+    classes: list[object] = names.classes.tolist() if tags is None else list(tags["tags"])
+    facts.append(Fact("classes", "Classes" if tags is None else "", classes, f"{len(classes)}: {list_names(classes)}."))
+    facts.append(Fact("tags", "" if tags is None else "Tags", tags, f"{len(classes)}: {list_names(classes)}."))
+    if tags is not None:
+        size = f"{tags['mean_size']:.1f} tags on average"
+        sure = f", and a mean confidence of {spell(tags['mean_confidence'], 'figure')}"
+        sets = f"{tags['fused']:,} from {tags['given']:,} that workers gave, with {size}{sure}."
+        facts.append(Fact("", "Sets", None, sets))
+    scale, order, advice = found.scale_check, None, ""
+    if scale is not None:  # whole numbers were taken for a scale, which is also a finding, or for names
+        order = {"ordered": scale.ordered, **asdict(scale), "explanation": str(scale)}
+        advice = f"{to_sentence(str(scale))} If they are levels, say so: ordered=True, --ordered."
+    facts.append(Fact("scale", "Order" if scale is not None and not scale.ordered else "", order, advice))
+    soft = None if found.soft_check is None else str(found.soft_check)
+    facts.append(Fact("soft", "Soft votes", soft, "" if soft is None else to_sentence(soft)))
+    outside = np.empty(0, np.int64) if r is None else np.flatnonzero(lookup(names.classes, to_column(r.labels)) < 0)
+    others, said = None, ""
+    if r is not None and len(outside):  # answers with a label that is no class
+        counts = count_codes(r.label, r.n_labels)[outside]
+        listed = r.labels[outside[np.argsort(-counts, kind="stable")]].tolist()
+        others = {"answers": round(counts.sum()), "labels": listed}
+        meaning = "Such answers have no vote" if found.model == "MajorityVote" else "Such answers still are evidence"
+        said = f"{list_names(listed)}, in {plural(others['answers'], 'answer')}. {meaning}."
+    facts.append(Fact("outside_classes", "Not classes", others, said))
+    said = ""
+    if spans is not None:
+        sure = spans["mean_confidence"]
+        with_sure = "" if sure is None else f", with a mean confidence of {spell(sure, 'figure')}"
+        marked = f"{spans['marked']:,} that workers marked in {plural(spans['documents'], 'document')}"
+        said = f"{spans['fused']:,} from {marked}{with_sure}."
+    facts.append(Fact("spans", "Spans", spans, said))
+
+    # How good it is. The first fact names known labels that were drawn at random, and the expected accuracy says how
+    # probable labels are.
+    keeps = f"{plural(n_known, 'item')} {'keeps' if n_known == 1 else 'keep'} the label that is known"
+    is_told = compared is not None and compared.n_known
+    facts.append(Fact("gold", "Gold" if n_known and not is_told else "", n_known, keeps))
+    is_only = compared is None and not all_known and told is not None
+    average = f"{spell(told, 'figure')} on average"
+    facts.append(Fact("mean_confidence", "Confidence" if is_only else "", told, average))
+    if compared is None:
+        facts.append(Fact("comparison", "Verdict" if all_known else "", None, to_sentence(ALL_KNOWN)))
     else:
-        facts.append(Fact("undecided", "", None))
-    course = found.course
+        value = {"verdict": compared.verdict, "better": compared.better, "agreement": compared.agreement}
+        value |= {name: each for name, each in asdict(compared).items() if name != "n_items"}
+        topics = ("headline", "known_labels", "expected", "verdict", "record", "alpha")
+        value["words"] = {topic: words.get(topic) or None for topic in topics}
+        verdict, n_differ = to_sentence(words["verdict"]), compared.n_differ
+        if n_differ and not all_known:
+            judged = plural(n_differ, "label" if task.results != "sets" else "single tag")
+            verdict += f" {judged} {'differs' if n_differ == 1 else 'differ'}."
+        facts.append(Fact("comparison", "Verdict", value, verdict))
+        for name, said in () if all_known else (("Expected", words["expected"]), ("Agreement", words["alpha"])):
+            facts += [Fact("", name, None, to_sentence(said))] if said else []
+    kept, opened = None if undecided is None else model.undecided(undecided), None
+    if kept is not None:
+        rates = {"share_kept": kept.share_kept, "expected_error_rate": kept.expected_error_rate}
+        opened = {**kept._asdict(), **rates, "explanation": kept.describe()}
+    facts.append(Fact("undecided", "Undecided", opened, "" if kept is None else kept.describe()))
+
+    # How it was fitted.
+    iterations = f"{course.n_iter}, not converged"
+    facts.append(Fact("iterations", "" if course.converged else "Iterations", course.n_iter, iterations))
+    facts.append(Fact("converged", "", course.converged))
+    chain, field = Fact("chain", "", None), Fact("field", "", None)
+    if found.is_network:
+        explanation = model.explain_coupling() if found.graph_check is None else str(found.graph_check)
+        unit, coupling = model.usual_weight, {"coupling": found.coupling}
+        if model.listeners == "unanswered":
+            explanation += f" {describe_limit(bool(Source(found.answers).find_told().all()), 'The graph')}"
+        coupling |= {"usual_weight": unit, "listeners": model.listeners, "explanation": explanation}
+        heard = "" if model.listeners == "all" else ", for items that nobody answered"
+        weighted = describe_usual(unit)
+        text = f"coupling {(found.coupling or 0.0) * unit:.2f} nats per agreeing neighbour{weighted}{heard}"
+        field = Fact("field", "Graph", coupling, to_sentence(text) if weighted else text)
+    elif hasattr(model, "explain_coupling"):
+        coupling = {"coupling": found.coupling, "explanation": model.explain_coupling()}
+        chain = Fact("chain", "Chain", coupling, f"coupling {found.coupling:g}, from 0 (independent items) to 1")
+    facts += [chain, field]
+    guided = None if found.guidance is None else found.guidance.findings
+    taught = None if guided is None else {**guided._asdict(), "explanation": guided.describe()}
     facts += [
-        Fact("iterations", "" if course.converged else "Iterations", course.n_iter, f"{course.n_iter}, not converged"),
-        Fact("converged", "", course.converged),
-        *describe_coupling(model),
-        describe_features(found),
+        Fact("features", "Features", taught, "" if guided is None else guided.describe()),
         Fact("smoothing", "", course.smoothing),
-        Fact("power", "", None if found.calibrated is None else found.calibrated.found.power),
-        Fact("calibration", "", None if found.calibrated is None else model.explain_calibration()),
+        Fact("power", "", None if calibrated is None else calibrated.found.power),
+        Fact("calibration", "", None if calibrated is None else model.explain_calibration()),
         Fact("copies", "", [names.workers[group].tolist() for group in found.copies]),
     ]
     return facts
-
-
-def knows_all(found: Result) -> bool:
-    """Whether the label of every item was known."""
-    return count_known(found.given.gold) == found.labels.n_items > 0
-
-
-def compare(found: Result) -> dict[str, str]:
-    """What the comparison with majority vote says, by topic; {} where there was none."""
-    if found.comparison is None:
-        return {}
-    words = found.comparison.describe(f"{found.task.judged}s")
-    return {"verdict": ALL_KNOWN, "alpha": words["alpha"]} if knows_all(found) else words
-
-
-def list_accuracy(found: Result, remedy: str) -> list[Fact]:
-    """How many labels are right, and what known labels would tell: the first fact."""
-    words = compare(found)
-    more = f"{words['known_labels']}{remedy}" if words.get("known_labels") else ""
-    sentences = [to_sentence(each) for each in (words.get("headline"), more) if each]
-    return [Fact("", "Accuracy", None, " ".join(sentences))] if sentences else []
-
-
-def list_verdict(found: Result) -> list[Fact]:
-    """How the labels compare with majority vote, how many are expected to be right, and how far workers agree."""
-    compared, words = found.comparison, compare(found)
-    if compared is None:
-        known = to_sentence(ALL_KNOWN) if knows_all(found) else ""
-        return [Fact("comparison", "Verdict" if known else "", None, known)]
-    topics = ("headline", "known_labels", "expected", "verdict", "record", "alpha")
-    figures = {name: value for name, value in asdict(compared).items() if name != "n_items"}
-    value = {
-        "verdict": compared.verdict,
-        "better": compared.better,
-        "agreement": compared.agreement,
-        **figures,
-        "words": {topic: words.get(topic) or None for topic in topics},
-    }
-    verdict = to_sentence(words["verdict"])
-    if compared.n_differ and not knows_all(found):
-        judged = "label" if found.task.results != "sets" else "single tag"
-        verdict += f" {to_sentence(differ(compared.n_differ, judged))}"
-    facts = [Fact("comparison", "Verdict", value, verdict)]
-    if not knows_all(found):
-        more = {"Expected": words["expected"], "Agreement": words["alpha"]}
-        facts += [Fact("", name, None, to_sentence(said)) for name, said in more.items() if said]
-    return facts
-
-
-def differ(number: int, judged: str = "label") -> str:
-    """How many labels differ, in words.
-
-    >>> differ(1), differ(220)
-    ('1 label differs', '220 labels differ')
-    """
-    return f"{plural(number, judged)} {'differs' if number == 1 else 'differ'}"
-
-
-def name_format(found: Result) -> Fact:
-    """The format of the source; None for a table with one row per answer."""
-    origin = getattr(found.task, "origin", None)
-    file = find_by_name(found.task.name if found.task.name == "masks" else None if origin is None else origin[1])
-    r = found.given.answers
-    form = None if r is None else r.format or None
-    name = file.name if file is not None and file.kind != "table" else form
-    titles = {each.name: each.title for each in (*DIALECTS, file) if each} | {ONE_HOT: "one column per tag"}
-    return Fact("format", "Format", name, "" if name is None else f"{name}: {titles[name]}")
 
 
 def format_columns(columns: Mapping[str, str]) -> str:
@@ -272,86 +256,10 @@ def list_names(names: Sequence[object]) -> str:
     return join_names((fit_text(quote_blanks(name), 16) for name in names), "classes_ and --json have all")
 
 
-def describe_spans(spans: Mapping[str, Any] | None) -> Fact:
-    """How many spans were marked and fused."""
-    if spans is None:
-        return Fact("spans", "", None)
-    sure = spans["mean_confidence"]
-    made = (
-        f"{spans['fused']:,} from {spans['marked']:,} that workers marked in {plural(spans['documents'], 'document')}"
-    )
-    told = "" if sure is None else f", with a mean confidence of {spell(sure, 'figure')}"
-    return Fact("spans", "Spans", spans, f"{made}{told}.")
-
-
-def describe_tags(tags: Mapping[str, Any]) -> list[Fact]:
-    """Which tags there are, and how large the fused sets are."""
-    size = f"{tags['mean_size']:.1f} tags on average"
-    sure = f"a mean confidence of {spell(tags['mean_confidence'], 'figure')}"
-    made = f"{tags['fused']:,} from {tags['given']:,} that workers gave, with {size}, and {sure}."
-    return [
-        Fact("tags", "Tags", tags, f"{len(tags['tags'])}: {list_names(tags['tags'])}."),
-        Fact("", "Sets", None, made),
-    ]
-
-
-def describe_order(found: Result) -> Fact:
-    """Whether whole numbers were taken for a scale, which is also a finding, or for names."""
-    check = found.scale_check
-    if check is None:
-        return Fact("scale", "", None)
-    value = {"ordered": check.ordered, **asdict(check), "explanation": str(check)}
-    advice = f"{to_sentence(str(check))} If they are levels, say so: ordered=True, --ordered."
-    return Fact("scale", "" if check.ordered else "Order", value, advice)
-
-
-def count_outside(found: Result) -> Fact:
-    """How many answers have a label that is not a class, and what that means."""
-    r = found.answers
-    outside = np.flatnonzero(lookup(found.names.classes, to_column(r.labels)) < 0)
-    if not len(outside):
-        return Fact("outside_classes", "", None)
-    counts = count_codes(r.label, r.n_labels)
-    labels = r.labels[outside[np.argsort(-counts[outside], kind="stable")]].tolist()
-    number = round(counts[outside].sum())
-    meaning = "Such answers have no vote" if found.model == "MajorityVote" else "Such answers still are evidence"
-    text = f"{list_names(labels)}, in {plural(number, 'answer')}. {meaning}."
-    return Fact("outside_classes", "Not classes", {"answers": number, "labels": labels}, text)
-
-
-def describe_coupling(model: Any) -> list[Fact]:
-    """The coupling of a chain or of a field, and where it comes from."""
-    found: Result = model.result_
-    chain, field = Fact("chain", "", None), Fact("field", "", None)
-    if found.is_network:
-        explanation = model.explain_coupling() if found.graph_check is None else str(found.graph_check)
-        unit = model.usual_weight
-        if model.listeners == "unanswered":
-            explanation += f" {describe_limit(bool(Source(found.answers).find_told().all()), 'The graph')}"
-        value = {"coupling": found.coupling, "usual_weight": unit, "listeners": model.listeners}
-        heard = "" if model.listeners == "all" else ", for items that nobody answered"
-        weighted = describe_usual(unit)
-        text = f"coupling {(found.coupling or 0.0) * unit:.2f} nats per agreeing neighbour{weighted}{heard}"
-        text = to_sentence(text) if weighted else text
-        field = Fact("field", "Graph", {**value, "explanation": explanation}, text)
-    elif hasattr(model, "explain_coupling"):
-        value = {"coupling": found.coupling, "explanation": model.explain_coupling()}
-        chain = Fact("chain", "Chain", value, f"coupling {found.coupling:g}, from 0 (independent items) to 1")
-    return [chain, field]
-
-
-def describe_features(found: Result) -> Fact:
-    """What features were found to say."""
-    if found.guidance is None:
-        return Fact("features", "", None)
-    findings, explanation = found.guidance.findings, found.guidance.findings.describe()
-    return Fact("features", "Features", {**findings._asdict(), "explanation": explanation}, explanation)
-
-
 # ----------------------------------------------------------------------------------------------------------- workers
 
 
-def tabulate_workers(model: Any) -> pa.Table:
+def sort_workers(model: Any) -> pa.Table:
     """The worker report, those first who call for attention; where answers have an order, also how accuracy changes."""
     table = pa.table(model.worker_report())
     if model.result_.drift is not None:
@@ -362,25 +270,19 @@ def tabulate_workers(model: Any) -> pa.Table:
     return table.take(np.lexsort((accuracy, kind)))
 
 
-def rank_workers(report: pa.Table) -> tuple[NDArray[np.int64], int]:
-    """The rows of a worker report from most to least reliable, and how many workers are left out.
+def list_extremes(model: Any, all_workers: bool) -> list[Part]:
+    """The workers at both ends, those first who call for attention.
 
-    They are in the order of `rank_attention`, from its end. Workers with few answers are left out, since little is
-    known about them, unless there are no others.
+    Workers with few answers are left out, since little is known about them, unless there are no others.
     """
-    kind, accuracy = rank_attention(report)
+    found, report = model.result_, sort_workers(model)
     known = ~np.asarray(pc.match_substring(report["remarks"], FEW))
-    ranked = np.lexsort((-accuracy, -kind))
-    ranked = ranked[known[ranked]] if known.any() else ranked
-    return ranked, len(kind) - len(ranked)
-
-
-def list_workers(model: Any, all_workers: bool) -> list[Part]:
-    """The workers at both ends, those first who call for attention."""
-    found, report = model.result_, tabulate_workers(model)
-    ranked, n_few = rank_workers(report)
+    known |= not known.any()
+    kind, accuracy = rank_attention(report)
+    ranked, n_few = np.lexsort((-accuracy, -kind)), int((~known).sum())  # the most reliable first
+    ranked = ranked[known[ranked]]
     if all_workers:
-        ranked, n_few = np.append(ranked, np.setdiff1d(np.arange(len(report)), ranked)), 0
+        ranked, n_few = np.append(ranked, np.flatnonzero(~known)), 0
     n_best = len(ranked) if all_workers else min(N_WORKERS, -(-len(ranked) // 2))
     n_worst = min(N_WORKERS, len(ranked) - n_best)
     if len(ranked) - n_best - n_worst == 1:  # to say that one is left out would take as much room
@@ -391,7 +293,7 @@ def list_workers(model: Any, all_workers: bool) -> list[Part]:
     classifier: Record | None = None
     if found.guidance is not None and found.guidance.findings.used:
         classifier = pa.table(model.classifier_report()).to_pylist()[0]
-    figures = Facts(
+    facts = Facts(
         [
             Fact("most_reliable", "", best),
             Fact("least_reliable", "", worst),
@@ -400,24 +302,20 @@ def list_workers(model: Any, all_workers: bool) -> list[Part]:
         ]
     )
     if all(each["accuracy"] is None for each in (*best, *worst)):
-        return [figures]
-    dots: Record = dict.fromkeys(each.key for each in _WORKER)
+        return [facts]
+    dots: Record = dict.fromkeys([each.key for each in _WORKER])
     rows = [*worst, *([dots] if n_hidden else []), *best[::-1]]
     rows += [] if classifier is None else [{**classifier, "worker": "(classifier)"}]
-    rows = [row | {"brief": None if row is dots else shorten_remarks(row)} for row in rows]
+    for n, row in enumerate(rows):  # remarks in few words, and how sure a classifier is if that is not right
+        remarks = "; ".join(each for each in (row.get("sureness"), row.get("remarks")) if each and each != WELL_SURE)
+        for long, short in (("accuracy falls", "falls"), ("answers as if", "as if"), ("(group ", "(")):
+            remarks = remarks.replace(long, short)
+        rows[n] = row | {"brief": None if row is dots else remarks}
     columns = _WORKER if any(row["brief"] for row in rows) else _WORKER[:-1]
     left_out = f" ({n_hidden:,} between left out)" if n_hidden else ""
-    table = Table.of("", f"Workers, those to look at first{left_out}", columns, rows)
+    table = Table("", f"Workers, those to look at first{left_out}", columns, rows)
     few = Text([f"Not ranked: {plural(n_few, 'worker')} with few answers"], quiet=True)
-    return [figures, table, *([few] if n_few else [])]
-
-
-def shorten_remarks(worker: Record) -> str:
-    """The remarks in few words, and how sure a classifier is if that is not right."""
-    remarks = "; ".join(each for each in (worker.get("sureness"), worker["remarks"]) if each and each != WELL_SURE)
-    for long, short in (("accuracy falls", "falls"), ("answers as if", "as if"), ("(group ", "(")):
-        remarks = remarks.replace(long, short)
-    return remarks
+    return [facts, table, *([few] if n_few else [])]
 
 
 # ------------------------------------------------------------------------------------------------------------- items
@@ -446,7 +344,7 @@ def list_least_certain(found: Result) -> list[Part]:
         part, words = labels.part(rows), task.show(rows)
         listed = dict(part.keys) | ({} if words is None else {"text": to_column(words)})
         listed |= {"label": to_column(part.values), "confidence": to_column(part.confidence)}
-        records = to_records(listed)
+        records = build_frame(listed, "pyarrow").to_pylist()
         for code, posterior, record in zip(part.codes, part.posterior, records, strict=True):
             others = np.where(np.arange(len(posterior)) == code, -1.0, posterior)
             second = int(others.argmax()) if len(others) > 1 else None
@@ -460,8 +358,7 @@ def list_least_certain(found: Result) -> list[Part]:
         Column("runner_up", "in doubt" if is_set else "runner-up"),
         Column("runner_up_probability", "probability", "figure"),
     ]
-    shown = Table.of("least_certain", "Least certain items", columns, records[:N_SHOWN])
-    table: list[Part] = [replace(shown, data=records)]
+    table: list[Part] = [Table("least_certain", "Least certain items", columns, records[:N_SHOWN], data=records)]
     if not is_set and any((each["runner_up_probability"] or 0) > each["confidence"] for each in records[:N_SHOWN]):
         why = "Labels are medians" if labels.rule == "median" else "The labels of a sequence are chosen together"
         table.append(Text([f"{why}, so a runner-up can be ahead."], quiet=True))
@@ -474,8 +371,7 @@ def list_first_labels(found: Result, most: int) -> Table:
     columns = [*(Column(name, name) for name in labels.keys), Column("label", "label")]
     columns.append(Column("confidence", "confidence", "figure"))
     listed = {**labels.keys, "label": to_column(labels.values), "confidence": to_column(labels.shown_confidence)}
-    records = to_records(listed)
-    rows = [[record[each.key] for each in columns] for record in records]
+    rows = build_frame(listed, "pyarrow").to_pylist()
     return Table("labels", "", columns, rows, found.labels.n_items - labels.n_items)
 
 
@@ -514,4 +410,4 @@ def describe_questions(found: Any, title: str = "") -> Document:
         remedy = "Leave out those above .9 with --block FILE, a table with a column worker."
         listed = [Table("", who, heads, first, len(suspects) - len(first)), Text([remedy])]
     parts: list[Part] = [Facts(facts), Table("", "", columns, rows), Text([found.explain_sharing()])]
-    return Document(title, "", [*parts, Documents("questions", documents), *listed])
+    return Document(title, "", [*parts, *documents.values(), *listed])

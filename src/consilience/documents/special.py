@@ -1,32 +1,207 @@
-"""Sections about kinds of answers: soft votes, tags, and several questions at once."""
+"""Sections about what hangs together, and about kinds of answers: sequences, networks, soft votes and tags."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..answers.columns import Column as Values
-from ..answers.columns import distinct_names, spell_surrogates, to_values
-from ..errors import plural
+from ..answers.columns import Values, spell_surrogates, to_values
+from ..answers.tagging import are_tags, find_runs, split_tag
+from ..errors import plural, to_sentence
+from ..inference.sources import Source
 from ..inference.structures.sets import SetsParameters
 from ..inference.workers.temperatures import MeanWorkers
 from ..kinds.tags import TagsKind, report_tags
-from ..results.sureness import find_reliability, list_sureness
-from .charts import Chart, draw_curves, draw_shares
-from .document import Column, Columns, Document, Fact, Facts, Fold, Part, Section, Table, Text, Widget, to_name
-from .view import View, name_all
+from ..planning.next_items import find_entropy
+from ..results.comparison import describe_limit, describe_usual
+from ..results.sureness import find_reliability
+from .charts import Chart, draw_curves, draw_heat, draw_shares
+from .document import Column, Columns, Part, Section, Table, Text, Widget, name_all, to_name
+from .view import View
+from .workers import MOST_CLASSES, merge_rare
 
+# How many examples there are, how long, and of how many workers; characters of a text.
+N_EXAMPLES, LONGEST, MOST_TRACKS, LONGEST_PASSAGE = 5, 60, 12, 1500
+# Colours of labels in the page.
+N_COLOURS = 8
 # Classifiers that are shown, those with the most votes; tags that are drawn, and workers in their table.
-MOST_CLASSIFIERS, MOST_TAGS, MOST_WORKERS = 12, 30, 200
-# So many workers over all questions are shown, and so many are in the page at all.
-N_SHOWN, N_WORKERS = 12, 500
-# The most questions that the menu names.
-MOST_NAMED = 8
-# Of labels that were not compared with majority vote.
-NOT_COMPARED = "not compared"
+MOST_CLASSIFIERS, MOST_TAGS, MOST_TAGGERS = 12, 30, 200
+
+# --------------------------------------------------------------------------------------------------------- sequences
+
+
+def describe_sequences(view: View) -> list[Part]:
+    """What was learned about how labels follow each other, with examples; nothing if there are no sequences."""
+    if view.answers.sequences is None or view.result.task.places[0] != "sequence":
+        return []
+    chart, parts = draw_transitions(view), list[Part]()
+    if chart is not None:
+        words = Text([view.model.explain_coupling()])
+        parts += [Columns([[chart]]), Section("How neighbouring labels depend on each other", [words])]
+    elif view.result.model == "HiddenMarkov":
+        nothing = "No sequence has two positions, so nothing was learned about how labels follow each other."
+        parts.append(Text([nothing]))
+    examples = list_examples(view)
+    if examples:
+        differ = ", where the fused labels differ most from majority vote" if view.differs.any() else ""
+        parts.append(Section(f"Examples{differ}", [Widget("examples", {"examples": examples})]))
+    return parts
+
+
+def draw_transitions(view: View) -> Chart | None:
+    """Which label follows which; None if that was not learned."""
+    found, sequences = view.result, view.answers.sequences
+    if found.model != "HiddenMarkov" or sequences is None or view.answers.n_items == len(sequences):
+        return None
+    transition, prior = np.asarray(view.model.transition_), found.prior
+    size = np.bincount(found.labels.codes, minlength=len(view.classes)).astype(float)
+    place, names = merge_rare(size, view.classes, MOST_CLASSES)
+    table = np.zeros((len(names), len(names)))
+    np.add.at(table, (place[:, None], place), transition * np.maximum(prior, 1e-12)[:, None])
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    alt = f"A label stays the same at the next position in {prior @ np.diag(transition):.0%} of the cases."
+    return draw_heat("Which label follows which", alt, names, names, shares, "From", "To")
+
+
+def list_examples(view: View) -> list[dict[str, Any]]:
+    """The sequences in which most fused labels differ from the vote, or that are least certain.
+
+    Of each there is the track of each worker, cell by cell (text, colour, and whether it differs from the fused label);
+    or the text with the fused spans, and with those of each worker, in pieces (text, label and colour).
+    """
+    r, found = view.answers, view.result
+    assert r.sequences is not None
+    starts, length = r.sequences.offsets[:-1], np.diff(r.sequences.offsets)
+    eligible = np.flatnonzero(length > 0)
+    if not len(eligible):
+        return []
+    differs = np.add.reduceat(np.append(view.differs, False).astype(np.int64), starts)[eligible]
+    doubt = np.add.reduceat(np.append(find_entropy(found.labels.posterior), 0.0), starts)[eligible] / length[eligible]
+    fits = length[eligible] <= LONGEST
+    alone = np.add.reduceat(np.append(view.n_answers, 0), starts)[eligible] < 2 * length[eligible]
+    order = np.lexsort((-doubt, -differs, ~fits, alone))
+    colours, by_label = colour_classes(view.classes), list[int | None]()
+    by_label += [colours[k] if k >= 0 else None for k in r.class_of_label.tolist()]
+    are_texts = found.task.read(0) is not None and are_tags(found.names.classes)
+    examples = []
+    for sequence in eligible[order[:N_EXAMPLES]].tolist():
+        start, end = r.sequences.offsets[sequence : sequence + 2].tolist()
+        stop = end if are_texts else min(end, start + LONGEST)
+        # The label that each worker gave to each of these items, -1 for none.
+        here = slice(int(r.offsets[start]), int(r.offsets[stop]))
+        item, said = r.item_of_answer()[here] - start, dict[int, NDArray[np.int64]]()
+        for worker in np.unique(r.worker[here]).tolist():
+            mine = r.worker[here] == worker
+            said[worker] = np.full(stop - start, -1)
+            said[worker][item[mine]] = r.label[here][mine]
+        shown, fused = list(said.items())[:MOST_TRACKS], found.labels.codes[start:stop]
+        example: dict[str, Any] = {"name": to_name(r.sequences.ids[[sequence]].tolist()[0])}
+        example["more_workers"] = len(said) - len(shown)
+        if are_texts:
+            passage = found.task.read(sequence)
+            assert passage is not None
+            example["text"] = mark_spans(passage, fused, view.classes, found.names.classes, colours)
+            example["readers"] = [
+                (view.workers[m], mark_spans(passage, codes, view.labels, r.labels, by_label)) for m, codes in shown
+            ]
+        else:
+            contents = [view.show(each) for each in range(start, stop)]
+            words = [to_name(text, 20) for text, picture, _ in contents if text and not picture]
+            example |= {"words": words if len(words) == stop - start else [], "more": end - stop}
+            example["fused"] = [(shorten_cell(view.classes[k]), colours[k], False) for k in fused.tolist()]
+            example["tracks"] = [
+                (
+                    view.workers[worker],
+                    [
+                        (shorten_cell(view.labels[code]), by_label[code], r.class_of_label[code] != label)
+                        if code >= 0
+                        else None
+                        for code, label in zip(codes.tolist(), fused.tolist(), strict=True)
+                    ],
+                )
+                for worker, codes in shown
+            ]
+        examples.append(example)
+    return examples
+
+
+def shorten_cell(name: str) -> str:
+    """A label in a cell of a track."""
+    return name if len(name) <= 8 else name[:7] + "…"
+
+
+def colour_classes(classes: list[str]) -> list[int | None]:
+    """The colour of each class: tags of one type have the same, and O has none.
+
+    >>> colour_classes(["B-PER", "I-PER", "O", "B-LOC"])
+    [0, 0, None, 1]
+    """
+    colours: dict[str, int] = {}
+    result: list[int | None] = []
+    for name in classes:
+        parts = split_tag(name, "OBIELSU")
+        kind = name if parts is None else str(parts[1])
+        result.append(None if name == "O" else colours.setdefault(kind, len(colours)) % N_COLOURS)
+    return result
+
+
+def mark_spans(
+    passage: tuple[str, Any, Any], codes: NDArray[np.int64], names: list[str], values: Values, colours: list[int | None]
+) -> list[tuple[str, str, int | None]]:
+    """A text in pieces, of which those that are spans have a label and a colour; its end is left out if it is long."""
+    whole, first, last = passage
+    known, labels = np.where(codes >= 0, codes, len(names)), np.append(values.astype(object), "O")
+    runs, place = find_runs(known, labels, np.zeros(len(codes), np.int64)), 0
+    pieces = list[tuple[str, str, int | None]]()
+    for begin, end in zip(runs.first.tolist(), runs.stop.tolist(), strict=True):
+        a, b, code = int(first[begin]), int(last[end - 1]), int(codes[begin])
+        tag = split_tag(names[code], "OBIELSU")
+        pieces += [(whole[place:a], "", None), (whole[a:b], str(tag[1]) if tag else names[code], colours[code])]
+        place = b
+    room, kept = LONGEST_PASSAGE, list[tuple[str, str, int | None]]()
+    for words, label, colour in [*pieces, (whole[place:], "", None)]:
+        text = spell_surrogates(words)
+        if room > 0 and text:
+            kept.append((text if len(text) <= room else text[:room] + "…", label, colour))
+        room -= len(text)
+    return kept
+
+
+# ----------------------------------------------------------------------------------------------------------- networks
+
+
+def describe_network(view: View) -> list[Part]:
+    """What was found about the graph, in words and figures; nothing for other models."""
+    check, is_field = view.result.graph_check, view.result.model == "MarkovField"
+    if not is_field and check is None:
+        return []
+    figures, words = list[tuple[str, str]](), "The graph was not checked. fuse does that."
+    if is_field:
+        unit = view.model.usual_weight
+        coupling = f"{view.model.coupling_ * unit:.2f}"
+        figures.append((f"Coupling, in nats per agreeing neighbour{describe_usual(unit)}", coupling))
+    if check is not None:
+        words = str(check)
+        if is_field and view.model.listeners == "unanswered":
+            words += f" {describe_limit(bool(Source(view.answers).find_told().all()), 'The graph')}"
+        figures += [
+            ("Coupling on a shuffled graph", f"{check.shuffled_coupling:.2f}"),
+            ("Neighbours of an item, on average", f"{check.degree:.1f}"),
+            ("Labels that the graph changes", f"{check.changed:.1%}"),
+            ("Labels that a shuffled graph changes", f"{check.shuffled_changed:.1%}"),
+        ]
+        if check.measured:
+            agreement = f"{check.agreement:.3f}, standard error {check.agreement_error:.3f}"
+            figures.append(("Agreement along edges beyond chance", agreement))
+        if check.error_correlation_error < float("inf"):
+            figures.append(("Correlation of a worker's errors along edges", f"{check.error_correlation:.2f}"))
+    columns = [Column("name", ""), Column("value", "", "spelled")]
+    return [Text([words]), Section("In detail", [Table("graph", "The graph in figures", columns, figures)])]
+
+
+# --------------------------------------------------------------------------------------------------------- soft votes
 
 
 def describe_votes(view: View) -> list[Part]:
@@ -34,40 +209,31 @@ def describe_votes(view: View) -> list[Part]:
     chart = draw_votes(view)
     if chart is None:
         return []
-    found = {name: to_values(column).tolist() for name, column in _list_sureness(view).items()}
-    words, check = ["Where a curve is below the diagonal, the classifier is too sure; above, it is too cautious."], ""
-    if view.result.soft_check is not None:
-        check = str(view.result.soft_check)
-        words.insert(0, f"{check[0].upper()}{check[1:]}.")
-    columns = [Column("classifier", "Classifier"), Column("sureness", "Sureness")]
-    columns.append(Column("temperature", "Factor of its log odds", "spelled"))
-    rows = [(view.workers[m], found["sureness"][m], f"{found['temperature'][m]:.2g}") for m in _choose_busiest(view)]
-    table = Table("sureness", "How sure each classifier is", columns, rows)
-    return [Text(words), Columns([[chart]]), Fold("In detail", [table])]
-
-
-def _list_sureness(view: View) -> dict[str, Values]:
-    return list_sureness(view.answers, view.result.labels.posterior)
-
-
-def _choose_busiest(view: View) -> list[int]:
-    n_votes = view.answers.votes_per_worker()
-    busiest = np.argsort(-n_votes, kind="stable")[:MOST_CLASSIFIERS]
-    return sorted(m for m in busiest.tolist() if n_votes[m])
+    words = [] if view.result.soft_check is None else [to_sentence(str(view.result.soft_check))]
+    words.append("Where a curve is below the diagonal, the classifier is too sure; above, it is too cautious.")
+    return [Text(words), Columns([[chart]])]
 
 
 def draw_votes(view: View) -> Chart | None:
-    """How often each classifier is right, by the fit, against how sure it is."""
+    """How often each classifier is right, by the fit, against how sure it is; those with the most votes are shown."""
     r, found = view.answers, view.result
     # The mean is not calibrated, and nothing to compare with.
     if r.soft is None or found.learned.kind == MeanWorkers.name or not found.checked or r.n_classes < 2:
         return None
-    shown = _choose_busiest(view)
-    names = distinct_names([to_name(view.workers[m], 24) for m in shown])
-    curves = {name: find_reliability(r, found.labels.posterior, m) for name, m in zip(names, shown, strict=True)}
+    n_votes = r.votes_per_worker()
+    shown = sorted(m for m in np.argsort(-n_votes, kind="stable")[:MOST_CLASSIFIERS].tolist() if n_votes[m])
+    names = name_all([view.workers[m] for m in shown], 24)
+    found_curves = [find_reliability(r, found.labels.posterior, m) for m in shown]
+    curves = {
+        name: (each.confidence, each.accuracy, each.counts) for name, each in zip(names, found_curves, strict=True)
+    }
     which = "" if len(shown) == r.n_workers else f" {len(shown)} of them are shown."
     alt = f"Curves of {plural(r.n_workers, 'classifier')}: share of right votes by the probability they gave.{which}"
-    return draw_curves("How often votes are right, as the fit sees it, by how sure they are", alt, curves)
+    heads = ("Classifier", "Mean probability", "Share of right votes", "Votes")
+    return draw_curves("How often votes are right, as the fit sees it, by how sure they are", alt, curves, heads)
+
+
+# --------------------------------------------------------------------------------------------------------------- tags
 
 
 def report_each_tag(view: View) -> dict[str, Any]:
@@ -93,14 +259,14 @@ def describe_tags(view: View) -> list[Part]:
     missed, false = confusion[:, :, 1, 0], confusion[:, :, 0, 1]
     misses, alarms = missed @ (share / share.sum()), false @ ((1 - share) / (1 - share).sum())
     rows = []
-    for m in np.argsort(-(misses + alarms), kind="stable")[:MOST_WORKERS].tolist():
+    for m in np.argsort(-(misses + alarms), kind="stable")[:MOST_TAGGERS].tolist():
         worst = [f"{names[int(each[m].argmax())]} ({each[m].max():.0%})" for each in (missed, false)]
         rows.append((view.workers[m], float(misses[m]), worst[0], float(alarms[m]), worst[1]))
     columns = [Column("worker", "Worker"), Column("misses", "Misses", "percent")]
     columns += [Column("worst_miss", "Most of all", "spelled"), Column("false_alarms", "False alarms", "percent")]
     columns += [Column("worst_false_alarm", "Most of all", "spelled")]
     workers = Table("worker_tags", "Misses and false alarms of each worker", columns, rows)
-    return [Columns([[chart]]), Fold("In detail", [tags, workers])]
+    return [Columns([[chart]]), Section("In detail", [tags, workers])]
 
 
 def draw_tags(view: View) -> Chart | None:
@@ -110,106 +276,7 @@ def draw_tags(view: View) -> Chart | None:
     report, n_tags = report_each_tag(view), len(cast(TagsKind, view.result.task).tags)
     given, fused = report["given"], (view.result.labels.posterior[:, 1].reshape(-1, n_tags) > 0.5).mean(axis=0)
     order = np.argsort(-fused, kind="stable")[:MOST_TAGS]
-    names = distinct_names([to_name(tag, 24) for tag in report["tag"][order].tolist()])
+    names = name_all(report["tag"][order], 24)
     alt = f"The most frequent tag is {names[0]}, in {fused[order[0]]:.1%} of the fused sets."
     shares = {"Sets of workers": given[order], "Fused sets": fused[order]}
     return draw_shares("Tags in the sets of workers, and in fused ones", alt, names, shares, "Tag")
-
-
-def show_questions(
-    title: str,
-    documents: Mapping[str, Document],
-    counts: Mapping[str, Mapping[str, Any]],
-    sharing: str,
-    workers: Mapping[str, Values],
-) -> Document:
-    """Several questions: how they compare with majority vote, who answers without looking, and each by itself.
-
-    Parameters
-    ----------
-    title : str
-        What the page is called.
-    documents : mapping
-        The document on each question.
-    counts : mapping
-        Of each question the classes, and the numbers of items and answers.
-    sharing : str
-        Whether skills carry over.
-    workers : mapping
-        The columns of the report on workers over all questions.
-    """
-    names = list(documents)
-    rows = [
-        (
-            spell_surrogates(name),
-            len(counts[name]["classes"]),
-            counts[name]["items"],
-            counts[name]["answers"],
-            counts[name]["mean_confidence"],
-            documents[name].badge or documents[name].headline,
-        )
-        for name in names
-    ]
-    columns = [Column("question", "Question"), Column("classes", "Classes", "count"), Column("items", "Items", "count")]
-    columns += [Column("answers", "Answers", "count"), Column("mean_confidence", "Mean confidence", "percent")]
-    columns += [Column("verdict", "In predicting hidden answers")]
-    links = [f"question-{n}" for n in range(len(names))]
-    table = Table("questions", "Questions", columns, rows, links=links)
-
-    found = {name: to_values(column).tolist() for name, column in workers.items()}
-    order = sorted(range(len(found["worker"])), key=lambda m: -np.nan_to_num(found["chance"][m]))
-    shown = {"worker": Column("worker", "Worker"), "answers": Column("answers", "Answers", "count")}
-    shown["chance"] = Column("chance", "By chance", "share", "The probability that the worker answers without looking")
-    shown |= {"remarks": Column("remarks", "Remarks")} if any(found["remarks"]) else {}
-    shown |= {"accuracy": Column("accuracy", "Accuracy", "share")}
-    shown |= {
-        f"accuracy({name})": Column(f"accuracy({name})", f"Accuracy: {spell_surrogates(name)}", "share")
-        for name in names
-    }
-    listed = [[found[key][m] for key in shown] for m in order[:N_WORKERS]]
-    head = "Those come first who most probably answer without looking. Talk to workers above 90%."
-    first = Table("workers", "Workers over all questions", list(shown.values()), listed[:N_SHOWN])
-    parts: list[Part] = [Text([head]), first]
-    if listed[N_SHOWN:]:
-        title_more = f"{len(listed) - N_SHOWN:,} more workers"
-        rest = Table("more_workers", title_more, list(shown.values()), listed[N_SHOWN:])
-        n_more = f"These are the first {len(listed):,} of {len(order):,} workers."
-        note = [Text([n_more])] if len(order) > len(listed) else []
-        parts.append(Fold(title_more, [rest, *note]))
-
-    facts = [Fact("questions", "Questions", len(names), format="count")]
-    facts += [Fact("workers", "Workers", len(order), format="count")]
-    facts += [Fact("answers", "Answers", sum(counts[name]["answers"] for name in names), format="count")]
-    menus = name_all(np.array([*names, ""], object))[:-1] if len(names) <= MOST_NAMED else [""] * len(names)
-    each = [
-        Section(link, to_name(name), menu, [Widget("frame", {"document": documents[name]})])
-        for link, name, menu in zip(links, names, menus, strict=True)
-    ]
-    return Document(
-        title,
-        summarise_badges([documents[name].badge for name in names]),
-        [
-            Facts(facts),
-            Text([sharing]),
-            Section("questions", "Questions", "Questions", [table]),
-            Section("workers", "Workers over all questions", "Workers", parts),
-            *each,
-        ],
-    )
-
-
-def summarise_badges(badges: Sequence[str]) -> str:
-    """How many questions compare how with majority vote, in a sentence.
-
-    >>> summarise_badges(["Better than majority vote", ""])
-    '2 questions: in predicting hidden answers, 1 better than majority vote, 1 not compared.'
-    >>> summarise_badges(["Better than majority vote"] * 3)
-    '3 questions, all better than majority vote in predicting hidden answers.'
-    """
-    counts = Counter(f"{badge[0].lower()}{badge[1:]}" if badge else NOT_COMPARED for badge in badges)
-    if len(counts) == 1:
-        (words,) = counts
-        where = "" if words == NOT_COMPARED else " in predicting hidden answers"
-        return f"{plural(len(badges), 'question')}, all {words.replace('no clear', 'without a clear')}{where}."
-    listed = ", ".join(f"{n} {words.replace('no clear', 'without a clear')}" for words, n in counts.items())
-    return f"{plural(len(badges), 'question')}: in predicting hidden answers, {listed}."

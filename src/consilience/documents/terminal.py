@@ -1,4 +1,4 @@
-"""Documents as text: for terminals and pipes.
+"""Documents as text, for terminals and pipes, and as the records that `--json` prints.
 
 Whatever comes from data is inert: the only control characters in the text are those that make headings bold, which
 whoever prints it leaves out where it does not go to a terminal.
@@ -6,13 +6,13 @@ whoever prints it leaves out where it does not go to a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ..answers.previews import MOST_ROWS, NARROWEST, fit_text, text_table, wrap
 from ..errors import count_shown, make_inert, spell_in_python
 from ..results.findings import Finding
-from .document import Document, Documents, Fact, Facts, Findings, Part, Section, Table, Text, spell
+from .document import Columns, Document, Facts, Findings, Part, Section, Table, Text, spell
 
 # What JSON shows of a finding, which may be one of a question. Those that were "warned" of are not said again.
 Describe: TypeAlias = Callable[[Finding, str], dict[str, Any]]
@@ -23,11 +23,32 @@ def describe_in_python(finding: Finding, question: str = "") -> dict[str, Any]: 
     return finding.to_record(spell_in_python) | {"warned": False}
 
 
-def render(document: Document, width: int = 80, describe: Describe = describe_in_python) -> str:
+def to_record(parts: Sequence[Part], describe: Describe = describe_in_python, question: str = "") -> dict[str, Any]:
+    """The values of parts by their keys: facts, rows of tables, and findings. Parts without a key are left out.
+
+    >>> to_record([Facts([Fact("items", "Items", 3), Fact("", "File", "a.csv")])])
+    {'items': 3}
+    """
+    record: dict[str, Any] = {}
+    for part in parts:
+        if isinstance(part, Facts):
+            record |= {each.key: each.value for each in part.facts if each.key}
+        elif isinstance(part, Table) and part.key:
+            record[part.key] = part.records()
+        elif isinstance(part, Findings):
+            record["findings"] = [describe(each, question) for each in part.findings]
+        elif isinstance(part, Document):
+            record.setdefault("questions", {})[part.title] = to_record(part.parts, describe, part.title)
+        elif isinstance(part, Section | Columns):
+            record |= to_record(part.parts, describe, question)
+    return record
+
+
+def to_lines(document: Document, width: int = 80, describe: Describe = describe_in_python) -> str:
     """A document as lines of text, of at most `width` columns where its figures and commands are not longer.
 
     >>> facts = Facts([Fact("items", "Items", 1200, format="count"), Fact("seed", "", 0)])
-    >>> print(render(Document("", "", [facts, Text(["Nothing is known."])])))
+    >>> print(to_lines(Document("", "", [facts, Text(["Nothing is known."])])))
       Items  1,200
     <BLANKLINE>
     Nothing is known.
@@ -35,9 +56,17 @@ def render(document: Document, width: int = 80, describe: Describe = describe_in
     lines = [bold(document.title)] if document.title else []
     lines += wrap(document.headline, width)
     n_head = len(lines)
+    # What needs attention stands in one place; a problem that several questions have is said once.
+    questions = {part.title: part for part in document.parts if isinstance(part, Document)}
     for part in document.parts:
-        block = list_lines(part, width, describe)
         is_note = isinstance(part, Text) and part.quiet
+        if isinstance(part, Findings):
+            block = list_problems({"": document}, width, describe)
+        elif isinstance(part, Document):
+            block = list_problems(questions, width, describe)
+            questions = {}
+        else:
+            block = list_lines(part, width)
         if block and len(lines) > n_head and not is_note:
             lines.append("")
         lines += [f"  {line}" for line in block] if is_note else block
@@ -49,45 +78,41 @@ def bold(text: str) -> str:
     return f"\x1b[1m{make_inert(text)}\x1b[0m"
 
 
-def list_lines(part: Part, width: int, describe: Describe) -> list[str]:
-    """The lines of a part; none for parts that only other renderers show."""
-    if isinstance(part, Facts):
-        return list_facts([each for each in part.facts if each.name and (each.value is not None or each.text)], width)
-    if isinstance(part, Text):
-        return wrap(" ".join(part.sentences), width - 2 * part.quiet)
-    if isinstance(part, Table):
-        return list_rows(part, width)
-    if isinstance(part, Section):
-        lines = [bold(part.title)]
-        for each in part.parts:
-            indent = "  " if isinstance(each, Text) else ""
-            lines += [f"{indent}{line}" for line in list_lines(each, width - 2, describe)]
-        return lines
-    if not isinstance(part, Findings | Documents):
-        return []
-    # A problem that several questions have is said once.
-    owners = part.documents if isinstance(part, Documents) else {"": Document("", "", [part])}
+def list_problems(documents: Mapping[str, Document], width: int, describe: Describe) -> list[str]:
+    """The findings of documents by the question that each is about; of the only one by nothing."""
     problems: dict[str, list[str]] = {}
-    for name, document in owners.items():
+    for question, document in documents.items():
         for finding in (each for found in document.find(Findings) for each in found.findings):
-            record = describe(finding, name)
+            record = describe(finding, question)
             if not record["warned"]:
-                problems.setdefault(record["problem"], []).extend([fit_text(name, NARROWEST)] if name else [])
+                problems.setdefault(record["problem"], []).extend([fit_text(question, NARROWEST)] if question else [])
     found = [f"{', '.join(names)}: {problem}" if names else problem for problem, names in problems.items()]
     said = [f"{'    ' if n else '  - '}{line}" for each in found for n, line in enumerate(wrap(each, width - 4))]
     return [bold("What needs attention"), *said] if said else []
 
 
-def list_facts(facts: Sequence[Fact], width: int) -> list[str]:
-    """Names and what is to be said of them, in two columns; a sentence that is too long goes on below."""
-    lines = []
-    name_width = max((len(each.name) for each in facts), default=0)
-    room = max(20, width - name_width - 4)
-    for each in facts:
-        text = make_inert(f"{each.shown}  {each.detail}" if each.detail else each.shown)
-        first, *rest = wrap(text, room) if len(text) > room and text.endswith(".") else [text]
-        lines += [f"  {each.name:{name_width}}  {first}", *(f"  {'':{name_width}}  {line}" for line in rest)]
-    return [line.rstrip() for line in lines]
+def list_lines(part: Part, width: int) -> list[str]:
+    """The lines of a part; none for parts that only other renderers show."""
+    if isinstance(part, Text):
+        return wrap(" ".join(part.sentences), width - 2 * part.quiet)
+    if isinstance(part, Table):
+        return list_rows(part, width)
+    lines = list[str]()
+    if isinstance(part, Section):
+        lines.append(bold(part.title))
+        for each in part.parts:
+            indent = "  " if isinstance(each, Text) else ""
+            lines += [f"{indent}{line}" for line in list_lines(each, width - 2)]
+    elif isinstance(part, Facts):  # names and texts in two columns; a sentence that is too long goes on below
+        facts = [each for each in part.facts if each.name and (each.value is not None or each.text)]
+        name_width = max((len(each.name) for each in facts), default=0)
+        room = max(20, width - name_width - 4)
+        for fact in facts:
+            text = make_inert(f"{fact.shown}  {fact.detail}" if fact.detail else fact.shown)
+            first, *rest = wrap(text, room) if len(text) > room and text.endswith(".") else [text]
+            lines += [f"  {fact.name:{name_width}}  {first}".rstrip()]
+            lines += [f"  {'':{name_width}}  {line}" for line in rest]
+    return lines
 
 
 def list_rows(table: Table, width: int) -> list[str]:
@@ -96,20 +121,16 @@ def list_rows(table: Table, width: int) -> list[str]:
         return []
     n_shown = count_shown(len(table.rows), MOST_ROWS)
     n_hidden = len(table.rows) - n_shown
-    rows = table.rows[n_hidden:] if table.last else table.rows[:n_shown]
+    rows = table.cells()[n_hidden:] if table.last else table.cells()[:n_shown]
     numbers, heads = [each.is_number for each in table.columns], [each.name for each in table.columns]
     for with_interval in (True, False):
-        texts: list[list[str] | None] = [
-            None
-            if all(value is None for value in row)
-            else [
-                make_inert(spell(value, each.format))
-                if with_interval or each.format != "estimate" or value is None
-                else spell(value[0], "figure")
-                for value, each in zip(row, table.columns, strict=True)
-            ]
-            for row in rows
-        ]
+        texts: list[list[str] | None] = []
+        for row in rows:
+            words = []
+            for value, each in zip(row, table.columns, strict=True):
+                is_short = each.format == "estimate" and value is not None and not with_interval
+                words.append(make_inert(spell(value[0], "figure") if is_short else spell(value, each.format)))
+            texts.append(None if all(value is None for value in row) else words)
         longest = [max(map(len, column)) for column in zip(heads, *filter(None, texts), strict=True)]
         if sum(min(each, NARROWEST) + 2 for each in longest) <= width:
             break

@@ -10,9 +10,8 @@ import base64
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.columns import Column, Values, distinct_names, find_missing, spell_surrogates, to_column, to_values
+from ..answers.columns import Column, find_missing, spell_surrogates, to_column, to_values
 from ..answers.item_tables import key_names, open_item_table
 from ..answers.tables import open_series
 from ..engines import open_engine
@@ -30,48 +29,34 @@ from ..formats.reading import open_path
 from ..inference import Cells
 from ..inference.powers import raise_to
 from ..inference.sources import Source
-from ..inference.votes import collect_votes, find_tied
+from ..inference.votes import collect_votes
 from ..kernels import Floats
-from ..results.findings import Finding
 from ..results.result import Result
 from ..results.worker_report import count_answers
-from .document import Content, to_name
+from .document import name_all, to_name
 
-# The same of a word that is named beside its place in a sequence.
-LONGEST_WORD = 30
-# The most characters of a text that are shown, and the longer side of a picture.
-LONGEST_TEXT, SIDE = 700, 240
+# The most characters of a word that is named beside its place in a sequence, and of a text; the longer side of a
+# picture.
+LONGEST_WORD, LONGEST_TEXT, SIDE = 30, 700, 240
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 # What may be a link.
 _ADDRESS = re.compile(r"https?://[^\s\\<>\"'`{}|^]{1,2000}", re.IGNORECASE)
 
 
-class Command(NamedTuple):
-    """The command of `consilience` that fused the answers, as it was typed.
+class TypedCommand(NamedTuple):
+    """The command of `consilience` that fused the answers, as it was typed."""
 
-    Attributes
-    ----------
-    before, after : sequence of str
-        What stands before and after the known labels.
-    gold : sequence of str
-        The files of known labels that were given.
-    source : str
-        The file of answers, which may hold known labels too; empty if a saved model holds them.
-    keeps : bool
-        Whether these files are needed even if another one holds their labels: known spans also say where tokens are
-        cut.
-    """
-
-    before: Sequence[str]
+    before: Sequence[str]  # what stands before and after the known labels
     after: Sequence[str]
-    gold: Sequence[str]
-    source: str = ""
+    gold: Sequence[str]  # the files of known labels
+    source: str = ""  # the file of answers, which may hold known labels too; empty if a saved model holds them
+    # Whether these files are needed even if another one holds their labels: known spans also say where tokens are cut.
     keeps: bool = False
 
     def write(self, files: Sequence[str], *more: str) -> str:
-        """Return the command line with these files of known labels, and with more options.
+        """The command line with these files of known labels, and with more options.
 
-        >>> Command(["fuse", "my answers.csv"], ["--report", "r.html"], ["a.csv"]).write(["gold.csv"])
+        >>> TypedCommand(["fuse", "my answers.csv"], ["--report", "r.html"], ["a.csv"]).write(["gold.csv"])
         "consilience fuse 'my answers.csv' --gold gold.csv --report r.html"
         """
         gold = [part for file in files for part in ("--gold", file)]
@@ -79,138 +64,8 @@ class Command(NamedTuple):
         return " ".join(shlex.quote(spell_surrogates(str(part))) for part in typed)
 
 
-@dataclass(frozen=True, eq=False)
 class View:
     """A fitted model with what several sections need of it. Nothing is fitted.
-
-    Attributes
-    ----------
-    model : fitted model
-        It is asked for explanations in words, and for its parameters.
-    result : Result
-        What it found.
-    answers : Answers
-        What it was fitted to, with its classes.
-    findings : sequence of Finding
-        What checks found.
-    classes, labels, workers : list of str
-        Names, short enough to be shown; those of classes and labels are distinct.
-    is_known, is_answered : bool array (N,)
-        Whether the label of each item is known, and whether it has answers, of which silence may be one.
-    n_answers : int array (N,)
-        The number of workers who answered each item.
-    content : callable or None
-        What an item looks like, by its index.
-    command : Command or None
-        The command that fused the answers.
-    """
-
-    model: Any
-    result: Result
-    answers: Answers
-    findings: Sequence[Finding]
-    classes: list[str]
-    labels: list[str]
-    workers: list[str]
-    is_known: NDArray[np.bool_]
-    is_answered: NDArray[np.bool_]
-    n_answers: NDArray[np.int64]
-    content: Callable[[int], Content | None] | None
-    command: Command | None
-
-    @property
-    def confidence(self) -> Floats | None:
-        """The probability of the label of each item; None if nothing checks the answers, or a check has failed."""
-        return None if self.result.told_confidence is None else self.result.labels.confidence
-
-    @cached_property
-    def counts(self) -> Floats | Cells:
-        """How often each worker gave each label to items of each class, as the fit expects it, (M, L, K)."""
-        return count_answers(self.result)
-
-    @cached_property
-    def said(self) -> Floats:
-        """How often each worker gave each label, (M, L)."""
-        return self.counts.sum_out(2) if isinstance(self.counts, Cells) else np.asarray(self.counts.sum(axis=2))
-
-    @cached_property
-    def met(self) -> Floats:
-        """How often each worker met items of each class, as the fit expects it, (M, K)."""
-        return self.counts.sum_out(1) if isinstance(self.counts, Cells) else np.asarray(self.counts.sum(axis=1))
-
-    @cached_property
-    def vote(self) -> Floats:
-        """The vote shares of each item."""
-        if self.result.vote is not None:
-            return self.result.vote
-        r = self.answers
-        with open_engine(None) as engine:
-            unvoted = r.vote_shares() if r.silence_counts else np.full(r.n_classes, 1 / r.n_classes)
-            return collect_votes(engine, Source(r), unvoted)[0]
-
-    @cached_property
-    def is_voted(self) -> NDArray[np.bool_]:
-        """Whether each item has votes for classes: not if all of its answers are labels that are no classes."""
-        r = self.answers
-        votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
-        return np.asarray((votes > 0) | r.silence_counts)
-
-    @cached_property
-    def differs(self) -> NDArray[np.bool_]:
-        """Whether another class than the fused label has more votes. A tie is no difference, nor is a known label."""
-        tied = find_tied(self.vote)[np.arange(self.answers.n_items), self.result.labels.codes]
-        return np.asarray(~tied & self.is_voted & ~self.is_known)
-
-    @cached_property
-    def blind(self) -> Floats | None:
-        """The probabilities that the answers alone give to items of known label, as if it were not known.
-
-        Each item is left out of what judges it. None where that was not worked out at the fit.
-        """
-        found = self.result.calibrated
-        if self.result.model == "MajorityVote":
-            return self.vote[self.is_known]
-        if found is None or found.blind is None or len(found.blind) != self.is_known.sum():
-            return None
-        return raise_to(found.blind, found.found.power_before)
-
-    def bounds_of(self, sequence: int) -> tuple[int, int]:
-        """Return the first item of a sequence, and the one after its last."""
-        assert self.answers.sequences is not None
-        start, stop = self.answers.sequences.offsets[sequence : sequence + 2].tolist()
-        return start, stop
-
-    def sequence_of(self, item: int) -> int:
-        """Return the number of the sequence that an item is in."""
-        assert self.answers.sequences is not None
-        return int(np.searchsorted(self.answers.sequences.offsets, item, side="right")) - 1
-
-    def key_of(self, item: int) -> tuple[str, ...]:
-        """Return what identifies an item as text: its id, or its sequence and position."""
-        r = self.answers
-        if r.sequences is None:
-            return (spell_surrogates(str(r.items[[item]].tolist()[0])),)
-        sequence = r.sequences.ids[[self.sequence_of(item)]].tolist()[0]
-        position = self.result.task.name_position(r.sequences.position[[item]].tolist()[0])
-        return spell_surrogates(str(sequence)), spell_surrogates(str(position))
-
-    def name_of(self, item: int) -> str:
-        """Return what an item is called, short enough to be shown."""
-        parts = [to_name(part) for part in self.key_of(item)]
-        if len(parts) == 1:
-            return f"Item {parts[0]}"
-        shown = self.show(item)
-        word = f": “{to_name(shown.text, LONGEST_WORD)}”" if shown is not None and shown.text else ""
-        owner, place = self.result.task.places
-        return f"{owner.capitalize()} {parts[0]}, {place} {parts[1]}{word}"
-
-    def show(self, item: int) -> Content | None:
-        """Return what an item looks like, if that is known."""
-        return None if self.content is None else self.content(item)
-
-
-def look_at(model: Any, content: object = None, folder: str = "", command: Command | None = None) -> View:
-    """Return what the sections of a page on a fitted model share.
 
     Parameters
     ----------
@@ -218,51 +73,105 @@ def look_at(model: Any, content: object = None, folder: str = "", command: Comma
         As for `consilience.report`.
     folder : str
         Where relative paths of pictures start.
-    command : Command, optional
+    command : TypedCommand, optional
         The command that fused the answers.
+
+    Attributes
+    ----------
+    result, answers, findings
+        What the model found, what it was fitted to, with its classes, and what checks found.
+    classes, labels, workers : list of str
+        Names, short enough to be shown; those of classes and labels are distinct.
+    confidence : array (N,) or None
+        The probability of the label of each item; None if nothing checks the answers, or a check has failed.
+    is_known, is_answered : bool array (N,)
+        Whether the label of each item is known, and whether it has answers, of which silence may be one.
+    n_answers : int array (N,)
+        The number of workers who answered each item.
+    counts, said, met : arrays (M, L, K), (M, L), (M, K)
+        How often each worker gave each label to items of each class, as the fit expects it, and its sums.
+    vote : array (N, K)
+        The vote shares of each item.
+    is_voted, differs : bool array (N,)
+        Whether each item has votes for classes: not if all of its answers are labels that are no classes; and whether
+        another class than the fused label has more of them. A tie is no difference, nor is a known label.
+    blind : array (n, K) or None
+        The probabilities that the answers alone give to items of known label, as if it were not known: each item is
+        left out of what judges it. None where that was not worked out at the fit.
     """
-    result: Result = model.result_
-    r = result.answers.with_classes(result.names.classes)
-    gold, n_answers = result.given.gold, np.bincount(r.votes()[0], minlength=r.n_items)
-    if content is None:
-        shown = None if result.task.show(np.array([0])) is None else _show_by_task(result)
-    else:
-        shown = find_content(content, r, folder)
-    return View(
-        model,
-        result,
-        r,
-        model.findings_,
-        classes=name_all(result.names.classes),
-        labels=name_all(r.labels),
-        workers=[to_name(worker) for worker in r.workers.tolist()],
-        is_known=np.zeros(r.n_items, bool) if gold is None else np.asarray(gold.codes >= 0),
-        is_answered=np.asarray((n_answers > 0) | r.silence_counts),
-        n_answers=n_answers,
-        content=shown,
-        command=command,
-    )
+
+    def __init__(
+        self, model: Any, content: object = None, folder: str = "", command: TypedCommand | None = None
+    ) -> None:
+        result: Result = model.result_
+        r = self.answers = result.answers.with_classes(result.names.classes)
+        self.model, self.result, self.findings, self.command = model, result, model.findings_, command
+        self.classes, self.labels = name_all(result.names.classes), name_all(r.labels)
+        self.workers = [to_name(worker) for worker in r.workers.tolist()]
+        self.confidence = None if result.told_confidence is None else result.labels.confidence
+        gold, codes = result.given.gold, result.labels.codes
+        self.n_answers = np.bincount(r.votes()[0], minlength=r.n_items)
+        self.is_known = np.zeros(r.n_items, bool) if gold is None else np.asarray(gold.codes >= 0)
+        self.is_answered = np.asarray((self.n_answers > 0) | r.silence_counts)
+        counts = self.counts = count_answers(result)
+        self.said: Floats = counts.sum_out(2) if isinstance(counts, Cells) else np.asarray(counts.sum(axis=2))
+        self.met: Floats = counts.sum_out(1) if isinstance(counts, Cells) else np.asarray(counts.sum(axis=1))
+        if result.vote is not None:
+            self.vote = result.vote
+        else:
+            with open_engine(None) as engine:
+                unvoted = r.vote_shares() if r.silence_counts else np.full(r.n_classes, 1 / r.n_classes)
+                self.vote = collect_votes(engine, Source(r), unvoted)[0]
+        votes = np.bincount(r.item_of_answer()[r.class_of_label[r.label] >= 0], minlength=r.n_items)
+        self.is_voted = np.asarray((votes > 0) | r.silence_counts)
+        fewer = self.vote[np.arange(r.n_items), codes] < self.vote.max(axis=1) - 1e-12
+        self.differs = np.asarray(fewer & self.is_voted & ~self.is_known)
+        self.blind: Floats | None = None
+        found = result.calibrated
+        if result.model == "MajorityVote":
+            self.blind = self.vote[self.is_known]
+        elif found is not None and found.blind is not None and len(found.blind) == self.is_known.sum():
+            self.blind = raise_to(found.blind, found.found.power_before)
+        self._content = None if content is None else find_content(content, r)
+        self._folder, self._open = folder, cache(open_content)  # a picture is made small once
+
+    def key_of(self, item: int) -> tuple[str, ...]:
+        """What identifies an item as text: its id, or its sequence and position."""
+        r = self.answers
+        if r.sequences is None:
+            return (spell_surrogates(str(r.items[[item]].tolist()[0])),)
+        number = int(np.searchsorted(r.sequences.offsets, item, side="right")) - 1
+        position = self.result.task.name_position(r.sequences.position[[item]].tolist()[0])
+        return spell_surrogates(str(r.sequences.ids[[number]].tolist()[0])), spell_surrogates(str(position))
+
+    def name_of(self, item: int) -> str:
+        """What an item is called, short enough to be shown."""
+        parts = [to_name(part) for part in self.key_of(item)]
+        if len(parts) == 1:
+            return f"Item {parts[0]}"
+        text = self.show(item)[0]
+        word = f": “{to_name(text, LONGEST_WORD)}”" if text else ""
+        owner, place = self.result.task.places
+        return f"{owner.capitalize()} {parts[0]}, {place} {parts[1]}{word}"
+
+    def show(self, item: int) -> Content:
+        """What an item looks like; empty texts if that is not known."""
+        if self._content is None:
+            words = self.result.task.show(np.array([item]))
+            return ("", "", "") if words is None else (words[0], "", "")
+        row_of_item, values = self._content
+        row = int(row_of_item[item])
+        if row < 0:
+            return "", "", ""
+        return self._open(spell_surrogates(str(to_values(values.take([row])).tolist()[0])), self._folder)
 
 
-def _show_by_task(result: Result) -> Callable[[int], Content | None]:
-    def show(index: int) -> Content | None:
-        words = result.task.show(np.array([index]))
-        return None if words is None else Content(words[0])
-
-    return show
+# What an item looks like: a text, or the name of a picture; a picture as a data URL; an address in the web.
+Content = tuple[str, str, str]
 
 
-def name_all(values: Values) -> list[str]:
-    """Return distinct names: two long labels may have the same beginning.
-
-    >>> name_all(np.array(["1", 1], dtype=object))
-    ['1', '1 (2)']
-    """
-    return distinct_names([to_name(value) for value in values.tolist()])
-
-
-def find_content(content: object, r: Answers, folder: str = "") -> Callable[[int], Content | None]:
-    """Return a function that says what an item looks like, by its index.
+def find_content(content: object, r: Answers) -> tuple[NDArray[np.int64], Column]:
+    """The row of each item in a column that says what items look like, -1 for none, and the column.
 
     Parameters
     ----------
@@ -271,14 +180,20 @@ def find_content(content: object, r: Answers, folder: str = "") -> Callable[[int
         rows about one item the first counts.
     r : Answers
         Whose items they are.
-    folder : str
-        Where relative paths of pictures start.
     """
     series = open_series(content)
+    if isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values()):
+        series = to_column(list(content)), to_column(list(content.values()))
     if series is not None:
-        keys, values = _split_keys(series[0], r), to_column(series[1])
-    elif isinstance(content, Mapping) and all(value is None or isinstance(value, str) for value in content.values()):
-        keys, values = _split_keys(to_column(list(content)), r), to_column(list(content.values()))
+        pairs = to_values(series[0]).tolist()
+        keys, values = [series[0]], series[1]
+        if r.sequences is not None:
+            if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
+                raise InputError(
+                    "The content of sequences must be keyed by (sequence, position), such as {('s1', 0): 'The'}.",
+                    keyword="content",
+                )
+            keys = [to_column([pair[part] for pair in pairs]) for part in (0, 1)]
     else:
         table = open_item_table(open_path(content), "content").prefer(r.columns)
         keys = [table.read(name) for name in table.need_keys(r.sequences is not None)]
@@ -306,48 +221,28 @@ def find_content(content: object, r: Answers, folder: str = "") -> Callable[[int
         )
     row_of_item = np.full(r.n_items, -1)
     row_of_item[item[rows]] = rows  # from the last to the first
-
-    @cache
-    def show(index: int) -> Content | None:
-        row = int(row_of_item[index])
-        return (
-            None if row < 0 else open_content(spell_surrogates(str(to_values(values.take([row])).tolist()[0])), folder)
-        )
-
-    return show
+    return row_of_item, values
 
 
-def _split_keys(keys: Column, r: Answers) -> list[Column]:
-    """Return keys of items as columns: (sequence, position) pairs as two."""
-    if r.sequences is None:
-        return [keys]
-    pairs = to_values(keys).tolist()
-    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
-        raise InputError(
-            "The content of sequences must be keyed by (sequence, position), such as {('s1', 0): 'The'}.",
-            keyword="content",
-        )
-    return [to_column([pair[part] for pair in pairs]) for part in (0, 1)]
-
-
-def open_content(text: str, folder: str = "") -> Content:
-    """Return content as it is shown: the beginning of a text, or a small picture."""
-    if len(text) < 1000 and text.lower().endswith(PICTURES):
-        path = os.path.join(folder or ".", text)
-        if os.path.isfile(path):
-            try:
-                kind, data = shrink_picture(path, SIDE)
-            except InputError:
-                return Content(f"{text} (cannot be read)")
-            return Content(os.path.basename(text), f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
+def open_content(text: str, folder: str) -> Content:
+    """Content as it is shown: the beginning of a text, or a small picture."""
+    if len(text) >= 1000 or not text.lower().endswith(PICTURES):
+        short = text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+        return short, "", find_address(text)
+    path = os.path.join(folder or ".", text)
+    if not os.path.isfile(path):
         # What may name a scheme or a server is no relative path.
         relative = "" if ":" in text or text.startswith(("/", "\\")) else quote(text, safe="/")
-        return Content(text, address=find_address(text) or relative)
-    return Content(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…", address=find_address(text))
+        return text, "", find_address(text) or relative
+    try:
+        kind, data = shrink_picture(path, SIDE)
+    except InputError:
+        return f"{text} (cannot be read)", "", ""
+    return os.path.basename(text), f"data:image/{kind};base64,{base64.b64encode(data).decode()}", ""
 
 
 def find_address(text: str) -> str:
-    """Return a text that is an address in the web, and nothing else; otherwise nothing.
+    """A text that is an address in the web, and nothing else; otherwise nothing.
 
     >>> find_address("https://example.org/1.jpg"), find_address("javascript:alert(1)"), find_address("see http://a.b")
     ('https://example.org/1.jpg', '', '')

@@ -15,19 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.classes import to_numbers
-from ..answers.columns import distinct_names, to_values
+from ..answers.columns import to_values
 from ..errors import plural
 from ..inference import Cells, sum_by
 from ..inference.levels import place_levels
 from ..kernels import Floats
-from ..results.worker_report import (
-    ATTENTION,
-    FEW_ANSWERS,
-    find_accused,
-    rank_attention,
-)
-from .charts import Chart, draw_biases, draw_heat, draw_shares, draw_shares_right
-from .document import Column, Columns, Fact, Facts, Fold, Part, Table, Text, Widget, to_name
+from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
+from .charts import Chart, draw_biases, draw_heat, draw_intervals, draw_shares
+from .document import Column, Columns, Fact, Facts, Part, Section, Table, Text, Widget, name_all, to_name
 from .view import View
 
 # The most workers in the table, and numbers in all heat maps.
@@ -40,7 +35,6 @@ LEAST_BIAS, STANDARD_ERRORS = 0.03, 2
 MOST_CLASSES, MOST_CLASSES_EACH, MORE_COLUMNS = 14, 12, 3
 # Classes whose items have fewer answers, as the fit expects, have none to speak of.
 FEWEST = 0.5
-
 MINUS = "\N{MINUS SIGN}"
 # The file of those to leave out.
 BLOCKED = "blocked.csv"
@@ -64,7 +58,7 @@ MEANINGS = {
 Row = dict[str, Any]
 
 
-def show_workers(view: View) -> list[Part]:
+def list_workers(view: View) -> list[Part]:
     """What is known of the workers; nothing if nothing is known of any of them."""
     rows = tabulate(view)
     if all(row["accuracy"] is None for row in rows):
@@ -75,122 +69,119 @@ def show_workers(view: View) -> list[Part]:
     chosen |= {row["number"] for row in busiest[: MOST_WORKERS - len(chosen)]}
     shown = [row for row in ranked if row["number"] in chosen]
 
+    # The chart, beside what the crowd confuses, what the remarks in the chart mean, and how to leave workers out.
     drawn, rates = draw_raters(rows) or draw_workers(rows), any(row["spread"] is not None for row in rows)
-    remarks = [(name, text) for name, text in MEANINGS.items() if any(name in list_remarks(row) for row in shown)]
+    remarks = {part for row in shown for part in row["remarks"].split("; ")}
+    meanings = [(name, text) for name, text in MEANINGS.items() if any(part.startswith(name) for part in remarks)]
     flags = {row["flag"] for row in shown} if drawn is not None else set()
-    beside: list[Part] = [chart for chart in [draw_confusion(view)] if drawn is not None and chart is not None]
-    beside += explain_remarks([each for each in remarks if each[0] in flags])
-    beside += [] if drawn is None else list_blocked(view)
-    parts: list[Part] = [] if drawn is None else [Columns([[drawn], beside])]
+    in_chart, others = (
+        [Facts([Fact("", *meaning) for meaning in listed], "terms")] if listed else list[Facts]()
+        for listed in ([m for m in meanings if m[0] in flags], [m for m in meanings if m[0] not in flags])
+    )
+    parts = list[Part]()
+    if drawn is not None:
+        confusion = draw_confusion(view)
+        beside: list[Part] = [*([] if confusion is None else [confusion]), *in_chart]
+        accused = find_accused(view.result)
+        if accused.any():
+            before, given, lines = view.result.blocked, view.command, io.StringIO()  # who is left out stays so
+            names = [*([] if before is None else before.tolist()), *view.result.names.workers[accused].tolist()]
+            csv.writer(lines).writerows([["worker"], *([name] for name in names)])
+            address = "data:text/csv;charset=utf-8," + quote(lines.getvalue(), errors="replace")
+            # A saved model keeps its workers, and a pipe is empty by now.
+            known = given is not None and given.source not in ("", "-")
+            command = given.write(given.gold, "--block", BLOCKED) if given is not None and known else ""
+            beside.append(Widget("blocking", {"address": address, "command": command, "file": BLOCKED}))
+        parts.append(Columns([[drawn], beside]))
     counted = draw_counted(view, rows)
     parts += [Columns([[chart] for chart in counted])] if counted else []
 
-    bias = (
-        "by how much ratings are too high, compared with the mean of all raters"
-        if rates
-        else "a label that is given more often than it is true"
-    )
     words = [
         "Accuracy is the share of a worker's answers that agree with the truth, as the fit estimates it.",
         "Informativeness is what an answer tells about the truth: 0 tells nothing, 1 tells all.",
-        f"A bias is {bias}.",
+        "A bias is by how much ratings are too high, compared with the mean of all raters."
+        if rates
+        else "A bias is a label that is given more often than it is true.",
     ]
     fold: list[Part] = [Text(words)]
     if len(shown) < len(rows):
         which = f"The table has {len(shown):,} of them: workers with remarks, and those with most answers."
         fold.append(Text([f"There are {len(rows):,} workers.", which]))
-    data = {"confusions": gather_confusions(view, [row["number"] for row in shown])}
-    table = make_table(shown, rates, len(rows) - len(shown))
-    fold.append(Widget("workers", {"table": table, "numbers": [row["number"] for row in shown]}, data))
-    fold += explain_remarks([each for each in remarks if each[0] not in flags])
+    columns = [
+        Column("name", "Worker"),
+        Column("answers", "Answers", "count"),
+        Column("accuracy", "Accuracy", "percent", words[0]),
+        Column("interval", "95% interval", "interval", "Sorted by its lower end: nobody is first by a lucky answer"),
+        Column("informativeness", "Informativeness", "number", "How much an answer tells: 0 nothing, 1 everything"),
+        Column("chance", "By chance", "share", "The probability that the worker answers without looking at the item"),
+        Column("change", "Change of accuracy", "change", "From the first fifth of the answers to the last"),
+        Column("sureness", "Sureness"),
+        Column("words", "Bias", help=words[-1]),
+        Column("worst", "Most frequent mistake", help="The most frequent wrong answer, and its share for that class"),
+        Column("remarks", "Remarks"),
+        Column("group", "Group", "count"),
+    ]
+    seldom = {key for key in ("chance", "change", "sureness", "group") if all(row[key] is None for row in rows)}
+    columns = [each for each in columns if each.key not in seldom]
+    table = Table("workers", "Table of workers", columns, shown, len(rows) - len(shown))
+    numbers = [row["number"] for row in shown]
+
+    # How often each of them gave each label to items of each class: of as many as there is room for.
+    classes, labels, *_ = places = choose_shown(view, MOST_CLASSES_EACH)
+    matrices: dict[int, list[list[float]]] = {}
+    for number in numbers[: MOST_NUMBERS // max(len(classes) * len(labels), 1)]:
+        counts = count_places(view.counts, places, number).round(1).tolist()
+        matrices[number] = [[int(x) if x.is_integer() else x for x in row] for row in counts]
+    data = {"confusions": {"classes": classes, "labels": labels, "counts": matrices}}
+    fold.append(Widget("workers", {"table": table, "cells": table.cells(), "numbers": numbers}, data))
     title = f"All {len(rows):,} workers, and how each answers" if len(rows) > 1 else "The worker in figures"
-    return [*parts, Fold(title, fold)]
+    return [*parts, Section(title, [*fold, *others])]
 
 
 def tabulate(view: View) -> list[Row]:
-    """The rows of `worker_report`, with what only the page shows, in the order of the workers."""
-    found, report = view.result, view.result.workers
-    columns = {name: to_values(column).tolist() for name, column in report.items()}
-    n, kind_and_accuracy = len(view.workers), [each.tolist() for each in rank_attention(report)]
-    columns |= dict.fromkeys({"bias", "bias_low", "bias_high", "spread"} - set(columns), [None] * n)
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    biases, fair = find_biases(view), ATTENTION.index("")
+    """The rows of `worker_report`, with what only the page shows, in the order of the workers.
+
+    A bias of a worker is the label that is given too often: "cat +12%", by its share of the answers, compared with how
+    often it is true of the items that the worker answered, as the fit expects. Nothing is said of a difference below
+    two standard errors, nor of a worker with few answers.
+    """
+    found, report, n = view.result, view.result.workers, len(view.workers)
+    klass, biases = view.answers.class_of_label, [""] * n
+    named, n_answers = np.flatnonzero(klass >= 0), view.said.sum(axis=1)
+    if len(named):
+        total = np.maximum(n_answers, 1e-300)[:, None]
+        said, true = view.said[:, named] / total, view.met[:, klass[named]] / total
+        error = np.sqrt(np.maximum(true * (1 - true), 0.0) / np.maximum(n_answers, 1.0)[:, None])
+        excess = np.where(said - true > STANDARD_ERRORS * error, said - true, 0.0)
+        most = excess.argmax(axis=1)
+        largest = excess[np.arange(n), most]
+        for m in np.flatnonzero((largest >= LEAST_BIAS) & (n_answers >= FEW_ANSWERS)).tolist():
+            biases[m] = f"{view.labels[named[most[m]]]} +{largest[m]:.0%}"
+
+    columns = dict.fromkeys(("bias", "bias_low", "bias_high", "spread", "sureness"), [None] * n)
+    columns |= {name: to_values(column).tolist() for name, column in report.items()}
     moved = [] if found.drift is None else [found.drift[name] for name in ("change", "change_low", "change_high")]
-    drift = list(zip(*(to_values(column).tolist() for column in moved), strict=True))
-    for m, (row, *rank) in enumerate(zip(rows, *kind_and_accuracy, strict=True)):
-        row |= {name: None for name, value in row.items() if value != value}  # NaN: what is not known
+    drift = list(zip(*(to_values(column).tolist() for column in moved), strict=True)) or [None] * n
+    kinds, accuracies = (each.tolist() for each in rank_attention(report))
+    rows = []
+    for m, values in enumerate(zip(*columns.values(), strict=True)):
+        known = (None if value != value else value for value in values)  # NaN: what is not known
+        row: Row = dict(zip(columns, known, strict=True))
         worst = row["worst_confusion"]
         row |= {
             "number": m,
             "name": view.workers[m],
-            "rank": tuple(rank),
-            "flag": ATTENTION[rank[0]] if rank[0] < fair else "",
+            "rank": (kinds[m], accuracies[m]),
+            "flag": ATTENTION[kinds[m]] if kinds[m] < ATTENTION.index("") else "",
             "interval": (row["accuracy_low"], row["accuracy_high"]),
             "worst": to_name(worst.replace(" -> ", " → "), 60) if worst else "",
             "words": biases[m],
-            "change": None,
+            "change": drift[m],
         }
         if row["spread"] is not None:
             row["words"] = f"{row['bias']:+.1f} levels ({row['bias_low']:+.1f} to {row['bias_high']:+.1f})"
-        if drift:
-            row["change"] = drift[m]
+        rows.append(row)
     return rows
-
-
-def make_table(rows: Sequence[Row], rates: bool, n_more: int) -> Table:
-    """The table of workers; columns that would be empty are left out."""
-    about = "By how many levels ratings are too high" if rates else "A label that is given more often than it is true"
-    lower = "Of the accuracy; sorted by its lower end, so that nobody is first by a few lucky answers"
-    change = "From the first fifth of the worker's answers to the last, with a 95% interval, compared with others"
-    worst = "The wrong answer that this worker gave most often, and to which share of the items of that class"
-    share = "The share of answers that agree with the truth, as the fit estimates it"
-    columns = [
-        Column("name", "Worker"),
-        Column("answers", "Answers", "count"),
-        Column("accuracy", "Accuracy", "percent", share),
-        Column("interval", "95% interval", "interval", lower),
-        Column("informativeness", "Informativeness", "number", "How much an answer tells: 0 nothing, 1 everything"),
-        Column("chance", "By chance", "share", "The probability that the worker answers without looking at the item"),
-        Column("change", "Change of accuracy", "change", change),
-        Column("words", "Bias", help=about),
-        Column("worst", "Most frequent mistake", help=worst),
-        Column("remarks", "Remarks"),
-        Column("group", "Group", "count"),
-    ]
-    columns = [
-        each
-        for each in columns
-        if each.key not in ("chance", "change", "group") or any(row[each.key] is not None for row in rows)
-    ]
-    listed = [[row[each.key] for each in columns] for row in rows]
-    return Table("workers", "Table of workers", columns, listed, n_more)
-
-
-def list_remarks(row: Row) -> list[str]:
-    """The remarks on a worker without what is special to that worker."""
-    return [name for part in row["remarks"].split("; ") for name in MEANINGS if part.startswith(name)]
-
-
-def explain_remarks(remarks: Sequence[tuple[str, str]]) -> list[Part]:
-    """What remarks mean."""
-    return [Facts([Fact("", name, text) for name, text in remarks], "terms")] if remarks else []
-
-
-def list_blocked(view: View) -> list[Part]:
-    """How to leave out those who answer as if by chance: a file, and the command that does so, if it is known."""
-    accused = find_accused(view.result)
-    if not accused.any():
-        return []
-    lines, before = io.StringIO(), view.result.blocked  # who stay left out
-    names = [] if before is None else before.tolist()
-    names += view.result.names.workers[accused].tolist()
-    csv.writer(lines).writerows([["worker"], *([name] for name in names)])
-    address = "data:text/csv;charset=utf-8," + quote(lines.getvalue(), errors="replace")
-    given = view.command
-    # A saved model keeps its workers, and a pipe is empty by now.
-    unknown = given is None or given.source in ("", "-")
-    command = "" if given is None or unknown else given.write(given.gold, "--block", BLOCKED)
-    return [Widget("blocking", {"address": address, "command": command, "file": BLOCKED})]
 
 
 def draw_workers(rows: Sequence[Row]) -> Chart | None:
@@ -205,16 +196,18 @@ def draw_workers(rows: Sequence[Row]) -> Chart | None:
     flagged = sorted((row for row in known if row["flag"]), key=lambda row: (row["rank"], row["number"]))
     others = sorted((row for row in known if not row["flag"]), key=lambda row: (-row["rank"][1], row["number"]))
     flagged = flagged[: MOST_DRAWN - min(len(others), MOST_DRAWN // 4)]
-    places = np.linspace(0, len(others) - 1, min(len(others), MOST_DRAWN - len(flagged))).round().astype(int)
-    shown = [*flagged, *(others[k] for k in places)]
+    shown = [*flagged, *spread_out(others, MOST_DRAWN - len(flagged))]
     accuracy = [row["accuracy"] for row in known]
     which = "" if len(shown) == len(known) else f" {len(shown)} of them are shown."
     alt = f"{plural(len(known), 'worker')}, from {min(accuracy):.0%} to {max(accuracy):.0%} right.{which}"
     drawn = []
-    for name, row in zip(_name_drawn(shown), shown, strict=True):
+    for name, row in zip(name_all([row["name"] for row in shown], 24), shown, strict=True):
         low, high = (row["accuracy"] if end is None else end for end in row["interval"])
         drawn.append((name, row["accuracy"], low, high, row["flag"].removeprefix("answers as if ")))
-    return draw_shares_right("Accuracy of the workers, with 95% intervals", alt, drawn)
+    start = min(0.75, np.floor(4 * min(low for _, _, low, _, _ in drawn)) / 4)
+    heads, axis = ("Worker", "Accuracy", "95% interval"), {"format": "%", "tickCount": 5}
+    title = "Accuracy of the workers, with 95% intervals"
+    return draw_intervals(title, alt, heads, drawn, (float(start), 1.0), axis, ".1%")
 
 
 def draw_raters(rows: Sequence[Row]) -> Chart | None:
@@ -225,21 +218,22 @@ def draw_raters(rows: Sequence[Row]) -> Chart | None:
     # Whoever is harsh or lenient is seen by where the point is: other remarks come first, then raters from end to end.
     pressing = [row for row in known if row["flag"] not in ("", "harsh", "lenient")][: MOST_DRAWN // 2]
     others = [row for row in known if row not in pressing]
-    places = np.linspace(0, len(others) - 1, min(len(others), MOST_DRAWN - len(pressing))).round().astype(int)
-    shown = sorted([*pressing, *(others[k] for k in places)], key=lambda row: row["bias"])
+    shown = [*pressing, *spread_out(others, MOST_DRAWN - len(pressing))]
+    shown.sort(key=lambda row: row["bias"])
     which = "" if len(shown) == len(known) else f" {len(shown)} of them are shown."
     spreads = [row["spread"] for row in known]
     ends = f"biases from {known[0]['bias']:+.1f} to {known[-1]['bias']:+.1f}, with 95% intervals".replace("-", MINUS)
     alt = f"{plural(len(known), 'rater')}: {ends}, and spreads from {min(spreads):.1f} to {max(spreads):.1f}.{which}"
     drawn = [
         (name, row["bias"], row["bias_low"], row["bias_high"], row["flag"].removeprefix("answers as if "))
-        for name, row in zip(_name_drawn(shown), shown, strict=True)
+        for name, row in zip(name_all([row["name"] for row in shown], 24), shown, strict=True)
     ]
     return draw_biases("Bias and spread of the raters, in levels", alt, drawn, [row["spread"] for row in shown])
 
 
-def _name_drawn(rows: Sequence[Row]) -> list[str]:
-    return distinct_names([to_name(row["name"], 24) for row in rows])
+def spread_out(rows: Sequence[Row], most: int) -> list[Row]:
+    """At most so many of some rows, evenly spaced, the first and the last among them."""
+    return [rows[k] for k in np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(int)]
 
 
 def draw_counted(view: View, rows: Sequence[Row]) -> list[Chart]:
@@ -270,82 +264,10 @@ def draw_counted(view: View, rows: Sequence[Row]) -> list[Chart]:
     return charts
 
 
-def find_biases(view: View) -> list[str]:
-    """For each worker the label that is given too often: "cat +12%", by its share of the answers.
-
-    It is compared with how often it is true of the items that the worker answered, as the fit expects. Nothing is said
-    of a difference below two standard errors, nor of a worker with few answers.
-    """
-    klass = view.answers.class_of_label
-    named, n_answers = np.flatnonzero(klass >= 0), view.said.sum(axis=1)
-    if not len(named):
-        return [""] * len(n_answers)
-    total = np.maximum(n_answers, 1e-300)[:, None]
-    said, true = view.said[:, named] / total, view.met[:, klass[named]] / total
-    error = np.sqrt(np.maximum(true * (1 - true), 0.0) / np.maximum(n_answers, 1.0)[:, None])
-    excess = np.where(said - true > STANDARD_ERRORS * error, said - true, 0.0)
-    most = excess.argmax(axis=1)
-    largest = excess[np.arange(len(most)), most]
-    is_told = (largest >= LEAST_BIAS) & (n_answers >= FEW_ANSWERS)
-    listed = zip(named[most].tolist(), largest.tolist(), is_told.tolist(), strict=True)
-    return [f"{view.labels[label]} +{size:.0%}" if told else "" for label, size, told in listed]
-
+# -------------------------------------------------------------------------------------------------------- confusions
 
 # Names of rows and of columns, and where each class and each label is counted.
-Shown = tuple[list[str], list[str], NDArray[np.int64], NDArray[np.int64]]
-
-
-def choose_shown(view: View, most: int) -> Shown:
-    """Which classes a matrix with at most so many rows shows: the most frequent ones.
-
-    It has a column for each of these, and a few more for other labels.
-    """
-    klass = view.answers.class_of_label
-    row, classes = choose_classes(view.met.sum(axis=0), view.classes, most)
-    n_alone = len(classes) if len(classes) == len(view.classes) else len(classes) - 1
-    has_row = (klass >= 0) & (row[klass] < n_alone)
-    size = np.where(has_row, np.inf, view.said.sum(axis=0))
-    order = np.arange(len(klass))
-    if view.result.names.positions is not None:  # labels are sorted by name, and levels are not
-        order = np.argsort(np.where(klass < 0, len(view.classes), klass), kind="stable")
-    place, labels = choose_classes(size[order], [view.labels[k] for k in order], len(classes) + MORE_COLUMNS)
-    column = np.empty_like(place)
-    column[order] = place
-    return classes, labels, row, column
-
-
-def choose_classes(size: Floats, names: list[str], most: int) -> tuple[NDArray[np.int64], list[str]]:
-    """The place at which each class is shown, and the names of places: in order, the rare ones together.
-
-    >>> choose_classes(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
-    (array([0, 2, 1, 2]), ['a', 'c', '2 other classes'])
-    """
-    if len(names) <= most:
-        return np.arange(len(names)), names
-    shown = np.sort(np.argsort(-size, kind="stable")[: most - 1])
-    place = np.full(len(names), most - 1)
-    place[shown] = np.arange(most - 1)
-    return place, [*(names[k] for k in shown), f"{len(names) - most + 1:,} other classes"]
-
-
-def count_shown(counts: Floats | Cells, shown: Shown, worker: int | None = None) -> Floats:
-    """How often a worker, or all together, gave each label shown to items of each class shown."""
-    classes, labels, row, column = shown
-    if isinstance(counts, Cells):
-        part = counts if worker is None else counts.of_workers(worker, worker + 1)
-        code = row[part.klass] * len(labels) + column[part.label]
-        return sum_by(code, part.count, len(classes) * len(labels)).reshape(len(classes), len(labels))
-    table = counts.sum(axis=0) if worker is None else counts[worker]
-    return fold_table(table.T, row, column, len(classes), len(labels))
-
-
-def fold_table(
-    table: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64], n_rows: int, n_columns: int
-) -> Floats:
-    """The sums of a table by places of its rows and columns."""
-    folded = np.zeros((n_rows, n_columns))
-    np.add.at(folded, (rows[:, None], columns[None, :]), table)
-    return folded
+Places = tuple[list[str], list[str], NDArray[np.int64], NDArray[np.int64]]
 
 
 def draw_confusion(view: View) -> Chart | None:
@@ -356,8 +278,8 @@ def draw_confusion(view: View) -> Chart | None:
     """
     if len(view.classes) < 2:
         return None
-    shown = classes, labels, row, column = choose_shown(view, MOST_CLASSES)
-    table = count_shown(view.counts, shown)
+    classes, labels, row, column = places = choose_shown(view, MOST_CLASSES)
+    table = count_places(view.counts, places)
     table[table.sum(axis=1) < FEWEST] = 0.0
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
     many = table.sum(axis=1) >= FEW_ANSWERS
@@ -365,23 +287,57 @@ def draw_confusion(view: View) -> Chart | None:
     klass = view.answers.class_of_label
     named = np.flatnonzero(klass >= 0)
     wrong[row[klass[named]], column[named]] = 0.0  # these answers are right
-    wrong[row[np.bincount(row)[row] > 1]] = 0.0
-    wrong[:, column[np.bincount(column)[column] > 1]] = 0.0
+    wrong[np.bincount(row, minlength=len(classes)) > 1] = 0.0
+    wrong[:, np.bincount(column, minlength=len(labels)) > 1] = 0.0
     i, j = divmod(int(wrong.argmax()), wrong.shape[1])
     alt = f"The largest confusion: items of {classes[i]} are called {labels[j]} in {wrong[i, j]:.0%} of the answers."
     if table[i, j] < FEWEST or wrong[i, j] < 0.005:
         alt = "The classes that are shown are hardly ever confused."
-    kind = "class" if view.result.names.positions is None else "level"
-    return draw_heat(
-        f"What the crowd says about items of each {kind}", alt, classes, labels, shares, "Fused label", "Answer"
-    )
+    title = f"What the crowd says about items of each {'class' if view.result.names.positions is None else 'level'}"
+    return draw_heat(title, alt, classes, labels, shares, "Fused label", "Answer")
 
 
-def gather_confusions(view: View, workers: Sequence[int]) -> dict[str, object]:
-    """The expected counts of answers of some workers, [class][label], by number: of as many as there is room for."""
-    shown = choose_shown(view, MOST_CLASSES_EACH)
-    most = MOST_NUMBERS // max(len(shown[0]) * len(shown[1]), 1)
-    # Whole numbers have no point.
-    tables = {m: count_shown(view.counts, shown, m).round(1).tolist() for m in workers[:most]}
-    counts = {m: [[int(x) if x.is_integer() else x for x in row] for row in table] for m, table in tables.items()}
-    return {"classes": shown[0], "labels": shown[1], "counts": counts}
+def choose_shown(view: View, most: int) -> Places:
+    """Which classes a matrix with at most so many rows shows: the most frequent ones.
+
+    It has a column for each of these, and a few more for other labels.
+    """
+    klass = view.answers.class_of_label
+    row, classes = merge_rare(view.met.sum(axis=0), view.classes, most)
+    n_alone = len(classes) if len(classes) == len(view.classes) else len(classes) - 1
+    has_row = (klass >= 0) & (row[klass] < n_alone)
+    size = np.where(has_row, np.inf, view.said.sum(axis=0))
+    order = np.arange(len(klass))
+    if view.result.names.positions is not None:  # labels are sorted by name, and levels are not
+        order = np.argsort(np.where(klass < 0, len(view.classes), klass), kind="stable")
+    place, labels = merge_rare(size[order], [view.labels[k] for k in order], len(classes) + MORE_COLUMNS)
+    column = np.empty_like(place)
+    column[order] = place
+    return classes, labels, row, column
+
+
+def merge_rare(size: Floats, names: list[str], most: int) -> tuple[NDArray[np.int64], list[str]]:
+    """The place at which each class is shown, and the names of places: in order, the rare ones together.
+
+    >>> merge_rare(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
+    (array([0, 2, 1, 2]), ['a', 'c', '2 other classes'])
+    """
+    if len(names) <= most:
+        return np.arange(len(names)), names
+    shown = np.sort(np.argsort(-size, kind="stable")[: most - 1])
+    place = np.full(len(names), most - 1)
+    place[shown] = np.arange(most - 1)
+    return place, [*(names[k] for k in shown), f"{len(names) - most + 1:,} other classes"]
+
+
+def count_places(counts: Floats | Cells, places: Places, worker: int | None = None) -> Floats:
+    """How often a worker, or all together, gave each label shown to items of each class shown."""
+    classes, labels, row, column = places
+    folded = np.zeros((len(classes), len(labels)))
+    if isinstance(counts, Cells):
+        part = counts if worker is None else counts.of_workers(worker, worker + 1)
+        np.add.at(folded, (row[part.klass], column[part.label]), part.count)
+    else:
+        table = counts.sum(axis=0) if worker is None else counts[worker]
+        np.add.at(folded, (row[:, None], column[None, :]), table.T)
+    return folded

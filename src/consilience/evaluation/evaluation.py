@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table
-from ..documents.notebook import show
+from ..documents.notebook import to_cells
 from ..errors import plural
 from ..kernels import Floats
 from ..metrics.labels import ClassScore, SpanScore
@@ -112,7 +112,7 @@ class Evaluation:
         return f"Evaluation({plural(int(n_compared or 0), self.unit)}: {', '.join(texts)})"
 
     def _repr_html_(self) -> str:
-        return show(Document("", "", [self.describe(type(self).__name__)]))
+        return to_cells(Document("", "", [self.describe(type(self).__name__)]))
 
     def to_dict(self) -> dict[str, object]:
         """Return the same as plain numbers, lists and dicts; each class, tag or type as one dict."""
@@ -140,7 +140,7 @@ class Evaluation:
                 heads = [Column("", name), *(Column("", each, "figure") for each in ("precision", "recall", "F1"))]
                 rows = [(each, *score[:4]) for each, score in scores.items()]
                 parts.append(Table("", "", [*heads, Column("", "known", "count")], rows))
-        return Section("", title, "", parts)
+        return Section(title, parts)
 
 
 class QuestionsEvaluation(dict[str, Evaluation]):

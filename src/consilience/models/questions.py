@@ -24,9 +24,8 @@ from ..answers.previews import build_report, round_figures
 from ..answers.tables import Table, build_frame, is_table, open_frame
 from ..arguments import check_truth, to_path
 from ..documents.document import Document
-from ..documents.sections import describe
-from ..documents.special import show_questions
-from ..documents.view import look_at
+from ..documents.page import describe_page, describe_questions_page
+from ..documents.view import View
 from ..engines import open_engine
 from ..errors import InputError, ParameterError, StoreError, listing
 from ..formats.reading import open_path
@@ -370,9 +369,9 @@ class Questions(Mapping[str, FittedModel]):
 
     def page(self, title: str) -> Document:
         """The report."""
-        documents = {name: describe(look_at(model), name) for name, model in self.items()}
+        documents = {name: describe_page(View(model), name) for name, model in self.items()}
         counts = {name: count_question(model.result_) for name, model in self.items()}
-        return show_questions(title, documents, counts, self.explain_sharing(), report_workers(self))
+        return describe_questions_page(title, documents, counts, self.explain_sharing(), report_workers(self))
 
 
 def name_member(number: int) -> str:

@@ -15,7 +15,7 @@ from ..answers.previews import build_report, draw_histogram, round_figures
 from ..answers.tables import build_frame
 from ..arguments import check_truth, is_whole, to_path
 from ..documents.document import Document, Facts
-from ..documents.notebook import show
+from ..documents.notebook import to_cells
 from ..documents.overview import list_facts, list_first_labels
 from ..errors import ParameterError, Sentence, StoreError, parameter_error
 from ..inference.estimator import describe_call
@@ -302,13 +302,13 @@ class Reporting(Model):
 
     def _repr_html_(self) -> str:
         if self._result is None:
-            return show(Document(describe_call(self), "Not fitted yet.", []))
+            return to_cells(Document(describe_call(self), "Not fitted yet.", []))
         labels = self._result.labels
         picture = ""
         if labels.n_items and labels.shown:
             picture = draw_histogram(labels.confidence, "Confidence: how many labels have which")
         facts, labels_shown = Facts(list_facts(self)), list_first_labels(self._result, FIRST)
-        return show(Document(describe_call(self), "", [facts, labels_shown]), picture)
+        return to_cells(Document(describe_call(self), "", [facts, labels_shown]), picture)
 
 
 class Planning(Model):

@@ -105,7 +105,7 @@ class Standalone(Estimator, Generic[Found]):
 
     def _repr_html_(self) -> str:
         from ..documents.document import Document
-        from ..documents.notebook import show
+        from ..documents.notebook import to_cells
 
         call = describe_call(self)
-        return show(self.overview(call) if self._result is not None else Document(call, "Not fitted yet.", []))
+        return to_cells(self.overview(call) if self._result is not None else Document(call, "Not fitted yet.", []))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from scipy.special import chdtrc
@@ -11,7 +10,7 @@ from scipy.special import chdtrc
 from ..answers.columns import to_values
 from ..answers.previews import MOST_ROWS, fit_text, spell_estimate
 from ..answers.tables import build_frame
-from ..documents.charts import Chart, draw_dots, draw_heat, draw_scores
+from ..documents.charts import Chart, draw_dots, draw_heat, draw_intervals
 from ..documents.document import (
     Column,
     Columns,
@@ -19,15 +18,14 @@ from ..documents.document import (
     Fact,
     Facts,
     Findings,
-    Fold,
     Part,
     Section,
     Table,
     Text,
+    name_all,
     to_name,
 )
 from ..documents.overview import format_columns
-from ..documents.view import name_all
 from ..errors import ConsilienceWarning, ConvergenceWarning, DataWarning, Python, Sentence, join_names, plural
 from ..kernels import Truths
 from ..results.findings import Finding
@@ -207,8 +205,7 @@ def tabulate_ranking(found: Ranking, most: int | None = None) -> Table:
         Column("elo", "elo", "spelled"),
         *(Column(name, name, "count") for name in ("comparisons", "wins", "ties")),
     ]
-    table = Table.of("ranking", "Candidates, with 95% intervals", columns, shown)
-    return replace(table, data=every, n_more=len(every) - len(shown))
+    return Table("ranking", "Candidates, with 95% intervals", columns, shown, len(every) - len(shown), every)
 
 
 def tabulate_judges(found: Ranking, most: int | None = None) -> Table:
@@ -226,7 +223,7 @@ def tabulate_judges(found: Ranking, most: int | None = None) -> Table:
         Column("ties", "ties", "share"),
         Column("remarks", "remarks"),
     ]
-    return replace(Table.of("judge_report", f"Judges{which}, with 95% intervals", columns, chosen), data=every)
+    return Table("judge_report", f"Judges{which}, with 95% intervals", columns, chosen, data=every)
 
 
 def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "", winners: str = "") -> Document:
@@ -283,11 +280,11 @@ def describe_page(found: Ranking, findings: Sequence[Finding], title: str, model
     headline, *lead = conclude(found)
     notes: list[Part] = [Findings(findings)] if findings else [Text(["Nothing stands out."])]
     sections = [
-        Section("attention", "What needs attention", "Attention", notes),
-        Section("ranking", "Ranking", "Ranking", list_scores(found), "See the ranking"),
-        Section("wins", "Who beats whom", "Who beats whom", list_wins(found), "See who beats whom"),
-        Section("judges", "Judges", "Judges", list_judges(found), "See the judges"),
-        Section("next", "What to compare next", "Next", list_next(found), "See what to compare next"),
+        Section("What needs attention", notes, "attention", "Attention"),
+        Section("Ranking", list_scores(found), "ranking", "Ranking", "See the ranking"),
+        Section("Who beats whom", list_wins(found), "wins", "Who beats whom", "See who beats whom"),
+        Section("Judges", list_judges(found), "judges", "Judges", "See the judges"),
+        Section("What to compare next", list_next(found), "next", "Next", "See what to compare next"),
     ]
     parts: list[Part] = [Facts(facts), *([Text(lead)] if lead else []), Facts(figures, "figures")]
     return Document(title, headline, [*parts, *(each for each in sections if each.parts)])
@@ -331,7 +328,7 @@ def list_scores(found: Ranking) -> list[Part]:
     return [
         Text(words),
         Columns([[draw_ranking(found)]]),
-        Fold("In detail", [tabulate_ranking(found, MOST_CANDIDATES)]),
+        Section("In detail", [tabulate_ranking(found, MOST_CANDIDATES)]),
     ]
 
 
@@ -365,7 +362,10 @@ def draw_ranking(found: Ranking) -> Chart:
         rows.append((name, score, score - half, score + half, ""))
     ranks = [f"{found.rank[place]} ({spell_ranks(found, place)})" for place in places]
     alt = f"From {rows[0][0]} with {rows[0][1]:+.2f} to {rows[-1][0]} with {rows[-1][1]:+.2f}."
-    return draw_scores("Scores of the candidates, with 95% intervals", alt, rows, ranks)
+    least, most = min(low for _, _, low, _, _ in rows), max(high for _, _, _, high, _ in rows)
+    room = 0.04 * (most - least)
+    heads, title = ("Candidate", "Score", "95% interval", "Rank"), "Scores of the candidates, with 95% intervals"
+    return draw_intervals(title, alt, heads, rows, (least - room, most + room), {"tickCount": 5}, "+.2f", ranks)
 
 
 def list_wins(found: Ranking) -> list[Part]:
@@ -382,7 +382,7 @@ def list_wins(found: Ranking) -> list[Part]:
     columns = [Column("pair", "Pair"), Column("first_wins", "First wins", "number")]
     columns.append(Column("interval", "95% interval", "spelled"))
     table = Table("close", "Neighbours that cannot be told apart", columns, rows)
-    return [Text(words), Columns([[draw_wins(found)]]), *([Fold("In detail", [table])] if rows else [])]
+    return [Text(words), Columns([[draw_wins(found)]]), *([Section("In detail", [table])] if rows else [])]
 
 
 def draw_wins(found: Ranking) -> Chart:
@@ -406,7 +406,7 @@ def list_judges(found: Ranking) -> list[Part]:
     ]
     n = len(found.workers)
     words += [f"These are the {MOST_JUDGES} with most verdicts, of {n:,}."] if n > MOST_JUDGES else []
-    return [Text(words), Columns([[chart]]), Fold("In detail", [tabulate_judges(found, MOST_JUDGES)])]
+    return [Text(words), Columns([[chart]]), Section("In detail", [tabulate_judges(found, MOST_JUDGES)])]
 
 
 def draw_judges(found: Ranking) -> Chart | None:
@@ -445,7 +445,7 @@ def list_next(found: Ranking) -> list[Part]:
         f"Begin with {first} and {second}{asked}.",
         f"These {len(rows)} verdicts are expected to tell most about the order, one after the other.",
     ]
-    return [Text(words), Fold("In detail", [Table("next", "Comparisons to ask for", shown, rows)])]
+    return [Text(words), Section("In detail", [Table("next", "Comparisons to ask for", shown, rows)])]
 
 
 # The charts that can be drawn one by one, by their names.

@@ -1,0 +1,423 @@
+"""The page on a fitted model: its first screen, its sections in order, and the charts that can be drawn one by one.
+
+A section is a function of a `View` that returns parts, or nothing where it has nothing to say. A new one is a line in
+`SECTIONS`, and needs no template.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..answers.columns import Column as Values
+from ..answers.columns import spell_surrogates, to_values
+from ..errors import plural, to_sentence
+from ..inference import sum_by
+from ..results.comparison import LEAST_HIDDEN, is_unclear
+from ..results.record import SHARED_ERRORS
+from ..results.result import describe_left_out
+from .charts import Chart, bin_counts, bin_shares, draw_bars, draw_shares
+from .document import (
+    Column,
+    Columns,
+    Document,
+    Fact,
+    Facts,
+    Findings,
+    Part,
+    Section,
+    Table,
+    Text,
+    name_all,
+    to_name,
+)
+from .items import LEAST_KNOWN, describe_differences, describe_known, draw_by_gold, list_uncertain, prepare_review
+from .special import (
+    describe_network,
+    describe_sequences,
+    describe_tags,
+    describe_votes,
+    draw_tags,
+    draw_transitions,
+    draw_votes,
+)
+from .view import View
+from .workers import draw_confusion, draw_raters, draw_workers, list_workers, merge_rare, tabulate
+
+# The most classes that a chart shows; the others are one.
+MOST_BARS = 15
+# The most answers per item of which each majority has a bar of its own.
+MOST_SINGLE = 12
+UNDECIDED = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
+UNCALIBRATED = "The probabilities of this model are not calibrated."
+# Of several questions: the workers who are shown, and who are in the page at all; the most that the menu names.
+N_SHOWN, N_WORKERS, MOST_NAMED = 12, 500, 8
+# Of labels that were not compared with majority vote.
+NOT_COMPARED = "not compared"
+
+
+def describe_page(view: View, title: str) -> Document:
+    """The page on a fitted model."""
+    found, r, compared = view.result, view.answers, view.result.comparison
+    headline, lead, badge, level = judge_labels(view)
+    labels = call_labels(view)
+
+    sequences = "" if r.sequences is None else f" in {plural(len(r.sequences), found.task.places[0])}"
+    counted = f"{r.n_items:,}" if labels == "labels" else plural(r.n_items, found.task.item)
+    facts = [
+        Fact("items", "Items", r.n_items, f"{counted}{sequences}"),
+        Fact("workers", "Workers", r.n_workers, format="count"),
+        Fact("answers", "Answers", int(found.n_answers.sum()), format="count"),
+        Fact("classes", "Classes", r.n_classes, format="count"),
+        Fact("model", "Model", found.model),
+    ]
+    if found.labels.rule == "median":
+        facts.append(Fact("rule", "Labels", "median", "medians of the probabilities"))
+    if found.left_out is not None:
+        facts.append(Fact("left_out", "Left out", found.left_out[0], describe_left_out(*found.left_out)))
+    if view.is_known.any():
+        facts.append(Fact("gold", "Known labels", int(view.is_known.sum()), format="count"))
+    if r.silence_counts:
+        facts.append(Fact("silence", "Silence", True, "counts as an answer"))
+
+    figures = list[Fact]()
+    value, low, high = found.expected_accuracy
+    if compared is not None:
+        share = f"{1 - compared.agreement:.1%} of the {labels}"
+        figures.append(Fact("n_differ", f"Differ from {compared.rival}", compared.n_differ, "", "count", share))
+        if not math.isnan(compared.alpha):
+            distance = "" if compared.alpha_level == "nominal" else f", {compared.alpha_level} distance"
+            meaning = f"0: chance, 1: all agree{distance}"
+            figures.append(Fact("alpha", "Agreement of workers", compared.alpha, "", "number", meaning))
+        value, low, high = (getattr(compared, f"expected_accuracy{end}") for end in ("", "_low", "_high"))
+    are_levels = compared is not None and not math.isnan(compared.within_one)
+    if tells_accuracy(view) and not math.isnan(value):
+        interval, name = f"{low:.1%} to {high:.1%}", "Right, if workers err independently"
+        unclear = is_unclear(value, low, high, are_levels)
+        ends = "95% interval" if unclear else f"95% interval {interval}"
+        figures.append(Fact("expected_accuracy", name, value, interval if unclear else f"{value:.1%}", detail=ends))
+    if tells_accuracy(view) and compared is not None and are_levels:
+        ends = f"95% interval {compared.within_one_low:.1%} to {compared.within_one_high:.1%}"
+        off = f"{ends}; {compared.absolute_error:.2f} levels off on average"
+        figures.append(Fact("within_one", "At most one level off", compared.within_one, "", "percent", off))
+
+    parts: list[Part] = [Facts(facts), *([Text(lead)] if lead else [])]
+    more, results = "" if compared is None else compared.describe_more(), found.task.count(found, tells_accuracy(view))
+    parts += [Text([to_sentence(more)], link="review")] if more else []
+    parts += [Text([results])] if results else []
+    parts += [Facts(figures, "figures")] if figures else []
+    for name, (heading, menu, link, describe) in SECTIONS.items():
+        shown = describe(view)
+        parts += [Section(heading, shown, name, menu, link)] if shown else []
+    return Document(title, headline, parts, badge, level)
+
+
+def call_labels(view: View) -> str:
+    """What the labels are called, if the results are something else."""
+    task = view.result.task
+    return f"{task.judged}s" if task.results == "labels" or task.judged != "label" else f"labels of {task.item}s"
+
+
+def doubt_labels(view: View) -> tuple[str, list[str]] | None:
+    """Why nothing can be said of the labels: a headline, and what it rests on; None if something can."""
+    found, r, compared = view.result, view.answers, view.result.comparison
+    if len(view.classes) == 1:
+        return "There is only one class, so every label is the same.", []
+    if view.is_known.all():
+        return "The label of every item is known, so nothing was fused.", []
+    if found.model == "MajorityVote":
+        headline = "These labels come from a majority vote, which trusts every worker equally."
+        return headline, [UNCALIBRATED, "So it is not known how many are right."]
+    if any(finding.kind == "unchecked" for finding in view.findings):
+        headline = "Do not rely on these labels yet: nothing checks the answers that they come from."
+        return headline, ["Hardly any item has answers from two workers."]
+    if r.n_responses < LEAST_HIDDEN or (compared is not None and not compared.tested and not r.silence_counts):
+        return "There are too few answers to tell how far these labels can be trusted.", []
+    if compared is not None and compared.by_chance:
+        signal = [to_sentence(compared.describe_test(figures=False)), to_sentence(compared.describe_agreement())]
+        return "Do not rely on these labels: the answers show no signal.", signal
+    if compared is not None and compared.collapsed:
+        headline = "Check these labels before you use them: one class takes the items of others."
+        return headline, [to_sentence(compared.describe_test(figures=False))]
+    return None
+
+
+def tells_accuracy(view: View) -> bool:
+    """Whether probabilities can be relied on as far as the headline says."""
+    compared = view.result.comparison
+    if doubt_labels(view) is not None or view.result.calibrated is None:
+        return False
+    return compared is None or (compared.verdict != "worse" and not compared.withheld)
+
+
+def judge_labels(view: View) -> tuple[str, list[str], str, Any]:
+    """Whether to trust the labels, as the comparison with majority vote tells.
+
+    It is a headline, what this rests on, and how labels compare with the vote and how that is shown.
+    """
+    compared, labels = view.result.comparison, f"{view.result.labels.n_items:,} {call_labels(view)}"
+    doubt = doubt_labels(view)
+    if doubt is not None:
+        return *doubt, "", "care"
+    lead = [] if view.result.calibrated is not None else [UNCALIBRATED]
+    if compared is None:
+        headline = f"It is not known how many of these {labels} are right."
+        return headline, [*lead, "They were not compared with majority vote; fuse does that."], "", "care"
+    if compared.verdict == "worse":
+        headline = f"{to_sentence(compared.rival)[:-1]} may be better than these labels."
+        return headline, lead, f"Worse than {compared.rival}", "bad"
+    headline = to_sentence(compared.describe_headline(labels))
+    # Of soft votes, hidden answers can be predicted better although labels are not: one word would not be true of both.
+    if not compared.tested or compared.n_differ == 0 or (compared.predicts and not compared.better):
+        return headline, [*lead, to_sentence(compared.describe_test(figures=False))], "", "care"
+    if compared.better:
+        return headline, lead, f"Better than {compared.rival}", "good"
+    return headline, lead, f"No clear difference from {compared.rival}", "care"
+
+
+# -------------------------------------------------------------------------------------------- confidence and answers
+
+
+def describe_confidence(view: View) -> list[Part]:
+    """How sure the labels are, how their probabilities were found, and how these are judged by known labels.
+
+    Nothing if confidences are not told.
+    """
+    chart, found, reliability = draw_confidence(view), view.result, draw_by_gold(view)
+    if chart is None:
+        return []
+    kept: Table | None = None
+    if tells_accuracy(view):  # how many labels have at least some confidence, and how many of these may be right
+        columns = [Column("confidence", "Confidence at least"), Column("kept", "Labels kept", "percent")]
+        columns.append(Column("right", "Expected to be right", "percent"))
+        rows, confidence = [], found.labels.confidence
+        for limit in UNDECIDED:
+            chosen = confidence[confidence >= limit]
+            rows.append((f"{limit:.0%}", len(chosen) / len(confidence), chosen.mean() if len(chosen) else None))
+        kept = Table("kept", "Labels that are left if you keep the surest", columns, rows)
+    parts: list[Part] = [Columns([[chart], [each for each in (reliability, kept) if each is not None][:1]])]
+    compared = found.comparison
+    if kept is not None and found.names.positions is None and (compared is None or not compared.n_known):
+        parts.append(Text([SHARED_ERRORS], quiet=True))
+    if kept is not None and reliability is not None:
+        parts.append(Section(kept.title, [kept]))
+    origin = [] if found.calibrated is None else [view.model.explain_calibration()]
+    origin += [] if found.guidance is None else [found.guidance.findings.describe()]
+    if origin:
+        parts.append(Section("Where the probabilities come from", [Text([each]) for each in origin]))
+    return parts
+
+
+def draw_confidence(view: View) -> Chart | None:
+    """How many labels have which confidence; None if that is not told."""
+    if view.confidence is None:
+        return None
+    sure = (view.confidence >= 0.95).mean() if len(view.confidence) else 0.0
+    alt = f"{sure:.1%} of the labels have a confidence of at least 95%."
+    names, counts = bin_shares(view.confidence, 20)
+    first = next((n for n, count in enumerate(counts) if count), 0)
+    return draw_bars("Confidence of the labels", alt, names[first:], counts[first:], "Confidence", "Items")
+
+
+def describe_answers(view: View) -> list[Part]:
+    """How many answers there are, what they say, and how far they agree."""
+    per_item, per_worker, words = draw_per_item(view), draw_per_worker(view), list[str]()
+    if per_item is None:
+        words.append(f"Each item has {plural(int(view.n_answers[0]), 'answer')}.")
+    if per_worker is None:
+        words.append(f"Each worker gave {plural(int(view.answers.votes_per_worker()[0]), 'answer')}.")
+    compared = view.result.comparison
+    words += [] if compared is None else [to_sentence(compared.describe_agreement())]
+    numbers = [[chart] for chart in (per_item, per_worker) if chart is not None]
+    charts = [[chart] for chart in (draw_agreement(view), draw_classes(view)) if chart is not None]
+    fold: list[Part] = [*([Text(words)] if words else []), *([Columns(numbers)] if numbers else [])]
+    return [Columns(charts), *([Section("Answers in numbers", fold)] if fold else [])]
+
+
+def draw_per_item(view: View) -> Chart | None:
+    """How many answers items have; None if all have equally many."""
+    numbers = view.n_answers
+    if len(numbers) and numbers.min() == numbers.max():
+        return None
+    alt = f"Items have {numbers.mean() if len(numbers) else 0.0:.1f} answers on average."
+    return draw_bars("Answers per item", alt, *bin_counts(numbers), "Answers", "Items")
+
+
+def draw_per_worker(view: View) -> Chart | None:
+    """How many answers workers gave; None if all gave equally many."""
+    numbers = view.answers.votes_per_worker()
+    if len(numbers) and numbers.min() == numbers.max():
+        return None
+    alt = f"The median worker gave {plural(round(np.median(numbers) if len(numbers) else 0.0), 'answer')}."
+    return draw_bars("Answers per worker", alt, *bin_counts(numbers), "Answers", "Workers")
+
+
+def draw_classes(view: View) -> Chart:
+    """The share of each class among the answers, and among the fused labels."""
+    r = view.answers
+    votes, named = np.bincount(r.label, weights=r.amount, minlength=r.n_labels), r.class_of_label >= 0
+    said = np.zeros(r.n_classes)
+    said[r.class_of_label[named]] = votes[named]
+    fused = np.bincount(view.result.labels.codes, minlength=r.n_classes).astype(float)
+    place, names = merge_rare(fused + 1e-9 * said, view.classes, MOST_BARS)
+    shares = {
+        "Answers": sum_by(place, said / max(votes.sum(), 1e-300), len(names)),
+        "Fused labels": sum_by(place, fused / max(fused.sum(), 1), len(names)),
+    }
+    most = int(fused.argmax())
+    share = fused[most] / max(fused.sum(), 1)
+    alt = f"The most frequent label is {view.classes[most]}, with {share:.1%} of the items."
+    return draw_shares("Classes in answers and labels", alt, names, shares)
+
+
+def draw_agreement(view: View) -> Chart | None:
+    """How large the majority of items is that have at least two answers: the share of their most frequent label.
+
+    All labels count, also those that are no classes. It is in workers if all items have equally many, else in shares.
+    """
+    r, several = view.answers, view.n_answers > 1
+    if not several.any():
+        return None
+    item, weight = r.item_of_answer(), r.weights()
+    codes = item * r.n_labels + r.label
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
+    most = np.zeros(r.n_items)
+    np.maximum.at(most, codes[first] // r.n_labels, np.add.reduceat(weight[order], first))
+    top = (most / np.maximum(np.bincount(item, weight, minlength=r.n_items), 1e-300))[several]
+
+    n_answers = view.n_answers[several]
+    unanimous, n = int((top > 1 - 1e-9).sum()), int(n_answers[0])
+    divided = top[top <= 1 - 1e-9]
+    if (n_answers == n).all() and n <= MOST_SINGLE and np.allclose(divided * n, (divided * n).round()):
+        sizes = np.bincount(np.minimum((divided * n).round(), n - 1).astype(np.int64), minlength=n)
+        names, counts = [f"{k} of {n}" for k in range(1, n)], sizes[1:].tolist()
+    else:
+        names, counts = bin_shares(divided, 10)
+    begin = next((n for n, count in enumerate(counts) if count), len(counts))
+    whole = "all" if unanimous == len(top) else f"{unanimous / len(top):.1%}" if unanimous else "none"
+    which = "the only item" if len(top) == 1 else f"{whole} of the {len(top):,} items"
+    alt = f"All workers {'agree' if unanimous or len(top) > 1 else 'do not agree'} on {which} with two or more answers."
+    title, names, counts = "How many workers share the most frequent answer", [*names[begin:], "all"], counts[begin:]
+    return draw_bars(title, alt, names, [*counts, unanimous], "Workers of an item who agree", "Items")
+
+
+def list_notes(view: View) -> list[Part]:
+    """What needs attention, the most serious first."""
+    return [Findings(view.findings)] if view.findings else [Text(["Nothing stands out."])]
+
+
+# By their ids, in the order of the page: title, menu, what a link from a finding says, and the function.
+SECTIONS: dict[str, tuple[str, str, str, Callable[[View], list[Part]]]] = {
+    "attention": ("What needs attention", "Attention", "", list_notes),
+    "changes": ("What the known labels say", "Known labels", "", describe_known),
+    "tags": ("Tags", "Tags", "", describe_tags),
+    "workers": ("Workers", "Workers", "See the workers", list_workers),
+    "votes": ("Probabilities of the classifiers", "Classifiers", "", describe_votes),
+    "confidence": ("Confidence", "Confidence", "", describe_confidence),
+    "vote": ("Compared with the plain vote", "Plain vote", "", describe_differences),
+    "answers": ("Answers", "Answers", "See the answers", describe_answers),
+    "sequences": ("Sequences", "Sequences", "", describe_sequences),
+    "network": ("Network", "Network", "See the network", describe_network),
+    "uncertain": ("Least certain items", "Least certain", "", list_uncertain),
+    "review": ("Review", "Review", "Review items", prepare_review),
+}
+
+# By their names: the function, and why there may be no such chart.
+CHARTS: dict[str, tuple[Callable[[View], Chart | None], str]] = {
+    "workers": (lambda view: draw_workers(tabulate(view)), "no worker has an answer"),
+    "raters": (lambda view: draw_raters(tabulate(view)), "the answers are no ratings"),
+    "confusion": (draw_confusion, "there is only one class"),
+    "confidence": (draw_confidence, "nothing checks the answers, or a check has failed"),
+    "classes": (draw_classes, ""),
+    "votes": (draw_votes, "the answers are no soft votes"),
+    "agreement": (draw_agreement, "no item has two answers"),
+    "answers_per_item": (draw_per_item, "all items have the same number of answers"),
+    "answers_per_worker": (draw_per_worker, "all workers gave the same number of answers"),
+    "reliability": (draw_by_gold, f"it needs {LEAST_KNOWN} known labels that were drawn at random"),
+    "tags": (draw_tags, "only those of TagSets have it"),
+    "transitions": (draw_transitions, "only those of HiddenMarkov have it"),
+}
+
+
+# -------------------------------------------------------------------------------------------------- several questions
+
+
+def describe_questions_page(
+    title: str,
+    documents: Mapping[str, Document],
+    counts: Mapping[str, Mapping[str, Any]],
+    sharing: str,
+    workers: Mapping[str, Values],
+) -> Document:
+    """Several questions: how they compare with majority vote, who answers without looking, and each by itself.
+
+    Parameters
+    ----------
+    title : str
+        What the page is called.
+    documents : mapping
+        The page on each question.
+    counts : mapping
+        Of each question the classes, and the numbers of items and answers.
+    sharing : str
+        Whether skills carry over.
+    workers : mapping
+        The columns of the report on workers over all questions.
+    """
+    names, rows = list(documents), list[tuple[Any, ...]]()
+    for name, document in documents.items():
+        of = counts[name]
+        sizes = len(of["classes"]), of["items"], of["answers"]
+        rows.append((spell_surrogates(name), *sizes, of["mean_confidence"], document.badge or document.headline))
+    columns = [Column("question", "Question"), Column("classes", "Classes", "count"), Column("items", "Items", "count")]
+    columns += [Column("answers", "Answers", "count"), Column("mean_confidence", "Mean confidence", "percent")]
+    columns += [Column("verdict", "In predicting hidden answers")]
+    links = [f"question-{n}" for n in range(len(names))]
+    table = Table("questions", "Questions", columns, rows, links=links)
+
+    found = {name: to_values(column).tolist() for name, column in workers.items()}
+    order = sorted(range(len(found["worker"])), key=lambda m: -np.nan_to_num(found["chance"][m]))
+    why = "The probability that the worker answers without looking"
+    heads = [Column("worker", "Worker"), Column("answers", "Answers", "count")]
+    heads.append(Column("chance", "By chance", "share", why))
+    heads += [Column("remarks", "Remarks")] if any(found["remarks"]) else []
+    heads.append(Column("accuracy", "Accuracy", "share"))
+    heads += [Column(f"accuracy({name})", f"Accuracy: {spell_surrogates(name)}", "share") for name in names]
+    listed = [[found[each.key][m] for each in heads] for m in order[:N_WORKERS]]
+    parts: list[Part] = [
+        Text(["Those come first who most probably answer without looking. Talk to workers above 90%."]),
+        Table("workers", "Workers over all questions", heads, listed[:N_SHOWN]),
+    ]
+    if listed[N_SHOWN:]:
+        title_more = f"{len(listed) - N_SHOWN:,} more workers"
+        n_more = f"These are the first {len(listed):,} of {len(order):,} workers."
+        note = [Text([n_more])] if len(order) > len(listed) else []
+        parts.append(Section(title_more, [Table("more_workers", title_more, heads, listed[N_SHOWN:]), *note]))
+
+    badges = [document.badge for document in documents.values()]
+    kinds = Counter(f"{badge[0].lower()}{badge[1:]}" if badge else NOT_COMPARED for badge in badges)
+    said = [(n, words.replace("no clear", "without a clear")) for words, n in kinds.items()]
+    listing = ", ".join(f"{n} {words}" for n, words in said)
+    headline = f"{plural(len(names), 'question')}: in predicting hidden answers, {listing}."
+    if len(said) == 1:
+        where = "" if said[0][1] == NOT_COMPARED else " in predicting hidden answers"
+        headline = f"{plural(len(names), 'question')}, all {said[0][1]}{where}."
+    facts = [Fact("questions", "Questions", len(names), format="count")]
+    facts += [Fact("workers", "Workers", len(order), format="count")]
+    facts += [Fact("answers", "Answers", sum(row[3] for row in rows), format="count")]
+    menus = name_all([*names, ""])[:-1] if len(names) <= MOST_NAMED else [""] * len(names)
+    each = [
+        Section(to_name(name), [documents[name]], link, menu)
+        for link, name, menu in zip(links, names, menus, strict=True)
+    ]
+    head: list[Part] = [Facts(facts), Text([sharing])]
+    asked = Section("Questions", [table], "questions", "Questions")
+    return Document(
+        title, headline, [*head, asked, Section("Workers over all questions", parts, "workers", "Workers"), *each]
+    )
