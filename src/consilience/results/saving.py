@@ -100,7 +100,7 @@ def list_required(part: Any) -> tuple[str, ...]:
 def list_fields(part: Any) -> dict[str, Any]:
     """The types of the fields of a record that are saved."""
     hints, shapes = get_type_hints(part), find_shapes(part)
-    names = [field.name for field in fields(part)] if is_dataclass(part) else part._fields
+    names = [field.name for field in fields(part) if field.init] if is_dataclass(part) else part._fields
     return {name: hints[name] for name in names if shapes.get(name, "") is not None}
 
 
