@@ -292,7 +292,7 @@ def read_pipes(path, wanted):
     with open_input(path) as stream:
         head, *rows = (line.split("|") for line in stream.read().decode().split())
     columns = dict(zip(head, zip(*rows, strict=True), strict=True))
-    return pa.table({name: list(values) for name, values in columns.items() if not wanted or name in wanted}), head
+    return pa.table({name: list(values) for name, values in columns.items() if not wanted or name in wanted})
 
 
 def write_pipes(tables, path):
@@ -338,7 +338,7 @@ def test_a_new_format_is_one_line(tmp_path, monkeypatch):
     assert json.loads(result.stdout)["items"] == 2, result.output
     piped = run("fuse", "-", "--json", standard_input=(tmp_path / "answers.pipes").read_bytes())
     assert json.loads(piped.stdout)["items"] == 2, piped.output
-    assert read_pipes(str(tmp_path / "labels.pipes"), ["item", "label"])[0].to_pydict() == {
+    assert read_pipes(str(tmp_path / "labels.pipes"), ["item", "label"]).to_pydict() == {
         "item": ["1", "2"],
         "label": ["x", "y"],
     }

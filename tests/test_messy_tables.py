@@ -297,7 +297,7 @@ def test_standard_input_of_other_formats(folder):
         ('{"item": 1}\n{"item": \n', "standard input, line 2: not valid JSON"),
         ('{"item": ' + "[" * 5000 + "\n", "standard input, line 1"),
         (b"item,worker,label\n1,a,\xff\n", "standard input, line 2: the text is not UTF-8"),
-        (b"PAR1\0\0\0\0PAR1", "must be CSV, TSV or JSON lines. Got Parquet"),
+        (b"PAR1\0\0\0\0PAR1", "must be CSV, TSV or JSON lines"),
         ("item,worker,label,item\n1,a,x,1\n", "standard input has more than one column called 'item'"),
     ],
 )
@@ -478,7 +478,7 @@ def test_exports_of_tools_on_standard_input_are_refused(monkeypatch):
     task = {"text": "a", "label": "SPORT", "answer": "accept", "_input_hash": 1, "_task_hash": 2, "_session_id": "s"}
     lines = "".join(json.dumps(task) + "\n" for _ in range(2))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
-    with pytest.raises(InputError, match=r"a file of an annotation tool \(prodigy\). Give the name of the file"):
+    with pytest.raises(InputError, match="no file of an annotation tool"):
         cs.read_answers("-")
 
 

@@ -279,9 +279,8 @@ def test_reports_are_made_a_few_workers_at_a_time(monkeypatch):
 
 @pytest.fixture
 def short_rows(monkeypatch):
-    """Let rows of more than 2,000 bytes be too long, and blocks be shorter still."""
-    monkeypatch.setattr(files, "LONGEST_ROW", 2000)
-    monkeypatch.setattr(files, "BLOCK", 1000)
+    """Let rows of more than 2,000 bytes be too long."""
+    monkeypatch.setattr(files, "BLOCK", 2000)
 
 
 HEAD, TAIL = "item,worker,label\n1,a,x\n", "\n3,a,x\n"
@@ -456,7 +455,7 @@ def test_parquet_of_one_repeated_value(small_machine, tmp_path):
     write_table(pa.table({"item": np.zeros(n, int), "worker": ["a"] * n, "label": ["x"] * n}), str(file))
     assert file.stat().st_size < 10_000
     small_machine(1 << 20)
-    with pytest.raises(InputError, match=r"has 200,000 rows: that takes at least 3\.1 MiB"):
+    with pytest.raises(InputError, match="is large: that takes at least"):
         cs.read_answers(file)
 
 

@@ -621,7 +621,7 @@ def test_fusing_twice_is_told():
 
 
 def test_standard_input_is_a_table():
-    assert "Give the name of a file" in run("fuse", "-", standard_input="[{}]").stderr
+    assert "Give the name of the file" in run("fuse", "-", standard_input="[{}]").stderr
 
 
 def test_a_question_is_called_by_its_name(tmp_path):

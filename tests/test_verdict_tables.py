@@ -11,9 +11,8 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError, ParameterError
-from consilience.formats import files
 from consilience.formats.writing import write_table
-from consilience.rankings.comparisons import open_comparisons, pair_rows
+from consilience.rankings.comparisons import pair_rows
 
 LEFT, RIGHT, TIE = 0, 1, 2
 
@@ -341,35 +340,6 @@ def same(first, second):
             assert value == other
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "arrow", "jsonl"])
-def test_large_files_give_the_same_bits(tmp_path, monkeypatch, ending):
-    source = write_verdicts(tmp_path, ending)
-    roles = {"group": "family", "weight": "times"}
-    whole = open_comparisons(source, **roles)
-    second = cs.rank(source)
-    monkeypatch.setattr(files, "MANY_ROWS", 100)
-    same(open_comparisons(source, **roles), whole)
-    first = cs.rank(source)
-    np.testing.assert_array_equal(first.scores_, second.scores_)
-    assert first.ranking_.equals(second.ranking_)
-
-
-def test_categories_and_numbers_of_large_files(tmp_path, monkeypatch):
-    table = pa.table(
-        {
-            "judge": pa.array(["z", "a", "m"] * 40).dictionary_encode(),
-            "left": [10, 9, 10] * 40,
-            "right": [9.0, 7.0, 7.0] * 40,
-            "winner": [10, 7, 10] * 40,
-        }
-    )
-    write_table(table, tmp_path / "verdicts.parquet")
-    whole = open_comparisons(tmp_path / "verdicts.parquet")
-    monkeypatch.setattr(files, "MANY_ROWS", 100)
-    same(open_comparisons(tmp_path / "verdicts.parquet"), whole)
-    assert whole.workers.tolist() == ["z", "a", "m"]
-
-
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -378,10 +348,9 @@ def test_categories_and_numbers_of_large_files(tmp_path, monkeypatch):
         ("a,b,zebra", "line 52"),
     ],
 )
-def test_errors_in_large_files_say_where(tmp_path, monkeypatch, line, words):
+def test_errors_in_files_say_where(tmp_path, line, words):
     path = tmp_path / "verdicts.csv"
     path.write_text("\n".join(["left,right,winner", *["a,b,left"] * 50, line, *["b,a,tie"] * 60]))
-    monkeypatch.setattr(files, "MANY_ROWS", 100)
     with pytest.raises(InputError, match=words):
         cs.rank(path)
 

@@ -47,13 +47,11 @@ class Codec:
     Attributes
     ----------
     read : callable
-        Takes a path and the names of the columns to read (None: all). Returns a `pyarrow.Table` with those of them that
-        exist, and the names of all columns in the file. Formats of text open the path with `files.open_input`, since it
-        may be compressed, or be that of standard input, and turn text into numbers with `files.read_integers`.
-    stream : callable
-        Takes the same, and yields the wanted columns a part at a time, for files that are larger than memory.
+        Takes a path and the names of the columns to read (None: all). Returns a `pyarrow.Table`, or a
+        `pyarrow.RecordBatchReader` for files that are larger than memory, with those of them that exist. Formats of
+        text open the path with `files.open_input`, since it may be compressed, or be that of standard input.
     all_text : bool
-        Whether `read` returns every column as codes of text, in which whole numbers are written as such.
+        Whether `read` returns every column as text, in which whole numbers are written as such.
     write : callable
         Takes an iterable of `pyarrow.Table`, whose rows follow each other, and a path, whose suffix is one of the
         format's.
@@ -79,9 +77,8 @@ class Codec:
         Takes a `Masks` or a `FusedMasks`, and the path of a folder.
     """
 
-    read: Callable[[str, Collection[str] | None], tuple[pa.Table, list[str]]] | None = None
+    read: Callable[[str, Collection[str] | None], pa.Table | pa.RecordBatchReader] | None = None
     all_text: bool = False
-    stream: Callable[[str, Collection[str] | None], Iterator[pa.RecordBatch]] | None = None
     write: Callable[[Iterable[pa.Table], str], None] | None = None
     recognise: Callable[[bytes, str], bool] | None = None
     find_lines: LineFinder | None = None

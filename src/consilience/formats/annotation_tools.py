@@ -572,7 +572,7 @@ class Tool(ABC):
         if self.numbers_are_ratings:
             chosen |= {name: _to_levels(chosen[name]) for name in chosen.keys() - {"item", "worker", "gold"}}
         # A single question may also be called by its own name.
-        return pa.table(chosen, metadata=None if only is None else {QUESTION: only}), list(columns)
+        return pa.table(chosen, metadata=None if only is None else {QUESTION: only})
 
     def _warn(self, wanted: str, n_found: int) -> None:
         self.report(wanted, n_found)

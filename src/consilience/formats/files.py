@@ -13,27 +13,21 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..answers.tables import check_names
 from ..errors import InputError, MissingDependencyError, first_line, listing
-from . import Format, LineFinder, readable_formats
+from . import Format, LineFinder, find_by_name, readable_formats
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-# Text is parsed in parallel in blocks of this size; a row longer than one is left to a second reading in blocks of the
-# other. Text is written this many rows at a time.
-BLOCK = 1 << 22
-LONGEST_ROW = 1 << 26
+# Text is parsed in blocks of this size, and written this many rows at a time.
+BLOCK = 1 << 24
 ROWS_PER_WRITE = 1 << 14
-# Of so many rows text is held as codes of the distinct values. Fields of such columns are marked.
-MANY_ROWS = 200_000
-CODES = {b"consilience": b"codes"}
 # So much of a file is shown to formats that may recognise it.
 HEAD = 1 << 20
 _GZIP = b"\x1f\x8b"
@@ -48,7 +42,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def name_of(path: str) -> str:
-    """Return what messages call a file.
+    """What messages call a file.
 
     >>> name_of("answers.csv"), name_of("-")
     ('answers.csv', 'standard input')
@@ -57,62 +51,43 @@ def name_of(path: str) -> str:
 
 
 def quote_path(path: str) -> str:
-    """Return a path in quotes, and standard input by its name."""
+    """A path in quotes, and standard input by its name."""
     return _NAME_OF_INPUT if path == STANDARD_INPUT else repr(path)
 
 
 def find_format(path: str) -> Format | None:
-    """Return the format in which to read a file: the one its content shows, else the one its suffix names, or None."""
-    head = _read_head(path)
-    if path == STANDARD_INPUT:
-        _refuse_tools(head)
-        tables = (each for each in readable_formats() if each.kind == "table" and each.text)
-        return next((each for each in tables if _recognises(each, head, path)), None) or _find_text_format(head)
-    for each in readable_formats():
-        if _recognises(each, head, path):
-            return each
-    return next((each for each in readable_formats() if each.fits(path)), None)
-
-
-def _recognises(format: Format, head: bytes, path: str) -> bool:
-    """Tell whether the content of a file shows its format."""
-    return format.codec.recognise is not None and format.codec.recognise(head, path)
-
-
-def _refuse_tools(head: bytes) -> None:
-    """Raise an error for the export of an annotation tool on standard input, which is read more than once."""
-    for each in readable_formats():
-        if each.outputs and _recognises(each, head, "-.csv"):
-            raise InputError(
-                f"Standard input must be a table, and this looks like a file of an annotation tool ({each.name}).",
-                "Give the name of the file.",
-            )
-
-
-def _find_text_format(head: bytes) -> Format:
-    """Return the format of text without a suffix: JSON lines, TSV if there are tabs in its first line, else CSV."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    name = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
-    if text.startswith(b"["):
-        raise InputError(
-            "Standard input must be CSV, TSV or JSON lines. Got a JSON array instead.", "Give the name of a file."
-        )
-    if head.startswith(_BINARY):
-        raise InputError("Standard input must be CSV, TSV or JSON lines. Got Parquet or Arrow instead.", "Give a file.")
-    return next(each for each in readable_formats() if each.name == name)
-
-
-def _read_head(path: str) -> bytes:
-    """Return the first bytes of a file, decompressed; none if that fails, since the reader will say why."""
+    """The format in which to read a file: the one its content shows, else the one its suffix names, or None."""
     try:
         with open_input(path) as stream:
-            return bytes(stream.read(HEAD))
+            head = bytes(stream.read(HEAD))
     except OSError:
-        return b""
+        head = b""  # the reader will say why
+    if path == STANDARD_INPUT:
+        return _find_format_of_text(head)
+    formats = readable_formats()
+    shown = (each for each in formats if each.codec.recognise is not None and each.codec.recognise(head, path))
+    return next(shown, None) or next((each for each in formats if each.fits(path)), None)
+
+
+def _find_format_of_text(head: bytes) -> Format:
+    """The format of what is on standard input: one that its content shows, TSV if there are tabs, else CSV."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    formats = [] if head.startswith(_BINARY) else readable_formats()
+    shown = (each for each in formats if each.codec.recognise is not None and each.codec.recognise(head, "-.csv"))
+    found = next(shown, None)
+    if found is None:
+        name = "jsonl" if text.startswith(b"{") else "tsv" if b"\t" in text.partition(b"\n")[0] else "csv"
+        found = find_by_name(name)
+    if found is None or found.outputs or text.startswith(b"[") or head.startswith(_BINARY):
+        raise InputError(
+            "Standard input must be CSV, TSV or JSON lines, and no file of an annotation tool.",
+            "Give the name of the file.",
+        )
+    return found
 
 
 def open_input(path: str) -> Any:
-    """Return a stream of the bytes of a file, decompressed if its content or its suffix says that it is compressed."""
+    """A stream of the bytes of a file, decompressed if its content or its suffix says that it is compressed."""
     if path == STANDARD_INPUT:
         return _open_standard_input()
     with open_raw(path, "rb") as file:
@@ -121,7 +96,7 @@ def open_input(path: str) -> Any:
 
 
 def _open_standard_input() -> Any:
-    """Return a stream of all that is on standard input, however often it is read."""
+    """A stream of all that is on standard input, however often it is read."""
     stream = sys.stdin
     if stream not in _inputs:
         binary = getattr(stream, "buffer", None)
@@ -137,14 +112,15 @@ def is_gzip(head: bytes) -> bool:
 
 
 def open_output(path: str) -> Any:
-    """Return a stream that writes to a file, compressed if its suffix says so."""
+    """A stream that writes to a file, compressed if its suffix says so."""
     return pa.output_stream(open_raw(path, "wb"), compression="gzip" if _is_compressed(path) else None)
 
 
 def open_raw(path: str, mode: str) -> Any:
-    """Return a file as Arrow reads and writes it. Its name may be any: Arrow itself takes only names in UTF-8."""
+    """A file as Arrow reads and writes it. Its name may be any: Arrow itself takes only names in UTF-8."""
     if mode == "rb" and is_remote(path):
-        return open_remote(path)
+        system, inner = _find_system(path)
+        return pa.PythonFile(system.open(inner, "rb"), mode="r")
     return pa.OSFile(os.fsencode(path), mode)
 
 
@@ -152,24 +128,11 @@ def _is_compressed(path: str) -> bool:
     return path.lower().endswith(".gz")
 
 
-def choose_columns(path: str, names: list[str], wanted: Collection[str] | None) -> list[str]:
-    """Return the names to read, after a check that no name occurs twice."""
-    check_names(names, quote_path(path))
-    return [name for name in names if wanted is None or name in wanted]
-
-
-def nested_error(path: str, name: str, kind: str) -> InputError:
-    """Return the error for a column of lists or objects."""
-    return InputError(
-        f"Column {name!r} of {quote_path(path)} holds nested values ({kind}).", "Give it plain text or numbers."
-    )
-
-
 # -------------------------------------------------------------------------------------------------- lines of text
 
 
 def read_text(path: str, errors: str) -> Generator[str]:
-    """Yield the lines of a file as text, without a byte order mark; line ends are left to the csv module."""
+    """The lines of a file as text, without a byte order mark; line ends are left to the csv module."""
     binary = io.BufferedReader(open_input(path))
     with io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="") as file:
         yield from file
@@ -182,7 +145,7 @@ def numbered_lines(path: str, blank: bool = False) -> Iterator[tuple[int, bytes]
 
 
 def place_of_row(path: str, row: int, find_lines: LineFinder | None) -> str:
-    """Return the place of row `row` (from 0) of a file, for a message: its line if there are lines, else its number."""
+    """The place of row `row` (from 0) of a file, for a message: its line if there are lines, else its number."""
     if find_lines is not None:
         try:
             return f"{name_of(path)}, line {next(itertools.islice(find_lines(path), row, None))}"
@@ -206,7 +169,7 @@ def check_encoding(path: str) -> None:
 
 
 def encoding_error(place: str) -> InputError:
-    """Return the error for text in another encoding."""
+    """The error for text in another encoding."""
     return InputError(f"{place}: the text is not UTF-8.", "Save the file as UTF-8.")
 
 
@@ -214,7 +177,7 @@ def encoding_error(place: str) -> InputError:
 
 
 def is_folder(path: str) -> bool:
-    """Tell whether a path is, or would be, that of a folder: it has no suffix.
+    """Whether a path is, or would be, that of a folder: it has no suffix.
 
     >>> is_folder("no-such/fused"), is_folder("fused.jsonl")
     (True, False)
@@ -242,19 +205,20 @@ def list_inputs(path: str) -> list[str]:
         return [path]
     try:
         if is_remote(path):
-            found = list_remote(path)
+            system, inner = _find_system(path)
+            is_pattern, is_file = glob.has_magic(inner), system.isfile(inner)
+            listed = system.glob(inner) if is_pattern else [inner] if is_file else system.ls(inner, detail=False)
+            found = list(map(system.unstrip_protocol, listed))
         elif os.path.isdir(path):
             found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith(".")]
         elif glob.has_magic(path):
             found = glob.glob(path, recursive=True)
         else:
-            found = None
+            raise _missing_error(path)
     except PermissionError as error:
         raise permission_error(path) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the path.") from error
-    if found is None:
-        raise _missing_error(path)
     inputs = sorted(file for file in found if is_remote(file) or os.path.isfile(file))
     if not inputs:
         others = f"found only {listing(sorted(found))}" if found else "found nothing"
@@ -290,7 +254,7 @@ def share_format(path: str, inputs: list[str]) -> Format | None:
 
 
 def stem(path: str) -> str:
-    """Return the name of a file without folder and suffixes that files of annotations have.
+    """The name of a file without folder and suffixes that files of annotations have.
 
     >>> stem("folder/ann.b.jsonl.gz")
     'ann.b'
@@ -302,7 +266,7 @@ def stem(path: str) -> str:
 
 
 def file_name(worker: object) -> str:
-    """Return the name of a file or folder for a worker."""
+    """The name of a file or folder for a worker."""
     name = str(worker)
     if not name or name.startswith(".") or any(sign in name for sign in '/\\\0:*?"<>|') or len(name.encode()) > 200:
         raise InputError(f"{worker!r} cannot be the name of a file.", "Rename the worker, or write another format.")
@@ -313,7 +277,7 @@ def file_name(worker: object) -> str:
 
 
 def is_remote(path: str) -> bool:
-    """Tell an address from a path.
+    """Whether something is an address, and no path.
 
     >>> is_remote("s3://bucket/answers.parquet"), is_remote("answers.parquet"), is_remote("c:/answers.csv")
     (True, False, False)
@@ -321,14 +285,8 @@ def is_remote(path: str) -> bool:
     return _ADDRESS.match(path) is not None
 
 
-def open_remote(path: str) -> Any:
-    """Return a remote file as Arrow reads it."""
-    system, inner = _find_system(path)
-    return pa.PythonFile(system.open(inner, "rb"), mode="r")
-
-
 def describe_state(path: str) -> object:
-    """Return what is another if a file changes: its size and its time, or what a server says of it; None if nothing."""
+    """What is another if a file changes: its size and its time, or what a server says of it; None if nothing."""
     if not is_remote(path):
         found = os.stat(path)
         return found.st_size, found.st_mtime_ns
@@ -337,19 +295,6 @@ def describe_state(path: str) -> object:
     names = "ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "updated", "created"
     marks = [facts.get(name) for name in names]
     return (facts.get("size"), *marks) if any(each is not None for each in marks) else None
-
-
-def list_remote(path: str) -> list[str]:
-    """Return the addresses of the file, of the files in a folder, or of those that match a pattern."""
-    system, inner = _find_system(path)
-    try:
-        if any(sign in inner for sign in "*?["):
-            found = system.glob(inner)
-        else:
-            found = [inner] if system.isfile(inner) else system.ls(inner, detail=False)
-    except OSError as error:
-        raise InputError(f"{path!r} cannot be read: {first_line(error)}.", "Check the address.") from error
-    return sorted(system.unstrip_protocol(each) for each in found)
 
 
 def _find_system(path: str) -> tuple[Any, str]:
@@ -374,24 +319,3 @@ def read_integers(texts: Any) -> Any:
         return texts
     # Arrow knows several types of text, and columns of different types are never equal.
     return numbers if pc.cast(numbers, texts.type).equals(texts) else texts
-
-
-def settle_text(column: pa.ChunkedArray[Any], all_text: bool) -> pa.ChunkedArray[Any]:
-    """Text that was read as codes: as codes of the sorted values where these are few for many rows, else as it is.
-
-    If there is nothing but text in a file, values that are all whole numbers become that.
-
-    >>> column = pa.chunked_array([pa.array(["10", "9", None, "10"]).dictionary_encode()])
-    >>> settle_text(column, all_text=True).to_pylist(), settle_text(column, all_text=False).to_pylist()
-    ([10, 9, None, 10], ['10', '9', None, '10'])
-    """
-    n_values = sum(len(chunk.dictionary) for chunk in column.chunks)
-    if len(column) < MANY_ROWS or 2 * n_values > len(column):
-        plain = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
-        found = read_integers(plain) if all_text and len(plain) else plain
-        return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
-    array = column.unify_dictionaries().combine_chunks()
-    values = read_integers(array.dictionary) if all_text and len(array.dictionary) else array.dictionary
-    order = pc.array_sort_indices(values)
-    rank = pc.array_sort_indices(order).cast(pa.int32())  # the inverse of a permutation
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(rank.take(array.indices), values.take(order))])

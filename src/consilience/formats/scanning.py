@@ -25,11 +25,10 @@ from ..errors import InputError, ParameterError, Sentence, about, parameter_erro
 from ..kinds.tag_tables import ONE_HOT, check_separator, find_separators, find_tagged
 from ..kinds.tags import Tags
 from ..limits import available_memory
-from . import Format
 from .arrays import MATRIX
 from .files import is_remote
-from .reading import concatenate, find_files, open_paths
-from .sorting import name_copy, open_copy, sort_copy, stream_rows
+from .reading import concatenate, find_files, open_paths, stream_rows
+from .sorting import name_copy, open_copy, sort_copy
 from .sources import find_source, open_table, read_source, take_answers
 
 # Forms of tables that can be sorted, beside one row per answer; the others are laid out in memory.
@@ -154,7 +153,7 @@ def open_sorted(
     memory: int | None,
     store: str | os.PathLike[str] | None,
 ) -> tuple[Table | str, str | None]:
-    """Return the sorted copy of a table and the folder that holds it; the path and None where it is read as it is.
+    """The sorted copy of a table and the folder that holds it; the path and None where it is read as it is.
 
     That is so with few rows, and with other forms of tables than those of `FORMS`.
     """
@@ -162,12 +161,12 @@ def open_sorted(
     if find_source(path, file_format) is not None or path.lower().endswith(MATRIX) or format in IN_MEMORY:
         return path, None
     paths, found = find_files(path, file_format)
-    heads = {each: head for each in paths if (head := next(stream_rows(each, found, None), None)) is not None}
-    if not heads or are_few(paths, found):
+    sizes = accumulate(len(batch) for each in paths for batch in stream_rows(each, found))
+    if not any(n_rows >= LEAST_ROWS for n_rows in sizes):
         return path, None
-    head = pa.Table.from_batches([next(iter(heads.values()))]).slice(0, ENOUGH_ROWS)
-    empty = [pa.Table.from_batches([each]).slice(0, 0) for each in heads.values()]
-    schema = concatenate(list(heads), empty, found.codec.all_text).schema
+    heads = [pa.Table.from_batches([next(stream_rows(each, found))]) for each in paths]
+    schema = concatenate(paths, [each.slice(0, 0) for each in heads], found.codec.all_text).schema
+    head = next(each for each in heads if each.num_rows).slice(0, ENOUGH_ROWS)
     table, columns = open_arrow(head, path), {**names, "gold": None}
     if any(table.lists(name) is not None for name in table.names):
         return path, None
@@ -185,7 +184,8 @@ def open_sorted(
         copied = [part for name in roles.values() for part in split_names(name) or [name]]
     keys = [part for role in WHOLE if role in roles for part in split_names(roles[role]) or [roles[role]]]
     settings = copied, keys, roles.get("position"), roles.get("label") if drop_missing else None
-    folder = find_stores(store) / name_copy(paths, *settings)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "consilience"
+    folder = Path(store or os.environ.get("CONSILIENCE_STORES") or cache) / name_copy(paths, *settings)
     if not folder.exists():
         sort_copy(folder, paths, found, *settings, schema, memory or available_memory())
         if not is_remote(paths[0]) and name_copy(paths, *settings) != folder.name:
@@ -196,18 +196,6 @@ def open_sorted(
     except (OSError, ValueError):  # a part of it is lost
         shutil.rmtree(folder)
         return open_sorted(path, names, format, drop_missing, memory, store)
-
-
-def are_few(paths: Sequence[str], found: Format) -> bool:
-    """Tell whether some files have so few rows in all that they can simply be read."""
-    sizes = (len(batch) for path in paths for batch in stream_rows(path, found, None))
-    return not any(n_rows >= LEAST_ROWS for n_rows in accumulate(sizes))
-
-
-def find_stores(store: str | os.PathLike[str] | None) -> Path:
-    """Return the folder in which sorted copies are kept."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "consilience"
-    return Path(store or os.environ.get("CONSILIENCE_STORES") or cache)
 
 
 def parse_memory(memory: str | int) -> int:

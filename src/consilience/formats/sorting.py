@@ -17,14 +17,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from itertools import chain, starmap
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..answers.columns import encode_sorted, to_column
+from ..answers.columns import decode_categories, encode_sorted, to_column
 from ..answers.long_tables import warn_of_missing
 from ..answers.tables import Table, open_arrow
 from ..errors import InputError, MissingDependencyError, first_line
@@ -32,29 +32,21 @@ from ..limits import open_mapped
 from ..version import __version__
 from . import Format
 from .files import describe_state, is_remote, name_of, read_integers
-from .reading import Source, read_table
+from .reading import TableFile, stream_rows
 
 # DuckDB gets this part of the memory; buffers of what it reads and writes take more.
 ENGINE_PART = 0.3
 
 
-def stream_rows(path: str, found: Format, wanted: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one file, a part at a time where its format allows it."""
-    if found.codec.stream is not None:
-        yield from found.codec.stream(path, wanted)
-    else:
-        yield from read_table(path, wanted, found.name).table.to_batches()
-
-
 def name_copy(paths: Sequence[str], *settings: object) -> str:
-    """Return the name of the sorted copy of some files: another one if a file has changed."""
+    """The name of the sorted copy of some files: another one if a file has changed."""
     states = [describe_state(path) or time.time_ns() for path in paths]  # nothing known: sorted anew each time
     files = [path if is_remote(path) else os.path.abspath(path) for path in paths]
     return hashlib.blake2b(repr((__version__, files, states, settings)).encode(), digest_size=12).hexdigest()
 
 
 def open_copy(folder: Path, path: str, found: Format) -> Table:
-    """Open a sorted copy as a table, whose rows know where they came from."""
+    """A sorted copy as a table, whose rows know where they came from."""
     about = json.loads((folder / "columns.json").read_text())
     columns: dict[str, Any] = {}
     for name, file, kind, ordered in about["columns"]:
@@ -71,7 +63,7 @@ def open_copy(folder: Path, path: str, found: Format) -> Table:
     rows = open_mapped(folder / "rows.numbers", np.int64)
     files = tuple((each, n_rows) for each, n_rows in about["files"])
     table = pa.table(columns)
-    source = Source(table, files, tuple(columns), found.codec.find_lines, found.name)
+    source = TableFile(table, files, found.codec.find_lines, found.name)
     opened = open_arrow(table, name_of(path))
     # Columns are of plain types, with distinct values in their vocabularies: there is nothing to make of them.
     return replace(
@@ -120,22 +112,101 @@ def sort_copy(
         ) from error
     folder.parent.mkdir(parents=True, exist_ok=True)
     work, faults = Path(tempfile.mkdtemp(prefix=".sorting-", dir=folder.parent)), list[Exception]()
+    sizes, categories = dict.fromkeys(paths, 0), dict[str, list[pa.Array]]()
+    place = {name: f"c{number}" for number, name in enumerate(columns)}
 
-    def stream() -> Iterator[tuple[str, pa.RecordBatch]]:
-        try:  # what is wrong with a file would come back in the words of DuckDB
-            yield from ((path, batch) for path in paths for batch in stream_rows(path, found, columns) if len(batch))
-        except Exception as error:
+    def flatten() -> Iterator[pa.RecordBatch]:
+        """Columns of plain types, of which equal values are equal, and the numbers of rows."""
+        try:
+            for path in paths:
+                for batch in stream_rows(path, found, columns):
+                    arrays = []
+                    for name in columns:
+                        array = batch.column(name).cast(schema.field(name).type)
+                        plain: Any = to_column(array, f"Column {name!r} of {name_of(path)}")
+                        if isinstance(plain, np.ndarray):
+                            plain = pa.array(plain.tolist())
+                        if pa.types.is_dictionary(plain.type):
+                            categories.setdefault(name, []).append(plain.dictionary)
+                        arrays.append(decode_categories(plain))
+                    first = sum(sizes.values())
+                    sizes[path] += len(batch)
+                    row = np.arange(first, first + len(batch))
+                    yield pa.record_batch([*arrays, row], names=[*place.values(), "row"])
+        except Exception as error:  # what is wrong with a file would come back in the words of DuckDB
             faults.append(error)
             raise
 
+    settings: dict[str, Any] = {
+        "memory_limit": f"{int(ENGINE_PART * memory / 1e6)}MB",
+        "temp_directory": str(work / "spilled"),
+        "preserve_insertion_order": False,  # rows are numbered
+    }
     try:
-        settings: dict[str, Any] = {
-            "memory_limit": f"{int(ENGINE_PART * memory / 1e6)}MB",
-            "temp_directory": str(work / "spilled"),
-            "preserve_insertion_order": False,  # rows are numbered
-        }
         with duckdb.connect(str(work / "table.duckdb"), config=settings) as engine:
-            _sort(engine, work, stream(), paths, found, list(columns), list(keys), position, needed, schema)
+            parts = flatten()
+            head = next(parts)
+            engine.register("source", pa.RecordBatchReader.from_batches(head.schema, chain([head], parts)))
+            engine.execute("create table answers as select * from source")
+            engine.unregister("source")
+            if needed is not None:
+                n_rows, n_kept = engine.execute(f"select count(*), count({place[needed]}) from answers").fetchone()
+                if 0 < n_kept < n_rows:
+                    engine.execute(f"delete from answers where {place[needed]} is null")
+                    warn_of_missing(name_of(paths[0]), needed, n_rows - n_kept, n_rows)
+
+            # Codes: of items in order of appearance, of others in order of their values, or of their categories.
+            by_key = ", ".join(place[key] for key in keys)
+            engine.execute(
+                f"create table items as select *, (row_number() over (order by first) - 1)::int as code from "
+                f"(select {by_key}, min(row) as first from answers group by {by_key}) order by code"
+            )
+            matched = " and ".join(f"answers.{place[key]} = items.{place[key]}" for key in keys)
+            about, missing, chosen, joins = [], {}, [], [f"left join items on {matched}"]
+            for name, c in place.items():
+                kind = head.schema.field(c).type
+                n_missing = engine.execute(f"select count(*) - count({c}) from answers").fetchone()[0]
+                if pa.types.is_floating(kind) and name not in (*keys, position) and not n_missing:
+                    chosen.append(f"answers.{c} as {c}")
+                    about.append((name, c, str(np.dtype(kind.to_pandas_dtype())), False))
+                    continue
+                table, order = ("items", "code") if [name] == keys else ("answers", c)
+                distinct = f"select distinct {c}" if table == "answers" else f"select {c}"
+                query = f"{distinct} from {table} where {c} is not null order by {order}"
+                values: Any = engine.execute(query).to_arrow_table()[c].combine_chunks()
+                vocabulary = read_integers(values) if found.codec.all_text and len(values) else values
+                if [name] == keys:
+                    chosen.append(f"case when answers.{c} is null then -1 else items.code end as {c}")
+                else:
+                    if name in categories:
+                        kept = pa.chunked_array(categories[name]).unique()
+                        values = vocabulary = kept.filter(pa.compute.is_in(kept, value_set=values))
+                        codes = np.arange(len(values), dtype=np.int32)
+                    else:
+                        codes, distinct_values = encode_sorted(to_column(vocabulary))
+                        vocabulary = to_column(distinct_values)
+                    engine.register("coded", pa.table({"value": values, "code": codes}))
+                    engine.execute(f"create table v_{c} as select * from coded")
+                    engine.unregister("coded")
+                    joins.append(f"left join v_{c} on answers.{c} = v_{c}.value")
+                    chosen.append(f"coalesce(v_{c}.code, -1)::int as {c}")
+                with pa.ipc.new_file(str(work / f"{c}.arrow"), pa.schema([("values", vocabulary.type)])) as writer:
+                    writer.write_table(pa.table({"values": vocabulary}))
+                about.append((name, c, "int32", name in categories and bool(schema.field(name).type.ordered)))
+                missing[c] = n_missing > 0
+            within = "" if position is None else f"{place[position]}, "
+            ordered = engine.execute(
+                f"select {', '.join(chosen)}, answers.row as row from answers {' '.join(joins)} "
+                f"order by items.code nulls last, {within}answers.row"
+            ).to_arrow_reader(1 << 20)
+            written = [*((c, kind) for _, c, kind, _ in about), ("rows", "int64")]
+            with ExitStack() as opened:
+                files = [opened.enter_context(open(work / f"{c}.numbers", "wb")) for c, _ in written]
+                for batch in ordered:
+                    for file, (_, kind), array in zip(files, written, batch.columns, strict=True):
+                        np.asarray(array.to_numpy(zero_copy_only=False), kind).tofile(file)
+        facts = {"columns": about, "missing": missing, "files": list(sizes.items())}
+        (work / "columns.json").write_text(json.dumps(facts))
         (work / "table.duckdb").unlink()
         shutil.rmtree(work / "spilled", ignore_errors=True)
         with suppress(OSError):  # there is one already, of another process
@@ -152,105 +223,3 @@ def sort_copy(
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _sort(
-    engine: Any,
-    work: Path,
-    parts: Iterator[tuple[str, pa.RecordBatch]],
-    paths: Sequence[str],
-    found: Format,
-    columns: list[str],
-    keys: list[str],
-    position: str | None,
-    needed: str | None,
-    schema: pa.Schema,
-) -> None:
-    sizes, categories, is_ordered = dict.fromkeys(paths, 0), dict[int, list[pa.Array]](), dict[int, bool]()
-
-    def flatten(path: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A part of the rows with columns of plain types, of which equal values are equal, and their numbers."""
-        arrays = []
-        for number, array in enumerate(batch.select(columns).columns):
-            plain: Any = to_column(
-                array.cast(schema.field(columns[number]).type), f"Column {columns[number]!r} of {name_of(path)}"
-            )
-            if isinstance(plain, np.ndarray):
-                plain = pa.array(plain.tolist())
-            if pa.types.is_dictionary(plain.type):
-                categories.setdefault(number, []).append(plain.dictionary)
-                is_ordered[number] = plain.type.ordered
-                plain = plain.dictionary_decode()
-            arrays.append(plain)
-        first = sum(sizes.values())
-        sizes[path] += len(batch)
-        names = [f"c{number}" for number in range(len(columns))]
-        return pa.record_batch([*arrays, np.arange(first, first + len(batch))], names=[*names, "row"])
-
-    first = flatten(*next(parts))
-    place = {name: f"c{number}" for number, name in enumerate(columns)}
-    reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], starmap(flatten, parts)))
-    engine.register("source", reader)
-    engine.execute("create table answers as select * from source")
-    engine.unregister("source")
-    if needed is not None:
-        n_rows, n_kept = engine.execute(f"select count(*), count({place[needed]}) from answers").fetchone()
-        if 0 < n_kept < n_rows:
-            engine.execute(f"delete from answers where {place[needed]} is null")
-            warn_of_missing(name_of(paths[0]), needed, n_rows - n_kept, n_rows)
-
-    # Codes: of items in order of appearance, of others in order of their values, or of their categories.
-    by_key = ", ".join(place[key] for key in keys)
-    engine.execute(
-        f"create table items as select *, (row_number() over (order by first) - 1)::int as code from "
-        f"(select {by_key}, min(row) as first from answers group by {by_key}) order by code"
-    )
-    matched = " and ".join(f"answers.{place[key]} = items.{place[key]}" for key in keys)
-    about, missing, chosen, joins = [], {}, [], [f"left join items on {matched}"]
-    for number, name in enumerate(columns):
-        c, kind = place[name], first.schema.field(number).type
-        n_missing = engine.execute(f"select count(*) - count({c}) from answers").fetchone()[0]
-        if pa.types.is_floating(kind) and name not in (*keys, position) and not n_missing:
-            chosen.append(f"answers.{c} as {c}")
-            about.append((name, c, str(np.dtype(kind.to_pandas_dtype())), False))
-            continue
-        if [name] == keys:
-            values = engine.execute(f"select {c} from items where {c} is not null order by code").to_arrow_table()[c]
-            vocabulary = _settle(values, found)
-            chosen.append(f"case when answers.{c} is null then -1 else items.code end as {c}")
-        else:
-            values = engine.execute(f"select distinct {c} from answers where {c} is not null").to_arrow_table()[c]
-            if number in categories:
-                order = pa.chunked_array(categories[number]).unique()
-                values = order.filter(pa.compute.is_in(order, value_set=values.combine_chunks()))
-                codes, vocabulary = np.arange(len(values), dtype=np.int32), values
-            else:
-                codes, distinct = encode_sorted(to_column(_settle(values, found)))
-                vocabulary = to_column(distinct)
-            engine.register("coded", pa.table({"value": values, "code": codes}))
-            engine.execute(f"create table v_{c} as select * from coded")
-            engine.unregister("coded")
-            joins.append(f"left join v_{c} on answers.{c} = v_{c}.value")
-            chosen.append(f"coalesce(v_{c}.code, -1)::int as {c}")
-        with pa.ipc.new_file(str(work / f"{c}.arrow"), pa.schema([("values", vocabulary.type)])) as writer:
-            writer.write_table(pa.table({"values": vocabulary}))
-        about.append((name, c, "int32", is_ordered.get(number, False)))
-        missing[c] = n_missing > 0
-    within = "" if position is None else f"{place[position]}, "
-    ordered = engine.execute(
-        f"select {', '.join(chosen)}, answers.row as row from answers {' '.join(joins)} "
-        f"order by items.code nulls last, {within}answers.row"
-    ).to_arrow_reader(1 << 20)
-    written = [*((c, kind) for _, c, kind, _ in about), ("rows", "int64")]
-    with ExitStack() as opened:
-        files = [opened.enter_context(open(work / f"{c}.numbers", "wb")) for c, _ in written]
-        for batch in ordered:
-            for file, (_, kind), array in zip(files, written, batch.columns, strict=True):
-                np.asarray(array.to_numpy(zero_copy_only=False), kind).tofile(file)
-    facts = {"columns": about, "missing": missing, "files": list(sizes.items())}
-    (work / "columns.json").write_text(json.dumps(facts))
-
-
-def _settle(values: Any, found: Format) -> Any:
-    """Distinct values of a file of text: whole numbers, where all of them are that."""
-    return read_integers(values) if found.codec.all_text and len(values) else values
