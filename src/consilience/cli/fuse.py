@@ -35,6 +35,7 @@ from ..formats.targets import choose_target, write_results
 from ..formats.writing import write_table
 from ..kinds.tag_tables import ONE_HOT
 from ..models.questions import Questions
+from ..models.standalone import Standalone
 from ..options import BY_QUESTION, given
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
@@ -105,8 +106,13 @@ def fuse(**typed: Any) -> None:
         gold = False if options.ignore_gold else settle_gold(options)
         found = api.fuse(answers, graph, gold, engine=engine, callback=display.show_iteration, **asked)
 
-        several = isinstance(found, Questions)
-        if several:
+        several, is_alone = isinstance(found, Questions), isinstance(found, Standalone)
+        if is_alone:
+            refuse(
+                "results that are no labels", "content", "disagreements", "undecided", "all_workers", "wide", "settings"
+            )
+            task, workers = None, found.worker_report()
+        elif several:
             refuse("several questions", "content", "disagreements", "all_workers")
             task, workers = None, pa.table(found.worker_report())
         else:
@@ -119,6 +125,8 @@ def fuse(**typed: Any) -> None:
                 write_results(found.result_, found.to_frame(), path, target)
             elif task is not None and task.results == "spans":
                 write_table(found.to_spans(), path)
+            elif is_alone:
+                write_table(found.to_frame(), path)
             else:
                 found.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
@@ -131,13 +139,18 @@ def fuse(**typed: Any) -> None:
                 "labels" if task is None else task.results: (output, write_labels),
                 "workers": (options.workers_report, partial(write_table, workers)),
                 "disagreements": (options.disagreements, lambda path: write_table(found.disagreements(), path)),
-                "model": (options.save, partial(found.save, answers=not options.no_answers)),
+                "model": (
+                    options.save,
+                    found.save if is_alone else partial(found.save, answers=not options.no_answers),
+                ),
             },
             (options.report, partial(write_report, found, title, content, os.path.dirname(source), command)),
         )
     seconds = round(time.perf_counter() - started, 3)
     if several:
         document = describe_questions(found, f"Labels for {fit_text(name_of(source), 60)}")
+    elif is_alone:
+        document = found.overview(f"Results for {fit_text(name_of(source), 60)}")
     else:
         title = f"{'Spans' if found.result_.task.results == 'spans' else 'Labels'} for {fit_text(name_of(source), 60)}"
         document = describe_fit(found, title, options.undecided, options.all_workers)
@@ -145,7 +158,7 @@ def fuse(**typed: Any) -> None:
         Fact("source", "", source),
         *([Fact("store", "Sorted copy", answers.budget.folder)] if getattr(answers, "budget", None) else []),
         *list_files(files, ("Written", "nothing; give -o FILE to keep the labels")),
-        *([] if several else [advise(found.result_, files)]),
+        *([] if several or is_alone else [advise(found.result_, files)]),
         Fact("seconds", "Time" if seconds >= LONG else "", seconds, f"{seconds:.1f} s"),
     ]
     publish(replace(document, parts=[*document.parts, Facts(ending)]))

@@ -29,6 +29,7 @@ from ..inference.estimator import renew
 from ..models.base import name_source
 from ..models.fitted import check_answers, read_like
 from ..models.questions import Questions
+from ..models.standalone import Standalone
 from ..options import N_LISTED
 from ..planning.next_items import add_label
 from ..rankings.bradley_terry import BradleyTerry
@@ -40,11 +41,11 @@ from .terminal import Display, list_files
 
 
 def open_labels(path: str) -> Any:
-    """A saved model of labels, or several: no ranking."""
+    """A saved model of labels, or several: no ranking, nor anything else without labels."""
     found = load(path)
-    if isinstance(found, BradleyTerry):
-        problem = f"{path!r} holds a ranking, which has no labels."
-        raise InputError(problem, "Rank all verdicts again, with `consilience rank`.")
+    if isinstance(found, Standalone):
+        holds = "a ranking, which has" if isinstance(found, BradleyTerry) else f"a {type(found).__name__}, which has"
+        raise InputError(f"{path!r} holds {holds} no labels.", "Compute it again, from all answers.")
     return found
 
 
@@ -234,8 +235,10 @@ def report(model: str, output: str, content: str | None, source_kind: str | None
     check_content(content)
     check_outputs([], [output], [model, content])
     found = load(model)
-    if isinstance(found, Questions | BradleyTerry):
-        refuse("several questions" if isinstance(found, Questions) else "a ranking", "content", "source_kind")
+    if isinstance(found, Questions | Standalone):
+        refuse(
+            "several questions" if isinstance(found, Questions) else "results without labels", "content", "source_kind"
+        )
     else:
         name_source(found, source_kind)
     given = () if content is None else ("--content", content)

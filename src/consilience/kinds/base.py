@@ -145,6 +145,11 @@ class Kind(ABC, Generic[Brought]):
         """Return what was brought as answers, and the kind that these belong to."""
 
     @classmethod
+    def recognises(cls, brought: Brought) -> bool:  # noqa: ARG003
+        """Whether what was brought is of this kind, where others take the same type."""
+        return True
+
+    @classmethod
     @abstractmethod
     def describe(cls, brought: Brought) -> str:
         """Return in words what was brought."""

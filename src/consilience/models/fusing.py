@@ -22,7 +22,6 @@ from ..inference.sharing import Together
 from ..inference.sources import Source
 from ..inference.workers.ordinal import NominalWorkers, OrdinalWorkers
 from ..limits import within
-from ..results.comparison import ScaleCheck
 from ..results.fitting import align, fit_questions, make_source
 from ..results.source_kinds import check_kind
 from .base import Model
@@ -30,6 +29,7 @@ from .dawid_skene import DawidSkene
 from .fitted import FittedModel
 from .preparing import Prepared
 from .register import MODELS, model_class
+from .standalone import Standalone
 
 log = logging.getLogger("consilience")
 
@@ -56,7 +56,7 @@ def fuse_prepared(
     item_prior: Any,
     parameters: Mapping[str, Any],
     source_kind: str | None,
-) -> tuple[dict[Any, FittedModel], Together | None, list[Any]]:
+) -> tuple[dict[Any, Any], Together | None, list[Any]]:
     """Fuse one question, whose name is None, or several, each of which `opening` opens; see `fuse` and `fit_posed`."""
     source_kind = None if source_kind is None else check_kind(source_kind)
     posed = {}
@@ -64,48 +64,68 @@ def fuse_prepared(
         for name in names:
             with about(name):
                 prepared = opening(name)
-                posed[name] = pose(
-                    prepared, name is not None, model, dict(parameters), working, callback, features, item_prior
-                )
+                chosen, prepared, beside = choose_estimator(prepared, model, parameters, working, name is not None)
+                if callback is not None and "callback" in chosen.get_params():
+                    chosen = chosen.set_params(callback=callback)
+                if isinstance(chosen, Standalone):
+                    if name is not None:
+                        raise ParameterError(f"{type(chosen).__name__} fuses one question.", "Fuse this one by itself.")
+                    return {None: chosen.fit(prepared.answers, gold=prepared.gold)}, None, []
+                source = make_source(chosen, prepared.answers, prepared.gold, features, item_prior, prepared.task)
+                posed[name] = Posed(chosen, source, align(chosen, source.responses, prepared.graph), beside)
         return fit_posed(posed, working, source_kind)
 
 
-def pose(
-    prepared: Prepared,
-    is_one_of_several: bool,
-    model: str | Model,
-    parameters: dict[str, Any],
-    engine: Engine,
-    callback: Callable[[Progress], object] | None,
-    features: Any,
-    item_prior: Any,
-) -> Posed:
-    """A question with the model that it is fused by. Of several, workers are of types if nothing else is said."""
-    graph, task = prepared.graph, prepared.task
-    if task.linked and graph is None and is_among(model, ("auto", "markov-field")):
-        few = prepared.answers.n_items <= FEW_ITEMS
-        if few or model == "markov-field" or not parameters.keys() <= list_defaults(DawidSkene).keys():
-            model, graph = "markov-field", task.make_graph(prepared.source)
-    chosen, answers, scale = settle_model(prepared, model, graph, parameters, engine)
-    if callback is not None and "callback" in chosen.get_params():
-        chosen = chosen.set_params(callback=callback)
+def choose_estimator(
+    prepared: Prepared, model: str | Model, parameters: Mapping[str, Any], engine: Engine, is_one_of_several: bool
+) -> tuple[Any, Prepared, dict[str, Any]]:
+    """The model to fuse by, what it is fitted to, and fields of the result that are known already.
+
+    Answers may turn out to be on a scale, and items to be linked. Of several questions, workers are of types if nothing
+    else is said.
+    """
+    kind, answers, graph, given = prepared.task, prepared.answers, prepared.graph, dict(parameters)
+    is_auto, has_name = is_among(model, ("auto",)), isinstance(model, str)
+    if kind.linked and graph is None and is_among(model, ("auto", "markov-field")):
+        few = answers.n_items <= FEW_ITEMS
+        if few or not is_auto or not given.keys() <= list_defaults(DawidSkene).keys():
+            model, graph = "markov-field", kind.make_graph(prepared.source)
+    if is_auto and kind.model and prepared.graph is None:
+        model = kind.model
+    chosen = choose_model(model, answers, graph, given)
+    plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params().get("seed", 0))
+    may_choose = "workers" in chosen.get_params() and "workers" not in given
+
+    scale = None
+    may_be_scale = is_auto and may_choose and prepared.may_be_scale and not answers.is_ordered
+    order = order_levels(answers) if may_be_scale and not OrdinalWorkers.are_too_many(answers) else None
+    if order is not None:
+        log.info("Comparing classes in order with classes without an order")
+        scale = check_scale(plain, answers, order, engine)
+        if scale is not None:
+            log.info("Note: %s", scale)
+            if scale.ordered:
+                answers, chosen = give_ranks(answers, order), chosen.set_params(workers=OrdinalWorkers.name)
+
     soft = None
-    has_ways = "workers" in chosen.get_params() and "workers" not in parameters and isinstance(model, str)
-    if has_ways and answers.soft is not None and not answers.silence_counts:
+    if may_choose and has_name and answers.soft is not None and not answers.silence_counts:
         chosen._check_size(answers, None)  # before both ways are tried
         log.info("Comparing ways of fusing soft votes")
-        plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"])
         soft = check_ways(plain, answers, engine)
         log.info("Note: %s", soft)
         chosen = chosen.set_params(workers=soft.way)
-    elif has_ways and is_one_of_several and isinstance(chosen, DawidSkene):
-        is_ordinal = chosen.get_params()["workers"] == OrdinalWorkers.name
-        chosen = chosen if is_ordinal else chosen.set_params(workers=NominalWorkers.name)
-    source = make_source(chosen, answers, prepared.gold, features, item_prior, task)
-    aligned = align(chosen, source.responses, graph)
-    beside: dict[str, Any] = {"scale_check": scale, "soft_check": soft, "n_blocked": prepared.n_blocked}
-    beside["blocked"] = prepared.blocked if len(prepared.blocked) else None
-    return Posed(chosen, source, aligned, beside)
+    elif (
+        may_choose
+        and has_name
+        and is_one_of_several
+        and isinstance(chosen, DawidSkene)
+        and chosen.workers == "confusion"
+    ):
+        chosen = chosen.set_params(workers=NominalWorkers.name)
+
+    blocked = prepared.blocked if len(prepared.blocked) else None
+    beside = {"scale_check": scale, "soft_check": soft, "blocked": blocked, "n_blocked": prepared.n_blocked}
+    return chosen, prepared._replace(answers=answers, graph=graph), beside
 
 
 def fit_posed(
@@ -128,31 +148,10 @@ def fit_posed(
     return models, together, [names[place] for place in shared]
 
 
-def settle_model(
-    prepared: Prepared, model: str | Model, graph: Graph | None, parameters: dict[str, Any], working: Engine
-) -> tuple[FittedModel, Answers, ScaleCheck | None]:
-    """The model to fuse by, the answers, which may turn out to be on a scale, and by what that was judged."""
-    answers, task, check = prepared.answers, prepared.task, None
-    preferred = task.model if task.model and is_among(model, ("auto",)) and graph is None else model
-    chosen = choose_model(preferred, answers, graph, parameters)
-    may_be_scale = prepared.may_be_scale and is_among(model, ("auto",)) and "workers" not in parameters
-    if may_be_scale and not answers.is_ordered and not OrdinalWorkers.are_too_many(answers):
-        order = order_levels(answers)
-        if order is not None:
-            log.info("Comparing classes in order with classes without an order")
-            plain = DawidSkene(calibration="none", tol=TOL, seed=chosen.get_params()["seed"])
-            check = check_scale(plain, answers, order, working)
-            if check is not None:
-                log.info("Note: %s", check)
-                if check.ordered:
-                    answers, chosen = give_ranks(answers, order), chosen.set_params(workers=OrdinalWorkers.name)
-    return chosen, answers, check
-
-
 def choose_model(
     model: str | Model, responses: Answers, graph: Graph | None = None, parameters: Mapping[str, Any] | None = None
-) -> FittedModel:
-    """Return an unfitted model with these parameters: the one named, or a copy of the one given."""
+) -> Any:
+    """An unfitted model with these parameters: the one named, or a copy of the one given."""
     given = dict(parameters or {})
     if isinstance(model, FittedModel):
         check_parameters(type(model), given)
@@ -179,8 +178,7 @@ def choose_model(
             )
         else:
             given |= {"workers": OrdinalWorkers.name}
-    chosen: FittedModel = kind(**given)
-    return chosen
+    return kind(**given)
 
 
 def check_parameters(kind: type[Model], given: Mapping[str, Any]) -> None:
