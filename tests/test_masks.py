@@ -95,13 +95,6 @@ def test_answers_are_those_of_a_plain_loop():
     assert (r.n_items, r.classes.tolist()) == (7, [0, 1, 2])
 
 
-def test_it_is_what_a_matrix_gives():
-    stack = draw(0)
-    r, matrix = cs.Masks.from_arrays(stack).to_responses(), cs.Answers.from_matrix(stack.reshape(3, -1).T)
-    for name in ("offsets", "worker", "label", "workers", "labels", "items"):
-        assert np.array_equal(getattr(r, name), getattr(matrix, name))
-
-
 def test_several_images_are_several_grids():
     masks = cs.Masks.from_arrays({"a": {0: np.eye(3, dtype=int)}, "b": {0: np.zeros((2, 2, 2), bool)}})
     assert np.array_equal(masks.graph().to_scipy().todense(), cs.Graph.grid([(3, 3), (2, 2, 2)]).to_scipy().todense())
@@ -289,15 +282,6 @@ def test_damaged_files(tmp_path):
     assert "scan1.npy" in message(cs.read_masks, tmp_path)
     path.with_suffix(".npy").write_bytes(b"\x93NUMPY\x01\x00")
     assert "scan1.npy" in message(cs.read_masks, tmp_path)
-
-
-def test_every_cut_is_an_error(tmp_path):
-    np.save(tmp_path / "x.npy", draw(0))
-    whole = (tmp_path / "x.npy").read_bytes()
-    for n in (0, 3, 9, 60, 200, len(whole) - 1):
-        (tmp_path / "x.npy").write_bytes(whole[:n])
-        assert "x.npy" in message(cs.read_masks, tmp_path / "x.npy")
-        assert mask_files.are_masks(str(tmp_path / "x.npy")) in (True, False)
 
 
 def test_folders_that_hold_no_masks(tmp_path):

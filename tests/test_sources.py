@@ -19,10 +19,10 @@ from consilience.cli import commands
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import FORMATS, find_by_name, span_formats, writable_formats
 from consilience.formats.sources import find_source, open_source
-from consilience.formats.targets import choose_form, choose_target, read_content, write_content
+from consilience.formats.targets import choose_form, choose_target, read_content
 from consilience.formats.writing import write_table
 from consilience.kinds.spans import FUSED, SpanCollector
-from test_annotation_tools import TEXT, annotations, label_studio, region, write_json, write_lines
+from test_annotation_tools import TEXT, annotations, label_studio, write_json, write_lines
 
 quiet = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
@@ -173,22 +173,6 @@ def test_there_are_enough_formats():
     assert len(NAMES) >= 10
     written = {*(each.name for each in (*writable_formats(), *span_formats())), "masks", *LAYOUTS}
     assert len(written) >= 6
-
-
-@quiet
-@pytest.mark.parametrize("target", [each.name for each in span_formats()])
-def test_conversions_between_tools(target):
-    """From Label Studio to any tool and back, by the command line alone."""
-    path = write_spans("label-studio")
-    middle = {"brat": "mid", "doccano": "mid", "conll": "mid.conll"}.get(target, "mid.json")
-    done("convert", path, middle, "--to", target)
-    done("convert", middle, "back.json", "--to", "label-studio")
-    given, back = cs.read_spans(path), cs.read_spans("back.json")
-    if target == "conll":  # the texts are those of the tokens, joined by blanks
-        assert sum(map(len, annotations(back).values())) == sum(map(len, annotations(given).values()))
-    else:
-        assert annotations(back) == annotations(given)
-        assert back.texts == given.texts
 
 
 # --------------------------------------------------------------------------------------------------------------- fuse
@@ -580,14 +564,6 @@ def test_quiet_and_masks():
         choose_form(read_content(path), "out.csv", None)
 
 
-def test_regions_of_spans_table():
-    note = {"completed_by": 1, "result": [region(0, 3, "PER", text="Ann")]}
-    write_json("in.json", [{"id": 1, "data": {"txt": TEXT}, "annotations": [note]}])
-    content = read_content("in.json")
-    write_content(content, "out.csv", choose_form(content, "out.csv", None))
-    assert Path("out.csv").read_text().splitlines() == ["document,worker,start,end,label,text", "1,1,0,3,PER,Ann"]
-
-
 # ------------------------------------------------------------------------------------------------------------- formats
 
 
@@ -622,27 +598,6 @@ def test_fusing_twice_is_told():
 
 def test_standard_input_is_a_table():
     assert "Give the name of the file" in run("fuse", "-", standard_input="[{}]").stderr
-
-
-def test_a_question_is_called_by_its_name(tmp_path):
-    """Answers about whole texts beside spans: the warning says how to get them, and that works."""
-    region = {"from_name": "ner", "to_name": "text", "type": "labels"}
-    span = {**region, "value": {"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}}
-    tasks = []
-    for n in range(30):
-        topic = {"from_name": "genre", "to_name": "text", "type": "choices", "value": {"choices": ["ab"[n % 2]]}}
-        annotations = [{"completed_by": worker, "result": [span, topic]} for worker in (1, 2)]
-        tasks.append({"id": n, "data": {"text": "Ann spoke."}, "annotations": annotations})
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(tasks))
-    with pytest.warns(DataWarning, match=r"\('genre'\). Only the spans are used. To use the answers.*label='genre'"):
-        cs.fuse(path)
-    assert cs.read_answers(path, label="genre").labels.tolist() == ["a", "b"]
-    fused, gold = tmp_path / "fused.json", tmp_path / "gold.csv"
-    assert run("fuse", path, "--label", "genre", "-o", fused, "-q").exit_code == 0
-    gold.write_text("item,label\n" + "".join(f"{n},{'ab'[n % 2]}\n" for n in range(30)))
-    scores = json.loads(run("evaluate", fused, gold, "--json").stdout)  # of the fused labels in the file alone
-    assert (scores["n_matched"], scores["accuracy"]) == (30, 1.0)
 
 
 def test_pictures_that_are_in_no_folders(tmp_path):

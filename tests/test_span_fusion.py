@@ -310,19 +310,6 @@ def test_known_spans_are_certain_and_used_by_fuse(project):
     assert not model.fit(known, gold=known.known_tags()).to_spans().equals(table)
 
 
-def test_projects_without_any_span():
-    collector = SpanCollector()
-    for name in "ab":
-        document = collector.add_document(name, "some words")
-        for worker in "uv":
-            collector.add_reading(document, worker, [])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fused = cs.fuse(collector.finish())
-    assert fused.to_spans().num_rows == 0
-    assert len(fused.to_span_set().marks.start) == 0
-
-
 def test_one_worker_and_one_document():
     spans = cs.Spans.from_frame(
         {"document": ["d"], "worker": ["w"], "start": [0], "end": [3], "label": ["PER"]}, {"d": "Ann Lee"}
@@ -433,15 +420,6 @@ def test_simulated_projects_depend_on_the_seed_alone():
         cs.simulate.spans(readers=9)
     with pytest.raises(cs.errors.ParameterError, match="misses"):
         cs.simulate.spans(misses=2)
-
-
-def test_an_evaluation_fits_in_one_line():
-    project = cs.simulate.spans(20, seed=0)
-    found = cs.evaluate(cs.HiddenMarkov(transitions="bio").fit(project.spans), project.truth)
-    assert repr(found).startswith(f"Evaluation(20 documents: strict F1 {found.strict.f1:.3f}, ")
-    assert repr(found).endswith(f", calibration_error {found.calibration_error:.3f})")
-    tags = cs.evaluate({"item": [1, 2], "label": ["a", "b"]}, {1: "a", 2: "a"})
-    assert repr(tags) == "Evaluation(2 items: accuracy 0.500, macro_f1 0.333)"
 
 
 def test_tables_of_spans_are_evaluated(project, tmp_path):
