@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -23,7 +23,6 @@ from .columns import (
     Values,
     encode_in_order_of_appearance,
     find_missing,
-    is_present,
     join_columns,
     lookup,
     to_column,
@@ -45,8 +44,8 @@ METRICS = ("euclidean", "cosine")
 NEIGHBOURHOODS = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
 # Up to this many features a tree finds neighbours faster than comparing everything with everything.
 TREE_FEATURES = 15
-# The square of the distance between features up to this size is a number.
-LARGEST = 1e150
+# Squares of features up to this size are numbers, also of single precision.
+LARGEST = 1e15
 # Similarities computed at a time when everything is compared with everything.
 CHUNK_CELLS = 20_000_000
 NAME_UNANSWERED = Sentence("Name items that nobody answered with {items} when the answers are read.")
@@ -161,11 +160,11 @@ class Graph:
         table = open_frame(frame, "the table of edges")
         chosen, where = table.find("weight") if is_among(weight, ("auto",)) else weight, table.name
         others = [name for name in table.names if not is_among(name, (chosen,))]
-        has_answers = any(table.find_usual(role) is not None for role in ("worker", "known label", "position"))
-        usual = is_among(source, ("source",)) and is_among(target, ("target",))
-        if usual and len(others) == 2 and {*others} != {"source", "target"} and not has_answers:
-            source, target = others
-            where = f"{table.name}, whose columns {source!r} and {target!r} are taken for the ends of edges,"
+        if is_among(source, ("source",)) and is_among(target, ("target",)) and len(others) == 2:
+            is_answers = any(table.find_usual(role) is not None for role in ("worker", "known label", "position"))
+            if {*others} != {"source", "target"} and not is_answers:
+                source, target = others
+                where = f"{table.name}, whose columns {source!r} and {target!r} are taken for the ends of edges,"
         for role, name in {"source": source, "target": target, "weight": chosen}.items():
             if name is None and role != "weight":
                 raise parameter_error(role, "Graph.from_frame", "the name of a column", name)
@@ -173,25 +172,20 @@ class Graph:
                 error = table.no_column(role, name)
                 named = Sentence(f"Or name it with {{{role}}}.", **{role: Python(f"{role}= of Graph.from_frame")})
                 raise InputError(error.problem, *error.remedies, named)
-        ends = tuple(
+        ends = [
             table.values(name, "Every edge needs two ends: fill it in or drop the row.") for name in (source, target)
-        )
+        ]
         if chosen is not None:
             given = to_values(table.values(chosen, "Every edge needs a weight: fill it in, or rename the column."))
             what = f"Weights in column {chosen!r} of {table.name}"
             return cls._link(ends, given, items, where, what, f"given edges, weighted by {chosen!r}")
         others = [name for name in table.names if name not in (source, target)]
-        if weight is not None and len(others) == 1:  # it may hold weights; different whole numbers are ids of edges
-            column = table.read(others[0])
-            try:
-                numbers = to_floats(to_values(column)[is_present(column)].tolist())
-            except ValueError:
-                numbers = np.empty(0)
-            if (numbers != np.round(numbers)).any() or len(np.unique(numbers)) < len(numbers):
-                warn_of(
-                    f"Column {others[0]!r} of {table.name} holds numbers, and is not used: all edges count alike.",
-                    "If these are weights, call the column weight.",
-                )
+        # One further column may hold weights if its numbers are no whole ones, as those of ids are.
+        if weight is not None and len(others) == 1 and to_values(table.read(others[0])).dtype.kind == "f":
+            warn_of(
+                f"Column {others[0]!r} of {table.name} holds numbers, and is not used: all edges count alike.",
+                "If these are weights, call the column weight.",
+            )
         return cls._link(ends, None, items, where, "", "given edges")
 
     @classmethod
@@ -219,8 +213,7 @@ class Graph:
         square.sum_duplicates()
         square.eliminate_zeros()
         weights = _read_weights(square.data, len(square.data), "Edge weights")
-        names = read_names(items, square.shape[0], "items")
-        return cls.of(square.row, square.col, weights, names, "given adjacency matrix")
+        return cls.of(square.row, square.col, weights, read_names(items, shape[0], "items"), "given adjacency matrix")
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: str | None = "weight", items: object = None) -> Graph:
@@ -263,7 +256,7 @@ class Graph:
         >>> cs.Graph.grid((3, 4), connectivity=4)
         Graph(12 items, 17 edges, mean degree 2.83)
         """
-        expected = "a tuple of two or three whole numbers >= 1, or a list of such tuples"
+        expected = "a tuple of two or three whole numbers >= 1, or a list of such tuples, for fewer than 2**31 pixels"
         given: Any = shape
         try:
             shapes = [tuple(given)] if all(np.ndim(n) == 0 for n in given) else [tuple(size) for size in given]
@@ -272,7 +265,7 @@ class Graph:
         if any(len(size) not in NEIGHBOURHOODS or not all(is_whole(n) and n >= 1 for n in size) for size in shapes):
             raise parameter_error("shape", "Graph.grid", expected, shape)
         if sum(math.prod(map(int, size)) for size in shapes) > MOST_ITEMS:
-            raise parameter_error("shape", "Graph.grid", "that of fewer than 2**31 pixels", shape)
+            raise parameter_error("shape", "Graph.grid", expected, shape)
         sources, targets, kinds, first = [], [], [], 0
         for extent in [tuple(map(int, size)) for size in shapes]:
             known = NEIGHBOURHOODS[len(extent)]
@@ -280,14 +273,14 @@ class Graph:
             if not is_among(n_neighbours, known):
                 allowed = "4 or 8 for images" if len(extent) == 2 else "6, 18 or 26 for volumes"
                 raise parameter_error("connectivity", "Graph.grid", allowed, connectivity)
-            n_pixels = math.prod(extent)
+            end = first + math.prod(extent)
             require_memory(
-                NUMBER * (first + n_pixels) * (1 + n_neighbours),
-                f"A grid of {plural(first + n_pixels, 'pixel')} x {n_neighbours} neighbours is too large",
+                NUMBER * end * (1 + n_neighbours),
+                f"A grid of {plural(end, 'pixel')} x {n_neighbours} neighbours is too large",
                 Sentence("Give a smaller {shape}."),
                 keyword="shape",
             )
-            index = np.arange(n_pixels).reshape(extent) + first
+            index = np.arange(first, end).reshape(extent)
             for step in product((-1, 0, 1), repeat=len(extent)):
                 # Of each two opposite steps one.
                 if sum(map(abs, step)) <= known[n_neighbours] and step > (0,) * len(extent):
@@ -295,7 +288,7 @@ class Graph:
                     there = tuple(slice(max(0, d), n - max(0, -d)) for d, n in zip(step, extent, strict=True))
                     sources.append(index[here].ravel())
                     targets.append(index[there].ravel())
-            first += n_pixels
+            first = end
             kinds.append(f"{n_neighbours}-neighbour grid")
         description, names = " and ".join(dict.fromkeys(kinds)), read_names(items, first, "items")
         return cls.of(np.concatenate(sources), np.concatenate(targets), None, names, description)
@@ -334,8 +327,10 @@ class Graph:
         if not is_among(metric, METRICS):
             raise parameter_error("metric", "Graph.knn", "'euclidean' or 'cosine'", metric)
         check_truth("mutual", "Graph.knn", mutual)
-        rows = _read_features(features, metric)
+        rows = to_rows(features)
         n_items = rows.shape[0]
+        if n_items < 2:
+            raise InputError("features must have one row per item, at least two.")
         if not is_whole(k) or not 1 <= k < n_items:
             raise parameter_error("k", "Graph.knn", f"a whole number between 1 and {n_items - 1}", k)
         require_memory(
@@ -344,8 +339,19 @@ class Graph:
             Sentence("Lower {k}."),
             keyword="k",
         )
+        rows = rows.astype(np.float64)
+        if metric == "cosine":
+            length = np.sqrt(_sum_squares(rows))
+            scale = 1 / np.where(length > 0, length, 1.0)[:, None]
+            # A row of zeros is like no other: it gets a direction of its own, or it would be near to all.
+            alone = (length == 0).astype(np.float64)[:, None]
+            if issparse(rows):
+                rows = hstack([rows.multiply(scale), csr_array(alone)]).tocsr()
+            else:
+                rows = np.hstack([rows * scale, alone]) if alone.any() else rows * scale
+        source = np.repeat(np.arange(n_items), k)
         if issparse(rows) or rows.shape[1] > TREE_FEATURES:
-            chosen, how = _compare_all(rows, int(k)), "all pairs compared"
+            target, how = _compare_all(rows, int(k)).ravel(), "all pairs compared"
         else:
             from scipy.spatial import cKDTree
 
@@ -353,8 +359,7 @@ class Graph:
             # An item is its own nearest neighbour, but not always first among duplicates: drop it wherever it stands.
             own = found == np.arange(n_items)[:, None]
             own[~own.any(axis=1), -1] = True
-            chosen = found[~own]
-        source, target = np.repeat(np.arange(n_items), k), np.asarray(chosen, np.int64).ravel()
+            target = np.asarray(found[~own], np.int64)
         if mutual:
             both = np.isin(source * n_items + target, target * n_items + source)
             source, target = source[both], target[both]
@@ -407,11 +412,15 @@ class Graph:
         return cls(items, *parts, int((~proper).sum()), description)
 
     @cached_property
+    def sources(self) -> Indices:
+        """For each directed edge, the node that it leads from."""
+        return np.repeat(np.arange(self.n_items), self.degrees)
+
+    @cached_property
     def reverse_edges(self) -> Indices:
         """For each directed edge, the index of the same edge in the other direction."""
-        source = np.repeat(np.arange(self.n_items), self.degrees)
         # Edges are sorted by (source, neighbour): sorted by (neighbour, source), each comes where its reverse stands.
-        return np.lexsort((source, self.neighbours))
+        return np.lexsort((self.sources, self.neighbours))
 
     @cached_property
     def all_alike(self) -> bool:
@@ -439,20 +448,26 @@ class Graph:
         large graph, nodes of one colour come before those of the next, and no two of one colour are neighbours.
         """
         from ..kernels.columns import order_by
+        from ..kernels.graph import pick_colours
 
-        by_hash = np.argsort(hash_ids(self.items), kind="stable")
-        run = np.zeros(self.n_items, np.int64)
-        run[self._order_outward(by_hash)] = np.arange(self.n_items) // VISITED_TOGETHER
-        order = by_hash[order_by(run[by_hash], self.n_items // VISITED_TOGETHER + 1)[0]]
+        n, by_hash = self.n_items, np.argsort(hash_ids(self.items), kind="stable")
+        run, rank = np.zeros(n, np.int64), np.empty(n, np.int64)
+        run[self._order_outward(by_hash)] = np.arange(n) // VISITED_TOGETHER
+        order = by_hash[order_by(run[by_hash], n // VISITED_TOGETHER + 1)[0]]
+        rank[order] = np.arange(n)
         if len(self.neighbours) >= MANY_EDGES:
-            order = order[_sort_by_colour(self, order)]
-        rank, degrees = rank_of(order), self.degrees[order]
-        source = np.repeat(np.arange(self.n_items), degrees)
+            colours, taken = np.zeros(n, np.int64), np.full(int(self.degrees.max()) + 2, -1)
+            edges = read_only(self.offsets), read_only(self.neighbours)
+            pick_colours(*edges, read_only(order), read_only(rank), COLOURED_TOGETHER, colours, taken)
+            colours += np.arange(n) // COLOURED_TOGETHER * (int(colours.max()) + 1)
+            order = order[order_by(colours, int(colours.max()) + 1)[0]]
+            rank[order] = np.arange(n)
+        degrees = self.degrees[order]
+        source = np.repeat(np.arange(n), degrees)
         edge = np.arange(len(source)) + np.repeat(self.offsets[order] - (np.cumsum(degrees) - degrees), degrees)
         # A graph is its own transpose: with edges in order of their sources, the neighbours of each target are sorted.
-        ends = (rank[self.neighbours[edge]], source)
         weights = self.weights[self.reverse_edges] if self.directed else self.weights
-        matrix = coo_array((weights[edge], ends), shape=(self.n_items, self.n_items)).tocsr()
+        matrix = coo_array((weights[edge], (rank[self.neighbours[edge]], source)), shape=(n, n)).tocsr()
         parts = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
         return order, Graph(self.items[order], *parts, self.n_self_loops, self.description, self.directed)
 
@@ -491,8 +506,7 @@ class Graph:
         if unknown:
             problem = _say_unknown(unknown, "of the graph", len(items))
             raise InputError(problem, "Leave their edges out.", NAME_UNANSWERED)
-        source = np.repeat(np.arange(self.n_items), self.degrees)
-        moved = Graph.of(place[source], place[self.neighbours], self.weights, items, self.description)
+        moved = Graph.of(place[self.sources], place[self.neighbours], self.weights, items, self.description)
         return replace(moved, n_self_loops=self.n_self_loops)
 
     def joined_with(self, other: Graph, items: Values) -> Graph:
@@ -503,10 +517,9 @@ class Graph:
         array([3., 3., 2., 2.])
         """
         first, second = (each.aligned_with(items) for each in (self, other))
-        ends = [(np.repeat(np.arange(len(items)), each.degrees), each.neighbours) for each in (first, second)]
-        pairs = [source * len(items) + target for source, target in ends]
-        stays = ~np.isin(pairs[0], pairs[1])
-        source, target = (np.concatenate([ends[0][i][stays], ends[1][i]]) for i in range(2))
+        pairs = [each.sources * len(items) + each.neighbours for each in (first, second)]
+        stays = ~np.isin(*pairs)
+        source, target = np.divmod(np.concatenate([pairs[0][stays], pairs[1]]), max(len(items), 1))
         weights = np.concatenate([first.weights[stays], second.weights])
         joined = Graph.of(source, target, weights, items, self.description)
         return replace(joined, n_self_loops=self.n_self_loops + other.n_self_loops)
@@ -521,57 +534,20 @@ class Graph:
         check_seed(seed, "Graph.shuffled")
         order, graph = self.by_visit
         rng = np.random.default_rng(seed)
-        source = np.repeat(np.arange(graph.n_items), graph.degrees)
-        once = source < graph.neighbours
-        a, b = rewire(rng, source[once], graph.neighbours[once].astype(np.int64), graph.n_items)
+        once = graph.sources < graph.neighbours
+        ends = rng.permutation(np.concatenate([graph.sources[once], graph.neighbours[once].astype(np.int64)]))
+        a, b = ends[: len(ends) // 2].copy(), ends[len(ends) // 2 :].copy()
+        for _ in range(20):
+            bad = np.ones(len(a), bool)
+            bad[np.unique(np.minimum(a, b) * graph.n_items + np.maximum(a, b), return_index=True)[1]] = False
+            bad |= a == b
+            if not bad.any():
+                break
+            other = rng.integers(0, len(a), int(bad.sum()))
+            for i, j in zip(np.flatnonzero(bad).tolist(), other.tolist(), strict=True):
+                b[i], b[j] = b[j], b[i]
         weights = rng.permutation(graph.weights[once])
         return Graph.of(order[a], order[b], weights, self.items, f"{self.description}, shuffled")
-
-
-def _sort_by_colour(graph: Graph, order: Indices) -> Indices:
-    """Return how to sort nodes in this order by run and colour; within a run, neighbours differ in colour."""
-    from ..kernels.columns import order_by
-    from ..kernels.graph import pick_colours
-
-    colours = np.zeros(graph.n_items, np.int64)
-    taken = np.full(int(graph.degrees.max()) + 2, -1)
-    edges = (read_only(graph.offsets), read_only(graph.neighbours))
-    pick_colours(*edges, read_only(order), freeze(rank_of(order)), COLOURED_TOGETHER, colours, taken)
-    colours += np.arange(graph.n_items) // COLOURED_TOGETHER * (int(colours.max()) + 1)
-    return np.asarray(order_by(colours, int(colours.max()) + 1)[0])
-
-
-def rank_of(order: Indices) -> Indices:
-    """Return at which place of an order each node comes.
-
-    >>> rank_of(np.array([2, 0, 1]))
-    array([1, 2, 0])
-    """
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return rank
-
-
-def rewire(rng: np.random.Generator, source: Indices, target: Indices, n_items: int) -> tuple[Indices, Indices]:
-    """Pair the ends of edges at random (configuration model).
-
-    Pairs of edges are then swapped to undo self loops and repeated edges; a few may remain.
-    """
-    ends = rng.permutation(np.concatenate([source, target]))
-    a, b = ends[: len(source)].copy(), ends[len(source) :].copy()
-    for _ in range(20):
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        _, first = np.unique(low * n_items + high, return_index=True)
-        bad = np.ones(len(a), bool)
-        bad[first] = False
-        bad |= a == b
-        if not bad.any():
-            break
-        other = rng.integers(0, len(a), int(bad.sum()))
-        at = np.flatnonzero(bad)
-        for i, j in zip(at.tolist(), other.tolist(), strict=True):
-            b[i], b[j] = b[j], b[i]
-    return a, b
 
 
 def _read_weights(weight: object, n_edges: int, what: str) -> Floats:
@@ -596,40 +572,55 @@ def _say_unknown(unknown: Collection[Any], where: str, n_items: int) -> str:
     return f"{plural(len(unknown), 'id')} {where} {verb} not among the {plural(n_items, 'item')}: {listing(unknown)}."
 
 
-def check_sparse(matrix: Any) -> None:
-    """Raise an error unless a sparse matrix holds numbers; indices beyond it would be followed."""
-    if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)
-    if np.iscomplexobj(matrix):
-        raise ValueError("these are complex")
+def to_rows(given: Any, with_gaps: bool = False, names: Sequence[str] | None = None, ids: Values | None = None) -> Any:
+    """Features as rows of floats, dense or sparse, after a check; single precision stays.
 
-
-def _read_features(features: Any, metric: str) -> Any:
-    """Features as rows of floats, scaled to length 1 for cosine distance."""
+    Parameters
+    ----------
+    given : array or sparse matrix (n, D)
+        The numbers; masked ones are missing.
+    with_gaps : bool
+        Whether numbers may be missing.
+    names, ids : sequence, optional
+        What messages call columns and rows.
+    """
     rows: Any
     try:
-        if issparse(features):
-            check_sparse(features)
-        rows = csr_array(features, dtype=np.float64) if issparse(features) else to_floats(features)
+        if issparse(given):
+            if hasattr(given, "check_format"):
+                given.check_format(full_check=True)  # indices beyond the matrix would be followed
+            require_memory(4 * NUMBER * given.shape[1], f"features have {given.shape[1]:,} columns", keyword="features")
+            rows = csr_array(given)
+            if rows.dtype.kind == "c":
+                raise ValueError("these are complex")
+            rows = rows if rows.dtype == np.float32 else rows.astype(np.float64)
+        else:
+            array = given if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
+            rows = np.ma.filled(array, np.nan) if array.dtype == np.float32 else to_floats(array)
     except (TypeError, ValueError) as error:
-        raise InputError(f"features must be numbers; {first_line(error)}.") from error
-    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise InputError(
-            "features must have one row per item, at least two, and one column per feature, at least one; got an array "
-            f"of shape {rows.shape}."
+            f"features must be numbers; {first_line(error)}.",
+            "Give an array, a sparse matrix, a table with a column item, or a .npy, .npz or .parquet file.",
+            keyword="features",
+        ) from error
+    if rows.ndim != 2 or rows.shape[1] < 1:
+        raise InputError(
+            f"features must have one row per item, and at least one column. They have the shape {rows.shape}.",
+            keyword="features",
         )
-    if not np.isfinite(rows.data if issparse(rows) else rows).all():
-        raise InputError("features have missing or infinite entries. Fill them in first.")
-    if abs(rows).max() > LARGEST:
-        raise InputError(f"features must not be larger than {LARGEST:g}: their squares are beyond all numbers.")
-    if metric == "cosine":
-        length = np.sqrt(_sum_squares(rows))
-        scale = 1 / np.where(length > 0, length, 1.0)[:, None]
-        rows = rows.multiply(scale).tocsr() if issparse(rows) else rows * scale
-        if (length == 0).any():
-            # A row of zeros is like no other: it gets a direction of its own, or it would be near to all.
-            alone = (length == 0).astype(np.float64)[:, None]
-            rows = hstack([rows, csr_array(alone)]).tocsr() if issparse(rows) else np.hstack([rows, alone])
+    values = rows.data if issparse(rows) else rows
+    bad = np.isinf(values) if with_gaps else ~np.isfinite(values)
+    if bad.any():
+        places = [each[bad] for each in rows.tocoo().coords] if issparse(rows) else np.nonzero(bad)
+        row, column = (int(each[0]) for each in places)
+        raise InputError(
+            f"features have missing or infinite numbers ({int(bad.sum()):,}). The first one is in column "
+            f"{column if names is None else repr(names[column])}, of item {listing([row] if ids is None else ids[[row]])}.",
+            "Fill them in, or give a table without these items: items may be without features.",
+            keyword="features",
+        )
+    if values.size and np.nanmax(abs(values)) > LARGEST:
+        raise InputError(f"features must not be larger than {LARGEST:g}.", "Scale them first.", keyword="features")
     return rows
 
 

@@ -27,23 +27,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 
 from ..arguments import to_floats
 from ..errors import InputError, first_line, listing, plural, warn_of
 from ..kernels import Floats, freeze
-from ..limits import NUMBER, require_memory
 from .answers import Answers
 from .classes import normalise_label
 from .columns import Indices, Values, is_present, name_composite, spell_surrogates, to_values
 from .gold import match_items
-from .graph import check_sparse
+from .graph import to_rows
 from .items import Sequences, encode_items
 from .tables import WHOLE, Table, is_table, open_frame
 
 KEY_REMEDY = "Say which item each row belongs to."
-# Squares of features up to this size are numbers, also of single precision.
-LARGEST = 1e15
 # What is left of logarithms that should cancel out.
 ROUNDING = 1e-12
 # Smaller probabilities than this count as this: they can still be multiplied. Zero stays zero.
@@ -146,7 +142,7 @@ def list_items(given: Any, in_sequences: bool) -> Values | Sequences:
             "Give a table with columns sequence and position.",
             keyword="features",
         )
-    return np.arange(_to_rows(given).shape[0])
+    return np.arange(to_rows(given, with_gaps=True).shape[0])
 
 
 def match_features(given: object, r: Answers, with_gaps: bool = False) -> Features:
@@ -163,78 +159,42 @@ def match_features(given: object, r: Answers, with_gaps: bool = False) -> Featur
     with_gaps : bool
         Whether numbers may be missing.
     """
-    item, labels = np.arange(r.n_items), list[str]()
-    rows: Any
-    if is_table(given):
-        table = open_item_table(given, "features")
-        item, chosen = match_rows(table, r)
-        keys, parts = key_names(table, r), list[Any]()
-        for name in [name for name in table.names if name not in keys]:
-            lists = table.vectors(name)
-            if lists is None:
-                parts.append(read_figures(table, name)[:, None])
-                labels.append(str(name))
-                continue
-            try:
-                matrix = lists if isinstance(lists, np.ndarray) else np.stack(list(map(np.asarray, lists)))
-            except ValueError as error:
-                problem = f"Column {name!r} of features must hold lists of numbers of one length, and none is missing."
-                raise InputError(problem, keyword="features") from error
-            parts.append(_to_rows(matrix))
-            labels += [f"{name}[{number}]" for number in range(parts[-1].shape[1])]
-        if not parts:
-            problem = f"{table.name} has no columns but {listing(keys)}."
-            raise InputError(problem, "Add columns of numbers.", keyword="features")
-        rows = (parts[0] if len(parts) == 1 else np.hstack(parts))[chosen]
-        left_out = np.setdiff1d(np.arange(r.n_items), item)
-        if len(left_out):
-            warn_of(
-                f"{len(left_out):,} of {plural(r.n_items, 'item')} have no features: "
-                f"{listing(r.items[left_out].tolist())}. Their labels come from the answers alone."
-            )
-    else:
-        rows = _to_rows(given)
-        if rows.ndim != 2 or rows.shape[0] != r.n_items or rows.shape[1] < 1:
+    if not is_table(given):
+        rows = to_rows(given, with_gaps)
+        if rows.shape[0] != r.n_items:
             raise InputError(
                 f"features must have a row for each of the {plural(r.n_items, 'item')}, in the order of the items, "
                 f"which begin with {listing(r.items[:3].tolist())}. They have the shape {rows.shape}.",
                 f"Or give a table with {'columns sequence and position' if r.sequences else 'a column item'}.",
                 keyword="features",
             )
-    values: Any = rows.data if issparse(rows) else rows
-    bad = np.isinf(values) if with_gaps else ~np.isfinite(values)
-    if bad.any():
-        at = int(np.flatnonzero(bad.ravel())[0])
-        row, column = divmod(at, rows.shape[1])
-        if issparse(rows):
-            row, column = int(np.searchsorted(rows.indptr, at, side="right")) - 1, int(rows.indices[at])
-        raise InputError(
-            f"features have missing or infinite numbers ({int(bad.sum()):,}). The first one is in column "
-            f"{repr(labels[column]) if labels else column}, of item {listing(r.items[item[row : row + 1]].tolist())}.",
-            "Fill them in, or give a table without these items: items may be without features.",
-            keyword="features",
+        return Features(rows, np.arange(r.n_items))
+    table = open_item_table(given, "features")
+    item, chosen = match_rows(table, r)
+    keys, labels, parts = key_names(table, r), list[str](), list[Any]()
+    for name in [name for name in table.names if name not in keys]:
+        lists = table.vectors(name)
+        if lists is None:
+            parts.append(read_figures(table, name)[:, None])
+            labels.append(str(name))
+            continue
+        try:
+            parts.append(lists if isinstance(lists, np.ndarray) else np.stack(list(map(np.asarray, lists))))
+        except ValueError as error:
+            problem = f"Column {name!r} of features must hold lists of numbers of one length, and none is missing."
+            raise InputError(problem, keyword="features") from error
+        labels += [f"{name}[{number}]" for number in range(parts[-1].shape[1])]
+    if not parts:
+        problem = f"{table.name} has no columns but {listing(keys)}."
+        raise InputError(problem, "Add columns of numbers.", keyword="features")
+    left_out = np.setdiff1d(np.arange(r.n_items), item)
+    if len(left_out):
+        warn_of(
+            f"{len(left_out):,} of {plural(r.n_items, 'item')} have no features: "
+            f"{listing(r.items[left_out].tolist())}. Their labels come from the answers alone."
         )
-    if values.size and np.nanmax(abs(values)) > LARGEST:
-        raise InputError(f"features must not be larger than {LARGEST:g}.", "Scale them first.", keyword="features")
-    return Features(rows, item, labels or None)
-
-
-def _to_rows(given: Any) -> Any:
-    """An array or a sparse matrix as rows of floats, nan where they are masked; single precision stays."""
-    try:
-        if issparse(given):
-            check_sparse(given)
-            require_memory(4 * NUMBER * given.shape[1], f"features have {given.shape[1]:,} columns", keyword="features")
-            rows = csr_array(given)
-            return rows if rows.dtype == np.float32 else rows.astype(np.float64)
-        array = given if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
-        return np.ma.filled(array, np.nan) if array.dtype == np.float32 else to_floats(array)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"features must be numbers; {first_line(error)}.",
-            "Give an array, a sparse matrix, a table with a column item, or a .npy, .npz or .parquet file.",
-            keyword="features",
-        ) from error
+    rows = (parts[0] if len(parts) == 1 else np.hstack(parts))[chosen]
+    return Features(to_rows(rows, with_gaps, labels, r.items[item]), item, labels)
 
 
 class ItemPriors(NamedTuple):
