@@ -335,7 +335,7 @@ def test_grids_of_several_images():
         (((0, 4),), "'shape'"),
         (((3,),), "'shape'"),
         (((2.5, 2),), "'shape'"),
-        ((5,), "'shape' .* or a list of such tuples. Got 5"),
+        ((5,), "'shape' .* or a list of such tuples, .* Got 5"),
         (([],), "'shape'"),
         (([(2, 2), (2, 2, 2)], 8), "'connectivity'"),
     ],

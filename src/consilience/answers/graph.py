@@ -262,9 +262,8 @@ class Graph:
             shapes = [tuple(given)] if all(np.ndim(n) == 0 for n in given) else [tuple(size) for size in given]
         except (TypeError, NotImplementedError) as error:
             raise parameter_error("shape", "Graph.grid", expected, shape) from error
-        if any(len(size) not in NEIGHBOURHOODS or not all(is_whole(n) and n >= 1 for n in size) for size in shapes):
-            raise parameter_error("shape", "Graph.grid", expected, shape)
-        if sum(math.prod(map(int, size)) for size in shapes) > MOST_ITEMS:
+        are_sizes = all(len(size) in NEIGHBOURHOODS and all(is_whole(n) and n >= 1 for n in size) for size in shapes)
+        if not are_sizes or sum(math.prod(map(int, size)) for size in shapes) > MOST_ITEMS:
             raise parameter_error("shape", "Graph.grid", expected, shape)
         sources, targets, kinds, first = [], [], [], 0
         for extent in [tuple(map(int, size)) for size in shapes]:
@@ -613,9 +612,10 @@ def to_rows(given: Any, with_gaps: bool = False, names: Sequence[str] | None = N
     if bad.any():
         places = [each[bad] for each in rows.tocoo().coords] if issparse(rows) else np.nonzero(bad)
         row, column = (int(each[0]) for each in places)
+        where = column if names is None else repr(names[column]), listing([row] if ids is None else ids[[row]].tolist())
         raise InputError(
-            f"features have missing or infinite numbers ({int(bad.sum()):,}). The first one is in column "
-            f"{column if names is None else repr(names[column])}, of item {listing([row] if ids is None else ids[[row]])}.",
+            f"features have missing or infinite numbers ({int(bad.sum()):,}). The first one is in column {where[0]}, "
+            f"of item {where[1]}.",
             "Fill them in, or give a table without these items: items may be without features.",
             keyword="features",
         )
