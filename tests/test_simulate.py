@@ -17,8 +17,8 @@ from consilience.errors import ParameterError
 from consilience.formats import writable_formats
 from consilience.formats.reading import read_table
 from consilience.options import ACTIVITIES
-from consilience.simulate import drawing
-from consilience.simulate.drawing import draw_edges, draw_subset, stationary_distribution
+from consilience.simulate import crowds
+from consilience.simulate.crowds import draw_edges, draw_subset, stationary_distribution
 
 SIMULATORS = (cs.simulate.independent, cs.simulate.sequences, cs.simulate.network)
 
@@ -113,7 +113,7 @@ def test_labels_of_any_number_of_classes(n_classes):
     confusion = rng.dirichlet(np.full(n_classes, 0.5), size=(2, n_classes))
     truth = rng.integers(0, n_classes, 20_000)
     worker = rng.integers(0, 2, (20_000, 2))
-    label = drawing.draw_labels(np.random.default_rng(1), confusion, worker, truth)
+    label = crowds.draw_labels(np.random.default_rng(1), confusion, worker, truth)
     for m, k in itertools.product(range(2), range(n_classes)):
         said = label[(worker == m) & (truth[:, None] == k)]
         assert_drawn_from(np.bincount(said, minlength=n_classes), confusion[m, k])
@@ -130,7 +130,7 @@ def test_draws_at_the_edges_never_give_the_impossible():
     confusion = np.array([[[0.0, 0.1, 0.2, 0.7, 0.0]] * 5])
     worker, truth = np.zeros((3, 1), int), np.zeros(3, int)
     for value, expected in ((0.0, 1), (np.nextafter(1.0, 0.0), 3), (0.1, 2)):
-        assert drawing.draw_labels(Edge(value), confusion, worker, truth).ravel().tolist() == [expected] * 3
+        assert crowds.draw_labels(Edge(value), confusion, worker, truth).ravel().tolist() == [expected] * 3
 
 
 @pytest.mark.parametrize(("n_workers", "good", "expected"), [(10, "most", 6), (7, "most", 4), (7, "all", 7), (7, 2, 2)])
@@ -220,9 +220,9 @@ def test_nobody_answers_twice(activity, per_item):
 @pytest.mark.parametrize("many", [0, 100])  # whoever was drawn is drawn again; lots for everyone
 @pytest.mark.parametrize("per_item", [2, 3])
 def test_draws_without_replacement(per_item, many, monkeypatch):
-    monkeypatch.setattr(drawing, "MANY", many)
+    monkeypatch.setattr(crowds, "MANY", many)
     rates = np.array([0.4, 0.3, 0.15, 0.1, 0.05])
-    drawn = np.sort(drawing.draw_distinct(np.random.default_rng(0), 60_000, per_item, rates), axis=1)
+    drawn = np.sort(crowds.draw_distinct(np.random.default_rng(0), 60_000, per_item, rates), axis=1)
     sets = list(itertools.combinations(range(5), per_item))
     expected = [
         sum(np.prod([rates[w] / (1 - rates[list(order[:i])].sum()) for i, w in enumerate(order)]) for order in orders)

@@ -22,8 +22,7 @@ from ..errors import InputError, ParameterError, Sentence, parameter_error, quie
 from ..inference.estimator import renew
 from ..options import whole
 from ..planning.next_questions import list_questions, read_costs
-from .crowds import Simulation
-from .drawing import check_numbers
+from .crowds import Simulation, check_numbers
 
 Policy = str | Callable[[Any, int], Any]
 # Answers per item that a campaign ends with, if nothing is said; rounds for each of them.

@@ -16,7 +16,7 @@ from ..kinds.tags import Tags
 from ..options import SHARE, number, whole
 from ..rankings.comparisons import LEFT, RIGHT, TIE, VERDICTS, Comparisons
 from ..rankings.likelihood import find_odds
-from .drawing import check_numbers, to_range
+from .crowds import check_numbers, to_range
 
 # How many words an entity has, by probability.
 WORDS_PER_ENTITY = (0.45, 0.35, 0.15, 0.05)
