@@ -140,6 +140,7 @@ class Answers:
     sequences: Sequences | None = field(init=False)  # those that the items are in
     silence_counts: bool = field(init=False)  # whether a worker's silence about an item is itself an answer
     is_ordered: bool = field(init=False)  # whether the classes are levels from low to high
+    memory: int | None = field(init=False)  # how many bytes a fit may use; None: all there are
 
     @classmethod
     def from_frame(
@@ -522,14 +523,10 @@ class Answers:
             "sequences": self.keys if isinstance(self.keys, Sequences) else None,
             "silence_counts": self.background is not None,
             "is_ordered": self.positions is not None,
+            "memory": None if self.budget is None else self.budget.memory,
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def memory(self) -> int | None:
-        """How many bytes a fit may use; None for all there is."""
-        return None if self.budget is None else self.budget.memory
 
     @cached_property
     def items(self) -> Values:

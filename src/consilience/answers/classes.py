@@ -462,8 +462,18 @@ def _doubt_labels(r: Answers, named: bool, tabular: bool, normalises: bool) -> N
             Sentence(f"If it stands for no answer, {drop}", missing=nothing[0]),
             Sentence("If it is an answer, list all classes with {classes} to silence this warning."),
         )
-    code = None if named else _find_abstention(r)
-    if code is not None and labels[code] in classes:
+    # An abstention is a word for it, or -1 beside words or whole numbers from 0 on. Beside 1, -1 is an ordinary answer.
+    # Beside 0 and 1 it is one in crowds, too: there it has to be most of the answers.
+    spelled = [str(label).strip().lower().removesuffix(".0") for label in labels]
+    code = next((code for code, text in enumerate(spelled) if text in ABSTENTIONS), None)
+    rest = {text for text in spelled if text != "-1"}
+    values = [to_number(text) for text in rest]
+    counts = all(value is None or (value >= 0 and value.is_integer()) for value in values)
+    if code is None and "-1" in spelled and rest != {"1"} and counts:
+        code = spelled.index("-1")
+        if rest == {"0", "1"} and np.mean(r.label == code) <= MOST_ABSTAIN:
+            code = None
+    if code is not None and not named and labels[code] in classes and len(classes) > 1:
         label, others = labels[code], [each for each in classes if each != labels[code]]
         simple = len(others) <= MOST_LISTED and not any(set(str(each)) & set(',"\n') for each in others)
         without = Python(f"classes={others!r}", ",".join(map(str, others))) if simple else None
@@ -483,7 +493,7 @@ def _doubt_classes(r: Answers) -> tuple[str, str]:
     """What labels look like if they are no classes (ids, free text or scores), and what else to do; else nothing."""
     sequences = r.sequences
     if r.n_labels >= 3 and r.n_responses >= FEWEST_IN_ALL and not r.silence_counts:
-        for whose, ids in (("workers", r.workers), ("items", r.items if sequences is None else sequences.ids)):
+        for whose, ids in (("workers", r.workers), ("items", r.keys if sequences is None else sequences.ids)):
             if not len(ids) / 2 <= r.n_labels <= len(ids):
                 continue
             owner: Any = r.worker if whose == "workers" else r.item_of_answer()
@@ -520,25 +530,6 @@ def _doubt_classes(r: Answers) -> tuple[str, str]:
         f"The labels are {len(numbers):,} different numbers, from {numbers.min():.6g} to {numbers.max():.6g}{seldom}. "
         "Each is treated as a class of its own; their order is not used."
     ), "If they are scores, bin them into a few classes first."
-
-
-def _find_abstention(r: Answers) -> int | None:
-    """The code of the label that looks like an abstention, or None.
-
-    That is a word for it, or -1 beside words or whole numbers from 0 on. Beside 1, -1 is an ordinary answer.
-    Beside 0 and 1 it is one in crowds, too: there it has to be most of the answers.
-    """
-    texts = [str(label).strip().lower().removesuffix(".0") for label in r.labels.tolist()]
-    words = [code for code, text in enumerate(texts) if text in ABSTENTIONS]
-    if words:
-        return words[0] if len(words) < len(texts) else None
-    others = {text for text in texts if text != "-1"}
-    numbers = [to_number(text) for text in others]
-    counts = all(number is None or (number >= 0 and number.is_integer()) for number in numbers)
-    if "-1" not in texts or not others or others == {"1"} or not counts:
-        return None
-    code = texts.index("-1")
-    return code if others != {"0", "1"} or np.mean(r.label == code) > MOST_ABSTAIN else None
 
 
 def _list_groups(groups: list[list[str]]) -> str:
