@@ -151,35 +151,30 @@ class LabelStudio(Tool):
             return None
         tally: Counter[str] = Counter()
         for (place, _, _, task), regions in self.marked:
-            texts = _texts(task)
             offsets, quotes = _read_regions(place, regions)
-            tally.update({key: sum(map(bool, _align(text, offsets, quotes))) for key, text in texts.items()})
-        if not texts:
+            for key, text in _texts(task).items():
+                tally[key] += sum(map(bool, _align(text, offsets, quotes)))
+        if not tally:
             place.fail("'data' holds no text.", _PLAIN)
-        if len(tally) == 1:
-            return next(iter(tally))
-        most = max(tally.values())
-        fitting = [key for key, number in tally.items() if number == most > 0]
-        if len(fitting) == 1:
-            return fitting[0]
-        for key in (str(regions[-1].get("source") or "").removeprefix("$"), str(regions[-1].get("to_name"))):
-            if key in (fitting or texts):
-                return key
-        return place.fail(
-            f"it is not clear which value of 'data' is the text: {listing(texts)}. The regions fit "
-            f"{'several' if most else 'none'} of them.",
-            "Export the text that each region quotes, or call the text as 'to_name' of the regions does.",
-        )
+        names = {str(regions[-1].get("source") or "").removeprefix("$"), regions[-1]["to_name"]}
+        ranks = {key: (number, key in names) for key, number in tally.items()}
+        best = [key for key, rank in ranks.items() if rank == max(ranks.values())]
+        if len(best) > 1:
+            place.fail(
+                f"it is not clear which value of 'data' is the text: {listing(tally)}. The regions fit "
+                f"{'several' if any(tally.values()) else 'none'} of them.",
+                "Export the text that each region quotes, or call the text as 'to_name' of the regions does.",
+            )
+        return best[0]
 
     def text(self, entry: PlacedRecord) -> str:
         """The value of the data in which the regions are; without regions in the file, the longest text."""
         place, _, _, task = entry
         if self.key is not None:
             return str(place.need(task["data"], self.key, str, "in 'data' the text "))
-        texts = _texts(task)
-        if not texts:
+        if not _texts(task):
             place.fail("'data' holds no text.", _PLAIN)
-        return texts[max(texts, key=lambda key: (len(texts[key]), key))]
+        return max(_texts(task).values(), key=len)
 
     def locate(self, place: Place, text: str, marks: list[Record]) -> Scored:
         """The spans of one annotation. A region that is not where its text is, is moved there if it occurs once."""

@@ -16,13 +16,15 @@ from ..answers.columns import (
     Indices,
     Values,
     encode_in_order_of_appearance,
+    encode_sorted,
+    lookup,
     objects,
     spell_surrogates,
     to_column,
 )
-from ..answers.tagging import LETTERS, Runs, are_tags, find_runs, follow_alone, judge_runs, split_tag
-from ..errors import DataWarning, InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn
-from ..kernels import Floats, freeze
+from ..answers.tagging import LETTERS, are_tags, find_runs, follow_alone, judge_runs, split_tag
+from ..errors import InputError, NotFittedError, Python, Sentence, StoreError, listing, plural, warn_of
+from ..kernels import freeze
 from .base import AnyKind, Fused, Kind, list_given
 from .spans import FUSED, Marks, Spans, find_span_columns, read_sole_spans, sort_marks
 from .tokens import Tokens, find_fused
@@ -100,7 +102,9 @@ class SpansKind(Kind[Spans]):
         used.
         """
         given = [open_known(each, brought) for each in list_given(gold)]
-        given = [_read_known(each, brought) for each in given]
+        for number, each in enumerate(given):
+            if not isinstance(each, Spans) and find_span_columns(each) is not None:
+                given[number] = read_sole_spans(each, "gold", brought.documents, brought.texts)
         known = [each for each in given if isinstance(each, Spans)]
         if not known:
             return brought, given
@@ -117,15 +121,13 @@ class SpansKind(Kind[Spans]):
         n_known = int(np.isin(read, brought.gold_documents).sum())
         leave = Sentence("To leave them out, use {ignore_gold}.", ignore_gold=Python("gold=False"))
         if n_known == len(read):
-            warn(
-                DataWarning(
-                    "The spans of every document are known. They are not used: there would be nothing to fuse.",
-                    "Compare the fused spans with them by evaluate.",
-                )
+            warn_of(
+                "The spans of every document are known. They are not used: there would be nothing to fuse.",
+                "Compare the fused spans with them by evaluate.",
             )
             return None
         known = f"{n_known:,} of {plural(len(read), 'document')}"
-        warn(DataWarning(f"The spans of {known} are known. They are used as gold.", leave))
+        warn_of(f"The spans of {known} are known. They are used as gold.", leave)
         return tags
 
     @classmethod
@@ -206,15 +208,9 @@ class SpansKind(Kind[Spans]):
         tokens = slice(int(self.offsets[document]), int(self.offsets[document + 1]))
         return self.texts[document], self.start[tokens], self.end[tokens]
 
-    def place(self, runs: Runs) -> tuple[Indices, Indices]:
-        """Return where spans start and end, in characters of their texts."""
-        first, last = runs.first - runs.offset, runs.stop - runs.offset - 1
-        base = self.offsets[self.fused][runs.sequence]
-        return self.start[base + first], self.end[base + last]
-
     def summarise(self, answers: Answers, fused: Fused) -> dict[str, object]:
         """Return how many spans were marked, and how many there are now, with their mean confidence."""
-        _, confidence, _, _ = find_fused_spans(fused)
+        confidence = np.asarray(tabulate_spans(self, fused)["confidence"])
         begins = np.array([str(label).startswith("B") for label in answers.labels.tolist()])
         return {
             "marked": int(begins[answers.label].sum()),
@@ -225,26 +221,19 @@ class SpansKind(Kind[Spans]):
 
     def count(self, fused: Fused, is_sure: bool) -> str:
         """Return in words how many spans the labels make, and how sure these are."""
-        _, confidence, types, _ = find_fused_spans(fused)
-        if not types:
+        table = tabulate_spans(self, fused)
+        if not len(table["start"]):
             return "There are no spans among the labels."
-        told = f"The labels make {plural(len(types), 'span')}"
-        return f"{told}, with a mean confidence of {confidence.mean():.1%}." if is_sure else f"{told}."
+        found, mean = f"The labels make {plural(len(table['start']), 'span')}", np.mean(np.asarray(table["confidence"]))
+        return f"{found}, with a mean confidence of {mean:.1%}." if is_sure else f"{found}."
 
     def collect(self, fused: Fused, labels: object) -> Spans:  # noqa: ARG002
         """Return the fused spans with their texts."""
         return collect_spans(self, fused)
 
 
-def _read_known(given: object, spans: Spans) -> object:
-    """Return a table of known spans as spans in the texts of these; anything else as it is."""
-    if isinstance(given, Spans) or find_span_columns(given) is None:
-        return given
-    return read_sole_spans(given, "gold", spans.documents, spans.texts)
-
-
-def find_fused_spans(fused: Fused) -> tuple[Runs, Floats, list[str], Values]:
-    """The spans among fused labels, in order, with their confidence and types; and the ids of the sequences."""
+def tabulate_spans(task: AnyKind, fused: Fused) -> dict[str, Column]:
+    """The columns of a table of the spans among fused labels, in order; see `Model.to_spans`."""
     labels = fused.labels
     if "sequence" not in labels.keys:
         raise InputError("Only labels of sequences are spans, and these items are not in any.")
@@ -255,36 +244,32 @@ def find_fused_spans(fused: Fused) -> tuple[Runs, Floats, list[str], Values]:
             f"Only tags such as B-PER, I-PER and O are spans. These labels are {listing(labels.classes.tolist())}."
         )
     runs = find_runs(labels.codes, labels.classes, sequence)
-    kinds = [(split_tag(name, LETTERS) or ("", ""))[1] for name in labels.classes.tolist()]
-    types = [kinds[code] for code in labels.codes[runs.first].tolist()]
     confidence = fused.span_confidence
     if confidence is None:  # tokens are independent of each other
         confidence = judge_runs(follow_alone(labels.posterior, labels.codes, labels.classes, sequence), runs)
-    return runs, confidence, types, ids
-
-
-def tabulate_spans(task: AnyKind, fused: Fused) -> dict[str, Column]:
-    """Return the columns of a table of the fused spans; see `Model.to_spans`."""
-    runs, confidence, types, ids = find_fused_spans(fused)
+    kinds = [(split_tag(name, LETTERS) or ("", ""))[1] for name in labels.classes.tolist()]
+    types = [kinds[code] for code in labels.codes[runs.first].tolist()]
     start, end = runs.first - runs.offset, runs.stop - runs.offset
+    texts: Column = pa.nulls(len(types), pa.string())
     if isinstance(task, SpansKind):
-        start, end = task.place(runs)
-    text: Column = pa.nulls(len(types), pa.string())
-    if isinstance(task, SpansKind) and task.texts is not None:
-        places = zip(task.fused[runs.sequence].tolist(), start.tolist(), end.tolist(), strict=True)
-        text = to_column([task.texts[document][a:b] for document, a, b in places] or text)
+        document = task.fused[runs.sequence]
+        base = task.offsets[document]
+        start, end = task.start[base + start], task.end[base + end - 1]
+        if task.texts is not None:
+            places = zip(document.tolist(), start.tolist(), end.tolist(), strict=True)
+            texts = to_column([task.texts[number][first:last] for number, first, last in places] or texts)
     return {
         "document": to_column(ids[runs.sequence]),
         "start": to_column(start),
         "end": to_column(end),
-        "label": to_column(types or pa.nulls(0, pa.string())),
-        "text": text,
+        "label": to_column(types or texts),
+        "text": texts,
         "confidence": to_column(confidence),
     }
 
 
 def collect_spans(task: AnyKind, fused: Fused) -> Spans:
-    """Return the fused spans with their texts; see `Model.to_span_set`."""
+    """The fused spans with their texts; see `Model.to_span_set`."""
     if not isinstance(task, SpansKind) or task.texts is None:
         of_spans = isinstance(task, SpansKind)
         lack = "was saved without texts" if of_spans else "was fitted to tags"
@@ -292,17 +277,16 @@ def collect_spans(task: AnyKind, fused: Fused) -> Spans:
             f"This {fused.model} {lack}, and has no texts. to_spans() gives a table without them.",
             "Save it with texts=True." if of_spans else "Fit it to a Spans.",
         )
-    runs, confidence, types, _ = find_fused_spans(fused)
-    start, end = task.place(runs)
-    labels = sorted(set(types))
-    numbers = {name: number for number, name in enumerate(labels)}
-    code = np.array([numbers[name] for name in types], np.int64)
-    marks = Marks(task.fused[runs.sequence], np.zeros(len(types), np.int64), start, end, code, confidence)
+    found = tabulate_spans(task, fused)
+    start, end, confidence = (np.asarray(found[name]) for name in ("start", "end", "confidence"))
+    codes, labels = encode_sorted(found["label"])
+    nobody = np.zeros(len(start), np.int64)
+    marks = Marks(lookup(task.documents, found["document"]), nobody, start, end, codes.astype(np.int64), confidence)
     return Spans(
         task.documents,
         task.texts,
         objects([FUSED]),
-        objects(labels),
+        labels,
         sort_marks(marks),
         np.stack([task.fused, np.zeros(len(task.fused), np.int64)], axis=1),
         Tokens(task.offsets, task.start, task.end),
