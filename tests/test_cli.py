@@ -303,8 +303,8 @@ def test_tagged_sequences(folder):
     truth, labels = read_table("truth.csv").table["truth"].to_pylist(), read_table("labels.csv").table
     lengths = Counter(labels["sequence"].to_pylist()).values()
     expected = cs.metrics.span_score(truth, labels["label"].to_pylist(), list(lengths))
-    assert scored["spans"]["strict"] == expected._asdict()
-    assert scored["spans"]["n_invalid_transitions"] == 0
+    assert scored["strict"] == expected._asdict()
+    assert scored["n_invalid_transitions"] == 0
     text = run("evaluate", "labels.csv", "truth.csv", *columns).stdout
     for words in ("whole spans", "parts of spans", "Invalid transitions", "precision"):
         assert words in text

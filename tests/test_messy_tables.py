@@ -196,7 +196,7 @@ def test_fuse_with_a_gold_column():
 def test_fuse_with_all_truth_beside():
     """The truth of every item is for a comparison: with it there would be nothing to fuse."""
     frame, truth = make_crowd(60)
-    with pytest.warns(DataWarning, match="known label of every item. It is not used"):
+    with pytest.warns(DataWarning, match="known labels of all items. They are not used"):
         fused = cs.fuse(frame)
     assert np.array_equal(fused.posterior_, cs.fuse(frame, gold=False).posterior_)
     # The table of answers is one of gold, too.

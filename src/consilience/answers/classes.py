@@ -418,7 +418,8 @@ def warn_of_slips(
     silent = doubt_silence(r) if silence else None
     if silent is not None:
         warn(silent)
-    problem, remedy = ("", "") if named else _doubt_classes(r)
+    # What takes measurements for classes says so.
+    problem, remedy = ("", "") if named or are_measured(r) else _doubt_classes(r)
     if problem:  # where labels are no classes, their spellings do not matter
         column: str | Sentence = "Check that the entries are labels."
         if tabular and "label" in r.columns:
@@ -489,6 +490,22 @@ def _doubt_labels(r: Answers, named: bool, tabular: bool, normalises: bool) -> N
         )
 
 
+def find_scores(r: Answers) -> Floats | None:
+    """Labels that are many numbers, and seldom the same for an item, as numbers; None where they may be classes."""
+    numbers = to_numbers(r.labels) if r.n_labels >= FEWEST_LABELS else None
+    if numbers is None or (r.n_labels < FEWEST_WHOLE and (numbers == np.round(numbers)).all()):
+        return None
+    item = r.item_of_answer()
+    same_item, same_label = item[1:] == item[:-1], r.label[1:] == r.label[:-1]
+    return None if same_item.any() and np.mean(same_label[same_item]) >= LEAST_AGREEMENT else numbers
+
+
+def are_measured(r: Answers) -> bool:
+    """Whether labels are scores that are not all whole: no classes, but measurements."""
+    numbers = find_scores(r)
+    return numbers is not None and bool((numbers != np.round(numbers)).any())
+
+
 def _doubt_classes(r: Answers) -> tuple[str, str]:
     """What labels look like if they are no classes (ids, free text or scores), and what else to do; else nothing."""
     sequences = r.sequences
@@ -515,20 +532,12 @@ def _doubt_classes(r: Answers) -> tuple[str, str]:
             f"{listing(r.labels[np.sort(rare)].tolist())}. Most of them occur only once or twice, like ids or free "
             "text. Each is treated as a class."
         ), MAP_TEXT
-    numbers = to_numbers(r.labels)
-    if numbers is None or (r.n_labels < FEWEST_WHOLE and (numbers == np.round(numbers)).all()):
+    numbers = find_scores(r)
+    if numbers is None:
         return "", ""
-    # How often an answer is the same as the one before it about the same item.
-    item = r.item_of_answer()
-    pairs, seldom = item[1:] == item[:-1], ""
-    if pairs.any():
-        agreement = float(np.mean((r.label[1:] == r.label[:-1])[pairs]))
-        if agreement >= LEAST_AGREEMENT:
-            return "", ""
-        seldom = f", and two workers rarely give an item the same one ({agreement:.0%})"
     return (
-        f"The labels are {len(numbers):,} different numbers, from {numbers.min():.6g} to {numbers.max():.6g}{seldom}. "
-        "Each is treated as a class of its own; their order is not used."
+        f"The labels are {len(numbers):,} different numbers, from {numbers.min():.6g} to {numbers.max():.6g}. Each is "
+        "treated as a class of its own; their order is not used."
     ), "If they are scores, bin them into a few classes first."
 
 

@@ -135,11 +135,12 @@ class Evaluation:
         ]
         parts: list[Part] = [Facts(facts)]
         overall = {OVERALL[name]: score for name, score in self.scores.items()}
-        for name, scores in (("all", overall), (self.by, self.table)):
+        titles = {"": "All together", **{each: every.capitalize() for each, every in ROWS.items()}}
+        for name, scores in (("", overall), (self.by, self.table)):
             if scores:
                 heads = [Column("", name), *(Column("", each, "figure") for each in ("precision", "recall", "F1"))]
                 rows = [(each, *score[:4]) for each, score in scores.items()]
-                parts.append(Table("", "", [*heads, Column("", "known", "count")], rows))
+                parts.append(Table("", titles[name], [*heads, Column("", "known", "count")], rows))
         return Section(title, parts)
 
 

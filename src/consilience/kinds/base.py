@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..answers.answers import LAYOUTS, Answers
+from ..answers.classes import are_measured
 from ..answers.columns import Column, Indices, Values, to_column
 from ..answers.gold import LEAVE_OUT, find_strange
 from ..answers.graph import Graph
@@ -319,6 +320,14 @@ class TableKind(Kind[Answers]):
     @classmethod
     def pose(cls, brought: Answers) -> tuple[TableKind, Answers]:
         """Return the answers themselves."""
+        if are_measured(brought):
+            name = shorten(brought.columns.get("label", "label"))
+            warn_of(
+                f"The labels in {name} are {brought.n_labels:,} different numbers. Each is treated as a class of its "
+                "own; their order is not used.",
+                Sentence("If another column holds the labels, name it with {label}."),
+                "If they are scores, bin them into a few classes first.",
+            )
         return cls(brought.origin, brought.columns.get("label")), brought
 
     @classmethod
