@@ -17,7 +17,7 @@ from benchmarks import record as making
 from benchmarks.real_crowds import is_present
 from command_line import run
 from consilience.answers.answers import to_long
-from consilience.answers.classes import find_sets
+from consilience.answers.classes import find_set_labels
 from consilience.results.comparison import Comparison
 from consilience.results.record import (
     INDEPENDENT,
@@ -327,10 +327,10 @@ def test_there_is_no_record_of_other_data_and_models():
 
 
 def test_classes_that_are_sets_are_found():
-    assert find_sets(["a", "b", "c"]) == []
-    assert find_sets(["yes", "no", "yes, no"]) == ["yes, no"]
-    assert find_sets(["no, sure", "yes, sure", "no, unsure", "yes, unsure"]) == []
-    assert find_sets([1, 2, "1;2"]) == []
+    assert find_set_labels(["a", "b", "c"]) == []
+    assert find_set_labels(["yes", "no", "yes, no"]) == ["yes, no"]
+    assert find_set_labels(["no, sure", "yes, sure", "no, unsure", "yes, unsure"]) == []
+    assert find_set_labels([1, 2, "1;2"]) == []
 
 
 def test_the_figures_of_a_comparison_are_told_with_few_digits():

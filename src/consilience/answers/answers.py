@@ -38,7 +38,7 @@ from .columns import (
     to_column,
 )
 from .gold import add_gold
-from .items import Sequences, count_items, encode_items, read_keys, read_order
+from .items import Sequences, count_items, encode_items, read_keys, read_times
 from .long_tables import (
     FILL,
     check_axes,
@@ -299,7 +299,7 @@ class Answers:
             codes, labels = merge_spellings(codes, labels, spell, ordered=is_sorted)
         who, workers = encode_sorted(table.values(columns["worker"], FILL))
         weights = read_weights(table, columns["weight"]) if "weight" in columns else None
-        times = read_order(table, columns["order"]) if "order" in columns else None
+        times = read_times(table, columns["order"]) if "order" in columns else None
         keys_of_rows = [columns[role] for role in ("item", "sequence", "position") if role in columns]
         items = table.items if items is None else items
         named = None if items is None else read_keys(items, len(keys_of_rows), columns)

@@ -428,7 +428,7 @@ def warn_of_slips(
         meant = Sentence("If they are classes, list them with {classes} to silence this warning.")
         warn_of(problem, column, *([remedy] if remedy else []), *([] if remedy == MAP_TEXT else [meant]))
     else:
-        _doubt_labels(r, named, tabular, normalises)
+        _warn_of_labels(r, named, tabular, normalises)
     groups = group_spellings(r.workers.tolist()) if r.n_workers <= MOST_WORKERS else []
     if groups:
         warn_of(
@@ -438,7 +438,7 @@ def warn_of_slips(
         )
 
 
-def _doubt_labels(r: Answers, named: bool, tabular: bool, normalises: bool) -> None:
+def _warn_of_labels(r: Answers, named: bool, tabular: bool, normalises: bool) -> None:
     """Warn of labels that are spelled in several ways, of words for no value, and of abstentions."""
     labels, classes = r.labels.tolist(), r.classes.tolist()
     listed = set(classes) if named else set()
@@ -597,14 +597,14 @@ def doubt_silence(r: Answers) -> DataWarning | None:
     )
 
 
-def find_sets(classes: list[object]) -> list[str]:
+def find_set_labels(classes: list[object]) -> list[str]:
     """The classes that are sets of labels.
 
     Their parts are classes themselves. Or they occur in other classes too, if they are separated by signs that names
     do not have.
 
-    >>> find_sets(["a", "b", "a;b"]), find_sets(["x|y", "y|z", "x|z"]), find_sets(["Bath, UK", "York, UK"])
-    (['a;b'], ['x|y', 'y|z', 'x|z'], [])
+    >>> find_set_labels(["a", "b", "a;b"]), find_set_labels(["Bath, UK", "York, UK"])
+    (['a;b'], [])
     """
     names, found = {name for name in classes if isinstance(name, str)}, []
     for sign in SET_SIGNS:

@@ -224,7 +224,7 @@ def _find_few(known: Values, wanted: Values) -> Indices:
     return index
 
 
-def read_order(table: Table, name: str) -> Floats:
+def read_times(table: Table, name: str) -> Floats:
     """Read the column that says when answers were given, as numbers: times in seconds, NaN where it is not known."""
     column = table.read(name)
     if isinstance(column, np.ndarray):  # times with a zone, or mixed types
@@ -233,7 +233,7 @@ def read_order(table: Table, name: str) -> Floats:
     if is_text(column.type):
         texts = pc.utf8_trim_whitespace(column)
         texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
-        read = _read_times(texts)
+        read = _parse_times(texts)
         column = texts if read is None else read
     kind = column.type
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
@@ -247,7 +247,7 @@ def read_order(table: Table, name: str) -> Floats:
         order = np.array(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         rows = find_present(column).tolist()
-        row = next((row for row in rows if is_text(kind) and _read_times(column.slice(row, 1)) is None), rows[0])
+        row = next((row for row in rows if is_text(kind) and _parse_times(column.slice(row, 1)) is None), rows[0])
         raise InputError(
             f"Column {name!r} of {table.name} must say when answers were given, all in one way. Got "
             f"{shorten(column[row].as_py())} at {table.locate(row)}.",
@@ -259,7 +259,7 @@ def read_order(table: Table, name: str) -> Floats:
     return order
 
 
-def _read_times(texts: pa.Array) -> pa.Array | None:
+def _parse_times(texts: pa.Array) -> pa.Array | None:
     """Text as numbers, or as times without or with a zone; None if it is neither."""
     for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
         with suppress(pa.ArrowInvalid):

@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..kernels import Floats, Integers, Truths
 from . import Names
-from .classes import find_sets, find_sign, normalise_column
+from .classes import find_set_labels, find_sign, normalise_column
 from .columns import (
     Codes,
     Column,
@@ -106,7 +106,7 @@ def read_labels(table: Table, name: str, drop_missing: bool) -> tuple[Table, Col
         table = table.keep(find_present(table.read(name)))
     elif len(rows):
         # Beside sets of tags a missing answer is a set without a tag.
-        sets = find_sets(list(dict.fromkeys(to_values(table.read(name)).tolist())))
+        sets = find_set_labels(list(dict.fromkeys(to_values(table.read(name)).tolist())))
         as_tags = [Sentence("If cells hold sets of tags, use {separator}.", separator=find_sign(sets))] if sets else []
         drop = f"A missing answer needs no row: drop it{_HOW_TO_DROP.get(table.backend, '').format(name)}."
         table.values(name, *as_tags, drop, Sentence("Or leave such rows out with {drop_missing}.", drop_missing=True))

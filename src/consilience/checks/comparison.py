@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.answers import Answers
-from ..answers.classes import doubt_silence, find_sets
+from ..answers.classes import doubt_silence, find_set_labels
 from ..answers.graph import Graph
 from ..answers.random_choices import find_owners, hide_answers
 from ..engines.base import Engine
@@ -166,7 +166,7 @@ def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:
     """Why no expected accuracy is given, in words, because a check has failed; nothing if none has."""
     if doubt_silence(r) is not None:
         return "workers answer as labelling functions do, and their silence is ignored"
-    sets = find_sets(r.classes.tolist())
+    sets = find_set_labels(r.classes.tolist())
     if sets:
         return f"some classes are sets of labels, such as {shorten(sets[0])}"
     if are_soft(r) and r.soft is None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..answers.classes import CHANCE, doubt_silence, find_sets, find_sign, to_numbers
+from ..answers.classes import CHANCE, doubt_silence, find_set_labels, find_sign, to_numbers
 from ..answers.columns import objects, to_values
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
 from ..errors import ConsilienceWarning, Python, Sentence, join_names, listing, plural, shorten
@@ -223,7 +223,7 @@ def find_unsaid(found: Result, _: LabelEstimator) -> Iterator[Finding]:
 
 def find_set_classes(found: Result, _: LabelEstimator) -> Iterator[Finding]:
     """Classes are sets of labels."""
-    sets = find_sets(found.answers.classes.tolist())
+    sets = find_set_labels(found.answers.classes.tolist())
     if sets:
         yield Finding(
             f"Some classes are sets of labels: {listing(sets)}. Each set is taken for a class of its own, unlike any "

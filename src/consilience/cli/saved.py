@@ -33,7 +33,7 @@ from ..models.standalone import Standalone
 from ..options import N_LISTED
 from ..planning.next_items import add_label
 from ..rankings.bradley_terry import BradleyTerry
-from ..rankings.comparisons import to_number
+from ..rankings.comparisons import as_number
 from ..results.explanations import Explanation
 from .command import is_asked, publish, refuse, typed_command
 from .files import check_content, check_outputs, check_page, tabulate_labels, write_report, write_together
@@ -346,6 +346,6 @@ def read_workers(path: str, cost: float | None, per_worker: int | None) -> tuple
             flag = f"--{name.replace('_', '-')}"
             if price is not None:
                 raise InputError(f"{path} has a column {name}.", f"Leave out {flag}, or the column.")
-            entries = [to_number(entry) if isinstance(entry, str) else entry for entry in table[name].to_pylist()]
+            entries = [as_number(entry) if isinstance(entry, str) else entry for entry in table[name].to_pylist()]
             given[name] = dict(zip(ids, entries, strict=True))
     return ids, given["cost"], given["per_worker"]

@@ -98,7 +98,7 @@ def prepare(
         if columns and columns.get("gold", False) is None:  # a column was looked for, and is not used
             named = {role: name for role, name in answers.columns.items() if role != "gold"}
             answers = replace(answers, gold=None, columns=named)
-        gold = task.spread_known(open_gold(gold, columns or {}), answers.columns)
+        gold = task.spread_known(open_gold_tables(gold, columns or {}), answers.columns)
     else:
         gold = None
     may_be_scale = isinstance(task, TableKind) and not answers.declares_order
@@ -118,7 +118,7 @@ def warn_of_fused(answers: Answers) -> None:
         )
 
 
-def open_gold(gold: Any, columns: Mapping[str, Any]) -> Any:
+def open_gold_tables(gold: Any, columns: Mapping[str, Any]) -> Any:
     """Return known labels with files opened as tables, in which the columns of answers are looked for first."""
     opened = open_paths(gold)
     tables = opened if isinstance(opened, list) else [opened]

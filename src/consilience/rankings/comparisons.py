@@ -419,7 +419,7 @@ def read_multiples(table: Table, name: str) -> Floats:
 def read_numbers(table: Table, name: str) -> Floats:
     """A column of numbers, as numbers or as text."""
     codes, values = encode_in_order_of_appearance(table.values(name, "Fill it in, or drop the row."))
-    numbers = np.array([to_number(value) for value in values.tolist()])
+    numbers = np.array([as_number(value) for value in values.tolist()])
     if values.dtype.kind in "mM" or np.isnan(numbers).any():
         place = int(np.argmax(np.isnan(numbers)))
         raise InputError(
@@ -429,10 +429,10 @@ def read_numbers(table: Table, name: str) -> Floats:
     return np.asarray(numbers[codes], np.float64)
 
 
-def to_number(value: object) -> float:
+def as_number(value: object) -> float:
     """A number, or text that is one, as a float; NaN for anything else.
 
-    >>> to_number("1.5"), to_number("judge")
+    >>> as_number("1.5"), as_number("judge")
     (1.5, nan)
     """
     try:

@@ -217,7 +217,7 @@ def independent(
     """
     workers = n_workers, n_classes, answers_per_item, good, accuracy, spammers, adversaries, copycats, hard, activity
     crew = Crew(seed, n_items, *workers)
-    shares = to_probabilities("prior", prior, n_classes)
+    shares = check_probabilities("prior", prior, n_classes)
     truth = crew.truth.choice(n_classes, size=n_items, p=shares)
     return _draw_crowd(crew, truth, np.arange(n_items), prior=shares)
 
@@ -281,7 +281,7 @@ def sequences(
     if transition is None:
         moves = crew.structure.dirichlet(np.ones(n_classes), size=n_classes)
     else:
-        moves = to_probabilities("transition", transition, n_classes, n_classes)
+        moves = check_probabilities("transition", transition, n_classes, n_classes)
     moves = stickiness * np.eye(n_classes) + (1 - stickiness) * moves
     start = stationary_distribution(moves)
     lengths = crew.structure.integers(shortest, longest + 1, n_sequences)
@@ -346,7 +346,7 @@ def network(
     require_memory(
         2 * NUMBER * n_edges, f"A network of {plural(n_edges, 'edge')} is too large", Sentence("Lower {degree}.")
     )
-    shares = to_probabilities("prior", prior, n_classes)
+    shares = check_probabilities("prior", prior, n_classes)
     truth = crew.truth.choice(n_classes, size=n_items, p=shares)
     graph = Graph.from_edges(
         *draw_edges(crew.structure, truth, n_classes, n_edges, homophily), items=np.arange(n_items)
@@ -425,7 +425,7 @@ def ratings(
     shares = draw_figures(rng, "careless", careless, n_raters, 1.0, f"{expected} numbers in [0, 1]")
     types = np.column_stack([biases, np.maximum(spreads, LEAST_SPREAD), shares])
     confusion = rate(types, np.arange(float(levels)), np.arange(levels)).transpose(0, 2, 1)
-    frequency = to_probabilities("prior", prior, levels)
+    frequency = check_probabilities("prior", prior, levels)
     truth = crew.truth.choice(levels, size=n_items, p=frequency)
     figures = {"bias": biases, "spread": spreads, "careless": shares}
     crowd = _draw_crowd(crew, truth, np.arange(n_items), confusion, prior=frequency, **figures)
@@ -459,7 +459,7 @@ def to_figures(name: str, values: ArrayLike, expected: str) -> Floats:
         raise parameter_error(name, "simulate", expected, values) from error
 
 
-def to_probabilities(name: str, values: ArrayLike | None, *shape: int) -> Floats:
+def check_probabilities(name: str, values: ArrayLike | None, *shape: int) -> Floats:
     """A parameter as an array of the given shape that sums to 1 along its last axis; by default all are equal."""
     if values is None:
         return np.full(shape, 1 / shape[-1])
