@@ -191,7 +191,7 @@ def measure_once(situation: Situation, seed: int) -> list[float]:
     alpha = cs.metrics.krippendorff_interval(crowd.responses)
     pairs = [
         *((report[f"{name}_low"], report[f"{name}_high"]) for name in ("accuracy", "informativeness")),
-        (model.prior_low_, model.prior_high_),
+        (model.result_.intervals.prior[0], model.result_.intervals.prior[1]),
         (model.expected_accuracy_low_, model.expected_accuracy_high_),
         (alpha.low, alpha.high),
     ]

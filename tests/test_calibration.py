@@ -201,7 +201,7 @@ def test_sequences_hide_a_worker_in_a_sequence():
     model = cs.HiddenMarkov(coupling=1.0).fit(crowd.responses)
     plain = cs.HiddenMarkov(coupling=1.0, calibration="none").fit(crowd.responses)
     np.testing.assert_array_equal(model.labels_, plain.labels_)
-    assert model.calibration_.n_hidden == crowd.responses.n_responses / 2
+    assert model.result_.calibrated.found.n_hidden == crowd.responses.n_responses / 2
     np.testing.assert_allclose(model.posterior_.sum(axis=1), 1)
 
 
@@ -218,8 +218,8 @@ def test_gold_mends_what_hidden_answers_cannot_see():
         model = cs.DawidSkene().fit(r, gold=gold)
         rest = np.setdiff1d(np.arange(len(truth)), known)
         losses.append(log_loss(model.posterior_[rest], truth[rest]))
-        assert model.calibration_.n_gold == 20
-        assert model.calibration_.n_hidden > 0
+        assert model.result_.calibrated.found.n_gold == 20
+        assert model.result_.calibrated.found.n_hidden > 0
         np.testing.assert_array_equal(model.posterior_[known], np.eye(2)[truth[known]])
         assert "and 20 known labels" in model.explain_calibration()
     assert np.mean(losses) < log_loss(blind.posterior_, truth)
@@ -248,8 +248,8 @@ def test_gold_alone():
     r, truth = copies_of(4)
     gold = {i: int(truth[i]) for i in range(0, 400, 4)}
     model = cs.DawidSkene(calibration="gold").fit(r, gold=gold)
-    assert model.calibration_.n_hidden == 0
-    assert model.calibration_.n_gold == 100
+    assert model.result_.calibrated.found.n_hidden == 0
+    assert model.result_.calibrated.found.n_gold == 100
     unknown = np.setdiff1d(np.arange(400), list(gold))
     losses = [log_loss(raise_to(model.posterior_[unknown], t / model.power_), truth[unknown]) for t in POWERS]
     # It is near the best power for the others too.
@@ -285,7 +285,7 @@ def test_known_labels_of_items_without_answers_do_not_calibrate():
     for calibration in ("hidden answers", "gold"):
         plain = cs.DawidSkene(calibration=calibration, prior="uniform").fit(r, gold=some)
         both = cs.DawidSkene(calibration=calibration, prior="uniform").fit(r, gold=some | dict.fromkeys(others, 1))
-        assert both.calibration_.n_gold == plain.calibration_.n_gold == len(drawn)
+        assert both.result_.calibrated.found.n_gold == plain.result_.calibrated.found.n_gold == len(drawn)
         assert both.power_ == pytest.approx(plain.power_, rel=1e-6)
     with pytest.warns(cs.errors.DataWarning, match="are those of items without answers"):
         cs.DawidSkene(calibration="gold").fit(r, gold=dict.fromkeys(others, 1))
@@ -330,7 +330,7 @@ def test_a_saved_model_knows_how_it_was_calibrated(tmp_path):
     r, _ = crowd_of()
     model = cs.DawidSkene().fit(r)
     again = cs.load(model.save(tmp_path / "model"))
-    assert again.calibration_ == model.calibration_
+    assert again.result_.calibrated.found == model.result_.calibrated.found
     assert again.smoothing_ == model.smoothing_
     np.testing.assert_array_equal(again.uncalibrated_posterior_, model.uncalibrated_posterior_)
     np.testing.assert_array_equal(again.predict_proba(r), model.predict_proba(r))
@@ -348,13 +348,13 @@ def test_too_few_answers_to_hide(answers):
 def test_nothing_is_calibrated_where_nothing_is_fitted():
     r, _ = crowd_of()
     model = cs.DawidSkene(max_iter=0).fit(r)
-    assert model.calibration_.n_hidden == 0
+    assert model.result_.calibrated.found.n_hidden == 0
 
 
 def test_silence_is_not_hidden():
     answers = {"item": [1, 1, 2, 3, 3], "worker": ["a", "b", "a", "b", "c"], "label": ["x", "x", "y", "y", "x"]}
     r = cs.Answers.from_frame(answers, items=range(1, 9), classes=["O", "x", "y"], abstain="answer", background="O")
-    assert cs.DawidSkene().fit(r).calibration_.n_hidden == 0
+    assert cs.DawidSkene().fit(r).result_.calibrated.found.n_hidden == 0
 
 
 def test_only_gold_drawn_at_random_calibrates():
@@ -365,15 +365,15 @@ def test_only_gold_drawn_at_random_calibrates():
     items = np.concatenate([doubtful, drawn])
     table = {"item": items, "label": truth[items], "random": np.arange(100) >= 40}
     model = cs.DawidSkene(calibration="gold").fit(r, gold=table)
-    assert model.calibration_.n_gold == 60
+    assert model.result_.calibrated.found.n_gold == 60
     np.testing.assert_array_equal(model.labels_[items], truth[items])
     np.testing.assert_array_equal(model.posterior_[items], np.eye(2)[truth[items]])
     everything = cs.DawidSkene(calibration="gold").fit(r, gold={"item": items, "label": truth[items]})
-    assert everything.calibration_.n_gold == 100
+    assert everything.result_.calibrated.found.n_gold == 100
     assert everything.power_ != model.power_
     with pytest.warns(cs.errors.DataWarning, match="drawn at random"):
         none = cs.DawidSkene(calibration="gold").fit(r, gold=table | {"random": [False] * 100})
-    assert (none.power_, none.calibration_.n_gold) == (1, 0)
+    assert (none.power_, none.result_.calibrated.found.n_gold) == (1, 0)
     np.testing.assert_array_equal(none.uncalibrated_posterior_, model.uncalibrated_posterior_)
 
 
@@ -397,7 +397,7 @@ def test_items_with_one_answer_cannot_judge(n_workers):
     truth = rng.integers(0, 2, 500)
     said = np.where(rng.random(500) < 0.95, truth, 1 - truth)
     model = cs.DawidSkene().fit({"item": np.arange(500), "worker": np.arange(500) % n_workers, "label": said})
-    assert model.calibration_ == Calibration(1.0)
+    assert model.result_.calibrated.found == Calibration(1.0)
     assert model.posterior_.max(axis=1).mean() > 0.8
 
 
@@ -405,14 +405,14 @@ def test_items_with_a_known_label_cannot_judge():
     r, truth = crowd_of()
     known = {"item": np.arange(300), "label": truth, "random": np.zeros(300, bool)}
     model = cs.DawidSkene().fit(r, gold=known)
-    assert model.calibration_ == Calibration(1.0)
+    assert model.result_.calibrated.found == Calibration(1.0)
     some = cs.DawidSkene().fit(r, gold={"item": np.arange(100), "label": truth[:100], "random": np.zeros(100, bool)})
-    assert 0 < some.calibration_.n_hidden <= (r.item_of_answer() >= 100).sum()
+    assert 0 < some.result_.calibrated.found.n_hidden <= (r.item_of_answer() >= 100).sum()
 
 
 def test_a_handful_of_answers_cannot_judge():
     model = cs.DawidSkene().fit({"item": [1, 1, 2, 2], "worker": ["u", "v"] * 2, "label": ["a", "a", "b", "b"]})
-    assert model.calibration_ == Calibration(1.0)
+    assert model.result_.calibrated.found == Calibration(1.0)
     assert "nothing to calibrate" in model.explain_calibration()
 
 
@@ -420,7 +420,7 @@ def test_one_class_cannot_judge():
     """All powers predict it: none is chosen, and a class that comes later is not judged by it."""
     answers = {"item": np.repeat(np.arange(20), 3), "worker": [1, 2, 3] * 20, "label": ["x"] * 60}
     model = cs.DawidSkene().fit(answers)
-    assert model.calibration_ == Calibration(1.0)
+    assert model.result_.calibrated.found == Calibration(1.0)
     model.update({"item": [20] * 3, "worker": [1, 2, 3], "label": ["y"] * 3})
     assert model.posterior_[-1].max() > 0.7
 
@@ -428,7 +428,7 @@ def test_one_class_cannot_judge():
 def test_soft_votes_are_counted_once():
     shares = np.random.default_rng(0).dirichlet(np.ones(3), (50, 4))
     model = cs.DawidSkene().fit(cs.Answers.from_probabilities(shares))
-    assert model.calibration_.n_hidden <= 200
+    assert model.result_.calibrated.found.n_hidden <= 200
 
 
 def test_given_matrices_leave_nothing_out():
@@ -442,4 +442,4 @@ def test_one_known_label_alone_hardly_calibrates():
     r, _ = crowd_of(n_items=150)
     model = cs.DawidSkene(calibration="gold").fit(r, gold={0: cs.DawidSkene().fit(r).labels_[0]})
     assert model.power_ > 0.5
-    assert model.calibration_.n_gold == 1
+    assert model.result_.calibrated.found.n_gold == 1

@@ -652,7 +652,7 @@ def test_interrupted_while_writing(answers, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("consilience.models.reporting.Reporting.save", interrupt)
+    monkeypatch.setattr("consilience.models.base.Model.save", interrupt)
     result = run("fuse", "answers.csv", "-o", "labels.csv", "--save", "fit.model")
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "Interrupted.\n")
     assert not Path("fit.model").exists()

@@ -252,7 +252,9 @@ def test_hidden_answers_of_calibration_are_those_of_the_verdict():
     crowd = cs.simulate.independent(300, n_workers=8, n_classes=3, answers_per_item=5, accuracy=(0.4, 0.9), seed=2)
     r = crowd.responses
     model = cs.DawidSkene().fit(r)
-    assert len(model.result_.calibrated.predicted.answer) == model.calibration_.n_hidden == r.n_responses / 2
+    assert (
+        len(model.result_.calibrated.predicted.answer) == model.result_.calibrated.found.n_hidden == r.n_responses / 2
+    )
     for other in (cs.DawidSkene(calibration="none"), cs.DawidSkene(calibration=0.8), cs.MomentMatching()):
         comparison = compare(other.fit(r), r)
         assert comparison.tested

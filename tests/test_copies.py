@@ -46,7 +46,7 @@ GROUP = ["w0", "w6", "w7", "w8", "w9"]
 def test_every_model_names_near_copies(model, copied):
     fitted = renew(model).fit(copied[0])
     assert fitted.copies_ == [GROUP]
-    assert fitted.copies_count_once_ is False
+    assert fitted.result_.copies_count_once is False
     report = fitted.worker_report().to_pydict()
     assert report["group"] == [1, None, None, None, None, None, 1, 1, 1, 1]
     assert report["remarks"][0].endswith("near-copy (group 1)")
@@ -66,7 +66,7 @@ def test_fuse_counts_a_group_once_and_says_so(copied):
     with pytest.warns(cs.errors.DataWarning, match="5 workers seem to copy each other") as caught:
         fused = cs.fuse(r, calibration="none")
     assert "'w0', 'w6', 'w7', 'w8', 'w9'" in str(caught[0].message)
-    assert fused.copies_count_once_
+    assert fused.result_.copies_count_once
     honest = cs.DawidSkene().fit(r.keep(~np.isin(r.worker, [6, 7, 8, 9])))
     assert accuracy(fused, truth) > accuracy(honest, truth) - 0.01
     assert accuracy(fused, truth) > accuracy(cs.DawidSkene().fit(r), truth) + 0.1
@@ -87,7 +87,7 @@ def test_fuse_counts_once_by_other_models(model, copied):
     with pytest.warns(cs.errors.ConsilienceWarning):
         fused = cs.fuse(r, model=model)
     alone = cs.DawidSkene().fit(r) if model == "majority" else cs.MomentMatching().fit(r)
-    assert fused.copies_count_once_
+    assert fused.result_.copies_count_once
     assert accuracy(fused, truth) > accuracy(alone, truth)
 
 
@@ -117,7 +117,7 @@ def test_a_fit_without_copies_says_nothing():
         fused = cs.fuse(cs.Answers.from_matrix(votes))
     assert not any("copy" in str(warning.message) for warning in caught)
     assert fused.copies_ == []
-    assert not fused.copies_count_once_
+    assert not fused.result_.copies_count_once
     assert fused.worker_report()["group"].to_pylist() == [None] * 8
 
 
@@ -126,7 +126,7 @@ def test_groups_survive_saving(copied, tmp_path):
         fused = cs.fuse(copied[0])
     loaded = cs.load(fused.save(tmp_path / "a.model"))
     assert loaded.copies_ == [GROUP]
-    assert loaded.copies_count_once_
+    assert loaded.result_.copies_count_once
     assert loaded.worker_report().equals(fused.worker_report())
     assert np.array_equal(loaded.predict_proba(copied[0]), fused.predict_proba(copied[0]))
 

@@ -384,10 +384,10 @@ def test_objective_never_falls_from_any_start(problem, n_init):
     r, gold, options = problem
     start = np.random.default_rng(0).dirichlet(np.ones(r.n_labels), size=(r.n_workers, r.n_classes))
     model = dawid_skene(**options, start=start, n_init=n_init, tol=0, max_iter=8).fit(r, gold=gold)
-    assert list(model.starts_) == ["given", *(f"random {i}" for i in range(1, n_init))]
-    for trace in model.starts_.values():
+    assert list(model.result_.course.starts) == ["given", *(f"random {i}" for i in range(1, n_init))]
+    for trace in model.result_.course.starts.values():
         assert_never_falls(trace)
-    assert model.trace_[-1] == max(trace[-1] for trace in model.starts_.values())
+    assert model.trace_[-1] == max(trace[-1] for trace in model.result_.course.starts.values())
 
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
@@ -448,8 +448,11 @@ def test_same_seed_same_bits(estimation):
     first, second = (dawid_skene(seed=5, **settings_).fit(r) for _ in range(2))
     other = dawid_skene(seed=6, **settings_).fit(r)
     assert np.array_equal(first.posterior_, second.posterior_)
-    assert all(np.array_equal(first.starts_[name], second.starts_[name]) for name in first.starts_)
-    assert not np.array_equal(first.starts_["random 1"], other.starts_["random 1"])
+    assert all(
+        np.array_equal(first.result_.course.starts[name], second.result_.course.starts[name])
+        for name in first.result_.course.starts
+    )
+    assert not np.array_equal(first.result_.course.starts["random 1"], other.result_.course.starts["random 1"])
 
 
 # ------------------------------------------------------------------------------------------------------- equivariance
@@ -610,7 +613,7 @@ def test_start_from_a_fitted_model():
     again = dawid_skene(tol=1e-9, start=first).fit(r)
     assert again.n_iter_ < first.n_iter_ / 2
     np.testing.assert_allclose(again.posterior_, first.posterior_, atol=1e-2)
-    assert list(again.starts_) == ["model"]
+    assert list(again.result_.course.starts) == ["model"]
     # Workers that the model does not know start from the vote.
     part = dawid_skene().fit(responses_of(answers[:, :3]))
     more = dawid_skene(start=part).fit(r)
@@ -637,7 +640,7 @@ def test_more_starts_are_never_worse():
     r = responses_of(oracles.simulate(26, n_items=80, skill=(0.2, 0.6))[0])
     one = dawid_skene(max_iter=1000).fit(r)
     many = dawid_skene(n_init=6, max_iter=1000).fit(r)
-    assert np.array_equal(many.starts_["majority"], one.trace_)
+    assert np.array_equal(many.result_.course.starts["majority"], one.trace_)
     assert many.trace_[-1] >= one.trace_[-1]
 
 

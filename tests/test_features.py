@@ -580,7 +580,7 @@ def test_columns_are_matched_by_name():
     names = list("abcdef")
     table = pd.DataFrame(X, columns=names).assign(item=R.items)
     model = cs.DawidSkene().fit(R, features=table)
-    assert model.feature_names_ == names
+    assert model.result_.guidance.names == names
     turned = table[["item", *names[::-1]]].assign(more=1.0)
     np.testing.assert_array_equal(model.predict(R, features=turned), model.predict(R, features=table))
     with pytest.raises(InputError, match="have no column 'b'"):

@@ -26,7 +26,7 @@ from consilience.formats import (
 )
 from consilience.formats.reading import read_table
 from consilience.formats.writing import check_table_path, check_writable, replace_file, write_table
-from consilience.models.base import as_responses
+from consilience.models.opening import as_responses
 from effort import examples
 
 SUFFIXES = list_suffixes(writable_formats())

@@ -41,7 +41,7 @@ def test_what_speaks_for_the_power_survives_updates(asked, parts, tmp_path):
     expected = cs.DawidSkene().fit(first).update(second)
     expected.worker_report()
     expected = expected.update(third).partial_fit(last)
-    assert model.calibration_ == expected.calibration_
+    assert model.result_.calibrated.found == expected.result_.calibrated.found
     np.testing.assert_array_equal(model.posterior_, expected.posterior_)
 
 
@@ -113,7 +113,7 @@ def test_a_batch_forgets_what_an_update_changed(parts):
 def test_a_parameter_that_was_changed_counts_in_the_next_update(parts):
     model = cs.DawidSkene(calibration=0.5).fit(parts[0])
     model.set_params(calibration="hidden answers")
-    assert model.update(parts[1]).calibration_.n_hidden > 0
+    assert model.update(parts[1]).result_.calibrated.found.n_hidden > 0
 
 
 def test_a_new_label_is_counted(parts):

@@ -426,9 +426,9 @@ def test_starts(estimation):
     r, options = crowd.responses, {"coupling": 1.0, "estimation": estimation}
     vote = cs.HiddenMarkov(**options).fit(r)
     best = cs.HiddenMarkov(start="best", **options).fit(r)
-    assert set(best.starts_) == {"majority", "moments"}
-    assert best.trace_[-1] == max(trace[-1] for trace in best.starts_.values())
-    np.testing.assert_array_equal(best.starts_["majority"], vote.trace_)
+    assert set(best.result_.course.starts) == {"majority", "moments"}
+    assert best.trace_[-1] == max(trace[-1] for trace in best.result_.course.starts.values())
+    np.testing.assert_array_equal(best.result_.course.starts["majority"], vote.trace_)
     moments = cs.HiddenMarkov(start="moments", **options).fit(r)
     assert moments.trace_[-1] >= moments.trace_[0]
     assert cs.metrics.accuracy(crowd.truth, moments.labels_) > 0.85
@@ -437,7 +437,7 @@ def test_starts(estimation):
         assert_never_falls(model.trace_)
         assert cs.metrics.accuracy(crowd.truth, model.labels_) > 0.85
     several = cs.HiddenMarkov(n_init=3, **options).fit(r)
-    assert list(several.starts_) == ["majority", "random 1", "random 2"]
+    assert list(several.result_.course.starts) == ["majority", "random 1", "random 2"]
     assert several.trace_[-1] >= vote.trace_[-1]
 
 
@@ -485,10 +485,12 @@ def test_a_learned_coupling_is_reached_from_the_votes_and_by_climbing():
     r = cs.simulate.sequences(60, length=20, n_workers=6, n_classes=3, seed=3).responses
     model = cs.HiddenMarkov().fit(r)
     assert model.coupling_ > 0
-    assert list(model.starts_) == ["majority", "climbing"]
-    assert model.trace_[-1] == max(trace[-1] for trace in model.starts_.values())
-    assert list(cs.HiddenMarkov(coupling=model.coupling_).fit(r).starts_) == ["majority"]
-    np.testing.assert_array_equal(cs.HiddenMarkov(coupling=model.coupling_).fit(r).trace_, model.starts_["majority"])
+    assert list(model.result_.course.starts) == ["majority", "climbing"]
+    assert model.trace_[-1] == max(trace[-1] for trace in model.result_.course.starts.values())
+    assert list(cs.HiddenMarkov(coupling=model.coupling_).fit(r).result_.course.starts) == ["majority"]
+    np.testing.assert_array_equal(
+        cs.HiddenMarkov(coupling=model.coupling_).fit(r).trace_, model.result_.course.starts["majority"]
+    )
 
 
 def test_moments_with_forbidden_steps_and_no_neighbours():

@@ -275,10 +275,12 @@ def test_shares_of_a_class_that_nobody_said(named):
         classes = list(range(n_classes + 1))
         r = cs.Answers.from_matrix(said, labels=classes if named else None, classes=classes)
         more, fewer = cs.DawidSkene().fit(r), cs.DawidSkene().fit(cs.Answers.from_matrix(said))
-        ends = np.stack([more.prior_low_, more.prior_high_])
+        ends = np.stack([more.result_.intervals.prior[0], more.result_.intervals.prior[1]])
         assert (ends[:, -1] < 0.03).all()
         if n_classes > 1:
-            np.testing.assert_allclose(ends[:, :-1], [fewer.prior_low_, fewer.prior_high_], atol=0.02)
+            np.testing.assert_allclose(
+                ends[:, :-1], [fewer.result_.intervals.prior[0], fewer.result_.intervals.prior[1]], atol=0.02
+            )
         assert ((ends[0] <= more.prior_) & (more.prior_ <= ends[1])).all()
     assert ends[0, 0] > 0.97
 
@@ -323,7 +325,7 @@ def test_intervals_contain_the_truth(n_classes, accuracy):
             [
                 inside(report["accuracy_low"].to_numpy(), report["accuracy_high"].to_numpy(), true_accuracy(crowd)),
                 inside(report["informativeness_low"].to_numpy(), report["informativeness_high"].to_numpy(), told),
-                inside(model.prior_low_, model.prior_high_, prior),
+                inside(model.result_.intervals.prior[0], model.result_.intervals.prior[1], prior),
                 inside(model.expected_accuracy_low_, model.expected_accuracy_high_, right),
             ]
         )
@@ -346,7 +348,7 @@ def test_intervals_of_sequences_contain_the_truth():
         found.append(
             inside(report["accuracy_low"].to_numpy(), report["accuracy_high"].to_numpy(), true_accuracy(crowd))
         )
-        assert inside(model.prior_low_, model.prior_high_, crowd.parameters.prior) > 0.6
+        assert inside(model.result_.intervals.prior[0], model.result_.intervals.prior[1], crowd.parameters.prior) > 0.6
     assert np.mean(found) >= 0.88
 
 
@@ -358,7 +360,7 @@ def test_more_answers_make_narrower_intervals():
             [
                 (report["accuracy_high"] - report["accuracy_low"]).mean(),
                 (report["informativeness_high"] - report["informativeness_low"]).mean(),
-                (model.prior_high_ - model.prior_low_).mean(),
+                (model.result_.intervals.prior[1] - model.result_.intervals.prior[0]).mean(),
                 model.expected_accuracy_high_ - model.expected_accuracy_low_,
             ]
         )
@@ -397,7 +399,9 @@ def all_ends(model):
     report = model.worker_report().to_pandas().set_index("worker").sort_index()
     names = [f"{name}_{end}" for name in ("accuracy", "informativeness") for end in ("low", "high")]
     ends = [model.expected_accuracy_low_, model.expected_accuracy_high_]
-    return np.concatenate([report[names].to_numpy().ravel(), model.prior_low_, model.prior_high_, ends])
+    return np.concatenate(
+        [report[names].to_numpy().ravel(), model.result_.intervals.prior[0], model.result_.intervals.prior[1], ends]
+    )
 
 
 def table_of(r, order):
@@ -440,7 +444,11 @@ def check_ends(model, is_checked=True):
         else:
             assert np.isnan([low, x, high]).all(), name
     assert report.loc[~answered, ["accuracy", "accuracy_low", "accuracy_high"]].isna().all(axis=None)
-    assert ((model.prior_low_ >= 0) & (model.prior_low_ <= model.prior_) & (model.prior_ <= model.prior_high_)).all()
+    assert (
+        (model.result_.intervals.prior[0] >= 0)
+        & (model.result_.intervals.prior[0] <= model.prior_)
+        & (model.prior_ <= model.result_.intervals.prior[1])
+    ).all()
     assert 0 <= model.expected_accuracy_low_ <= model.expected_accuracy_ <= model.expected_accuracy_high_ <= 1
     return report
 
@@ -548,20 +556,22 @@ def test_a_weight_of_one_changes_nothing():
 
 def test_a_prior_that_is_given_is_known():
     model = cs.DawidSkene(prior=[0.2, 0.3, 0.5]).fit(small_crowd().responses)
-    assert model.prior_low_.tolist() == model.prior_.tolist() == model.prior_high_.tolist()
+    assert (
+        model.result_.intervals.prior[0].tolist() == model.prior_.tolist() == model.result_.intervals.prior[1].tolist()
+    )
 
 
 def test_many_classes():
     crowd = cs.simulate.independent(400, n_workers=10, n_classes=60, answers_per_item=4, accuracy=0.8, seed=0)
     model = cs.DawidSkene(calibration="none").fit(crowd.responses)
     check_ends(model)
-    assert inside(model.prior_low_, model.prior_high_, crowd.parameters.prior) > 0.85
+    assert inside(model.result_.intervals.prior[0], model.result_.intervals.prior[1], crowd.parameters.prior) > 0.85
 
 
 def test_where_nothing_can_be_calibrated_by_the_interval_is_wide():
     matrix = draw_matrix(0, n_items=6)
     model = cs.DawidSkene().fit(cs.Answers.from_matrix(matrix, labels=[0, 1, 2]))
-    assert model.calibration_.n_hidden == 0 or model.power_ < 1
+    assert model.result_.calibrated.found.n_hidden == 0 or model.power_ < 1
     assert model.expected_accuracy_high_ - model.expected_accuracy_low_ > 0.3
 
 

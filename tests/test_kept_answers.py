@@ -80,7 +80,7 @@ def test_copies_that_count_once_are_kept_with_their_own_weight(tmp_path):
     for name in ("dawid-skene", "majority"):
         with pytest.warns(cs.errors.DataWarning, match="copy each other"):
             fused = cs.fuse(answers, model=name)
-        assert fused.copies_count_once_
+        assert fused.result_.copies_count_once
         same_answers(fused.responses_, answers)
         assert cs.load(fused.save(tmp_path / name)).responses_.weight is None
     # The vote still counts copies once when its matrices are worked out.

@@ -430,14 +430,14 @@ def test_starts(coupling):
     }  # fmt: skip
     for name, start in starts.items():
         model = cs.MarkovField(start=start, coupling=coupling, calibration="none").fit(r, graph=graph)
-        assert list(model.starts_) == [name]
+        assert list(model.result_.course.starts) == [name]
         assert model.converged_
         assert cs.metrics.accuracy(crowd.truth, model.labels_) > cs.metrics.accuracy(crowd.truth, fitted.labels_)
         np.testing.assert_array_equal(model.predict_proba(r, graph=graph), model.posterior_)
     best = cs.MarkovField(start="best", n_init=3, coupling=coupling).fit(r, graph=graph)
-    assert list(best.starts_) == ["majority", "moments", "random 1", "random 2"]
-    assert any(np.array_equal(best.trace_, trace) for trace in best.starts_.values())
-    assert best.trace_[-1] == pytest.approx(max(trace[-1] for trace in best.starts_.values()), rel=1e-6)
+    assert list(best.result_.course.starts) == ["majority", "moments", "random 1", "random 2"]
+    assert any(np.array_equal(best.trace_, trace) for trace in best.result_.course.starts.values())
+    assert best.trace_[-1] == pytest.approx(max(trace[-1] for trace in best.result_.course.starts.values()), rel=1e-6)
     again = cs.MarkovField(start="best", n_init=3, coupling=coupling).fit(r, graph=graph)
     assert_same_fit(best, again)
 

@@ -771,8 +771,8 @@ def test_degenerate_data(name, model):
 
 def test_start_from_moments(crowd):
     model = cs.DawidSkene(start="moments").fit(crowd.responses)
-    assert list(model.starts_) == ["moments"]
-    np.testing.assert_array_equal(model.starts_["moments"], model.trace_)
+    assert list(model.result_.course.starts) == ["moments"]
+    np.testing.assert_array_equal(model.result_.course.starts["moments"], model.trace_)
     assert np.mean(model.labels_ == cs.DawidSkene().fit(crowd.responses).labels_) > 0.99
 
 
@@ -796,11 +796,11 @@ def test_best_never_ends_below_majority(seed, estimation):
     majority = cs.DawidSkene(estimation=estimation).fit(r)
     moment = cs.DawidSkene(estimation=estimation, start="moments").fit(r)
     best = cs.DawidSkene(estimation=estimation, start="best").fit(r)
-    assert list(best.starts_) == ["majority", "moments"]
-    np.testing.assert_array_equal(best.starts_["majority"], majority.trace_)
-    np.testing.assert_array_equal(best.starts_["moments"], moment.trace_)
+    assert list(best.result_.course.starts) == ["majority", "moments"]
+    np.testing.assert_array_equal(best.result_.course.starts["majority"], majority.trace_)
+    np.testing.assert_array_equal(best.result_.course.starts["moments"], moment.trace_)
     assert best.trace_[-1] == max(majority.trace_[-1], moment.trace_[-1])
-    for trace in best.starts_.values():
+    for trace in best.result_.course.starts.values():
         assert (np.diff(trace) >= -1e-9 * np.abs(trace[1:])).all()
 
 
@@ -808,9 +808,9 @@ def test_best_says_nothing_where_moments_fail(tmp_path):
     r = cs.Answers.from_matrix(good_answers(100, 2))
     model = cs.DawidSkene(start="best", max_iter=500).fit(r)  # a warning would be an error
     loaded = cs.load(model.save(tmp_path / "fit.model"))
-    assert list(loaded.starts_) == ["majority", "moments"]
-    for name, trace in model.starts_.items():
-        np.testing.assert_array_equal(loaded.starts_[name], trace)
+    assert list(loaded.result_.course.starts) == ["majority", "moments"]
+    for name, trace in model.result_.course.starts.items():
+        np.testing.assert_array_equal(loaded.result_.course.starts[name], trace)
 
 
 def test_moments_lead_where_the_vote_misleads():

@@ -185,5 +185,5 @@ def test_expected_accuracy_of_ratings_holds():
 
 def test_raters_with_few_ratings_make_probabilities_less_sure():
     few, many = (cs.simulate.ratings(200, n_raters=n, seed=1).responses for n in (60, 6))
-    caution = [cs.DawidSkene(workers="ordinal").fit(r).calibration_.power for r in (few, many)]
+    caution = [cs.DawidSkene(workers="ordinal").fit(r).result_.calibrated.found.power for r in (few, many)]
     assert caution[0] < 0.5 < caution[1]  # ten ratings each

@@ -160,14 +160,14 @@ def test_an_output_beside_what_a_pattern_reads_is_not(answers, options):
 # just before it (Python 3.14).
 SLOW = f"""if True:
     import sys, time
-    from consilience.models.reporting import Reporting
+    from consilience.models.base import Model
     from consilience.formats.writing import replace_file
     def save(model, path, **_):
         with replace_file(path) as temporary:
             print("writing", file=sys.stderr, flush=True)
             for _ in range(600):
                 time.sleep(0.1)
-    Reporting.save = save
+    Model.save = save
     {MAIN}
 """
 

@@ -165,7 +165,7 @@ def test_known_labels_narrow_the_range_and_are_right_themselves(crowd, alone):
     for n in (30, 100, 400):
         fused = cs.fuse(crowd.responses, gold=known_of(crowd, n))
         c = fused.comparison_
-        assert c.n_known == n == fused.calibration_.n_gold
+        assert c.n_known == n == fused.result_.calibrated.found.n_gold
         # Those that the model gives if it does not know them: about as many as are right without known labels.
         right = np.mean(alone.labels_ == crowd.truth)
         assert c.n_known_right / n == pytest.approx(right, abs=0.12)
@@ -183,7 +183,7 @@ def test_the_number_is_carried_by_files_updates_and_streams(crowd, tmp_path):
     fused = cs.fuse(crowd.responses, gold=known)
     loaded = cs.load(fused.save(tmp_path / "m.model"))
     np.testing.assert_equal(dataclasses.asdict(loaded.comparison_), dataclasses.asdict(fused.comparison_))
-    assert loaded.calibration_ == fused.calibration_
+    assert loaded.result_.calibrated.found == fused.result_.calibrated.found
     item, worker = crowd.responses.items[0].item(), crowd.responses.workers[0].item()
     loaded.update({"item": [item], "worker": [worker], "label": [crowd.truth[0].item()]}, duplicates="last")
     assert loaded.comparison_.n_known == 60
@@ -193,7 +193,7 @@ def test_the_number_is_carried_by_files_updates_and_streams(crowd, tmp_path):
     for half, first in ((in_first, 0), (~in_first, 200)):
         known = dict(zip(range(first, first + 60), crowd.truth[first : first + 60].tolist(), strict=True))
         stream.partial_fit(to_long(crowd.responses).filter(half), gold=known)
-        counts.append(stream.calibration_)
+        counts.append(stream.result_.calibrated.found)
     assert [each.n_gold for each in counts] == [60, 120]
     assert counts[0].n_right < counts[1].n_right <= 120
 

@@ -449,7 +449,7 @@ def test_levels_are_in_their_order(rated):
     shares = np.array([[float(each.rstrip("%")) for each in row[1:6]] for row in chart.rows])
     assert (shares.argmax(axis=1) == np.arange(5)).sum() >= 3
     counts = slow_counts(View(rated)).sum(axis=0)
-    agree = rated.answer_labels_.tolist().index("agree")
+    agree = rated.result_.names.labels.tolist().index("agree")
     assert chart.rows[3][4] == f"{counts[agree, 3] / counts[:, 3].sum():.1%}"
     confusions = page_of(rated).data()["confusions"]
     assert confusions["labels"] == [*LEVELS, "can't tell"]

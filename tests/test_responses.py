@@ -31,7 +31,7 @@ from consilience.answers.columns import (
 )
 from consilience.answers.tables import build_frame
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.models.base import as_responses
+from consilience.models.opening import as_responses
 from effort import examples
 from strategies import LABELS, Grade, Size, Tone, crowds, matrices
 

@@ -370,14 +370,14 @@ def test_starts_leave_hopeless_moments_out(start, impatience):
     r = cs.Answers.from_frame(many_labels(10, 20))
     with pytest.warns(DataWarning, match=r"does not start from moments.* 1,200 answers .*start='majority'"):
         found = cs.DawidSkene(start=start, max_iter=3, tol=0).fit(r)
-    assert list(found.starts_) == ["majority"]
+    assert list(found.result_.course.starts) == ["majority"]
     plain = cs.DawidSkene(max_iter=3, tol=0).fit(r)
     assert np.array_equal(found.posterior_, plain.posterior_)
 
 
 def test_slow_moments_with_enough_answers_are_still_a_start(impatience):
     r = cs.simulate.independent(300, n_workers=5, n_classes=2, seed=0).responses
-    assert list(cs.DawidSkene(start="moments", max_iter=2, tol=0).fit(r).starts_) == ["moments"]
+    assert list(cs.DawidSkene(start="moments", max_iter=2, tol=0).fit(r).result_.course.starts) == ["moments"]
 
 
 def test_moments_too_large_for_memory(small_machine):

@@ -251,10 +251,10 @@ def test_ways_need_soft_votes():
 
 
 def test_the_power_is_lowered():
-    found = MODELS["temperatures"].calibration_
+    found = MODELS["temperatures"].result_.calibrated.found
     assert found.lowered
     assert "twice as much" in found.describe()
-    assert not MODELS["mean"].calibration_.lowered
+    assert not MODELS["mean"].result_.calibrated.found.lowered
 
 
 # ----------------------------------------------------------------------------------------------------------- the choice

@@ -145,7 +145,9 @@ def test_batches_come_close_to_the_full_fit(size):
     assert (np.concatenate(labels) == truth).mean() > (full.labels_ == truth).mean() - 0.02
     assert cs.metrics.confusion_error(full.confusion_, model.confusion_) < (0.03 if size > 1 else 0.12)
     if size > 1:
-        assert model.calibration_.n_hidden > 0.49 * r.n_responses  # half are hidden once, as for the full fit
+        assert (
+            model.result_.calibrated.found.n_hidden > 0.49 * r.n_responses
+        )  # half are hidden once, as for the full fit
         assert model.power_ == pytest.approx(full.power_, abs=0.15)
 
 
@@ -178,8 +180,8 @@ def test_vocabularies_grow():
     assert model.classes_.tolist() == ["x", "z"]
     before = dict(zip(model.workers_, model.worker_report()["answers"].to_pylist(), strict=True))
     model.partial_fit(batches[2])
-    assert model.classes_.tolist() == model.answer_labels_.tolist() == ["x", "y", "z"]
-    assert set(model.starts_) == {"earlier", "majority"}
+    assert model.classes_.tolist() == model.result_.names.labels.tolist() == ["x", "y", "z"]
+    assert set(model.result_.course.starts) == {"earlier", "majority"}
     assert "y" in model.labels_.tolist()
     model.partial_fit(batches[3])
     assert model.workers_.tolist() == ["b", "c", "d", "f", "h", "j", "l"]
@@ -209,7 +211,7 @@ def test_a_label_that_is_no_class_stays_none():
     rows = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["yes", "unsure", "no", "no"]}
     model = cs.DawidSkene().partial_fit(cs.Answers.from_frame(rows, classes=["no", "yes"]))
     assert model.partial_fit(rows).classes_.tolist() == ["no", "yes"]
-    assert model.answer_labels_.tolist() == ["no", "unsure", "yes"]
+    assert model.result_.names.labels.tolist() == ["no", "unsure", "yes"]
     assert model.partial_fit(rows | {"label": ["yes", "maybe", "no", "no"]}).classes_.tolist() == ["maybe", "no", "yes"]
 
 
@@ -279,7 +281,7 @@ def test_weights_gold_and_batches_without_answers():
     gold = {int(item): int(truth[item]) for item in second.items[:25]}
     model = cs.DawidSkene().partial_fit(weighted(first)).partial_fit(second, gold=gold)
     assert (model.labels_[:25] == truth[second.items[:25]]).all()
-    assert model.partial_fit(third).calibration_.n_gold == 25
+    assert model.partial_fit(third).result_.calibrated.found.n_gold == 25
     before = model.worker_report()["answers"].to_pylist()
     model.partial_fit(fourth.keep(np.zeros(fourth.n_responses, bool)))
     assert model.worker_report()["answers"].to_pylist() == before
@@ -308,7 +310,7 @@ def test_intervals_are_about_as_wide_as_those_of_the_full_fit():
     ]
     assert (widths[1] > 0.95 * widths[0]).all()
     assert (widths[1] < 1.4 * widths[0]).all()
-    shares = [each.prior_high_ - each.prior_low_ for each in (full, model)]
+    shares = [each.result_.intervals.prior[1] - each.result_.intervals.prior[0] for each in (full, model)]
     np.testing.assert_allclose(shares[1], shares[0], rtol=0.3)
 
 
@@ -324,7 +326,7 @@ def test_a_loaded_model_goes_on(make, tmp_path):
     for each in (model, loaded):
         each.partial_fit(batches[2])
     assert np.array_equal(model.posterior_, loaded.posterior_)
-    assert model.calibration_ == loaded.calibration_
+    assert model.result_.calibrated.found == loaded.result_.calibrated.found
     assert np.array_equal(model.result_.intervals.workers, loaded.result_.intervals.workers)
     assert (repr(model), model.result_.n_batches) == (repr(loaded), 3)
 

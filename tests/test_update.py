@@ -19,7 +19,7 @@ from consilience.errors import (
 )
 from consilience.inference.estimator import renew
 from consilience.models import fitted
-from consilience.models.fitted import SHARE
+from consilience.models.updating import SHARE
 from effort import rest_robust
 
 
@@ -98,7 +98,7 @@ def test_an_update_is_a_fit_to_all(model, large):
     full = renew(model).fit(join(first, later))
     assert updated.update_.kept
     assert (updated.n_iter_ < full.n_iter_) == (large == 0)
-    assert list(updated.starts_) == (["update"] if large == 0 else ["majority"])
+    assert list(updated.result_.course.starts) == (["update"] if large == 0 else ["majority"])
     assert apart(updated, full) < 1e-3
     np.testing.assert_allclose(updated.confusion_, full.confusion_, atol=2e-3)
     np.testing.assert_allclose(updated.result_.intervals.workers, full.result_.intervals.workers, atol=5e-3)
@@ -175,7 +175,7 @@ def test_known_labels_are_joined_and_the_new_ones_hold():
     assert model.labels_[:3].tolist() == [1, 0, 1]
     assert model.update_.n_gold == 2
     assert not model.update_.kept
-    assert model.calibration_.n_gold == 3
+    assert model.result_.calibrated.found.n_gold == 3
     model.update({"item": ["new"], "worker": [r.workers[0]], "label": [0]})
     assert model.labels_[:3].tolist() == [1, 0, 1]
     assert model.result_.given.gold.codes[:3].tolist() == [1, 0, 1]
@@ -320,7 +320,7 @@ def test_intervals_of_an_update_are_those_of_a_fit():
     place = full.responses_.find_items(list(model.responses_.key_columns().values()))
     np.testing.assert_allclose(model.posterior_, full.posterior_[place], atol=1e-3)
     np.testing.assert_allclose(model.result_.intervals.workers, full.result_.intervals.workers, atol=5e-3)
-    np.testing.assert_allclose(model.prior_low_, full.prior_low_, atol=5e-3)
+    np.testing.assert_allclose(model.result_.intervals.prior[0], full.result_.intervals.prior[0], atol=5e-3)
     assert model.worker_report().column_names == full.worker_report().column_names
     assert model.expected_accuracy_low_ <= model.expected_accuracy_ <= model.expected_accuracy_high_
 
@@ -382,7 +382,7 @@ def test_copies_are_kept_for_a_while():
     with pytest.warns(DataWarning, match="copy"):
         fused.update({"item": [0, 1], "worker": [-1, -1], "label": [0, 1]})
     assert fused.copies_ == groups
-    assert fused.copies_count_once_
+    assert fused.result_.copies_count_once
 
 
 def test_an_interrupted_update_leaves_the_model_as_it_was():

@@ -408,7 +408,7 @@ def check_trace(model: Any) -> None:
     demand(np.isfinite(model.trace_).all(), "trace_ is not finite", model.trace_)
     if not is_likelihood(model):
         return
-    for name, trace in model.starts_.items():
+    for name, trace in model.result_.course.starts.items():
         fall = np.max(trace[:-1] - trace[1:], initial=0.0)
         demand(fall <= ROUNDING * max(1.0, np.abs(trace).max()), f"the objective fell from {name} by {fall}", trace)
 

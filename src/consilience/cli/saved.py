@@ -27,9 +27,9 @@ from ..formats.sources import as_graph
 from ..formats.writing import write_table
 from ..inference.estimator import renew
 from ..models.base import name_source
-from ..models.fitted import check_answers, read_like
 from ..models.questions import Questions
 from ..models.standalone import Standalone
+from ..models.updating import check_answers, read_like
 from ..options import N_LISTED
 from ..planning.next_items import add_label
 from ..rankings.bradley_terry import BradleyTerry

@@ -37,7 +37,7 @@ from ..metrics import log_loss
 from ..metrics.labels import class_f1, count_invalid_transitions, relaxed_span_score, span_score
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
 from ..metrics.scales import quadratic_kappa
-from ..models.fitted import FittedModel
+from ..models.base import Model
 from ..rankings.bradley_terry import BradleyTerry
 from .evaluation import Evaluation, QuestionsEvaluation
 from .questions import pair_questions, split_labels
@@ -122,7 +122,7 @@ def evaluate(
     ranked = find_ranking(labels)
     if ranked is not None:
         return evaluate_ranking(ranked, gold)
-    if isinstance(labels, FittedModel):
+    if isinstance(labels, Model):
         gold = _join_parts(labels, gold)
         names = labels.result_.names
         if names.positions is not None and ordered is not False:
@@ -133,7 +133,7 @@ def evaluate(
     return evaluate_labels(labels, gold, columns, normalise, bool(ordered), classes)
 
 
-def _join_parts(model: FittedModel, gold: object) -> object:
+def _join_parts(model: Model, gold: object) -> object:
     """Known labels with the ids of items that several columns identify in the answers of a model."""
     answers = model.result_.given.answers
     parts = [] if answers is None else name_composite(answers.columns)
@@ -248,7 +248,7 @@ def evaluate_labels(
 
 def _read_both(labels: object, gold: object, names: Mapping[str, str | None]) -> tuple[_Side, _Side]:
     """Labels and known labels, from tables in any form."""
-    frame = labels.to_frame() if isinstance(labels, FittedModel) else open_path(labels)
+    frame = labels.to_frame() if isinstance(labels, Model) else open_path(labels)
     table = open_frame(frame, "the table of labels").prefer(names)
     paired = names["sequence"] is not None or names["position"] is not None or table.has_sequences()
     known = open_gold(gold, paired).prefer(names)

@@ -26,7 +26,7 @@ from ..kinds.spans import (
     read_sole_spans,
 )
 from ..metrics.labels import compare_spans
-from ..models.fitted import FittedModel
+from ..models.base import Model
 from .evaluation import Evaluation, mean_gap
 
 
@@ -40,7 +40,7 @@ def open_both(labels: object, gold: object) -> tuple[object, object]:
         return open_spans(labels), gold
     if find_span_columns(gold) is None:
         return labels, gold
-    if isinstance(labels, FittedModel):
+    if isinstance(labels, Model):
         found = labels.to_span_set() if isinstance(labels.result_.task, SpansKind) else labels
     else:
         found = open_path(open_spans(labels))
@@ -53,7 +53,7 @@ def open_both(labels: object, gold: object) -> tuple[object, object]:
 
 def evaluate_spans(labels: object, gold: Spans) -> Evaluation:
     """Compare fused spans with known ones; see `consilience.evaluate`."""
-    found = labels.to_span_set() if isinstance(labels, FittedModel) else labels
+    found = labels.to_span_set() if isinstance(labels, Model) else labels
     if isinstance(found, (str, os.PathLike)) or is_table(found):
         found = _read_table(found, gold)
     if not isinstance(found, Spans):

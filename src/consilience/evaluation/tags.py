@@ -11,13 +11,13 @@ from ..kernels import Truths
 from ..kinds.tag_tables import SEPARATOR, choose_tags, encode_sets, open_known_sets, read_set_table, to_lists
 from ..kinds.tags import Tags, TagsKind
 from ..metrics.labels import ClassScore
-from ..models.fitted import FittedModel
+from ..models.base import Model
 from .evaluation import Evaluation, mean_gap
 
 
 def are_sets(labels: object, separator: str | None) -> bool:
     """Whether labels are sets of tags: those of a model, or a table with lists, or with a separator."""
-    if isinstance(labels, FittedModel):
+    if isinstance(labels, Model):
         return isinstance(labels.result_.task, TagsKind)
     if not is_table(labels):
         return False
@@ -28,7 +28,7 @@ def are_sets(labels: object, separator: str | None) -> bool:
 
 def evaluate_sets(labels: object, gold: object, separator: str | None) -> Evaluation:
     """Compare sets of tags with known ones; see `consilience.evaluate`."""
-    if isinstance(labels, FittedModel) and isinstance(labels.result_.task, TagsKind):
+    if isinstance(labels, Model) and isinstance(labels.result_.task, TagsKind):
         separator = separator or labels.result_.task.separator
         labels = labels.to_frame()
     told, separator = separator is not None, separator or SEPARATOR

@@ -121,7 +121,7 @@ def explain_choice(chosen: float, scores: list[CouplingScore], words: str, note:
 
 
 class Before(NamedTuple):
-    """What a fit that goes on takes from the one before; see `consilience.models.fitted`.
+    """What a fit that goes on takes from the one before; see `consilience.models.updating`.
 
     Attributes
     ----------

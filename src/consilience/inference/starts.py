@@ -183,26 +183,27 @@ def confusion_of_model(model: Any, r: Answers, plain: Floats) -> Floats:
         raise NotFittedError(
             f"The {type(model).__name__} to start from is not fitted yet.", "Fit it first.", keyword="start"
         )
-    label = lookup(model.answer_labels_, to_column(r.labels))
-    k = lookup(model.classes_, to_column(r.classes))
+    names, matrices = model._result.names, model._result.learned.confusion
+    label = lookup(names.labels, to_column(r.labels))
+    k = lookup(names.classes, to_column(r.classes))
     if (label < 0).any() or (k < 0).any():
         raise InputError(
             "The model to start from does not know all labels and classes of these answers: it has "
-            f"{listing(model.answer_labels_.tolist())}.",
+            f"{listing(names.labels.tolist())}.",
             keyword="start",
         )
-    if r.silence_counts and model.confusion_.shape[2] == len(model.answer_labels_):
+    if r.silence_counts and matrices.shape[2] == len(names.labels):
         raise InputError(
             "The model to start from takes silence for no answer.",
             Sentence("Fit it to answers with the same {abstain}."),
             keyword="start",
         )
-    worker = lookup(model.workers_, to_column(r.workers))
+    worker = lookup(names.workers, to_column(r.workers))
     confusion = plain.transpose(0, 2, 1).copy()
     known = worker >= 0
     if r.silence_counts:
-        label = np.append(label, model.confusion_.shape[2] - 1)
-    found = model.confusion_[worker[known]][:, k][:, :, label]
+        label = np.append(label, matrices.shape[2] - 1)
+    found = matrices[worker[known]][:, k][:, :, label]
     mass = found.sum(axis=2, keepdims=True)
     # A worker who, by that model, never says any of these labels: the vote knows better.
     confusion[known] = np.divide(found, mass, out=confusion[known], where=mass > 0)

@@ -14,7 +14,7 @@ from ..errors import DataWarning, InputError, ManyQuestionsError, ParameterError
 from ..formats.sources import find_source, open_table
 from ..kinds import find_kind
 from ..kinds.tag_tables import find_separators, find_tagged
-from .preparing import Prepared, prepare
+from .opening import Prepared, prepare
 from .questions import keep_answered, split_gold
 
 # What may be given for each question.

@@ -1,36 +1,45 @@
-"""What every model has: parameters, a result that is assigned once, and answers that are opened in any form."""
+"""What every model of labels has: `fit`, a result that is assigned once, and methods that read it or apply it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
-import numpy as np
-
 from ..answers.answers import Answers
-from ..answers.columns import Values
+from ..answers.columns import Values, to_column
+from ..answers.previews import build_report, draw_histogram, round_figures
 from ..answers.tables import build_frame
-from ..arguments import check_truth
+from ..answers.tagging import are_tags
+from ..arguments import check_truth, is_whole, to_path
 from ..checks.register import complete
 from ..engines import open_engine
-from ..errors import InputError, NotFittedError, ParameterError, Python, Sentence, listing
-from ..formats.reading import open_paths
-from ..formats.sources import COLUMNS, open_source, take_answers
+from ..errors import NotFittedError, ParameterError, Python, Sentence, StoreError, parameter_error
 from ..inference.estimator import LabelEstimator, describe_call
 from ..kernels import Floats
-from ..kinds import find_kind, need_kind
-from ..kinds.base import TABLE, AnyKind
+from ..kinds.base import AnyKind
 from ..limits import within
 from ..results.comparison import GraphCheck
 from ..results.findings import Finding
 from ..results.fitting import align, fit_source, make_source
-from ..results.new_answers import Applied, add_content
 from ..results.result import Result
-from ..results.saving import SavedModel
 from ..results.source_kinds import check_kind
+from .opening import open_gold_tables, open_posed
+from .register import MODELS
 
+if TYPE_CHECKING:
+    from ..kinds.masks import FusedMasks, Masks
+    from ..kinds.spans import Spans
+    from ..results.explanations import Explanation
+    from ..results.label_files import Undecided
+    from ..results.new_answers import Applied
+    from ..results.saving import SavedModel
+    from .updating import Update
+
+# Labels that a notebook shows.
+FIRST = 5
 Value = TypeVar("Value")
 _PROBABILITIES = "The class probabilities are in posterior_; predict_proba(responses) gives those of other items."
 # What is meant by names of attributes that no model has, but that other packages do.
@@ -40,6 +49,25 @@ MEANT = {
     **dict.fromkeys(("labels", "predictions_"), "The fused labels are in labels_; to_frame() has them as a table."),
     **dict.fromkeys(("confidence", "confidence_"), "to_frame() has the confidence of each label."),
     **dict.fromkeys(("errors_", "confusion_matrix_"), "Confusion matrices of the workers are in confusion_."),
+}
+
+
+# Where attributes and methods apply that not all fitted models have.
+APPLIES: dict[str, Callable[[Result], bool]] = {
+    **dict.fromkeys(("comparison_", "scale_check_", "soft_check_"), lambda found: found.by_fuse),
+    "graph_check_": lambda found: found.graph_check is not None,
+    **dict.fromkeys(("to_spans", "to_span_set"), lambda found: are_tags(found.names.classes)),
+    "to_masks": lambda found: found.task.name == "masks",
+    "drift_report": lambda found: found.drift is not None,
+    **dict.fromkeys(("update_", "changes"), lambda found: found.update is not None),
+    **dict.fromkeys(
+        ("classifier_", "classifier_report", "disagreements", "explain_features", "feature_findings_"),
+        lambda found: found.guidance is not None,
+    ),
+    **dict.fromkeys(
+        ("sequential_confusion_", "temperatures_", "class_bias_"),
+        lambda found: found.estimates is not None and bool(found.estimates.further),
+    ),
 }
 
 
@@ -87,19 +115,11 @@ class Model(LabelEstimator):
     posterior_ = Found(lambda found: found.labels.posterior, "The probabilities of the classes of each item.")
     classes_ = Found(lambda found: found.names.classes, "What can be true.")
     workers_ = Found(lambda found: found.names.workers, "Worker ids.")
-    answer_labels_ = Found(lambda found: found.names.labels, "What workers say.")
     prior_ = Found(lambda found: found.prior, "Class prior.")
     confusion_ = Found(lambda found: found.learned.confusion, "How each worker answers, [worker, truth, answer].")
     trace_ = Found(lambda found: found.course.trace, "The objective before each iteration and at the end.")
     n_iter_ = Found(lambda found: found.course.n_iter, "Number of iterations.")
     converged_ = Found(lambda found: found.course.converged, "Whether the fit settled.")
-    copies_count_once_ = Found(lambda found: found.copies_count_once, "Whether each group in `copies_` counts once.")
-    prior_low_ = Found(
-        lambda found: np.asarray(found.intervals.prior[0]), "Lower ends of the 95 % intervals of the class shares."
-    )
-    prior_high_ = Found(
-        lambda found: np.asarray(found.intervals.prior[1]), "Upper ends of the 95 % intervals of the class shares."
-    )
     expected_accuracy_ = Found(
         lambda found: found.labels.mean_confidence, "Share of the labels that are right, by their probabilities."
     )
@@ -205,7 +225,7 @@ class Model(LabelEstimator):
         """
         self._check()
         task, answers = open_posed(responses)
-        gold = task.spread_known(open_paths(gold), answers.columns)
+        gold = task.spread_known(open_gold_tables(gold), answers.columns)
         source = make_source(self, answers, gold, features, item_prior, task)
         links = align(self, source.responses, graph)
         with open_engine(engine) as opened, within(source.responses.memory):
@@ -225,10 +245,12 @@ class Model(LabelEstimator):
         item_prior: object = None,
     ) -> Applied:
         """Return what was learned, ready to be applied to other answers."""
+        from ..results.new_answers import Applied, add_content
+
         fusion = self.result_
         self._check()
         r = None if responses is None and features is not None else self._read(responses)[1]
-        gold = fusion.task.spread_known(open_paths(gold), {} if r is None else r.columns)
+        gold = fusion.task.spread_known(open_gold_tables(gold), {} if r is None else r.columns)
         return Applied(self, fusion, add_content(self, fusion, r, features, item_prior), graph, gold, engine)
 
     def _read(self, responses: object) -> tuple[AnyKind, Answers]:
@@ -327,6 +349,11 @@ class Model(LabelEstimator):
         """Tell scikit-learn whether there is a result."""
         return self._result is not None
 
+    def __dir__(self) -> list[str]:
+        """The names that apply to what was fitted."""
+        found = self._result
+        return [name for name in super().__dir__() if found is None or name not in APPLIES or APPLIES[name](found)]
+
     if not TYPE_CHECKING:  # to which every attribute would exist
 
         def __getattr__(self, name: str) -> Any:
@@ -349,6 +376,487 @@ class Model(LabelEstimator):
             f"{found.labels.n_items:,} items, {len(found.names.workers):,} workers, {len(found.names.classes)} "
             f"classes{steps}{settled}; {sure}"
         )
+
+    def to_frame(self, *, undecided: float | None = None, label_by: str | None = None) -> Any:
+        """Return a table with one row per item: its id, label, confidence, and the probability of each class.
+
+        The label is the most probable class. Where a rule can decide otherwise, the last column is decided_by: "known
+        label", "sequence" for a label that is on the most probable path and not the most probable by itself, "median"
+        for a median that is not the most probable level, or "". Confidence, probabilities and what is made of them are
+        missing if each item has one answer and nothing else checks it.
+
+        Ordered classes have four more columns, after confidence:
+
+        - median: the lowest level with at least half of the probability at or below it. No other level has a smaller
+          expected distance from the truth.
+        - mean: of the levels that are numbers; of their positions if they are names (0 for the lowest, then 1, 2, ...),
+          or if other `positions` were given.
+        - low, high: the ends of a 90 % interval: the lowest levels with at least 5 % and 95 % at or below them.
+
+        Levels that read as numbers are numbers in median, low and high; others are named as the labels are.
+
+        The table is of the library that the answers came in (pandas, polars), pyarrow for files and matrices.
+
+        Parameters
+        ----------
+        undecided : float, optional
+            Labels whose confidence is below this number, from 0 to 1, are left open: they are missing in the table.
+            `labels_` does not change. The method `undecided` counts how many are kept.
+        label_by : {"mode", "median"}, optional
+            What the label is: the most probable class, or the median of ordered classes. Known labels stay. Confidence
+            is the probability of the label, whichever it is. Default: as the model was fitted.
+        """
+        found = self.result_
+        from ..results.label_files import check_confidence, list_undecided
+
+        least = None if undecided is None else check_confidence(undecided, "undecided", "to_frame")
+        labels = found.label(label_by)
+        arranged = found.task.arrange(labels, labels.shown, least)
+        return build_frame(list_undecided(labels, least) if arranged is None else arranged, found.backend)
+
+    def write(self, path: str | os.PathLike[str], *, undecided: float | None = None) -> None:
+        """Write the labels with their probabilities to files, about a million items at a time.
+
+        The columns are those of `to_frame`. What is there is replaced when everything is written.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder of Parquet files, or the name of one file (.parquet .csv .tsv .jsonl .arrow).
+        undecided : float, optional
+            As for `to_frame`: labels whose confidence is below this number are left open.
+        """
+        from ..results.label_files import check_confidence, write_labels
+
+        least = None if undecided is None else check_confidence(undecided, "undecided", "write")
+        write_labels(self.result_, to_path("path", "write", path), least)
+
+    def undecided(self, confidence: float) -> Undecided:
+        """Return how many labels have at least this confidence, and how many of these are expected to be wrong.
+
+        The expectation is as good as the probabilities are. Without known labels it is often too low, since errors that
+        workers share cannot be seen.
+
+        Parameters
+        ----------
+        confidence : float
+            From 0 to 1. `to_frame(undecided=confidence)` leaves the other labels open.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
+        >>> print(fused.undecided(0.9).describe())
+        282 of 500 labels (56.4%) are kept, with a confidence of at least 0.9. If workers err independently, 3.1% of
+        these are wrong (about 8.7). Real workers share errors: on 23 real crowds 10% of the labels were expected to be
+        wrong, and 20% were.
+        """
+        from ..results.label_files import check_confidence, count_kept
+
+        least = check_confidence(confidence, "confidence", "undecided")
+        found = self.result_
+        kept = count_kept(found.labels, least, found.n_calibrating)
+        return kept._replace(ordered=found.names.positions is not None)
+
+    def to_spans(self) -> Any:
+        """Return a table with one row per fused span, for labels that are tags such as B-PER, I-PER and O.
+
+        Columns: document (the sequence), start, end (excluded), label, text, and confidence: the probability that
+        exactly this span with this type is there. Start and end count characters where the model was fitted to `Spans`.
+        Where it was fitted to tags, they count tokens of the sequence, and the text is missing.
+
+        The table is of the library that the answers came in, as that of `to_frame`.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> project = cs.simulate.spans(50, seed=1)
+        >>> fused = cs.HiddenMarkov(transitions="bio").fit(project.spans)
+        >>> fused.to_spans().column_names
+        ['document', 'start', 'end', 'label', 'text', 'confidence']
+        """
+        from ..kinds.span_task import tabulate_spans
+
+        found = self.result_
+        return build_frame(tabulate_spans(found.task, found), found.backend)
+
+    def to_span_set(self) -> Spans:
+        """Return the fused spans with their texts as a `Spans`, of one worker who is called "consilience".
+
+        It holds all documents that the model was fitted to, and the confidence of each span.
+        """
+        from ..kinds.span_task import collect_spans
+
+        return collect_spans(self.result_.task, self.result_)
+
+    def to_masks(self, masks: Masks | None = None) -> FusedMasks:
+        """Return one mask for each image, for a model that was fitted to `Masks`.
+
+        Parameters
+        ----------
+        masks : Masks, optional
+            The masks that the model was fitted to. A model that was saved and loaded needs them, since its file does
+            not hold the sizes of images.
+
+        Returns
+        -------
+        FusedMasks
+            A dict with an array for each image, of the values that the readers' masks hold. Its attribute `confidence`
+            is a dict with the probability of each pixel's class.
+        """
+        from ..kinds.masks import draw_masks
+
+        return draw_masks(self.result_.task, self.result_.labels, masks)
+
+    def explain(self, item: object) -> Explanation:
+        """Return why an item has its label: what each answer weighed, and all else that had a say.
+
+        The parts are log odds of the label against the most probable other class, with natural logarithms: 0.7 doubles
+        the odds, 2.3 makes them ten times as large. They are the class prior, the answers, what else is known of the
+        item (classifier or item prior), in a chain the rest of the sequence, in a network the neighbours, and
+        calibration. Together they are the log odds of the probabilities in `posterior_`. The parts of a `MajorityVote`
+        are shares of the votes.
+
+        Parameters
+        ----------
+        item : id, or pair of sequence and position
+            The item.
+
+        Returns
+        -------
+        Explanation
+            It prints as a table; `parts`, `log_odds` and `to_frame` have the figures.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> votes = {"item": [1, 1, 1, 2], "worker": ["ann", "bo", "cy", "ann"], "label": ["cat", "cat", "dog", "dog"]}
+        >>> print(cs.MajorityVote().fit(votes).explain(1))
+        Item 1: cat (0.667), against dog (0.333)
+        2 of 3 workers say cat.
+                        answer  share
+          ann           cat      0.33  for
+          bo            cat      0.33  for
+          cy            dog      0.33  against
+          share of cat           0.67
+        """
+        from ..results.explanations import explain_item
+
+        return explain_item(self, self.result_, self.result_.task.find_key(item))
+
+    def worker_report(self) -> Any:
+        """Return a table with one row per worker: how many answers, how good, and what to look at.
+
+        Columns:
+
+        - worker: the id.
+        - answers: how many there are.
+        - accuracy: share of answers that agree with the truth, weighted by the posterior before calibration.
+        - accuracy_low, accuracy_high: ends of its 95 % interval, missing for workers without answers. All figures
+          are missing for those none of whose answers is judged by anything else.
+        - informativeness: mutual information of answer and truth, as a share of the truth's entropy: 0 tells nothing, 1
+          tells all, also for one who is always wrong in the same way. Few answers pull it towards the crowd's, so this
+          is not the column to block workers by.
+        - informativeness_low, informativeness_high: ends of its 95 % interval, missing as those of accuracy are.
+        - chance: the probability that the answers have nothing to do with the truth, as those of one who clicks without
+          looking. The worker's own answer is left out of what each item is judged by. From 0.9 on it is safe to act
+          on. Missing where nothing can be told: for workers without an answer that anything else judges, for functions
+          with one label, in streams, and for `MajorityVote`.
+        - worst_confusion: the mistake with the highest rate, its share of the answers about that truth. Empty for
+          workers who say only one label.
+        - remarks: "few answers", "answers as if by chance", "uninformative", "contrary", "one label", "near-copy
+          (group ...)", "calls ... ... (...%)", "accuracy falls from ... to ...", "harsh by ... levels", "lenient
+          by ... levels"; several are separated by semicolons. Where silence is an answer, which it never is to
+          `MajorityVote`, those who speak little or say one label are judged by what they tell when they speak.
+        - group: the number of the group of near-copies that the worker belongs to, missing for others. Workers of a
+          group agree more than workers who answer independently would, given how accurate they are: at least half of
+          their answers seem to be copied from each other, or from one source.
+
+        Raters on a scale (``workers="ordinal"``) have five more:
+
+        - bias, bias_low, bias_high: by how many levels the answers are too high, compared with the mean of all raters,
+          and the ends of its 95 % interval. Below 0 a rater is harsh, above 0 lenient. The rater's own answer is left
+          out of what each item is judged by. Missing where chance is.
+        - spread: by how many levels the answers scatter, as a standard deviation.
+        - careless: the share of answers that might be any level.
+
+        Other worker models add columns of their own too. Figures are rounded to three digits.
+
+        The table is of the library that the answers came in (pandas, polars). For others it is a `ReportTable`: an
+        Arrow table that prints as a table.
+        """
+        found = self.result_
+        ids, figures = found.workers["worker"], {name: each for name, each in found.workers.items() if name != "worker"}
+        return build_report({"worker": ids, **round_figures(figures)}, found.backend)
+
+    def drift_report(self) -> Any:
+        """Return a table with one row per worker: how accuracy changes over the order of the answers.
+
+        The answers must have been read with ``order``, a column that says when each was given.
+
+        Columns: worker; answers, by which the worker is judged: those with a time, to items that at least two others
+        answered, or whose label is known and one other did; accuracy_first and accuracy_last, the accuracy in the first
+        and in the last third of the worker's answers; change, the difference; change_low and change_high, the ends of
+        its 95 % interval; remarks, "accuracy falls from ... to ..." if it falls beyond chance. All but the first two
+        are missing for workers with fewer than 20 such answers.
+
+        An answer is judged by those of other workers to the same item, and a worker relative to them: if the items at
+        the end are harder for all, that is no fall. In a crowd in which nobody changes, anybody gets a
+        remark with a probability of about 5 % or less. `worker_report` has the same remarks.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(400, n_workers=5, n_classes=2, accuracy=0.9, seed=1)
+        >>> r, item = crowd.responses, crowd.responses.item_of_answer()
+        >>> tired = (r.worker == 4) & (item > 200) & (item % 2 == 0)
+        >>> table = {"item": item, "worker": r.worker, "label": r.label ^ tired, "time": item}
+        >>> answers = cs.Answers.from_frame(table, order="time")
+        >>> cs.DawidSkene().fit(answers).drift_report().to_pydict()["remarks"]
+        ['', '', '', '', 'accuracy falls from 86% to 52%']
+        """
+        found = self.result_
+        if found.answers.order is None:
+            raise ParameterError(
+                "It is not known in which order the answers were given.",
+                Sentence("Read them with {order}, the column of numbers or times that tells."),
+                keyword="order",
+            )
+        columns = {"worker": to_column(found.names.workers), **round_figures(dict(found.drift or {}))}
+        return build_report(columns, found.backend)
+
+    def save(self, path: str | os.PathLike[str], *, answers: bool = True, texts: bool = True) -> Path:
+        """Write the fitted model to one file, without pickle; `consilience.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        answers : bool, default True
+            Whether the answers are written too, and the graph of a `MarkovField`: who said what about which item.
+            Without them `responses_` of the loaded model is not available. All results are, and `predict` works. A
+            model that was fitted to answers on disk is always written without them, and without labels.
+        texts : bool, default True
+            Whether the texts of a model that was fitted to `Spans` are written too. Without them the file still has
+            the offsets of all tokens, and `to_spans` of the loaded model gives spans without their texts.
+        """
+        from ..results.saving import save_result
+
+        check_truth("answers", "save", answers)
+        check_truth("texts", "save", texts)
+        kind, target = type(self).__name__, to_path("path", "save", path)
+        if kind not in {entry.class_name for entry in MODELS.values()}:
+            raise StoreError(f"A {kind} is not one of this package's models, and cannot be saved.")
+        try:
+            self._check_learned(self.result_.learned.structure)
+        except ValueError as error:
+            raise StoreError(
+                "Parameters were changed since the fit, and no longer belong to what was learned.", "Fit again."
+            ) from error
+        return save_result(self.result_, self.get_params(), target, answers=answers, texts=texts)
+
+    def _repr_html_(self) -> str:
+        from ..documents.document import Document, Facts
+        from ..documents.notebook import to_cells
+        from ..documents.overview import list_facts, list_first_labels
+
+        if self._result is None:
+            return to_cells(Document(describe_call(self), "Not fitted yet.", []))
+        labels = self._result.labels
+        picture = ""
+        if labels.n_items and labels.shown:
+            picture = draw_histogram(labels.confidence, "Confidence: how many labels have which")
+        facts, labels_shown = Facts(list_facts(self)), list_first_labels(self._result, FIRST)
+        return to_cells(Document(describe_call(self), "", [facts, labels_shown]), picture)
+
+    def next_items(self, n: int = 50, *, at_random: bool = False) -> Any:
+        """Return a table of the items that a person should label next.
+
+        The items whose probabilities have the largest entropy come first. Two of ten are drawn at random. No item is
+        listed whose label was given to the fit as `gold`.
+
+        Columns: item (or sequence and position); text, the word, where texts are known; random, whether the item was
+        drawn at random; fused_label and confidence, the label of the fit and its probability; entropy, in nats. Add a
+        column label with what the person says, and give the table to `fit` as `gold`: probabilities are calibrated by
+        the random items alone.
+
+        Independent items that nobody answered come last. In a sequence each position is an item, and one with a less
+        certain neighbour comes after those without: the label of the neighbour may settle both.
+
+        Parameters
+        ----------
+        n : int, default 50
+            The most items to list. Labels teach more if the model is fitted again after each ten or so.
+        at_random : bool, default False
+            Draw all items at random. Their labels tell how many of all labels are right; see `Comparison.accuracy`.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
+        >>> fused.next_items(5).to_pydict()["random"]
+        [False, False, True, False, False]
+        """
+        from ..planning.next_items import list_next_items
+
+        if not (is_whole(n) and n >= 0):
+            raise parameter_error("n", "next_items", "a whole number >= 0", n)
+        # Another seed than at the fit draws other items.
+        found = replace(self.result_, seed=self.get_params().get("seed", 0))
+        columns = list_next_items(found, int(n), at_random=at_random)
+        return build_report(found.task.name_keys(columns), found.backend)
+
+    def stop_items(self, confidence: float = 0.95) -> Any:
+        """Return a table of the items that are certain enough to stop paying for more answers.
+
+        The most certain come first. Columns: item (or sequence and position); label and confidence, the label of the
+        fit and its probability; expected_errors, how many labels are expected to be wrong, of this item and all items
+        above it. The last row has the expected number of errors among all items of the table.
+
+        The expectation is as good as the probabilities are. Without known labels it is often too low; see `undecided`,
+        which says so in words.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            The least confidence, from 0 to 1, of an item that is certain enough.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fused = cs.DawidSkene().fit(cs.simulate.independent(500, n_workers=5, n_classes=3, seed=1).responses)
+        >>> done = fused.stop_items(0.9)
+        >>> done.num_rows, round(done["expected_errors"].to_pylist()[-1], 1)
+        (282, 8.7)
+        """
+        from ..planning.next_items import list_stop_items
+        from ..results.label_files import check_confidence
+
+        least = check_confidence(confidence, "confidence", "stop_items")
+        columns = list_stop_items(self.result_.labels, least)
+        return build_report(self.result_.task.name_keys(columns), self.result_.backend)
+
+    def next_questions(
+        self,
+        n: int | None = None,
+        workers: object = None,
+        budget: float | None = None,
+        *,
+        cost: object = None,
+        per_worker: object = None,
+        asked: object = None,
+    ) -> Any:
+        """Return a table of questions to ask next: which worker should answer which item.
+
+        The questions come first whose answers are expected to tell most about the labels, for what they cost. Several
+        questions may be about one item: the gain of each is what its answer tells beyond those listed before. No worker
+        is asked about an item twice, nor are two workers who copy each other. Nothing is asked about items whose label
+        was given to the fit as `gold`, nor where an answer would tell nothing.
+
+        Columns: item (or sequence and position); worker; gain, the expected information about the label of the item, in
+        nats; cost. In sequences and networks a question counts less if one about a neighbour is listed before it.
+
+        Parameters
+        ----------
+        n : int, optional
+            The most questions to list. Default: 10, or as many as the budget pays for.
+        workers : list, optional
+            Who may be asked; default: all workers of the fit who do not answer as if by chance. Workers who were not
+            there are taken to answer as the crowd does on the whole, with a warning. Labelling functions answer all
+            that they can, so only new workers can be asked beside them.
+        budget : float, optional
+            The most that all questions may cost together.
+        cost : float or dict, optional
+            What an answer costs, for all workers or by worker. Questions are chosen by their gain per cost. Default: 1.
+        per_worker : int or dict, optional
+            The most questions for each worker. By default no worker has more than four times an even share, as long as
+            others can be asked: who is best is not known for certain, and errors of a few would be everywhere.
+        asked : table, optional
+            Questions that were asked before, such as an earlier list: a table with the columns item (or sequence and
+            position) and worker. They are not listed again. Where there is no answer yet, it is expected to come: gains
+            are what answers tell beyond it, and it counts in `per_worker`, but not in `budget`.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> crowd = cs.simulate.independent(500, n_workers=30, n_classes=3, answers_per_item=3, seed=1)
+        >>> questions = cs.DawidSkene().fit(crowd.responses).next_questions(100)
+        >>> questions.column_names
+        ['item', 'worker', 'gain', 'cost']
+        """
+        from ..planning.next_questions import list_questions
+
+        found = replace(self.result_, seed=self.get_params().get("seed", 0))
+        columns = list_questions(found, n, workers, budget, cost, per_worker, asked)
+        return build_report(found.task.name_keys(columns), found.backend)
+
+    update_: Found[Update] = Found(lambda found: need_update(found), "What the last `update` brought, in numbers.")
+
+    def update(
+        self,
+        responses: object = None,
+        graph: object = None,
+        gold: object = None,
+        engine: object = None,
+        *,
+        duplicates: str = "error",
+    ) -> Self:
+        """Add answers, known labels or edges to those of the fit, and fit the model to all of them.
+
+        The result is that of a fit to all answers, up to `tol`. Items, workers and labels may be new, and sequences may
+        grow. `labels_` and all other results are those of all items. `changes` lists the labels that have changed, and
+        `update_` counts what is new.
+
+        While less than a tenth of the answers has come or changed since the last whole fit, three things that are
+        expensive and change little are kept as they were found: the power that calibrates probabilities, a coupling
+        that is learned, and which workers copy each other. `explain_calibration` says so. With 500,000 answers or more,
+        the loop then also starts from where the fit stood, which takes a few iterations. With fewer it starts as `fit`
+        does, which is fast enough: another start can lead to another result. After a tenth, or with new known labels,
+        everything is fitted again from the beginning. A model from `consilience.fuse` is compared with majority vote
+        again after each update, and for this its power is found again, too.
+
+        Parameters
+        ----------
+        responses : Answers, table or path, optional
+            New answers. A table is read as the answers of the fit were: columns of the same names play the same roles,
+            and labels are normalised if those were. An answer that is there already with the same label changes
+            nothing.
+        graph : Graph, or edges in any form that `consilience.fuse` takes, optional
+            For `MarkovField`: further edges. An edge that is there already takes the new weight. New items may have
+            edges to old ones.
+        gold : dict, Series, table or path, or a list of these, optional
+            Further known labels, as for `fit`. If the label of an item was known before, the new one replaces it.
+        engine : optional
+            Where to work; see `fit`.
+        duplicates : {"error", "last"}
+            What to do if a worker answered an item before, with another label. "last": the new answer replaces the old
+            one, and a row without a label retracts the old answer.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> answers = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x", "y", "x"]}
+        >>> model = cs.DawidSkene().fit(answers)
+        >>> model.update({"item": [2, 3], "worker": ["c", "c"], "label": ["x", "y"]}).responses_.items
+        array([1, 2, 3])
+        """
+        from .updating import update_model
+
+        update_model(self, responses, graph, gold, engine, duplicates)
+        return self
+
+    def changes(self) -> Any:
+        """Return a table of the items whose label was changed by the last `update`.
+
+        Columns: item (or sequence and position); label_before and label; confidence_before and confidence;
+        new_answers, the number of answers to the item that came or changed. Items that are new are not listed:
+        ``update_.n_new_items`` says how many there are. The table is of the library that the answers came in.
+        """
+        return build_report(self.result_.task.name_keys(self.update_.columns), self.result_.backend)
 
 
 def name_source(model: Model, kind: str | None) -> None:
@@ -377,52 +885,9 @@ def need_graph_check(found: Result) -> GraphCheck:
     return found.graph_check
 
 
-def open_answers(source: object, **columns: Any) -> Any:
-    """Return answers in any form as what a task takes, such as `Answers`: as they are, or read.
-
-    A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
-    """
-    if find_kind(source) is None:
-        columns = {"gold": False, **columns}
-        return (
-            open_source(source, **columns)
-            if isinstance(source, (str, os.PathLike))
-            else take_answers(source, **columns)
-        )
-    if columns:
-        raise ParameterError(
-            f"Columns ({listing(columns)}) cannot be named for {type(source).__name__}: they are read already."
-        )
-    return source
-
-
-def adapt(brought: object, like: AnyKind) -> Any:
-    """Return what was brought in terms of a task of the same kind; what is of another kind as it is."""
-    return like.adapt(brought) if isinstance(brought, like.brought) else brought
-
-
-def as_responses(source: object, **columns: Any) -> Answers:
-    """Return answers in any form as `Answers`; see `open_posed`."""
-    return open_posed(source, **columns)[1]
-
-
-def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[AnyKind, Answers]:
-    """Return answers in any form, with the task that they belong to; see `open_answers`.
-
-    They are read as those of a fit with the task `like` were. Whoever calls it cannot name columns. So errors name the
-    function that can.
-    """
-    try:
-        opened = adapt(open_answers(source, **columns, **({} if find_kind(source) else like.reading())), like)
-    except InputError as error:
-        is_path = isinstance(source, (str, os.PathLike))
-        call = "read_answers(path, " if is_path else "Answers.from_frame(df, "
-        remedies = [_name_reader(remedy, call) for remedy in error.remedies]
-        raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
-    return need_kind(opened).pose(opened)
-
-
-def _name_reader(remedy: str | Sentence, call: str) -> str | Sentence:
-    """Return a remedy with what reads answers, if it names parameters of that."""
-    is_about_reading = isinstance(remedy, Sentence) and bool(remedy.names) and COLUMNS.issuperset(remedy.names)
-    return remedy.within(call) if isinstance(remedy, Sentence) and is_about_reading else remedy
+def need_update(found: Result) -> Update:
+    """Return what the last update brought, if there was one."""
+    if found.update is None:
+        raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
+    update: Update = found.update
+    return update

@@ -72,16 +72,12 @@ class DawidSkene(StreamingModel):
         the class prior.
     uncalibrated_posterior_ : ndarray of shape (n_items, n_classes)
         The posteriors of the fit itself.
-    classes_, workers_, answer_labels_ : ndarray
-        What can be true, who answered, and what they said, as `Answers.classes`, `workers` and `labels`.
+    classes_, workers_ : ndarray
+        What can be true, and who answered, as `Answers.classes` and `workers`.
     power_ : float
         What posteriors were raised to. `explain_calibration` says how it was found.
-    calibration_ : tuple
-        The power, and how many hidden answers (`n_hidden`) and known labels (`n_gold`) it was chosen by.
     smoothing_ : tuple of float
         The pseudo-counts off the diagonal and on it that were used, None if an array was given.
-    prior_low_, prior_high_ : ndarray of shape (n_classes,)
-        Ends of the 95 % intervals of `prior_`.
     expected_accuracy_, expected_accuracy_low_, expected_accuracy_high_ : float
         Share of the labels that are right, by their probabilities, and the ends of its 95 % interval.
     prior_ : ndarray of shape (n_classes,)
@@ -90,19 +86,13 @@ class DawidSkene(StreamingModel):
         ``confusion_[w, truth, answer]``; rows sum to 1. The paper's Gamma_m is the transpose.
     sequential_confusion_ : ndarray of shape (n_workers, n_labels + 1, n_classes, n_labels)
         With ``workers="sequential"``: by the worker's previous answer, the last for none.
-    copies_count_once_ : bool
-        Whether each group in `copies_` counted as one worker, as in `fuse`.
     trace_ : ndarray
         The objective before each iteration and at the end. It never falls, except with ``workers="sequential"``, whose
         smoothing moves with the fit: there it is a guide.
     n_iter_, converged_ : int, bool
         How the fit ended.
-    starts_ : dict
-        The trace of every start.
     feature_findings_ : FeatureFindings or None
         With `features`: whether they are used, and why. `explain_features` says it in words.
-    feature_names_ : list of str or None
-        With `features`: the names of those in a table; None if they have no names.
     classifier_ : classifier or None
         With `features`: what tells classes from features, trained on all items; None if features are not used.
 

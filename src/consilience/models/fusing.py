@@ -26,8 +26,7 @@ from ..results.fitting import align, fit_questions, make_source
 from ..results.source_kinds import check_kind
 from .base import Model
 from .dawid_skene import DawidSkene
-from .fitted import FittedModel
-from .preparing import Prepared
+from .opening import Prepared
 from .register import MODELS, model_class
 from .standalone import Standalone
 
@@ -40,7 +39,7 @@ FEW_ITEMS = 30_000
 class Posed(NamedTuple):
     """A question before it is fitted: the model, what it is fitted to, and fields of its result that are known."""
 
-    model: FittedModel
+    model: Model
     source: Source
     graph: Graph | None
     beside: dict[str, Any]
@@ -130,7 +129,7 @@ def choose_estimator(
 
 def fit_posed(
     posed: Mapping[Any, Posed], engine: Engine, source_kind: str | None
-) -> tuple[dict[Any, FittedModel], Together | None, list[Any]]:
+) -> tuple[dict[Any, Model], Together | None, list[Any]]:
     """Fitted models by question, what was learned of all questions together, and the questions that this is about."""
     sources, graphs = [each.source for each in posed.values()], [each.graph for each in posed.values()]
     own, models = [each.model for each in posed.values()], {}
@@ -153,7 +152,7 @@ def choose_model(
 ) -> Any:
     """An unfitted model with these parameters: the one named, or a copy of the one given."""
     given = dict(parameters or {})
-    if isinstance(model, FittedModel):
+    if isinstance(model, Model):
         check_parameters(type(model), given)
         return renew(model, **given)
     if isinstance(model, str) and model == "auto":

@@ -69,7 +69,7 @@ class HiddenMarkov(StreamingModel):
 
     Attributes
     ----------
-    labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
+    labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_
         As for `DawidSkene`, and so are all that are not listed here. The trace never falls at coupling 1, nor at 0
         without forbidden transitions (unless a smoothing below 0.002 makes steps that hardly ever happen impossible to
         variational Bayes); in between the chain is tempered, and the trace is only a guide.

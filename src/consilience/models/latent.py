@@ -44,8 +44,8 @@ from ..results.intervals import (
 from ..results.new_answers import fit_first, fit_next, need_guidance, need_guide
 from ..results.result import Calibrated, Course, Guidance, Labels, Result, count_known, find_known
 from ..results.worker_report import list_disagreements, report_classifier
-from .base import Found, open_posed
-from .fitted import FittedModel
+from .base import Found, Model
+from .opening import open_posed
 
 
 def calibrated_of(found: Result) -> Calibrated:
@@ -61,13 +61,11 @@ def further_of(found: Result, name: str) -> Floats:
     return found.learned.further[name]
 
 
-class LatentModel(FittedModel, LatentEstimator):
+class LatentModel(Model, LatentEstimator):
     """A hidden label per item, a structure over the labels, and workers who answer as their worker model says."""
 
     uncalibrated_posterior_ = Found(lambda found: found.labels.uncalibrated, "Probabilities before calibration.")
-    starts_ = Found(lambda found: dict(found.course.starts), "The trace of every start.")
     smoothing_ = Found(lambda found: found.course.smoothing, "The pair of pseudo-counts that was used.")
-    calibration_ = Found(lambda found: calibrated_of(found).found, "The power, and what it was chosen by.")
     power_ = Found(lambda found: calibrated_of(found).found.power, "The power that posteriors were raised to.")
     sequential_confusion_ = Found(
         lambda found: further_of(found, "sequential_confusion_"),
@@ -83,9 +81,6 @@ class LatentModel(FittedModel, LatentEstimator):
     )
     feature_findings_ = Found(
         lambda found: None if found.guidance is None else found.guidance.findings, "What features were found to say."
-    )
-    feature_names_ = Found(
-        lambda found: None if found.guidance is None else found.guidance.names, "The names of features in a table."
     )
 
     def _learn(

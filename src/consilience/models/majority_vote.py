@@ -10,12 +10,11 @@ from ..engines.base import Engine
 from ..inference.sources import Source
 from ..results.fitting import take_vote
 from ..results.result import Result
-from .base import NoBatches
-from .fitted import FittedModel
+from .base import Model, NoBatches
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MajorityVote(FittedModel):
+class MajorityVote(Model):
     """The label that most workers gave.
 
     The posterior of a class is its share of the item's votes (of their weights, where there are weights). Answers that
@@ -37,7 +36,7 @@ class MajorityVote(FittedModel):
     labels_, posterior_, classes_, prior_, confusion_
         Results. `confusion_` compares each worker with the vote shares, and is worked out when it is first used;
         `score` is the likelihood under these matrices.
-    workers_, answer_labels_, copies_count_once_
+    workers_
         As for `DawidSkene`.
     trace_, n_iter_, converged_
         Empty, 0 and True: a vote takes no iterations.

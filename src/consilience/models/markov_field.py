@@ -35,6 +35,7 @@ from ..results.comparison import GraphCheck, describe_usual
 from ..results.fitting import align, make_source
 from .base import Found, NoBatches
 from .latent import LatentModel, describe_age
+from .opening import open_gold_tables
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -253,7 +254,7 @@ class MarkovField(LatentModel):
                 f"The model was fitted to {plural(n_items, 'item')}, and these answers are about {r.n_items:,}.",
                 "Give the answers of the fit.",
             )
-        source = make_source(self, r, gold, features, item_prior)
+        source = make_source(self, r, open_gold_tables(gold), features, item_prior)
         with open_engine(engine) as opened:
             return check_graph(self, self.result_, source, cast(Graph, align(self, r, graph)), opened)
 

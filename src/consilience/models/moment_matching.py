@@ -32,12 +32,11 @@ from ..kernels import Floats
 from ..results.fitting import judge_workers_apart, make_result
 from ..results.intervals import Confidence, are_checked, find_intervals, gather_estimates
 from ..results.result import Course, Labels, Result, count_known, find_known
-from .base import NoBatches
-from .fitted import FittedModel
+from .base import Model, NoBatches
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MomentMatching(FittedModel):
+class MomentMatching(Model):
     r"""Learn confusion matrices and class prior from which answers occur together, without EM.
 
     Single answers, pairs and triples of answers to the same item occur with frequencies that depend on the matrices
@@ -62,7 +61,7 @@ class MomentMatching(FittedModel):
 
     Attributes
     ----------
-    labels_, posterior_, classes_, prior_, confusion_, workers_, answer_labels_, copies_count_once_
+    labels_, posterior_, classes_, prior_, confusion_, workers_
         As for `DawidSkene`.
     trace_ : ndarray
         The objective after each sweep (implicit: without its constant). It falls.

@@ -42,9 +42,10 @@ from ..results.explanations import Explanations
 from ..results.label_files import is_one_file
 from ..results.result import Result
 from ..results.worker_report import AS_IF_BY_CHANCE
-from .base import open_answers
-from .fitted import FittedModel, check_answers, join_gold, read_batch, read_like
+from .base import Model
 from .fusing import Posed, fit_posed
+from .opening import open_answers
+from .updating import check_answers, join_gold, read_batch, read_like
 
 FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
 # What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
@@ -99,7 +100,7 @@ class Shared(NamedTuple):
         )
 
 
-class Questions(Mapping[str, FittedModel]):
+class Questions(Mapping[str, Model]):
     """Answers to several questions by the same workers: a mapping from each question to its fitted model.
 
     `consilience.fuse` returns one if `label` names several columns. Workers are known by their answers to all
@@ -128,11 +129,11 @@ class Questions(Mapping[str, FittedModel]):
     ['item', 'spam', 'spam_confidence', 'tone', 'tone_confidence']
     """
 
-    def __init__(self, models: Mapping[str, FittedModel], shared: Shared | None = None) -> None:
+    def __init__(self, models: Mapping[str, Model], shared: Shared | None = None) -> None:
         self._models = dict(models)
         self.shared_ = shared
 
-    def __getitem__(self, question: str) -> FittedModel:
+    def __getitem__(self, question: str) -> Model:
         if question not in self._models:
             raise KeyError(f"There is no question {question!r}. There are {listing(self._models, len(self._models))}.")
         return self._models[question]
@@ -404,7 +405,7 @@ def read_questions(path: str, load: Callable[[str], object]) -> Questions | None
             if archive.namelist() != [HEADER, *map(name_member, range(len(names)))]:
                 raise ValueError("other members")
             models = {name: load(archive.extract(each, folder)) for name, each in zip(names, members[1:], strict=True)}
-            found = [each.result_ for each in models.values() if isinstance(each, FittedModel)]
+            found = [each.result_ for each in models.values() if isinstance(each, Model)]
             # Sets of tags are about items, each with all its tags.
             items = {tuple(each.labels.keys) for each in found if not isinstance(each.task, TagsKind)}
             if len(found) < len(names) or len(items) > 1:
@@ -494,7 +495,7 @@ def count_question(found: Result) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
-def in_arrow(model: FittedModel) -> FittedModel:
+def in_arrow(model: Model) -> Model:
     """A model whose tables are those of Arrow."""
     return renew(model)._adopt(replace(model.result_, backend="pyarrow"))
 
@@ -579,7 +580,7 @@ def widen(tables: Mapping[str, pa.Table]) -> pa.Table:
     return wide
 
 
-def report_workers(questions: Mapping[str, FittedModel]) -> dict[str, Column]:
+def report_workers(questions: Mapping[str, Model]) -> dict[str, Column]:
     """The columns of the report on workers over all questions."""
     models = [in_arrow(model) for model in questions.values()]
     every = models[0].workers_

@@ -14,8 +14,6 @@ from ..answers.graph import Graph
 from ..answers.item_tables import Features, class_shares, match_features, match_item_prior, vote_shares_by_item
 from ..engines.base import Engine
 from ..errors import ParameterError, Python, Sentence, parameter_error
-from ..formats.reading import open_paths
-from ..formats.sources import open_item_data
 from ..inference.em import Problem
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.learned import Names
@@ -44,6 +42,8 @@ def make_source(
     task: AnyKind = TABLE,
 ) -> Source:
     """Answers with the classes that a model needs, with known labels, and with what else is known of the items."""
+    from ..formats.sources import open_item_data
+
     model._check()
     check_content(model, features, item_prior)
     r = model._prepare(answers)
@@ -59,7 +59,7 @@ def make_source(
         source = source.with_priors(priors, class_shares(priors, vote_shares_by_item(r)))
     if features is not None:
         source = replace(source, features=find_features(model, features, r))
-    return replace(source, gold=match_gold(open_paths(gold), r, r.classes))
+    return replace(source, gold=match_gold(gold, r, r.classes))
 
 
 def check_content(model: LabelEstimator, features: object, item_prior: object) -> None:
@@ -74,6 +74,8 @@ def check_content(model: LabelEstimator, features: object, item_prior: object) -
 
 def find_features(model: LabelEstimator, features: object, r: Answers) -> Features:
     """What describes the items, matched to them."""
+    from ..formats.sources import open_item_data
+
     with_gaps = isinstance(model, LatentEstimator) and model.classifier is not None
     return match_features(open_item_data(features, "features"), r, with_gaps=with_gaps)
 

@@ -87,8 +87,8 @@ def campaign(
     random 1000 0.79
     information 1000 0.98
     """
+    from ..models.base import Model
     from ..models.dawid_skene import DawidSkene
-    from ..models.fitted import FittedModel
 
     if not isinstance(crowd, (Simulation, Answers)):
         raise parameter_error("crowd", "campaign", "a simulated crowd or Answers", crowd)
@@ -99,7 +99,7 @@ def campaign(
     if not (callable(policy) or is_among(policy, ("information", "random"))):
         raise parameter_error("policy", "campaign", "'information', 'random' or a function", policy)
     fresh = DawidSkene() if model is None else model
-    if not isinstance(fresh, FittedModel):
+    if not isinstance(fresh, Model):
         raise parameter_error("model", "campaign", "a model, such as DawidSkene()", model)
     pool = crowd.responses if isinstance(crowd, Simulation) else crowd
     graph = {"graph": crowd.graph} if isinstance(crowd, Simulation) and fresh._takes_graph else {}

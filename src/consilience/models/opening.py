@@ -1,4 +1,4 @@
-"""What is fused, opened in one place for Python and the command line: answers, known labels and a graph."""
+"""What is fitted and fused, opened in one place: answers, known labels and a graph."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from ..answers.columns import Values, lookup, to_column
 from ..answers.graph import Graph
 from ..answers.joining import NOBODY, leave_out, read_blocked
 from ..answers.tables import Table
-from ..errors import DataWarning, warn
-from ..formats.reading import open_paths
-from ..formats.sources import as_graph, open_known
+from ..errors import DataWarning, InputError, ParameterError, Sentence, listing, warn
 from ..kinds import find_kind, need_kind
 from ..kinds.base import TABLE, AnyKind, TableKind
 from ..kinds.spans import FUSED
-from .base import open_answers
 
 
 class Prepared(NamedTuple):
@@ -78,6 +75,9 @@ def prepare(
     block : list, table or path, optional
         As for `fuse`.
     """
+    from ..formats.reading import open_paths
+    from ..formats.sources import as_graph, open_known
+
     blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
     if gold is None and find_kind(source) is None:
         columns = {"gold": None, **(columns or {})}
@@ -98,7 +98,7 @@ def prepare(
         if columns and columns.get("gold", False) is None:  # a column was looked for, and is not used
             named = {role: name for role, name in answers.columns.items() if role != "gold"}
             answers = replace(answers, gold=None, columns=named)
-        gold = task.spread_known(open_gold_tables(gold, columns or {}), answers.columns)
+        gold = task.spread_known(open_gold_tables(gold, columns), answers.columns)
     else:
         gold = None
     may_be_scale = isinstance(task, TableKind) and not answers.declares_order
@@ -118,13 +118,73 @@ def warn_of_fused(answers: Answers) -> None:
         )
 
 
-def open_gold_tables(gold: Any, columns: Mapping[str, Any]) -> Any:
-    """Return known labels with files opened as tables, in which the columns of answers are looked for first."""
+def open_gold_tables(gold: Any, columns: Mapping[str, Any] | None = None) -> Any:
+    """Known labels with files opened as tables, in which the columns of answers are looked for first."""
+    if gold is None:
+        return None
+    from ..formats.reading import open_paths
+
     opened = open_paths(gold)
     tables = opened if isinstance(opened, list) else [opened]
     roles = {"item": "item", "sequence": "sequence", "position": "position", "label": "known label"}
-    names = {named: name for role, named in roles.items() if isinstance(name := columns.get(role), str)}
+    given = columns or {}
+    names = {named: name for role, named in roles.items() if isinstance(name := given.get(role), str)}
     found = [
         replace(each, preferred=names) if isinstance(each, Table) and not each.preferred else each for each in tables
     ]
     return found if isinstance(opened, list) else found[0]
+
+
+def open_answers(source: object, **columns: Any) -> Any:
+    """Return answers in any form as what a task takes, such as `Answers`: as they are, or read.
+
+    A column of known labels beside the answers is not read, unless it is asked for with ``gold=None``.
+    """
+    if find_kind(source) is None:
+        from ..formats.sources import open_source, take_answers
+
+        columns = {"gold": False, **columns}
+        return (
+            open_source(source, **columns)
+            if isinstance(source, (str, os.PathLike))
+            else take_answers(source, **columns)
+        )
+    if columns:
+        raise ParameterError(
+            f"Columns ({listing(columns)}) cannot be named for {type(source).__name__}: they are read already."
+        )
+    return source
+
+
+def adapt(brought: object, like: AnyKind) -> Any:
+    """Return what was brought in terms of a task of the same kind; what is of another kind as it is."""
+    return like.adapt(brought) if isinstance(brought, like.brought) else brought
+
+
+def as_responses(source: object, **columns: Any) -> Answers:
+    """Return answers in any form as `Answers`; see `open_posed`."""
+    return open_posed(source, **columns)[1]
+
+
+def open_posed(source: object, like: AnyKind = TABLE, **columns: Any) -> tuple[AnyKind, Answers]:
+    """Return answers in any form, with the task that they belong to; see `open_answers`.
+
+    They are read as those of a fit with the task `like` were. Whoever calls it cannot name columns. So errors name the
+    function that can.
+    """
+    try:
+        opened = adapt(open_answers(source, **columns, **({} if find_kind(source) else like.reading())), like)
+    except InputError as error:
+        from ..formats.sources import COLUMNS
+
+        is_path = isinstance(source, (str, os.PathLike))
+        call = "read_answers(path, " if is_path else "Answers.from_frame(df, "
+        # Remedies that name parameters of what reads answers say so.
+        remedies = [
+            remedy.within(call)
+            if isinstance(remedy, Sentence) and remedy.names and COLUMNS.issuperset(remedy.names)
+            else remedy
+            for remedy in error.remedies
+        ]
+        raise InputError(error.problem, *remedies, keyword=error.keyword).with_traceback(error.__traceback__) from None
+    return need_kind(opened).pose(opened)

@@ -1,4 +1,4 @@
-"""A fitted model as users hold it: it can be read, planned with, and updated when more answers come.
+"""Updates: more answers, known labels and edges for a fitted model.
 
 In an update all answers are joined (see `consilience.answers.joining`). Calibration, the choice of a coupling and the
 search for copies take longer than the EM loop, and a few more answers hardly change them. So they are kept while fewer
@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,11 +33,10 @@ from ..answers.joining import (
     read_further,
     tell_duplicates,
 )
-from ..answers.previews import build_report
 from ..answers.tables import open_frame
 from ..checks.register import judge
 from ..engines import open_engine
-from ..errors import InputError, NotFittedError, ParameterError, listing, plural
+from ..errors import InputError, ParameterError, listing, plural
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, find_source, open_source, open_table
 from ..inference.estimator import LabelEstimator, LatentEstimator
@@ -48,8 +47,8 @@ from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import explain_move
 from ..results.fitting import align, fit_source
 from ..results.result import Result
-from .base import Found, Model, adapt, open_answers
-from .reporting import Planning, Reporting
+from .base import Model
+from .opening import adapt, open_answers
 
 # A model is fitted from the beginning when so many of the answers have come or changed.
 SHARE = 0.1
@@ -62,76 +61,6 @@ _COUNTED = {
     "smoothing": ("workers", "labels", "classes"),
     "start": ("workers", "labels", "classes"),
 }
-
-
-class FittedModel(Reporting, Planning):
-    """A model that goes on when more answers come."""
-
-    update_ = Found(lambda found: need_update(found), "What the last `update` brought, in numbers.")
-
-    def update(
-        self,
-        responses: object = None,
-        graph: object = None,
-        gold: object = None,
-        engine: object = None,
-        *,
-        duplicates: str = "error",
-    ) -> Self:
-        """Add answers, known labels or edges to those of the fit, and fit the model to all of them.
-
-        The result is that of a fit to all answers, up to `tol`. Items, workers and labels may be new, and sequences may
-        grow. `labels_` and all other results are those of all items. `changes` lists the labels that have changed, and
-        `update_` counts what is new.
-
-        While less than a tenth of the answers has come or changed since the last whole fit, three things that are
-        expensive and change little are kept as they were found: the power that calibrates probabilities, a coupling
-        that is learned, and which workers copy each other. `explain_calibration` says so. With 500,000 answers or more,
-        the loop then also starts from where the fit stood, which takes a few iterations. With fewer it starts as `fit`
-        does, which is fast enough: another start can lead to another result. After a tenth, or with new known labels,
-        everything is fitted again from the beginning. A model from `consilience.fuse` is compared with majority vote
-        again after each update, and for this its power is found again, too.
-
-        Parameters
-        ----------
-        responses : Answers, table or path, optional
-            New answers. A table is read as the answers of the fit were: columns of the same names play the same roles,
-            and labels are normalised if those were. An answer that is there already with the same label changes
-            nothing.
-        graph : Graph, or edges in any form that `consilience.fuse` takes, optional
-            For `MarkovField`: further edges. An edge that is there already takes the new weight. New items may have
-            edges to old ones.
-        gold : dict, Series, table or path, or a list of these, optional
-            Further known labels, as for `fit`. If the label of an item was known before, the new one replaces it.
-        engine : optional
-            Where to work; see `fit`.
-        duplicates : {"error", "last"}
-            What to do if a worker answered an item before, with another label. "last": the new answer replaces the old
-            one, and a row without a label retracts the old answer.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import consilience as cs
-        >>> answers = {"item": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x", "y", "x"]}
-        >>> model = cs.DawidSkene().fit(answers)
-        >>> model.update({"item": [2, 3], "worker": ["c", "c"], "label": ["x", "y"]}).responses_.items
-        array([1, 2, 3])
-        """
-        update_model(self, responses, graph, gold, engine, duplicates)
-        return self
-
-    def changes(self) -> Any:
-        """Return a table of the items whose label was changed by the last `update`.
-
-        Columns: item (or sequence and position); label_before and label; confidence_before and confidence;
-        new_answers, the number of answers to the item that came or changed. Items that are new are not listed:
-        ``update_.n_new_items`` says how many there are. The table is of the library that the answers came in.
-        """
-        return build_report(self.result_.task.name_keys(self.update_.columns), self.result_.backend)
 
 
 class Update(NamedTuple):
@@ -195,15 +124,8 @@ class Update(NamedTuple):
         return ", ".join(parts)
 
 
-def need_update(found: Result) -> Update:
-    """Return what the last update brought, if there was one."""
-    if found.update is None:
-        raise NotFittedError("This model was not updated since it was fitted or loaded.", "Call update(responses).")
-    return cast(Update, found.update)
-
-
 def update_model(model: Model, responses: object, graph: object, gold: object, engine: object, duplicates: str) -> None:
-    """Add answers, known labels and edges to a fitted model, and fit it to all; see `FittedModel.update`."""
+    """Add answers, known labels and edges to a fitted model, and fit it to all; see `Model.update`."""
     before = model.result_
     old = check_answers(before)
     check_join_policy(duplicates)
@@ -376,7 +298,8 @@ def tell_news(model: Model, r: Answers) -> Iterator[None]:
 
     An array as `start` or `prior` has entries for the workers and classes of the fit, and an update may bring others.
     """
-    known = {"workers": model.workers_, "labels": model.answer_labels_, "classes": model.classes_}
+    names = model.result_.names
+    known = {"workers": names.workers, "labels": names.labels, "classes": names.classes}
     try:
         yield
     except ParameterError as error:
