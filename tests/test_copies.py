@@ -18,7 +18,7 @@ from consilience.errors import quietly
 from consilience.inference import copies
 from consilience.inference.estimator import renew
 from consilience.inference.moments import answers_to_match
-from consilience.inference.sources import are_groups, count_once
+from consilience.inference.sources import count_once
 from real_data import needs_data
 
 MEASURED = Path(__file__).parents[1] / "docs" / "measured" / "copies.md"
@@ -423,10 +423,3 @@ def test_spread_answers_count_once_too():
         fused = cs.fuse(cs.Answers.from_probabilities(soft))
     assert fused.copies_ == [[0, 6, 7, 8]]
     assert accuracy(fused, truth) > 0.85
-
-
-@pytest.mark.parametrize("value", [[[0]], [[0, 1], [1, 2]], [0, 1], [[0, -1]], [[0, True]], "x"])
-def test_groups_in_a_file_are_checked(value):
-    assert not are_groups(value)
-    assert are_groups([[0, 3], [1, 2]])
-    assert are_groups([])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.models import fitted, latent
+from consilience.models import latent, updating
 
 
 def cut(crowd, *shares):
@@ -80,7 +80,7 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(parts, monkeypatch):
     model = cs.fuse(parts[0])
     before, labels, verdict = model.result_, model.labels_.copy(), model.comparison_
     with monkeypatch.context() as patch:
-        patch.setattr(fitted, "judge", interrupt)
+        patch.setattr(updating, "judge", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.update(parts[1])
     assert model.result_ is before

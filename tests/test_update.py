@@ -18,15 +18,15 @@ from consilience.errors import (
     ParameterError,
 )
 from consilience.inference.estimator import renew
-from consilience.models import fitted
+from consilience.models import updating
 from consilience.models.updating import SHARE
 from effort import rest_robust
 
 
-@pytest.fixture(params=[0, fitted.LARGE], ids=["goes on", "starts again"])
+@pytest.fixture(params=[0, updating.LARGE], ids=["goes on", "starts again"])
 def large(request, monkeypatch):
     """From how many answers on the loop starts from what was learned."""
-    monkeypatch.setattr(fitted, "LARGE", request.param)
+    monkeypatch.setattr(updating, "LARGE", request.param)
     return request.param
 
 

@@ -74,7 +74,7 @@ class MarkovField(LatentModel):
 
     Attributes
     ----------
-    labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_, starts_
+    labels_, posterior_, classes_, prior_, confusion_, trace_, n_iter_, converged_
         As for `DawidSkene`, and so are all that are not listed here. The trace is the mean-field objective without the
         field's normaliser: at a given coupling it never falls by mean field if all items listen; while the coupling is
         learned, and otherwise, it is a guide. With a strong coupling a fit may have to go on from posteriors that are
