@@ -269,10 +269,10 @@ class Table:
         """
         if isinstance(given, (list, tuple)):
             parts = [str(each) for each in given]
-        elif given is None or is_among(given, self.names):
+        elif not isinstance(given, str) or is_among(given, self.names):
             return self, cast("str | None", given)
         else:
-            ways = split_names(str(given)), [each.strip() for each in str(given).split(",")]
+            ways = split_names(given), [each.strip() for each in given.split(",")]
             parts = next((way for way in ways if len(way) > 1 and set(way) & set(self.names)), [])
         for part in parts:
             if not is_among(part, self.names):

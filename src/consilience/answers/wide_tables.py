@@ -131,7 +131,9 @@ def read_matrix(table: Table, names: Names, named: bool) -> Table | None:
 def _find_keys(table: Table, names: Names) -> tuple[str | None, str | None]:
     """The column of items, unless several may be it, and that of known labels, if there are any."""
     candidates = table.candidates("item")
-    item = names.get("item") or table.find_usual("item") or (candidates[0] if len(candidates) == 1 else None)
+    item = names.get("item")
+    if item is None:
+        item = table.find_usual("item") or (candidates[0] if len(candidates) == 1 else None)
     return item, table.find("gold", names.get("gold"))
 
 

