@@ -41,7 +41,6 @@ from .gold import add_gold
 from .items import Sequences, count_items, encode_items, read_keys, read_times
 from .long_tables import (
     FILL,
-    check_axes,
     find_columns,
     lay_out,
     read_entries,
@@ -437,8 +436,7 @@ class Answers:
         Parameters
         ----------
         P : array of shape (n_items, n_workers, n_classes)
-            Probabilities, each row of which sums to 1. Where rows do not sum to 1 and all sums along another axis do,
-            the axes are taken to be in the wrong order, which is an error.
+            Probabilities, each row of which sums to 1.
         lengths, items, workers
             As in `from_matrix`.
         classes : sequence, optional
@@ -473,7 +471,7 @@ class Answers:
                 "Stack what classifiers give to all classes: numpy.stack([...], axis=1).",
             )
         named = None if classes is None else read_distinct(classes, "classes")
-        check_axes(votes, votes.shape[2] if named is None else len(named), rescale)
+        labels = read_names(named, votes.shape[2], "classes")
         answered = np.asarray(~np.isnan(votes).any(axis=2))
         n_holed = int(np.sum(~answered & ~np.isnan(votes).all(axis=2)))
         if n_holed:
@@ -492,10 +490,9 @@ class Answers:
                 f"P[{i}, {m}] = {given[first].tolist()} is not a vote: entries must be >= 0 and sum to 1, and these "
                 f"sum to {total[first]:.4g}. So it is in {plural(int(wrong.sum()), 'row')}.",
                 *suggest(given, total, "If the last axis lacks a class, add it."),
-                "Set a row to NaN if the worker did not vote.",
+                "Set a row to NaN if the worker did not vote. Axes in another order can be transposed.",
             )
         probabilities = given / total[:, None]
-        labels = read_names(named, votes.shape[2], "classes")
         known, places, silent = choose_classes(labels, None, abstain, background, ordered, positions, classes)
         answers = cls(
             **lay_out(answered, lengths, items, workers),

@@ -43,7 +43,6 @@ from .columns import (
     to_values,
 )
 from .items import NAMED, Sequences, count_items, key_of, read_keys, read_positions
-from .soft_votes import VOTE_SLACK, slack_of
 from .tables import Table, read_column, read_distinct, read_names, squeeze
 
 if TYPE_CHECKING:
@@ -53,10 +52,6 @@ if TYPE_CHECKING:
 WEIGHT_SLACK = 1e-6
 # So many columns are tried for whether they tell items apart.
 MOST_TRIED = 50
-# Spans that several workers marked are fewer than what they marked in all, by at least this factor.
-MOST_DIFFERENT = 0.95
-# Sums along another axis are 1 so closely only if they are sums over classes.
-SUM_SLACK = 1e-5
 FILL = "Every answer must say who gave it about what: fill it in or drop the row."
 _HOW_TO_DROP = {
     "pandas": ", as dropna(subset=[{0!r}]) does. If a label is called NA or None, read it with keep_default_na=False",
@@ -178,7 +173,6 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
     if find_repeat(answers.offsets, answers.worker, answers.n_workers) < 0:
         return answers
     _, pair = np.unique(answers.item_of_answer() * answers.n_workers + answers.worker, return_inverse=True)
-    _refuse_spans(answers, pair, item, table, policy)
     if policy in ("first", "last"):
         step = 1 if policy == "first" else -1
         _, chosen = np.unique(pair[::step], return_index=True)
@@ -209,39 +203,6 @@ def settle_duplicates(answers: Answers, policy: str, item: Integers, table: Tabl
     return replace(answers, worker=answers.worker[place], label=answers.label[place], weight=weight[place], order=order)
 
 
-def _refuse_spans(answers: Answers, pair: Indices, item: Integers, table: Table, policy: str) -> None:
-    """Raise an error, or warn where repeated answers are settled, if the rows are spans and no answers.
-
-    Spans begin before they end, some worker marked several of them in one document, and some of them were marked by
-    several workers. Start and end may also be the times of an answer, which are hardly ever the same.
-    """
-    names = table.find_spans()
-    if names is None or any(names[role] in answers.columns.values() for role in ("start", "end")):
-        return
-    start, end = (to_values(table.read(names[role])) for role in ("start", "end"))
-    if start.dtype.kind not in "iu" or end.dtype.kind not in "iu" or (start < 0).any() or (end <= start).any():
-        return
-    rows = np.argsort(item, kind="stable")
-    _, stretch = np.unique(np.stack([start, end])[:, rows], axis=1, return_inverse=True)
-    n_marked = len(np.unique(np.stack([pair, stretch.ravel()]), axis=1).T)
-    n_different = len(np.unique(np.stack([item[rows], stretch.ravel()]), axis=1).T)
-    if n_marked == int(pair.max()) + 1 or n_different > MOST_DIFFERENT * n_marked:
-        return
-    problem = (
-        f"{table.name} holds spans (columns {listing(names.values())}), not answers about whole items: some workers "
-        "marked several in one document."
-    )
-    remedies = (
-        "The texts are not in such a table: fuse the file of the annotation tool that they come from.",
-        Sentence("Or give table and texts to {from_frame}.", from_frame=Python("Spans.from_frame")),
-    )
-    if policy != "error":
-        warn_of(problem, *remedies)
-        return
-    settle = "If start and end are something else, settle repeated answers with {duplicates}."
-    raise InputError(problem, *remedies, Sentence(settle, duplicates="first"), keyword="duplicates")
-
-
 def _duplicate_error(answers: Answers, same: Indices, n_pairs: int, item: Integers, table: Table) -> InputError:
     """The error that names the first pair with more than one answer; `same` are its answers."""
     about = int(answers.items_of(same[:1])[0])
@@ -260,6 +221,9 @@ def _duplicate_error(answers: Answers, same: Indices, n_pairs: int, item: Intege
     further = _find_further_column(answers, item, table) if table.soft is None else None
     if further is not None:
         remedies = [further, Sentence("If not, settle them with {duplicates}.", duplicates="first")]
+    if table.find_spans() is not None:
+        spans = "If these are spans, fuse the file of the tool that they come from, or give texts to {from_frame}."
+        remedies.append(Sentence(spans, from_frame=Python("Spans.from_frame")))
     who, key = answers.workers[[answers.worker[same[0]]]].tolist()[0], key_of(answers.keys, about)
     return InputError(
         f"Worker {shorten(who)} answered item {shorten(key)} more than once{why}: see {where}. "
@@ -325,29 +289,6 @@ def lay_out(answered: Truths, lengths: ArrayLike | None, items: object, workers:
             "items must give each row's (sequence, position), by sequence as in lengths, positions rising."
         )
     return {**found, "keys": Sequences(ids, offsets, place)}
-
-
-def check_axes(votes: Floats, n_classes: int, rescale: bool) -> None:
-    """Raise an error if the classes seem to be along another axis than the last.
-
-    They are where the names of the classes fit only there, or where all sums along another axis are 1 and those along
-    the last are not. Votes that count less than 1 pass: their sums along the other axes are 1 by no more than chance.
-    """
-    remedy = "P must be indexed by item, worker and class, in this order: transpose it."
-    if n_classes > 1 and n_classes != votes.shape[2] and n_classes in votes.shape:
-        raise InputError(
-            f"There are {n_classes:,} classes, and P has {votes.shape[2]:,} entries along its last axis, but "
-            f"{n_classes:,} along axis {votes.shape.index(n_classes)}.",
-            remedy,
-        )
-    for axis, slack in ((2, slack_of(votes.shape[2]) if rescale else VOTE_SLACK), (1, SUM_SLACK), (0, SUM_SLACK)):
-        with np.errstate(invalid="ignore"):  # infinities of both signs, which are an error later
-            totals = votes.sum(axis=axis)
-        totals = totals[~np.isnan(totals)]
-        if len(totals) and np.all(np.abs(totals - 1) <= slack):
-            if axis == 2:
-                return
-            raise InputError(f"P sums to 1 along axis {axis}, and not along its last axis.", remedy)
 
 
 def read_entries(

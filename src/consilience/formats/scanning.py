@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 from numpy.typing import ArrayLike
@@ -27,9 +27,9 @@ from ..kinds.tags import Tags
 from ..limits import available_memory
 from .arrays import MATRIX
 from .files import is_remote
-from .reading import concatenate, find_files, open_paths, stream_rows
+from .reading import concatenate, find_files, open_path, stream_rows
 from .sorting import name_copy, open_copy, sort_copy
-from .sources import find_source, open_table, read_source, take_answers
+from .sources import find_source, open_table, take_answers
 
 # Forms of tables that can be sorted, beside one row per answer; the others are laid out in memory.
 FORMS = ("soft", "soft-long", "soft-wide")
@@ -104,44 +104,40 @@ def scan_answers(
     for name, value in (("drop_missing", drop_missing), ("rescale", rescale), ("resume", resume)):
         check_truth(name, "scan_answers", value)
     budget = None if memory is None else parse_memory(memory)
-    blocked = read_blocked(open_paths(block) if isinstance(block, (str, os.PathLike)) else block)
+    blocked = read_blocked(open_path(block))
     questions = check_questions(label, "scan_answers")
-    names = {"item": item, "worker": worker, "sequence": sequence, "position": position, "weight": weight}
+    source, names = os.fspath(path), {"item": item, "worker": worker, "sequence": sequence, "position": position}
+    names["weight"] = weight
 
-    def scan(label: str | None, separator: Any, **scale: Any) -> Answers | Tags:
-        check_separator(separator, "scan_answers")
-        if separator is not None and (len(blocked) or resume):
-            what = "block" if len(blocked) else "resume"
-            raise ParameterError(
-                Sentence(f"{{{what}}} does not go with sets of tags.", **{what: None}),
-                "Leave it out; consilience.fuse takes a list of workers to leave out.",
-                keyword=what,
-            )
-        table, folder = open_sorted(os.fspath(path), {**names, "label": label}, format, drop_missing, budget, store)
-        read: dict[str, Any] = {"item": item, "worker": worker, "label": label, "duplicates": duplicates}
-        read |= {"drop_missing": drop_missing, "gold": False, "format": format if isinstance(table, str) else None}
-        places = {"sequence": sequence, "position": position, "weight": weight, "rescale": rescale, **scale}
-        if separator is not None:
-            return take_answers(table, separator=separator, **read, **places)
-        answers = read_source(table, **read, **places)
+    def scan(label: Any, **scale: Any) -> Answers | Tags:
+        check_separator(scale["separator"], "scan_answers")
+        table, folder = open_sorted(source, {**names, "label": label}, format, drop_missing, budget, store)
+        options = {"duplicates": duplicates, "drop_missing": drop_missing, "rescale": rescale, "gold": False, **scale}
+        form = format if isinstance(table, str) else None
+        answers = take_answers(table, **names, label=label, format=form, **options)
+        if isinstance(answers, Tags):
+            if len(blocked) or resume:
+                what = "block" if len(blocked) else "resume"
+                raise ParameterError(
+                    Sentence(f"{{{what}}} does not go with sets of tags.", **{what: None}),
+                    "Leave it out; consilience.fuse takes a list of workers to leave out.",
+                    keyword=what,
+                )
+            return answers
         answers = leave_out(answers, blocked) if len(blocked) else answers
         return answers if folder is None else replace(answers, budget=Budget(budget, folder, resume))
 
+    scale = {"classes": classes, "ordered": ordered, "positions": positions, "separator": separator}
     if questions is None or len(questions) == 1:
-        only = questions[0] if questions else cast("str | None", label)
-        return scan(only, separator, classes=classes, ordered=ordered, positions=positions)
-    given = {"classes": classes, "ordered": ordered, "positions": positions, "separator": separator}
-    split = {role: split_by_question(role, value, questions) for role, value in given.items() if role != "separator"}
+        return scan(questions[0] if questions else label, **scale)
+    split = {role: split_by_question(role, value, questions) for role, value in scale.items() if role != "separator"}
     split["separator"] = find_separators(
-        separator,
-        questions,
-        "scan_answers",
-        lambda *sought: find_tagged(open_table(os.fspath(path), format)[0], *sought),
+        separator, questions, "scan_answers", lambda *sought: find_tagged(open_table(source, format)[0], *sought)
     )
     found = {}
     for name in questions:
         with about(name):
-            found[name] = scan(name, **{"separator": None} | {role: each.get(name) for role, each in split.items()})
+            found[name] = scan(name, **{role: each.get(name) for role, each in split.items()})
     return found
 
 

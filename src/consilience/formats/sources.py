@@ -24,14 +24,13 @@ from ..answers.graph import Graph
 from ..answers.tables import Table, open_frame
 from ..arguments import is_among, to_path
 from ..errors import (
-    DataWarning,
     InputError,
     ParameterError,
     Sentence,
     first_line,
     listing,
     parameter_error,
-    warn,
+    warn_of,
 )
 from ..kinds.masks import Masks
 from ..kinds.spans import Spans
@@ -71,24 +70,37 @@ def open_source(path: str | os.PathLike[str], **columns: Any) -> Opened:
     -------
     Answers, Spans, Masks or Tags
     """
-    source = to_path("path", "open_source", path)
-    asked = given(columns)
+    source, asked = to_path("path", "open_source", path), given(columns)
     found = find_source(source, asked.get("format"))
-    if found is None:
+    if found is not None and found.codec.read_masks is not None:
+        opened: Any = read_masks(source)
+    elif found is not None and not any(name in asked for name in (*ROLES[:6], "separator")):
+        opened = open_spans(source, found)
+    else:
+        opened = None
+    if not isinstance(opened, (Spans, Masks)):
         return take_answers(source, **columns)
-    if found.codec.read_masks is not None:
-        _refuse(asked, source, "masks")
-        return read_masks(source)
-    spans = None if any(name in asked for name in (*ROLES[:6], "separator")) else open_spans(source, found)
-    if not isinstance(spans, Spans):
-        return take_answers(source, **columns)
-    _refuse(asked, source, "spans")
-    _tell_questions(spans, source)
-    return spans.without_gold() if asked.get("gold") is False else spans
+    what = "spans" if isinstance(opened, Spans) else "masks"
+    for name, value in asked.items():
+        if name != "format" and not (name == "gold" and value is False):
+            raise ParameterError(
+                Sentence(f"{{{name}}} is for tables of answers.", **{name: None}),
+                f"{source!r} holds {what}: leave it out.",
+                keyword=name,
+            )
+    if isinstance(opened, Masks):
+        return opened
+    if opened.questions:
+        warn_of(
+            f"{source!r} holds spans and answers about whole texts ({listing(opened.questions)}). Only the spans are "
+            "used.",
+            Sentence("To use the answers instead, give {label}.", label=opened.questions[0]),
+        )
+    return opened.without_gold() if asked.get("gold") is False else opened
 
 
 def open_spans(source: Any, found: Format | None = None) -> Any:
-    """Return the spans at a path, whose format may be known, if there are any; anything else as it is."""
+    """The spans at a path, whose format may be known, if there are any; anything else as it is."""
     if not isinstance(source, (str, os.PathLike)):
         return source
     found = found or find_source(os.fspath(source))
@@ -99,7 +111,7 @@ def open_spans(source: Any, found: Format | None = None) -> Any:
 
 
 def open_masks(source: Any, images: Values) -> Any:
-    """Return the masks of some of these images at a path, if there are any; anything else as it is."""
+    """The masks of some of these images at a path, if there are any; anything else as it is."""
     if not isinstance(source, (str, os.PathLike)):
         return source
     path = os.fspath(source)
@@ -116,12 +128,12 @@ def open_masks(source: Any, images: Values) -> Any:
 
 
 def open_known(given: object, brought: object) -> object:
-    """Return what is known of what was brought: spans or masks at a path if they are known, else what is there."""
+    """What is known of what was brought: spans or masks at a path if they are known, else what is there."""
     return open_masks(given, brought.images) if isinstance(brought, Masks) else open_path(open_spans(given))
 
 
 def find_source(path: str, format: Any = None) -> Format | None:
-    """Return the format of spans, of answers in a tool's file, or of masks that is at a path; None for other tables.
+    """The format of spans, of answers in a tool's file, or of masks that is at a path; None for other tables.
 
     Nothing but the beginning of files is read. If there are none, or they are of several formats, the answer is None
     too, and whoever reads them as a table says so.
@@ -139,28 +151,6 @@ def find_source(path: str, format: Any = None) -> Format | None:
     except (InputError, OSError):
         return None
     return shared if shared is not None and shared.outputs else None
-
-
-def _tell_questions(spans: Spans, path: str) -> None:
-    """Warn that a file with spans holds answers about whole texts too, if it does."""
-    if questions := spans.questions:
-        warn(
-            DataWarning(
-                f"{path!r} holds spans and answers about whole texts ({listing(questions)}). Only the spans are used.",
-                Sentence("To use the answers instead, give {label}.", label=questions[0]),
-            )
-        )
-
-
-def _refuse(given: dict[str, Any], path: str, what: str) -> None:
-    """Raise an error for parameters that say how to read a table of answers."""
-    for name in given:
-        if name not in ("format", "gold") or (name == "gold" and given[name] is not False):
-            raise ParameterError(
-                Sentence(f"{{{name}}} is for tables of answers.", **{name: None}),
-                f"{path!r} holds {what}: leave it out.",
-                keyword=name,
-            )
 
 
 # ------------------------------------------------------------------------------------------------------ answers
@@ -231,20 +221,8 @@ def read_answers(
     Answers(3 answers: 2 items x 2 workers, 2 classes: 'cat', 'dog')
     """
     columns = dict(locals())
-    return read_source(to_path("path", "read_answers", columns.pop("path")), **columns)
-
-
-def read_source(source: Any, **columns: Any) -> Answers:
-    """Read answers from a table, or from the files at a path, with items that may be the path of a file.
-
-    The names of the columns of answers hold for the file of items too, where it has such columns.
-    """
-    items, format = columns.get("items"), columns.get("format")
-    if isinstance(items, (str, os.PathLike)):
-        items = open_file(items, preferred={role: columns.get(role) for role in ("item", "sequence", "position")})
-    if isinstance(source, (str, os.PathLike)):
-        source, format = open_table(to_path("path", "read_answers", source), format)
-    return Answers.from_frame(source, **columns | {"items": items, "format": format})
+    table, form = open_table(to_path("path", "read_answers", columns.pop("path")), format)
+    return Answers.from_frame(table, **columns | {"items": _open_items(columns), "format": form})
 
 
 def read_tags(
@@ -286,51 +264,43 @@ def read_tags(
     Tags(3 sets of 2 items by 2 workers, 2 tags: 'spam', 'urgent')
     """
     columns = dict(locals())
-    return _read_sets(*_open_rows(to_path("path", "read_tags", columns.pop("path")), columns), columns)
+    table, form = open_table(to_path("path", "read_tags", columns.pop("path")), format)
+    return Tags.from_frame(table, **columns | {"items": _open_items(columns), "format": form})
 
 
 def take_answers(source: Any, **columns: Any) -> Answers | Tags:
-    """Read answers from a table, or from the files at a path: sets of tags if they are that beyond doubt.
+    """Answers from a table, or from the files at a path: sets of tags if they are that beyond doubt.
 
     They are if a separator is given, if each tag has a column by name of the form, or if cells hold lists.
     """
-    separator = columns.pop("separator", None)
-    check_separator(separator, "fuse")
-    table, form = _open_rows(source, columns)
-    label = columns.get("label")
-    if (
-        separator is None
-        and form != ONE_HOT
-        and not (isinstance(label, (str, type(None))) and holds_sets(table, label))
-    ):
-        return read_source(table, **columns | {"format": form})
+    form, label = columns.get("format"), columns.get("label")
+    check_separator(columns.get("separator"), "fuse")
+    if isinstance(source, (str, os.PathLike)):
+        table, form = open_table(to_path("path", "read_answers", source), form)
+    else:
+        table = open_frame(source)
+    columns |= {"items": _open_items(columns), "format": form}
+    is_single = isinstance(label, (str, type(None)))
+    if columns.get("separator") is None and form != ONE_HOT and not (is_single and holds_sets(table, label)):
+        return Answers.from_frame(table, **{name: value for name, value in columns.items() if name != "separator"})
     for name in given(columns):
         if name not in TAG_COLUMNS:
             raise ParameterError(
                 Sentence(f"{{{name}}} does not go with sets of tags.", **{name: None}), "Leave it out.", keyword=name
             )
-    kept = {name: value for name, value in columns.items() if name in TAG_COLUMNS}
-    return _read_sets(table, form, kept | {"separator": separator})
+    return Tags.from_frame(table, **{name: value for name, value in columns.items() if name in TAG_COLUMNS})
 
 
-def _open_rows(source: Any, columns: Mapping[str, Any]) -> tuple[Table, str | None]:
-    """Return a table, or the one at a path, and the form that it has if that is given."""
-    format = columns.get("format")
-    if isinstance(source, (str, os.PathLike)):
-        return open_table(to_path("path", "read_answers", source), format)
-    return open_frame(source), format
-
-
-def _read_sets(table: Table, form: str | None, columns: Mapping[str, Any]) -> Tags:
-    """Return the sets of a table, with items that may be the path of a file."""
+def _open_items(columns: Mapping[str, Any]) -> Any:
+    """All items, which may be in a file: the names of the columns of answers hold there too, where it has such."""
     items = columns.get("items")
-    if isinstance(items, (str, os.PathLike)):
-        items = open_file(items, preferred={"item": columns.get("item")})
-    return Tags.from_frame(table, **dict(columns) | {"items": items, "format": form})
+    if not isinstance(items, (str, os.PathLike)):
+        return items
+    return open_file(items, preferred={role: columns.get(role) for role in ("item", "sequence", "position")})
 
 
 def open_table(path: str, format: Any = None) -> tuple[Table, str | None]:
-    """Return the table at a path, and the form that it has if that is given; `format` is one of files or of tables."""
+    """The table at a path, and the form that it has if that is given; `format` is one of files or of tables."""
     is_file_format = isinstance(format, str) and format in {each.name for each in readable_formats()}
     if not is_file_format:
         _check_form(format, "read_answers", readable_formats())
@@ -398,7 +368,7 @@ def read_spans(path: PathLike, format: str | None = None) -> Spans:
 
 
 def find_span_format(name: object, owner: str) -> Format:
-    """Return the format of spans that a parameter of `owner` names."""
+    """The format of spans that a parameter of `owner` names."""
     formats = {each.name: each for each in span_formats()}
     if not isinstance(name, str) or name not in formats:
         close = difflib.get_close_matches(str(name), formats, n=1)
@@ -411,7 +381,7 @@ def find_span_format(name: object, owner: str) -> Format:
 
 
 def as_graph(graph: Any, responses: Answers) -> Graph:
-    """Return a graph over these items from whatever describes one."""
+    """A graph over these items from whatever describes one."""
     if isinstance(graph, Graph):
         return graph
     if issparse(graph):
@@ -424,7 +394,7 @@ def as_graph(graph: Any, responses: Answers) -> Graph:
 
 
 def open_item_data(source: Any, what: str) -> Any:
-    """Return what a file holds about items: an array or a sparse matrix, or a table; anything else as it is.
+    """What a file holds about items: an array or a sparse matrix, or a table; anything else as it is.
 
     `what` is the parameter that the file is given for.
     """
