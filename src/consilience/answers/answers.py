@@ -50,8 +50,8 @@ from .long_tables import (
     sort_rows,
 )
 from .previews import frame_html, html_facts, paragraph, to_word
-from .soft_votes import Probabilities, check_votes, refuse_shares, relabel, suggest, sum_votes
-from .tables import ROLES, WHOLE, build_frame, check_spread, open_frame, read_distinct, read_names
+from .soft_votes import Probabilities, check_votes, refuse_shares, relabel, scale_votes
+from .tables import ROLES, WHOLE, build_frame, check_spread, open_frame, read_names
 
 # Counts are weights times probabilities. From smaller weights they could vanish, as if nobody had said so.
 LEAST_WEIGHT = 1e-100
@@ -470,8 +470,7 @@ class Answers:
                 f"P must be indexed by item, worker and class; got an array of shape {votes.shape}.",
                 "Stack what classifiers give to all classes: numpy.stack([...], axis=1).",
             )
-        named = None if classes is None else read_distinct(classes, "classes")
-        labels = read_names(named, votes.shape[2], "classes")
+        labels = read_names(classes, votes.shape[2], "classes")
         answered = np.asarray(~np.isnan(votes).any(axis=2))
         n_holed = int(np.sum(~answered & ~np.isnan(votes).all(axis=2)))
         if n_holed:
@@ -481,18 +480,9 @@ class Answers:
             )
         if not answered.any():
             raise InputError("P has no votes: every row holds a NaN.")
-        given = votes[answered]
-        total, wrong = sum_votes(given, rescale)
-        if wrong.any():
-            first = int(wrong.argmax())
-            i, m = np.argwhere(answered)[first]
-            raise InputError(
-                f"P[{i}, {m}] = {given[first].tolist()} is not a vote: entries must be >= 0 and sum to 1, and these "
-                f"sum to {total[first]:.4g}. So it is in {plural(int(wrong.sum()), 'row')}.",
-                *suggest(given, total, "If the last axis lacks a class, add it."),
-                "Set a row to NaN if the worker did not vote. Axes in another order can be transposed.",
-            )
-        probabilities = given / total[:, None]
+        where = np.argwhere(answered)
+        remedy = "If the last axis lacks a class, add it; if the axes are in another order, transpose P."
+        probabilities = scale_votes(votes[answered], rescale, "P", lambda row: f"P{where[row].tolist()}", remedy)
         known, places, silent = choose_classes(labels, None, abstain, background, ordered, positions, classes)
         answers = cls(
             **lay_out(answered, lengths, items, workers),

@@ -22,7 +22,7 @@ sum to 1 where they have to; the first layout also where they do not, since noth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
@@ -33,8 +33,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..arguments import is_among
-from ..errors import InputError, ParameterError, Sentence, listing, plural, shorten
-from ..kernels import Floats, Integers, Truths
+from ..errors import InputError, ParameterError, Sentence, listing, plural
+from ..kernels import Floats, Integers
 from ..limits import NUMBER, require_few, require_memory
 from . import Names
 from .columns import (
@@ -48,7 +48,7 @@ from .columns import (
     to_column,
     to_values,
 )
-from .tables import Table, key_roles, plays, read_distinct, refuse_roles
+from .tables import Table, key_roles, plays, read_names, refuse_roles
 
 Probabilities: TypeAlias = NDArray[np.float32]
 
@@ -131,99 +131,80 @@ def lacks_any(votes: Floats) -> bool:
 # ---------------------------------------------------------------------------------------------------------------- sums
 
 
-def slack_of(n_classes: int) -> float:
-    """By how much sums may differ from 1 if probabilities are rounded."""
-    return min(ROUNDING * n_classes, MOST_ROUNDING) + VOTE_SLACK
-
-
-def are_near(total: Floats, whole: float, n_classes: int) -> bool:
-    """Whether all sums are that of a whole, but for rounding."""
-    return bool((np.abs(total - whole) <= whole * slack_of(n_classes)).all())
-
-
-def sum_votes(votes: Floats, rescale: bool) -> tuple[Floats, Truths]:
-    """The sum of each vote (n, L), none of which lacks a number, and which of them are no probabilities."""
-    n_classes = votes.shape[1]
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = votes @ np.ones(n_classes)  # faster than `sum` where there are few classes
-    whole = PERCENT if rescale and are_near(total, PERCENT, n_classes) else 1.0
-    wrong = ~(np.abs(total - whole) <= whole * (slack_of(n_classes) if rescale else VOTE_SLACK))
-    if votes.min(initial=0.0) < 0:
-        wrong |= (votes < 0).any(axis=1)
-    return total, wrong
-
-
-def can_be_rescaled(votes: Floats, total: Floats) -> bool:
-    """Whether all votes are probabilities but for rounding, or percentages."""
-    return bool((votes >= 0).all()) and any(are_near(total, whole, votes.shape[1]) for whole in (1.0, PERCENT))
-
-
-def suggest(votes: Floats, total: Floats, lacking: str) -> list[str | Sentence]:
-    """What to do about votes that are no probabilities; `lacking` is the remedy for a missing class."""
-    if (votes < 0).any():
-        return ["Probabilities are not negative. If these are logits or scores, take their softmax first."]
-    if can_be_rescaled(votes, total):
-        kind = "percentages" if total[0] > PERCENT / 2 else "rounded"
-        return [Sentence(f"They seem to be {kind}: use {{rescale}}.", rescale=True)]
-    if (votes > 1).any():
-        return ["If these are logits or scores, take their softmax first.", "Else divide each vote by its sum."]
-    if (total <= 1 + VOTE_SLACK).all():
-        return [lacking, "If none is missing, divide each vote by its sum."]
-    return ["Divide each vote by its sum."]
+def find_whole(votes: Floats, total: Floats) -> float | None:
+    """What all votes (n, L) sum to but for rounding: 1, or 100 of percentages; None if it is anything else."""
+    slack = min(ROUNDING * votes.shape[1], MOST_ROUNDING) + VOTE_SLACK
+    if not (votes >= 0).all():
+        return None
+    return next((whole for whole in (1.0, PERCENT) if (np.abs(total - whole) <= whole * slack).all()), None)
 
 
 def sum_to_one(votes: Floats) -> bool:
     """Whether all rows (n, L), but for those that are missing, sum to 1 or 100 %, up to rounding."""
     there = votes[~np.isnan(votes).all(axis=1)]
-    return bool(len(there)) and can_be_rescaled(there, there.sum(axis=1))
+    return bool(len(there)) and find_whole(there, there.sum(axis=1)) is not None
+
+
+def scale_votes(
+    votes: Floats, rescale: bool, name: str, locate: Callable[[int], str], *remedies: str | Sentence
+) -> Floats:
+    """Votes (n, L) divided by their sums, which must be 1; others are an error, with what may be why.
+
+    Parameters
+    ----------
+    votes : ndarray
+        Without missing numbers.
+    rescale : bool
+        Whether sums may also be 100, and 1 or 100 but for rounding.
+    name, locate
+        What messages call the votes, and where one is.
+    *remedies : str
+        What to do if a class is missing, and perhaps others.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = votes @ np.ones(votes.shape[1])  # faster than `sum` where there are few classes
+    whole = find_whole(votes, total) if rescale else None
+    wrong = np.flatnonzero(~(np.abs(total - 1) <= VOTE_SLACK) | (votes < 0).any(axis=1)) if whole is None else []
+    if not len(wrong):
+        return np.asarray(votes / total[:, None])
+    whole = find_whole(votes, total)
+    if whole is not None:
+        kind = "percentages" if whole == PERCENT else "rounded"
+        remedies = (Sentence(f"They seem to be {kind}: use {{rescale}}.", rescale=True),)
+    else:
+        logits = (votes < 0).any() or (votes > 1).any()
+        first = "If these are logits or scores, take their softmax first." if logits else remedies[0]
+        remedies = (first, "Else divide each vote by its sum.", *remedies[1:])
+    row = int(wrong[0])
+    shown = listing([float(f"{value:.4g}") for value in votes[row]])
+    raise InputError(
+        f"{name} holds {plural(len(wrong), 'vote')} whose numbers are no probabilities: they must be at least 0 and "
+        f"sum to 1. The first, at {locate(row)}, is {shown}, and sums to {total[row]:.4g}.",
+        *remedies,
+    )
 
 
 def check_votes(
     table: Table, rows: SoftRows, classes: Any, normalise: bool, duplicates: str, rescale: bool
 ) -> SoftRows:
-    """The soft votes of a table, which sum to 1; those that are no probabilities are an error, with what may be why.
-
-    The parameters are those of `Answers.from_frame`.
-    """
+    """The soft votes of a table, which sum to 1. The parameters are those of `Answers.from_frame`."""
     if normalise or duplicates == "mean":
         name, value = ("normalise", True) if normalise else ("duplicates", "mean")
         raise ParameterError(
             Sentence(f"{{{name}}} does not go with probabilities.", **{name: value}), "Leave it out.", keyword=name
         )
     if not rows.named and classes is not None:
-        names = read_distinct(classes, "classes")
-        if len(names) != len(rows.labels):
-            raise InputError(
-                f"{len(names):,} classes are named, and {table.name} has {len(rows.labels):,}.",
-                "Name them all, in the order of the last axis.",
-                keyword="classes",
-            )
-        rows = rows._replace(labels=names)
+        rows = rows._replace(labels=read_names(classes, len(rows.labels), "classes"))
     holed = np.flatnonzero(np.isnan(rows.votes).any(axis=1) if lacks_any(rows.votes) else [False])
     if len(holed):
         raise InputError(
             f"{table.name} has no probability of {listing(rows.labels[np.isnan(rows.votes[holed[0]])].tolist())} at "
-            f"{table.locate(int(holed[0]))}, and there are others. There {'is' if len(holed) == 1 else 'are'} "
-            f"{plural(len(holed), 'such row')}.",
+            f"{table.locate(int(holed[0]))}, and there are others. So it is in {plural(len(holed), 'row')}.",
             "Give each class a probability, 0 if it is ruled out; leave all empty where there is no vote.",
         )
-    total, is_wrong = sum_votes(rows.votes, rescale)
-    wrong = np.flatnonzero(is_wrong)
-    if not len(wrong):
-        return rows._replace(votes=np.asarray(rows.votes / total[:, None]))
-    row = int(wrong[0])
-    first = zip(rows.labels[:5].tolist(), rows.votes[row, :5].tolist(), strict=True)
-    shown = ", ".join(f"{value:.4g} for {shorten(label)}" for label, value in first)
-    lacking = "Give a row to each class that is not ruled out."
-    remedies = suggest(rows.votes, total, lacking if rows.lacks_rows else "If a class is missing, add its column.")
-    if not can_be_rescaled(rows.votes, total):
-        remedies.append(Sentence("If they are no probabilities, name the column of answers with {label}."))
-    raise InputError(
-        f"{table.name} holds {plural(len(wrong), 'vote')} whose numbers are no probabilities: they must be at least 0 "
-        f"and sum to 1. The first, at {table.locate(row)}, sums to {total[row]:.4g} ({shown}"
-        f"{', ...' if len(rows.labels) > 5 else ''}).",
-        *remedies,
-    )
+    remedy = f"Give {'a row' if rows.lacks_rows else 'a column'} to each class that is not ruled out."
+    no_votes = Sentence("If they are no probabilities, name the column of answers with {label}.")
+    return rows._replace(votes=scale_votes(rows.votes, rescale, table.name, table.locate, remedy, no_votes))
 
 
 # ------------------------------------------------------------------------------------------------- columns of numbers

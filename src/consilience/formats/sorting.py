@@ -143,7 +143,8 @@ def sort_copy(
         "preserve_insertion_order": False,  # rows are numbered
     }
     try:
-        with duckdb.connect(str(work / "table.duckdb"), config=settings) as engine:
+        with duckdb.connect(str(work / "table.duckdb"), config=settings) as connection:
+            engine: Any = connection
             parts = flatten()
             head = next(parts)
             engine.register("source", pa.RecordBatchReader.from_batches(head.schema, chain([head], parts)))
