@@ -146,7 +146,7 @@ def test_silence_keeps_its_anchor_beside_a_prior():
 @pytest.mark.parametrize(
     ("prior", "words"),
     [
-        (np.ones((3, 2)), "must have the shape \\(2, 2\\)"),
+        (np.ones((3, 2)), "of the shape \\(2, 2\\)"),
         (np.array([[0, 0], [1, 1]]), "not only zeros"),
         (np.array([[-1, 2], [1, 1]]), "numbers >= 0"),
         ({"item": [0, 0], "0": [1, 1], "1": [1, 1]}, "several rows"),

@@ -233,18 +233,17 @@ def match_item_prior(given: object, r: Answers) -> ItemPriors:
         values = np.stack([nothing if name is None else read_figures(table, name)[rows] for name in names], axis=1)
     else:
         item = np.arange(r.n_items)
+        expected = (
+            f"item_prior must be numbers of the shape ({r.n_items}, {r.n_classes}): a row for each item, and a column "
+            f"for each class, {listing(r.classes.tolist())}."
+        )
+        remedy = "To give it for some items only, use a table with a column item and one for each class."
         try:
             values = to_floats(given)
         except (TypeError, ValueError) as error:
-            problem = f"item_prior must be an array of numbers, or a table; {first_line(error)}."
-            raise InputError(problem, keyword="item_prior") from error
+            raise InputError(expected, remedy, keyword="item_prior") from error
         if values.shape != (r.n_items, r.n_classes):
-            raise InputError(
-                f"item_prior must have the shape ({r.n_items}, {r.n_classes}): a row for each item, and a column for "
-                f"each class, {listing(r.classes.tolist())}. It has the shape {values.shape}.",
-                "To give it for some items only, use a table with a column item and one for each class.",
-                keyword="item_prior",
-            )
+            raise InputError(f"{expected} It has the shape {values.shape}.", remedy, keyword="item_prior")
     silent = np.isnan(values).all(axis=1)
     item, values = item[~silent], values[~silent]
     bad = ~((values >= 0) & (values < np.inf)).all(axis=1) | ~(values > 0).any(axis=1)

@@ -225,43 +225,37 @@ def _find_few(known: Values, wanted: Values) -> Indices:
 
 
 def read_times(table: Table, name: str) -> Floats:
-    """Read the column that says when answers were given, as numbers: times in seconds, NaN where it is not known."""
+    """The column that says when answers were given, as numbers: times in seconds, NaN where it is not known."""
     column = table.read(name)
     if isinstance(column, np.ndarray):  # times with a zone, or mixed types
         column = pa.array([None if is_missing(entry) else str(entry) for entry in column.tolist()], pa.string())
     column = decode_categories(column)
     if is_text(column.type):
         texts = pc.utf8_trim_whitespace(column)
-        texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
-        read = _parse_times(texts)
-        column = texts if read is None else read
-    kind = column.type
-    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-        unit = pa.time64("us") if pa.types.is_time(kind) else pa.timestamp("us")
-        unit = pa.duration("us") if pa.types.is_duration(kind) else unit
-        numbers = pc.cast(pc.cast(column, unit, safe=False), pa.int64())
-        column = pc.divide(pc.cast(numbers, pa.float64(), safe=False), 1e6)
-    try:
-        if is_text(kind) or pa.types.is_boolean(kind):
-            raise pa.ArrowInvalid
-        order = np.array(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        column = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+    seconds = _to_seconds(column)
+    if seconds is None:
         rows = find_present(column).tolist()
-        row = next((row for row in rows if is_text(kind) and _parse_times(column.slice(row, 1)) is None), rows[0])
+        row = next((row for row in rows if _to_seconds(column.slice(row, 1)) is None), rows[0])
         raise InputError(
             f"Column {name!r} of {table.name} must say when answers were given, all in one way. Got "
             f"{shorten(column[row].as_py())} at {table.locate(row)}.",
             "Give numbers, a column of dates or times, or text as ISO 8601 writes it, such as 2024-05-17 or "
             "2024-05-17T09:30:00.",
             keyword="order",
-        ) from error
+        )
+    order = np.array(seconds.to_numpy(zero_copy_only=False), np.float64)
     order[np.isinf(order)] = np.nan
     return order
 
 
-def _parse_times(texts: pa.Array) -> pa.Array | None:
-    """Text as numbers, or as times without or with a zone; None if it is neither."""
-    for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        with suppress(pa.ArrowInvalid):
-            return pc.cast(texts, kind)
+def _to_seconds(column: pa.Array) -> pa.Array | None:
+    """Numbers as they are, and dates and times as seconds since 1970; None for anything else."""
+    if pa.types.is_boolean(column.type):
+        return None
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pc.cast(column, pa.float64(), safe=False)
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return pc.divide(pc.cast(pc.cast(pc.cast(column, kind, safe=False), pa.int64()), pa.float64()), 1e6)
     return None
