@@ -31,7 +31,7 @@ from ..answers.tagging import looks_iob2
 from ..arguments import check_truth, is_among
 from ..errors import InputError, Sentence, about, listing, plural, shorten, warn_of
 from ..formats.reading import open_path
-from ..kernels import Floats
+from ..kernels import Floats, Integers
 from ..kinds.spans import FUSED, Spans, find_span_columns
 from ..metrics import log_loss
 from ..metrics.labels import class_f1, count_invalid_transitions, relaxed_span_score, span_score
@@ -352,7 +352,7 @@ def _match(given: _Side, known: _Side) -> tuple[Indices, Indices]:
     return row, gold_row
 
 
-def _sort_rows(side: _Side, rows: Indices) -> tuple[Indices, Indices]:
+def _sort_rows(side: _Side, rows: Indices) -> tuple[Integers, Integers]:
     """The sequence of each of some rows, and their order by sequence and position."""
     owner = encode_in_order_of_appearance(side.keys[0])[0][rows]
     position = np.unique(read_positions(side.keys[1], side.table.name), return_inverse=True)[1][rows]

@@ -66,6 +66,10 @@ class Standalone(Estimator, Generic[Found]):
             check_option(name, value, type(self).__name__)
 
     @abstractmethod
+    def fit(self, answers: Any, *, gold: Any = None) -> Self:
+        """Learn from what users bring, and from what is known of it."""
+
+    @abstractmethod
     def overview(self, title: str = "") -> Document:
         """What terminals, notebooks and JSON show."""
 
