@@ -398,7 +398,8 @@ def check_labels(model: Any, crowd: Crowd) -> None:
 
 def demand_most_probable(labels: Any) -> None:
     """Demand that labels which no rule decided are the most probable classes of what is reported; a vote draws lots."""
-    free = np.array(labels.name_rules() or [""] * labels.n_items) == ""
+    rules = labels.list_columns().get("decided_by")
+    free = np.array([""] * labels.n_items if rules is None else rules.to_pylist()) == ""
     behind = labels.posterior.max(axis=1) - labels.confidence > ROUNDING
     demand(not (free & behind).any(), "a label is not the most probable class", labels.codes, labels.posterior)
 

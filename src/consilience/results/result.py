@@ -7,7 +7,7 @@ underscore read from it. An update or a further batch makes another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -44,7 +44,6 @@ from ..inference.levels import (
 from ..inference.powers import NOTHING_KNOWN, POWERS, Calibration
 from ..inference.preconditions import VOTE_TABLES, check_matrices
 from ..inference.sources import Source
-from ..inference.starts import is_start
 from ..inference.structures.field import FieldParameters
 from ..inference.structures.independent import Independent
 from ..inference.votes import pose_votes
@@ -55,13 +54,6 @@ from ..options import LABEL_BY
 from .comparison import Comparison, GraphCheck, ScaleCheck, SoftCheck
 from .findings import Finding
 from .intervals import UNCHECKED, Intervals, Past
-
-
-def are_keys(names: Iterable[str]) -> bool:
-    """Tell whether these columns are what identifies an item; what an id consists of may follow."""
-    found = list(names)
-    return found[:1] == ["item"] or found[:2] == ["sequence", "position"]
-
 
 # Items that tables of labels are made of at a time.
 RUN = 1 << 20
@@ -159,57 +151,41 @@ class Labels:
 
     def part(self, items: slice | NDArray[np.int64]) -> Labels:
         """The labels of some items."""
-        found = {name: getattr(self, name) for name in ("codes", "posterior", "uncalibrated", "known")}
-        parts: dict[str, Any] = {name: None if each is None else each[items] for name, each in found.items()}
+        parts: dict[str, Any] = {}
+        for name in ("codes", "posterior", "uncalibrated", "known"):
+            values = getattr(self, name)
+            parts[name] = None if values is None else values[items]
         keys = {
             name: column[items] if isinstance(items, slice) else column.take(items)
             for name, column in self.keys.items()
         }
         return replace(self, keys=keys, **parts)
 
-    def name_rules(self) -> list[str] | None:
-        """Return which rule decided each label, "" for the most probable class; None if no rule could."""
-        if self.known is None and not self.rule:
-            return None
-        ruled = bool(self.rule) & (self.confidence < self.posterior.max(axis=1))
-        known = np.zeros(self.n_items, bool) if self.known is None else self.known
-        return [str(rule) for rule in np.select([known, ruled], ["known label", self.rule], "")]
-
-    def chosen_by(self, label_by: str) -> Labels:
-        """Return the labels chosen in another way, except for known ones; the same if they are chosen so already."""
-        if (label_by == "median") == (self.rule == "median"):
-            return self
-        codes = choose_labels(self.posterior, label_by)
-        codes = codes if self.known is None else np.where(self.known, self.codes, codes)
-        return replace(self, codes=codes, rule="median" if label_by == "median" else "")
-
     def list_columns(self) -> dict[str, Column]:
-        """Return the columns of a table of labels: keys, label, confidence, and the probability of each class.
+        """The columns of a table of labels: keys, label, confidence, and the probability of each class.
 
-        Ordered classes have quantiles and a mean before the probabilities. Where a rule can decide a label, the last
-        column is decided_by.
+        Ordered classes have the median, the mean, and the ends of a 90 % interval before the probabilities. Where a
+        rule can decide a label, the last column is decided_by: "" for the most probable class. What nothing checks is
+        missing.
         """
         columns: dict[str, Column] = dict(self.keys)
         columns["label"] = to_column(self.values)
         columns["confidence"] = to_column(self.shown_confidence)
         if self.positions is not None:
-            columns |= self.list_levels(self.positions)
+            names, worth = name_levels(self.classes), place_levels(self.classes, self.positions)
+            middle, low, high = (names[find_quantile(self.posterior, share)] for share in (MEDIAN, LOW, HIGH))
+            mean, hidden = find_mean(self.posterior, worth), np.full(self.n_items, not self.shown)
+            levels = {"median": middle, "mean": mean, "low": low, "high": high}
+            columns |= {name: leave_open(to_column(values), hidden) for name, values in levels.items()}
         for k, name in enumerate(name_probabilities(self.classes, columns)):
             shown = np.ascontiguousarray(self.posterior[:, k]) if self.shown else self.shown_confidence
             columns[name] = to_column(shown)
-        rules = self.name_rules()
-        return columns if rules is None else columns | {"decided_by": pa.array(rules, pa.string())}
-
-    def list_levels(self, positions: tuple[float, ...]) -> dict[str, Column]:
-        """Return the median, the mean, and the ends of a 90 % interval, of ordered classes; missing if not shown."""
-        names, worth = name_levels(self.classes), place_levels(self.classes, positions)
-        shares = {"median": MEDIAN, "low": LOW, "high": HIGH}
-        found = {name: to_column(names[find_quantile(self.posterior, share)]) for name, share in shares.items()}
-        found["mean"] = to_column(find_mean(self.posterior, worth))
-        if not self.shown:
-            hidden = np.ones(self.n_items, bool)
-            found = {name: leave_open(column, hidden) for name, column in found.items()}
-        return {name: found[name] for name in ("median", "mean", "low", "high")}
+        if self.known is not None or self.rule:
+            ruled = bool(self.rule) & (self.confidence < self.posterior.max(axis=1))
+            known = np.zeros(self.n_items, bool) if self.known is None else self.known
+            rules = np.select([known, ruled], ["known label", self.rule], "").tolist()
+            columns["decided_by"] = pa.array(rules, pa.string())
+        return columns
 
     def take(self, rows: NDArray[np.int64]) -> dict[str, Column]:
         """Return what identifies some of the items."""
@@ -236,11 +212,6 @@ def find_known(gold: Gold | None, codes: NDArray[np.int64]) -> NDArray[np.bool_]
 def count_known(gold: Gold | None) -> int:
     """Return how many labels are known."""
     return 0 if gold is None else int(np.count_nonzero(gold.codes >= 0))
-
-
-def are_starts(names: Iterable[str]) -> bool:
-    """Tell whether starts can have these names."""
-    return all(map(is_start, names))
 
 
 class Course(NamedTuple):
@@ -289,9 +260,6 @@ class Given(NamedTuple):
     has_priors: bool = False
 
 
-NOTHING_GIVEN = Given()
-
-
 def learn_from_votes(source: Source, prior: Floats, engine: Engine | None = None) -> Learned:
     """The matrices that the labels of a vote make."""
     check_matrices("MajorityVote", voters(source.responses), source.responses, VOTE_TABLES)
@@ -329,7 +297,7 @@ class Result:
     workers: Mapping[str, Column] = field(default_factory=dict)
     # The table of `Model.drift_report` after the first column; None where answers have no order.
     drift: Mapping[str, Column] | None = None
-    given: Given = NOTHING_GIVEN  # see `consilience.results.kept_answers` for what is saved of it
+    given: Given = field(default_factory=Given)
     blocked: Values | None = None  # workers who were left out
     # How many of them there were, and how many answers; None if nobody counted.
     n_blocked: tuple[int, int] | None = None
@@ -359,7 +327,7 @@ class Result:
     update: Any = None  # what the last update changed
 
     def label(self, by: str | None) -> Labels:
-        """The labels chosen in this way; None: as they are."""
+        """The labels chosen in this way, except for known ones; None: as they are."""
         labels = self.labels
         if by is None:
             return labels
@@ -367,7 +335,11 @@ class Result:
             raise parameter_error("label_by", "to_frame", "'mode' or 'median'", by)
         if by == "median":
             check_order(self.names.classes, self.names.positions)
-        return labels.chosen_by(by)
+        if (by == "median") == (labels.rule == "median"):
+            return labels
+        codes = choose_labels(labels.posterior, by)
+        codes = codes if labels.known is None else np.where(labels.known, labels.codes, codes)
+        return replace(labels, codes=codes, rule="median" if by == "median" else "")
 
     @property
     def is_vote(self) -> bool:
