@@ -20,7 +20,7 @@ the Dirichlet parameter itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -171,10 +171,6 @@ class Cells:
         here = slice(*np.searchsorted(self.worker, [first, last]).tolist())
         shape = (last - first, *self.shape[1:])
         return Cells(self.worker[here] - first, self.label[here], self.klass[here], self.count[here], shape)
-
-    def with_counts(self, counts: Floats) -> Cells:
-        """Return a table with other entries in the same places."""
-        return replace(self, count=counts)
 
     def sum_out(self, axis: int) -> Floats:
         """Return the sums over labels, (M, K), for axis 1; over classes, (M, L), for axis 2."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,8 +46,6 @@ WORTH_TELLING, ENOUGH_MET = 0.5, 3.0
 # A mistake is a habit if its share of at least `FEW_ANSWERS` answers about that truth lies above one half, and by so
 # many standard errors that chance alone brings it there in one case of ten.
 HABIT, BEYOND_CHANCE = 0.5, 1.28
-# Columns that take the labels for the truth, and remarks that do not.
-JUDGED, COUNTED = ("accuracy", "informativeness", *raters.FIGURES), (FEW, ONE_LABEL_ONLY)
 # So many entries of a table of workers are worked on at a time, and matrices of a vote with more are not made for it.
 MOST_ENTRIES, MOST_MADE = 1 << 20, 1 << 24
 
@@ -56,59 +55,84 @@ def tabulate_workers(found: Result) -> tuple[dict[str, Column], dict[str, Column
 
     A worker whose answers nothing else judges is right by definition: only what can be counted is in the table.
     """
-    names, prior, learned_matrices = found.names, found.prior, found.model != "MajorityVote"
-    counts = count_answers(found)
-    nothing = np.full(len(found.n_answers), np.nan)
-    if learned_matrices:
-        learned, chance, intervals = found.learned, found.chance, found.intervals.workers
-        information = speech = informativeness(learned.confusion, prior)
-        if found.takes_silence:
-            speech = informativeness(learned.confusion, prior, spoken=True)
-        columns = describe_workers(
-            counts,
-            (information, speech),
-            prior,
-            found.n_answers,
-            names.labels,
-            names.classes,
-            intervals,
-            nothing if chance is None else chance,
-            find_accused(found),
-            found.takes_silence,
-        )
-        if learned.kind == "ordinal":
-            columns |= describe_raters(found, columns)
-        given = found.given.answers
-        if found.checked and given is not None and given.soft is not None and learned.kind != MeanWorkers.name:
-            columns |= list_sureness(given, found.labels.posterior)
-        columns |= learned.worker_model.further_columns(learned.further, names.labels, names.classes)
+    names, prior, n_answers, given = found.names, found.prior, found.n_answers, found.given.answers
+    counts, n_workers = count_answers(found), len(n_answers)
+    said = lookup(names.classes, to_column(names.labels))
+    learned = None if found.is_vote else found.learned
+    takes_silence = learned is not None and found.takes_silence
+    vote_is_made = n_workers * len(names.labels) * len(names.classes) <= MOST_MADE
+    right, total, top, expected, worst, habits = measure_workers(counts, names.labels, names.classes)
+    accuracy = np.divide(right, total, out=np.full(n_workers, np.nan), where=total > 0)
+    if learned is None:
+        information = inform_by_votes(counts, said, prior) if vote_is_made else np.full(n_workers, np.nan)
+        speech, intervals = information, judge_voters(right, total, information, prior)
     else:
-        columns = describe_workers(counts, None, prior, found.n_answers, names.labels, names.classes, None, nothing)
+        information = speech = informativeness(learned.confusion, prior)
+        if takes_silence:
+            speech = informativeness(learned.confusion, prior, spoken=True)
+        assert found.intervals.workers is not None
+        intervals = found.intervals.workers.copy()
 
-    unjudged = find_unjudged(found)
-    if unjudged.any():
-        for name in [name for name in columns if name.startswith(JUDGED)]:
-            columns[name] = to_column(np.where(unjudged, np.nan, to_values(columns[name])))
-        remarks, worst = (
-            np.array(to_values(columns[each]).tolist(), object) for each in ("remarks", "worst_confusion")
-        )
-        remarks[unjudged & ~np.isin(remarks, COUNTED)] = worst[unjudged] = ""
-        columns |= {"worst_confusion": to_column(worst.tolist()), "remarks": to_column(remarks.tolist())}
+    # What the figures call for.
+    unjudged, accused = find_unjudged(found), find_accused(found)
+    error = np.sqrt(np.maximum(expected * (1 - expected), 0.0) / np.maximum(total, 1.0))
+    contrary = accuracy + CONTRARY + 2 * error < expected
+    # A worker of one label has said two things where silence is the other.
+    one_label = (top > ONE_LABEL) & (prior.max() < ONE_LABEL) & (not takes_silence)
+    # With one class there is no information to give.
+    dull = (np.maximum(information, speech) < UNINFORMATIVE) & (prior.max() < 1) & ~contrary
+    further: dict[str, Column] = {}
+    if learned is not None and learned.kind == "ordinal":
+        # On a scale one is contrary whose answers are lower where the truth is higher. A harsh rater may never be
+        # right, and still say which items are better, and to call a class by the next one is no habit to remark on.
+        figures = np.full((n_workers, len(raters.FIGURES)), np.nan) if found.raters is None else found.raters.copy()
+        figures[unjudged] = np.nan
+        contrary, habits = raters.are_contrary(learned.counts, said), raters.remark_on_bias(figures)
+        further = {name: to_column(figures[:, place].copy()) for place, name in enumerate(raters.FIGURES)}
+    remarks: list[list[str]] = []
+    for m in range(n_workers):
+        own = [AS_IF_BY_CHANCE] if accused[m] else []
+        if n_answers[m] < FEW_ANSWERS:
+            own = [FEW]
+        elif one_label[m]:
+            own.append(ONE_LABEL_ONLY)
+        elif not own:
+            by_figures = "uninformative" if dull[m] else "contrary" if contrary[m] else habits[m]
+            own = [by_figures] if by_figures else []
+        if unjudged[m]:
+            own = own if own in ([FEW], [ONE_LABEL_ONLY]) else []
+            worst[m] = ""
+        remarks.append(own)
+    for judged in (accuracy, information, intervals):
+        judged[unjudged] = np.nan
 
-    r, drift = found.given.answers, None
-    has_matrices = learned_matrices or counts.shape[0] * counts.shape[1] ** 2 <= MOST_MADE
-    if has_matrices and r is not None and r.order is not None:
-        drift = tabulate_drift(found, np.asarray(to_values(columns["accuracy"]), np.float64))
-    every = [[each] if each else [] for each in to_values(columns["remarks"]).tolist()]
-    for worker, remark in enumerate([] if drift is None else to_values(drift["remarks"]).tolist()):
-        every[worker] += [remark] if remark else []
-    groups: list[int | None] = [None] * len(every)
+    drift = None
+    if given is not None and given.order is not None and (learned is not None or vote_is_made):
+        drift = tabulate_drift(found, accuracy)
+        for own, remark in zip(remarks, to_values(drift["remarks"]).tolist(), strict=True):
+            own += [remark] if remark else []
+    groups: list[int | None] = [None] * n_workers
     for number, group in enumerate(found.copies, 1):
         for worker in group:
-            every[worker].append(f"near-copy (group {number})")
+            remarks[worker].append(f"near-copy (group {number})")
             groups[worker] = number
-    columns |= {"remarks": to_column(["; ".join(each) for each in every]), "group": pa.array(groups, pa.int64())}
-    return columns, drift
+    if learned is not None:
+        if found.checked and given is not None and given.soft is not None and learned.kind != MeanWorkers.name:
+            further |= list_sureness(given, found.labels.posterior)
+        further |= learned.worker_model.further_columns(learned.further, names.labels, names.classes)
+    columns = {
+        "answers": to_column(n_answers.astype(np.int64)),
+        "accuracy": to_column(accuracy),
+        "accuracy_low": to_column(intervals[:, 0].copy()),
+        "accuracy_high": to_column(intervals[:, 1].copy()),
+        "informativeness": to_column(information),
+        "informativeness_low": to_column(intervals[:, 2].copy()),
+        "informativeness_high": to_column(intervals[:, 3].copy()),
+        "chance": to_column(np.full(n_workers, np.nan) if found.chance is None else found.chance),
+        "worst_confusion": to_column(worst),
+        "remarks": to_column(["; ".join(each) for each in remarks]),
+    }
+    return columns | further | {"group": pa.array(groups, pa.int64())}, drift
 
 
 def count_answers(found: Result) -> Floats | Cells:
@@ -146,66 +170,35 @@ def find_unjudged(found: Result) -> Truths:
     return np.asarray(answered & np.isnan(chance))
 
 
-def describe_workers(
-    counts: Floats | Cells,
-    informed: tuple[Floats, Floats] | None,
-    prior: Floats,
-    n_answers: NDArray[np.int64],
-    labels: Values,
-    classes: Values,
-    intervals: Floats | None,
-    by_chance: Floats,
-    accused: Truths | None = None,
-    takes_silence: bool = False,
-) -> dict[str, Column]:
-    """The columns that every report has, with the remarks that the figures call for.
+def measure_workers(
+    counts: Floats | Cells, labels: Values, classes: Values
+) -> tuple[Floats, Floats, Floats, Floats, list[str], list[str]]:
+    """What expected counts of answers (M, L, K) say of each worker.
 
-    Parameters
-    ----------
-    counts : array (M, L, K) or Cells
-        Expected number of times worker m said l when the truth was k.
-    informed : pair of arrays (M,), or None
-        How informative answers are, and those that are not silence. None: worked out for the matrices of a vote.
-    prior : array (K,)
-        Class prior.
-    n_answers : array (M,)
-        Number of answers.
-    labels, classes : ndarray
-        Their names.
-    intervals : array (M, 4) or None
-        Ends of the intervals of accuracy and of informativeness; None: those of a vote.
-    by_chance : array (M,)
-        The probability that each worker answers by chance, NaN where nothing is known.
-    accused : array (M,), optional
-        Who is said to do so.
-    takes_silence : bool
-        Whether silence is an answer.
+    These are right answers, all answers, the share of the most frequent label, the accuracy that the same mix of
+    answers would have by chance, the mistake with the highest rate, and the same if it is a habit.
     """
-    said, n_workers = lookup(classes, to_column(labels)), len(n_answers)
-    named = np.flatnonzero(said >= 0)
-    right, total, top, expected, information = np.zeros((5, n_workers))
+    n_workers, said = counts.shape[0], lookup(classes, to_column(labels))
+    named, n_cells = np.flatnonzero(said >= 0), len(labels) * len(classes)
+    right, total, top, expected = np.zeros((4, n_workers))
     worst, habits = [""] * n_workers, [""] * n_workers
-    n_entries = max(counts.shape[1:]) if isinstance(counts, Cells) else counts[0].size
-    n_together = max(1, MOST_ENTRIES // n_entries)
+    n_together = max(1, MOST_ENTRIES // n_cells)
     for first in range(0, n_workers, n_together):
         last = min(first + n_together, n_workers)
         run = slice(first, last)
         cells = counts.of_workers(first, last) if isinstance(counts, Cells) else Cells.of_table(counts[run])
         is_right = said[cells.label] == cells.klass
-        given, met = cells.sum_out(2), cells.sum_out(1)
-        total[run] = given.sum(axis=1)
+        spoken, met = cells.sum_out(2), cells.sum_out(1)
+        total[run] = spoken.sum(axis=1)
         right[run] = sum_by(cells.worker, np.where(is_right, cells.count, 0.0), last - first)
         # Shares first: the product of two large counts may leave the range of doubles.
         scale = np.maximum(total[run], 1e-300)[:, None]
         # What the same mix of answers would get right if it had nothing to do with the truth.
-        expected[run] = np.sum((given / scale)[:, named] * (met / scale)[:, said[named]], axis=1)
-        # A worker of one label has said two things where silence is the other.
-        top[run] = 0.0 if takes_silence else (given / scale).max(axis=1)
-        if informed is None:
-            information[run] = inform_by_votes(cells, said, prior)
-        # The mistake with the highest rate: not of one who says only one label, which all other truths are called by.
+        expected[run] = np.sum((spoken / scale)[:, named] * (met / scale)[:, said[named]], axis=1)
+        top[run] = (spoken / scale).max(axis=1)
+        # Not of one who says only one label, which all other truths are called by.
         enough = np.minimum(met.max(axis=1, keepdims=True), ENOUGH_MET)
-        telling = (met >= enough) & (met > 0) & (np.count_nonzero(given, axis=1) > 1)[:, None]
+        telling = (met >= enough) & (met > 0) & (np.count_nonzero(spoken, axis=1) > 1)[:, None]
         wrong = cells.where(~is_right & (cells.count >= WORTH_TELLING) & telling[cells.worker, cells.klass])
         rate = wrong.count / met[wrong.worker, wrong.klass]
         order = np.lexsort((-rate, wrong.worker))  # of equal rates the first
@@ -215,34 +208,22 @@ def describe_workers(
             worst[first + m] = f"{truth} -> {answer} ({share:.0%})"
             if is_habit(share, float(met[m, wrong.klass[cell]])):
                 habits[first + m] = f"{MOSTLY_CALLS} {truth} {answer} ({share:.0%})"
-    information, speech = (information, information) if informed is None else informed
-    if intervals is None:
-        intervals = judge_voters(right, total, information, prior)
+    return right, total, top, expected, worst, habits
 
-    accuracy = np.divide(right, total, out=np.full(n_workers, np.nan), where=total > 0)
-    error = np.sqrt(np.maximum(expected * (1 - expected), 0.0) / np.maximum(total, 1.0))
-    one_label = (top > ONE_LABEL) & (prior.max() < ONE_LABEL)
-    contrary = accuracy + CONTRARY + 2 * error < expected
-    # With one class there is no information to give.
-    dull = (np.maximum(information, speech) < UNINFORMATIVE) & (prior.max() < 1)
-    remarks = []
-    for m in range(n_workers):
-        by_figures = "contrary" if contrary[m] else "uninformative" if dull[m] else habits[m]
-        found = [AS_IF_BY_CHANCE] if accused is not None and accused[m] else []
-        found += [ONE_LABEL_ONLY] if one_label[m] else [] if found else [by_figures]
-        remarks.append(FEW if n_answers[m] < FEW_ANSWERS else "; ".join(found))
-    return {
-        "answers": to_column(n_answers.astype(np.int64)),
-        "accuracy": to_column(accuracy),
-        "accuracy_low": to_column(intervals[:, 0].copy()),
-        "accuracy_high": to_column(intervals[:, 1].copy()),
-        "informativeness": to_column(information),
-        "informativeness_low": to_column(intervals[:, 2].copy()),
-        "informativeness_high": to_column(intervals[:, 3].copy()),
-        "chance": to_column(by_chance),
-        "worst_confusion": to_column(worst),
-        "remarks": to_column(remarks),
-    }
+
+def inform_by_votes(counts: Floats | Cells, said: NDArray[np.int64], prior: Floats) -> Floats:
+    """The informativeness of the matrices that a vote makes, some workers at a time; `said` is the class of labels."""
+    (off, diagonal), named = START, np.flatnonzero(said >= 0)
+    n_workers, n_labels, n_classes = counts.shape
+    n_together, found = max(1, MOST_ENTRIES // (n_labels * n_classes)), []
+    for first in range(0, n_workers, n_together):
+        last = min(first + n_together, n_workers)
+        cells = counts.of_workers(first, last) if isinstance(counts, Cells) else Cells.of_table(counts[first:last])
+        matrices = np.full((last - first, n_classes, n_labels), off)
+        matrices[:, said[named], named] = diagonal
+        matrices[cells.worker, cells.klass, cells.label] += cells.count
+        found.append(informativeness(matrices / matrices.sum(axis=2, keepdims=True), prior))
+    return np.concatenate(found) if found else np.empty(0)
 
 
 def is_habit(share: float, n_met: float) -> bool:
@@ -252,58 +233,6 @@ def is_habit(share: float, n_met: float) -> bool:
     (True, False, False)
     """
     return n_met >= FEW_ANSWERS and share > HABIT + BEYOND_CHANCE * (HABIT * (1 - HABIT) / n_met) ** 0.5
-
-
-def inform_by_votes(cells: Cells, said: NDArray[np.int64], prior: Floats) -> Floats:
-    """The same as `informativeness` of the matrices that counts and the pseudo-counts of votes make.
-
-    The information is sum_k p_k sum_l c log c - sum_l a log a, where c[k, l] are the matrices and a the shares of the
-    answers. Most c are the same for all labels, namely off / T_k.
-    """
-
-    def times_log(values: Floats) -> Floats:
-        return values * np.log(np.where(values > 0, values, 1.0))
-
-    (off, diagonal), n_labels, named = START, cells.shape[1], np.flatnonzero(said >= 0)
-    truth, is_right = said[named], said[cells.label] == cells.klass
-    wrong = cells.where(~is_right)
-    right = cells.where(is_right).sum_out(2)[:, named]  # how often each label that names a class was right
-    mass = cells.sum_out(1) + n_labels * off
-    mass[:, truth] += diagonal - off
-    least = off / mass
-    n_least = n_labels - wrong.with_counts(np.ones(len(wrong.count))).sum_out(1)
-    n_least[:, truth] -= 1
-    correct = (right + diagonal) / mass[:, truth]
-    mistaken = (wrong.count + off) / mass[wrong.worker, wrong.klass]
-    # Sums and no products of matrices, whose rounding depends on how many workers there are.
-    negative_entropy = np.sum(n_least * prior * times_log(least), axis=1)
-    negative_entropy += np.sum(prior[truth] * times_log(correct), axis=1)
-    negative_entropy += sum_by(wrong.worker, prior[wrong.klass] * times_log(mistaken), cells.shape[0])
-    answer = wrong.with_counts(prior[wrong.klass] * wrong.count / mass[wrong.worker, wrong.klass]).sum_out(2)
-    answer += np.sum(least * prior, axis=1, keepdims=True)
-    answer[:, named] += (correct - least[:, truth]) * prior[truth]
-    information = negative_entropy - times_log(answer).sum(axis=1)
-    entropy = -float(times_log(prior).sum())
-    return np.clip(information / entropy, 0.0, 1.0) if entropy > 0 else np.zeros(cells.shape[0])
-
-
-def describe_raters(found: Result, columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Further columns for raters on a scale, and remarks about their bias.
-
-    On a scale one is contrary whose answers are lower where the truth is higher. A harsh rater may never be right, and
-    still say which items are better, and to call a class by the next one is no habit to remark on.
-    """
-    said = lookup(found.names.classes, to_column(found.names.labels))
-    figures = found.raters
-    if figures is None:
-        figures = np.full((len(found.n_answers), len(raters.FIGURES)), np.nan)
-    contrary, on_bias = raters.are_contrary(found.learned.counts, said).tolist(), raters.remark_on_bias(figures)
-    remarks = to_values(columns["remarks"]).tolist()
-    for m, remark in enumerate(remarks):
-        if not remark or remark.startswith(("contrary", MOSTLY_CALLS)):
-            remarks[m] = "contrary" if contrary[m] else on_bias[m]
-    rated = {name: to_column(figures[:, place].copy()) for place, name in enumerate(raters.FIGURES)}
-    return {"remarks": to_column(remarks), **rated}
 
 
 def rank_attention(report: Mapping[str, Column]) -> tuple[NDArray[np.int64], Floats]:
@@ -342,13 +271,18 @@ def report_classifier(guidance: Guidance, prior: Floats, classes: Values) -> dic
     counts = np.zeros((len(classes), len(classes))) if opinions is None else opinions.counts
     total = counts.sum(axis=0, keepdims=True)
     confusion = np.divide(counts, total, out=np.full(counts.shape, 1 / len(counts)), where=total > 0)
-    information, unknown = informativeness(confusion.T[None], prior), np.full((1, 4), np.nan)
-    n_answers = np.array([round(float(counts.sum()))])
-    columns = describe_workers(
-        counts[None], (information, information), prior, n_answers, classes, classes, unknown, unknown[:, 0]
-    )
+    information, n_answers = informativeness(confusion.T[None], prior), round(float(counts.sum()))
+    right, total, top, _, worst, habits = measure_workers(counts[None], classes, classes)
+    by_figures = "uninformative" if information[0] < UNINFORMATIVE and prior.max() < 1 else habits[0]
+    one_label = top[0] > ONE_LABEL > prior.max()
+    remark = FEW if n_answers < FEW_ANSWERS else ONE_LABEL_ONLY if one_label else by_figures
+    unknown = dict.fromkeys(("_low", "_high"), np.full(1, np.nan))
+    columns: dict[str, Any] = {"worker": ["classifier"], "answers": np.array([n_answers])}
+    for name, figure in {"accuracy": right / np.maximum(total, 1e-300), "informativeness": information}.items():
+        columns |= {name: figure} | {f"{name}{end}": values for end, values in unknown.items()}
+    columns |= {"chance": np.full(1, np.nan), "worst_confusion": worst, "remarks": [remark]}
     n_rows = 0 if opinions is None else 1
-    return {name: column[:n_rows] for name, column in {"worker": to_column(["classifier"]), **columns}.items()}
+    return {name: to_column(column)[:n_rows] for name, column in columns.items()}
 
 
 def list_disagreements(guidance: Guidance, labels: Labels, n: int | None) -> dict[str, Column]:
