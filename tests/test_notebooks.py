@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -149,12 +148,6 @@ def test_tables_that_are_passed_on_stay_those_of_pyarrow(fused):
     assert type(fused.to_frame()) is pa.Table
 
 
-def test_other_libraries_keep_their_own_tables():
-    answers = {"item": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]}
-    assert isinstance(cs.DawidSkene().fit(pd.DataFrame(answers)).worker_report(), pd.DataFrame)
-    assert isinstance(cs.DawidSkene().fit(pl.DataFrame(answers)).next_items(1), pl.DataFrame)
-
-
 def test_pandas_shows_few_digits_and_whole_remarks():
     """As pandas is out of the box: it cuts text after fifty characters, and shows six digits if there are any."""
     crowd = cs.simulate.independent(300, n_workers=12, n_classes=3, accuracy=0.7, answers_per_item=12, seed=1)
@@ -260,15 +253,6 @@ def test_what_is_not_known_of_a_comparison_is_not_drawn(fused):
     assert "not known" in found.text
     assert "nan" not in found.text
     assert "svg" not in dict(found.tags)
-
-
-def test_large_models_are_shown_at_once():
-    r = cs.simulate.independent(100_000, n_workers=20, n_classes=3, answers_per_item=2, seed=1).responses
-    model = cs.MajorityVote().fit(r)
-    started = time.perf_counter()
-    html = model._repr_html_()
-    assert time.perf_counter() - started < 0.5
-    assert len(html) < 10_000
 
 
 # -------------------------------------------------------------------------------------------------------------- charts

@@ -116,14 +116,6 @@ def test_functions_that_seldom_speak_are_judged_when_they_do():
     assert report["remarks"].tolist() == [""] * 12 + ["uninformative"]
 
 
-def test_class_shares_without_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_table(tmp_path / "a.csv", labelling_functions(n_items=300)[0])
-    result = CliRunner().invoke(program, ["fuse", "a.csv", "--prior", "0.85,0.15"])
-    assert result.exit_code == 2
-    assert "'0.85,0.15' is neither learn nor uniform, nor class probabilities such as" in result.stderr
-
-
 def tags(n_sequences=40, says_outside=False):
     rng = np.random.default_rng(0)
     rows = [
@@ -186,15 +178,3 @@ def test_crowds_are_not_taken_for_functions(seed):
         regular = {"item": np.tile(np.arange(100), 5), "worker": np.repeat(np.arange(5), 100)}
         regular["label"] = rng.integers(0, 3, 500)
         cs.Answers.from_frame({name: np.concatenate([casual[name], regular[name]]) for name in casual})
-
-
-def test_simulated_crowds_pass_through_the_readers():
-    """`simulate` builds answers without reading; read again they give no warning either."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for seed in range(5):
-            r = cs.simulate.independent(
-                500, n_workers=60, n_classes=3, answers_per_item=3, spammers=10, adversaries=5, seed=seed
-            ).responses
-            again = cs.Answers.from_frame({"item": r.item_of_answer(), "worker": r.worker, "label": r.label})
-            assert (again.n_responses, again.n_workers) == (1500, 60)
