@@ -290,7 +290,7 @@ def test_folders_that_hold_no_masks(tmp_path):
     save(tmp_path / "scan0.png", draw(0)[0])
     assert "of each reader into a folder" in message(cs.read_masks, tmp_path)
     (tmp_path / "text").write_text("x")
-    assert "neither a folder nor" in message(cs.read_masks, tmp_path / "text")
+    assert "no file of NumPy arrays" in message(cs.read_masks, tmp_path / "text")
 
 
 def test_other_files_are_told(tmp_path):

@@ -35,10 +35,11 @@ _DEPTH = 24
 
 
 @contextmanager
-def _explain_faults(path: str, *remedies: str) -> Iterator[None]:
-    """Turn whatever a library meets in a damaged file into an `InputError`."""
+def _open_faulty(path: str, *remedies: str) -> Iterator[IO[bytes]]:
+    """Open a file that may be damaged: whatever a library meets in it is an `InputError`."""
     try:
-        yield
+        with open(path, "rb") as stream:
+            yield stream
     except InputError:
         raise
     except Exception as error:
@@ -50,29 +51,24 @@ def _explain_faults(path: str, *remedies: str) -> Iterator[None]:
 
 
 def open_matrix(path: str) -> Table:
-    """Return the matrix in a .npy file as a table with one column per worker, called 0, 1, 2, ...
+    """The matrix in a .npy file as a table with one column per worker, called 0, 1, 2, ...
 
     It has one row per item, and -1 for no answer, as snorkel has them.
     """
-    with (
-        _explain_faults(path, "Give what numpy.save wrote, without objects."),
-        open(path, "rb") as stream,  # NumPy leaves a damaged file open
-    ):
-        require_memory(os.path.getsize(path), f"{path!r} holds a matrix")
-        matrix = np.load(stream, allow_pickle=False)
-    shape = getattr(matrix, "shape", None)
-    if shape is None or len(shape) != 2 or 0 in shape:
-        found = f"It has the shape {shape}" if shape is not None else f"It holds {listing(matrix)}"
+    arrays = read_arrays(path)
+    matrix = arrays.get("", np.empty(0))
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        found = f"It has the shape {matrix.shape}" if "" in arrays else f"It holds {listing(arrays)}"
         raise InputError(
             f"{path!r} must hold a matrix with items as rows and workers as columns. {found}.",
             "For probabilities, see Answers.from_probabilities.",
         )
-    check_width(shape[1], f"The matrix in {path!r}")
-    return open_frame({str(w): matrix[:, w] for w in range(shape[1])}, path)
+    check_width(matrix.shape[1], f"The matrix in {path!r}")
+    return open_frame({str(w): matrix[:, w] for w in range(matrix.shape[1])}, path)
 
 
 def read_features(path: PathLike) -> NDArray[Any] | spmatrix:
-    """Return the features in a file, one row per item. The content says whether they are sparse, whatever the suffix.
+    """The features in a file, one row per item. The content says whether they are sparse, whatever the suffix.
 
     Parameters
     ----------
@@ -82,12 +78,8 @@ def read_features(path: PathLike) -> NDArray[Any] | spmatrix:
     from scipy.sparse import load_npz
 
     name = os.fspath(path)
-    with _explain_faults(name, "Give a .npy array, or a .npz file of scipy.sparse.save_npz."), open(name, "rb") as file:
-        sparse = file.read(len(_ZIP)) == _ZIP
-        file.seek(0)
-        if sparse:
-            _check_unpacked(name, file)
-        features = load_npz(file) if sparse else np.load(file, allow_pickle=False)
+    with _open_faulty(name, "Give a .npy array, or a .npz file of scipy.sparse.save_npz.") as stream:
+        features = load_npz(stream) if _is_packed(name, stream) else np.load(stream, allow_pickle=False)
     if len(features.shape) != 2:
         raise InputError(f"{name!r} must have one row for each item. It has the shape {features.shape}.")
     if features.shape[0] > MOST_ROWS:  # a sparse matrix may claim any number
@@ -95,35 +87,35 @@ def read_features(path: PathLike) -> NDArray[Any] | spmatrix:
     return features
 
 
-def _check_unpacked(name: str, stream: IO[bytes]) -> None:
-    """Raise an error for a compressed file that would be too large, and go back to its start."""
+def read_arrays(path: str) -> dict[str, NDArray[Any]]:
+    """The arrays in a file of NumPy, by name; the name of a single one is empty."""
+    with _open_faulty(path, "Write it again with numpy.save, without objects.") as stream:
+        if not _is_packed(path, stream):
+            require_memory(os.path.getsize(path), f"{path!r} holds an array")
+            return {"": np.load(stream, allow_pickle=False)}
+        with np.load(stream, allow_pickle=False) as archive:
+            arrays = {name: np.asarray(archive[name]) for name in archive.files}
+        return {"": arrays["arr_0"]} if set(arrays) == {"arr_0"} else arrays
+
+
+def _is_packed(name: str, stream: IO[bytes]) -> bool:
+    """Whether a file is an archive, which must not be too large when it is unpacked; any other must be of NumPy."""
+    head = stream.read(len(_NUMPY))
+    stream.seek(0)
+    if not head.startswith(_ZIP):
+        if head != _NUMPY:
+            raise InputError(f"{name!r} cannot be read: it is no file of NumPy arrays.", "Give a .npy or .npz file.")
+        return False
     with zipfile.ZipFile(stream) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
     require_memory(unpacked, f"{name!r} holds compressed arrays")
     packed, remedy = os.path.getsize(name), "Write it again without compression: numpy.savez."
     require_few("unpacked", unpacked, f"The {packed:,} bytes of {name!r} unpack to {unpacked:,}", remedy, n=packed)
     stream.seek(0)
+    return True
 
 
-def read_arrays(path: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays in a file of NumPy, by name; the name of a single one is empty."""
-    with _explain_faults(path, "Write it again with numpy.save."), open(path, "rb") as stream:
-        head = stream.read(len(_NUMPY))
-        stream.seek(0)
-        if head.startswith(_ZIP):
-            _check_unpacked(path, stream)
-            with np.load(stream, allow_pickle=False) as archive:
-                arrays = {name: np.asarray(archive[name]) for name in archive.files}
-            return {"": arrays["arr_0"]} if set(arrays) == {"arr_0"} else arrays
-        if head != _NUMPY:
-            raise InputError(
-                f"{path!r} is neither a folder nor a file of NumPy arrays.",
-                "Give a folder with one folder per reader, or a .npy or .npz file.",
-            )
-        return {"": np.load(stream, allow_pickle=False)}
-
-
-def look_at(path: str) -> tuple[tuple[int, ...], str]:
+def peek_array(path: str) -> tuple[tuple[int, ...], str]:
     """The shape of the array in a .npy file, and the kind of its numbers; nothing of either if it cannot be read."""
     try:
         with open(path, "rb") as stream:
@@ -142,9 +134,8 @@ def read_picture(path: str) -> NDArray[Any]:
     """The numbers of the pixels of a PNG file; every fault in it is an `InputError`."""
     pillow = _import_pillow()
     with (
-        _explain_faults(path, "It may be damaged, cut off, or no PNG file: write it again."),
+        _open_faulty(path, "It may be damaged, cut off, or no PNG file: write it again.") as stream,
         warnings.catch_warnings(action="error", category=pillow.DecompressionBombWarning),
-        open(path, "rb") as stream,
     ):
         depth = stream.read(_DEPTH + 1)[_DEPTH:]
         stream.seek(0)
@@ -179,9 +170,9 @@ def shrink_picture(path: str, side: int) -> tuple[str, bytes]:
     """
     pillow = _import_pillow("Pictures in reports", "Or leave out the pictures.")
     with (
-        _explain_faults(path),
+        _open_faulty(path) as stream,
         warnings.catch_warnings(action="error", category=pillow.DecompressionBombWarning),
-        pillow.open(path, formats=["PNG", "JPEG", "GIF", "WEBP", "BMP"]) as image,
+        pillow.open(stream, formats=["PNG", "JPEG", "GIF", "WEBP", "BMP"]) as image,
     ):
         image.draft("RGB", (side, side))
         clear = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info

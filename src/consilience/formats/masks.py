@@ -26,7 +26,7 @@ from ..arguments import is_among, to_path
 from ..errors import InputError, Sentence, first_line, listing, parameter_error, plural, shorten, warn_of
 from ..kinds.masks import UNANSWERED, FusedMasks, Masks, check_readers, encode_masks
 from . import Codec, list_suffixes, readable_formats
-from .arrays import NPY, NPZ, PNG, look_at, read_arrays, read_picture, write_picture
+from .arrays import NPY, NPZ, PNG, peek_array, read_arrays, read_picture, write_picture
 from .files import PathLike, make_folder
 from .writing import replace_file
 
@@ -107,7 +107,7 @@ def are_masks(path: str) -> bool:
         if not os.path.isdir(path):
             if not os.path.isfile(path):
                 return False
-            shape, kind = look_at(path) if path.lower().endswith(NPY) else ((), "")
+            shape, kind = peek_array(path) if path.lower().endswith(NPY) else ((), "")
             return path.lower().endswith(NPZ) or (len(shape) in (3, 4) and kind in "biu")
         tables = tuple(list_suffixes(readable_formats()))
         if any(name.lower().endswith(tables) for name in os.listdir(path)):

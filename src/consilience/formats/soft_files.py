@@ -23,7 +23,7 @@ from ..answers.tables import Table, open_frame
 from ..errors import InputError, listing, quietly
 from ..kernels import Floats
 from ..limits import NUMBER, require_memory
-from .arrays import NPY, look_at, read_arrays
+from .arrays import NPY, peek_array, read_arrays
 from .files import list_inputs
 from .reading import open_file, read_table
 
@@ -59,7 +59,7 @@ def open_votes(path: str, format: str | None) -> Table | None:
 
 def _open_stack(path: str, format: str | None) -> Table | None:
     """Return an array P[item, worker, class]."""
-    shape, kind = look_at(path)
+    shape, kind = peek_array(path)
     if len(shape) != 3 or kind != "f":
         if format is None:
             return None
@@ -73,7 +73,7 @@ def _open_stack(path: str, format: str | None) -> Table | None:
 
 def _open_arrays(path: str, files: list[str], format: str | None) -> Table | None:
     """Return arrays with a row for each item and a column for each class, one of each worker."""
-    looks = [look_at(file) for file in files]
+    looks = [peek_array(file) for file in files]
     odd = [file for file, (shape, kind) in zip(files, looks, strict=True) if len(shape) != 2 or kind != "f"]
     if odd:
         if format is None:

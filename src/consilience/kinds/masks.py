@@ -221,30 +221,24 @@ class Masks:
 
         The answers do not tell which image a pixel is in. A model that is fitted to the `Masks` themselves knows it.
         """
-        starts = self.pictures.offsets
-        n_pixels = int(starts[-1])
-        counts = np.zeros(n_pixels, np.int64)
-        for begin, by_reader in zip(starts[:-1], self.codes, strict=True):
-            for codes in by_reader.values():
-                counts[begin : begin + codes.size] += codes.ravel() >= 0
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        worker, label = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
-        for begin, end, by_reader in zip(starts[:-1], starts[1:], self.codes, strict=True):
+        counts, workers, labels = [], [], []
+        for by_reader in self.codes:
             members = np.array(sorted(by_reader), np.int32)
             answers = np.stack([by_reader[m].ravel() for m in members], axis=1)
             answered = answers >= 0
-            here = slice(offsets[begin], offsets[end])
-            worker[here] = np.broadcast_to(members, answers.shape)[answered]
-            label[here] = answers[answered]
+            counts.append(answered.sum(axis=1))
+            workers.append(np.broadcast_to(members, answers.shape)[answered])
+            labels.append(answers[answered])
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
         return Answers(
             offsets=offsets,
-            worker=worker,
-            label=label,
+            worker=np.concatenate(workers),
+            label=np.concatenate(labels).astype(np.int32),
             weight=None,
             workers=self.readers,
             labels=self.classes,
             classes=self.classes,
-            keys=np.arange(n_pixels),
+            keys=np.arange(len(offsets) - 1),
         )
 
     def graph(self, connectivity: int | None = None) -> Graph:
