@@ -13,7 +13,7 @@ from ..errors import InputError, listing, plural
 from ..formats.reading import open_path
 from ..kernels import Floats, Integers
 from ..rankings.bradley_terry import BradleyTerry
-from ..rankings.comparisons import LEFT, RIGHT, TIE, open_known, read_numbers
+from ..rankings.comparisons import LEFT, RIGHT, TIE, open_verdicts, read_figures
 from ..rankings.likelihood import find_odds
 from .evaluation import Evaluation
 
@@ -45,7 +45,7 @@ def find_ranking(labels: object) -> Ranked | None:
         raise InputError(
             f"{ranking.name} has several rows for {listing(repeated)}.", "Give a ranking with one row per candidate."
         )
-    part = read_numbers(ranking, "part") if "part" in ranking.names else np.zeros(len(score))
+    part = read_figures(ranking, "part") if "part" in ranking.names else np.zeros(len(score))
     return Ranked(values, score, part.astype(np.int64), None)
 
 
@@ -70,7 +70,7 @@ def read_order(table: Table) -> tuple[Column, Floats]:
     score, rank = table.find("score"), table.find("rank")
     if score is None and rank is None:
         raise table.no_columns(["score", "rank"])
-    good = read_numbers(table, str(score)) if score is not None else -read_numbers(table, str(rank))
+    good = read_figures(table, str(score)) if score is not None else -read_figures(table, str(rank))
     return table.values(candidate), good
 
 
@@ -107,7 +107,7 @@ def compare_orders(found: Ranked, candidates: Column, good: Floats) -> Evaluatio
 
 def compare_verdicts(found: Ranked, known: object) -> Evaluation:
     """Compare a ranking with known verdicts on its candidates."""
-    data = open_known(known, found.candidates)
+    data = open_verdicts(known, found.candidates)
     same = found.part[data.left] == found.part[data.right]
     ahead, verdict = (found.score[data.left] - found.score[data.right])[same], data.verdict[same]
     if not len(verdict):

@@ -16,7 +16,7 @@ from ..documents.document import Document
 from ..errors import InputError, ParameterError, Sentence, listing, parameter_error, plural, shorten
 from ..inference.em import Progress
 from ..models.standalone import Standalone
-from .comparisons import open_comparisons, open_known
+from .comparisons import open_comparisons, open_verdicts
 from .page import RANKING_CHARTS, check_ranking, describe_page, describe_ranking
 from .ranking import Ranking, WinProbability, list_next_comparisons, rank_comparisons
 
@@ -135,7 +135,7 @@ class BradleyTerry(Standalone[Ranking]):
                 "each.",
                 "Leave out candidates that were hardly compared, or collect more verdicts.",
             )
-        known = None if gold is None else open_known(gold, data.candidates)
+        known = None if gold is None else open_verdicts(gold, data.candidates)
         choices = {name: parameters[name] == "learn" for name in ("discrimination", "position_bias")}
         return self._adopt(rank_comparisons(data, known, **{**parameters, **choices}))
 

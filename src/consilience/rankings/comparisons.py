@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -223,7 +223,7 @@ def open_comparisons(source: object, **columns: Any) -> Comparisons:
     return source
 
 
-def open_known(gold: object, candidates: Values) -> Comparisons:
+def open_verdicts(gold: object, candidates: Values) -> Comparisons:
     """Known verdicts, on some of these candidates."""
     if isinstance(gold, Mapping) and gold and all(isinstance(pair, tuple) for pair in gold):
         wrong = next((pair for pair in gold if len(pair) != 2), None)
@@ -236,17 +236,21 @@ def open_known(gold: object, candidates: Values) -> Comparisons:
     known = open_comparisons(gold)
     place = lookup(candidates, to_column(known.candidates)).astype(np.int32)
     if (place < 0).any():
-        raise InputError(
-            "Known verdicts are about candidates that were not compared: "
-            f"{listing(known.candidates[place < 0].tolist())}.",
-            "Check their spelling.",
-        )
+        strange = listing(known.candidates[place < 0].tolist())
+        raise InputError(f"Known verdicts are about candidates that were not compared: {strange}.")
     nobody, judge = np.zeros(known.n_comparisons, np.int32), np.array([""], object)
     sides = place[known.left], place[known.right]
     return Comparisons(*sides, known.verdict, nobody, candidates, judge, weight=known.weight)
 
 
 # -------------------------------------------------------------------------------------------------- reading tables
+
+
+def refuse_rows(table: Table, rows: Indices, what: str, value: object, *remedies: str, keyword: str = "") -> InputError:
+    """The error for rows that cannot be so, the first of which has this value."""
+    where = f"{plural(len(rows), 'row')} of {table.name}"
+    first = f"{shorten(value)} at {table.locate(int(rows[0]))}"
+    return InputError(f"In {where} {what}; the first is {first}.", *remedies, keyword=keyword or None)
 
 
 def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]:
@@ -262,54 +266,55 @@ def read_comparisons(table: Table, names: Mapping[str, str | None]) -> dict[str,
         if "left" in missing and "right" in missing:
             hint = [Sentence("For a table of scores or ranks, name {candidate} and {score} or {rank}.")]
         raise InputError(error.problem, *error.remedies, *hint)
-    found = [name for role in sides if (name := table.find(role, names[role])) is not None]
     columns = {role: table.need(role, names[role], parameter=role) for role in sides}
-    columns |= find_others(table, names, found)
     encoded = [encode_in_order_of_appearance(table.values(columns[role], _FILL)) for role in ("left", "right")]
     codes, candidates = encode_sorted(join_columns(*(to_column(values) for _, values in encoded)))
     n_left = len(encoded[0][1])
     left, right = codes[:n_left][encoded[0][0]], codes[n_left:][encoded[1][0]]
     same = np.flatnonzero(left == right)
     if len(same):
-        row = int(same[0])
-        raise InputError(
-            f"In {plural(len(same), 'row')} of {table.name} a candidate is compared with itself; the first is "
-            f"{shorten(candidates[left[row]])} at {table.locate(row)}.",
-            "Drop such rows: they tell nothing.",
-        )
+        raise refuse_rows(table, same, "a candidate is compared with itself", candidates[left[same[0]]], "Drop them.")
     verdict, winners = read_winners(table, columns["winner"], left, right, candidates)
-    weight = read_multiples(table, columns["weight"]) if "weight" in columns else None
+    judges = read_judges(table, names, columns)
+    weight = None
+    if names["weight"] is not None:
+        judges["columns"]["weight"] = name = table.need("weight", names["weight"], parameter="weight")
+        weight = read_figures(table, name)
+        wrong = np.flatnonzero(~((weight > 0) & np.isfinite(weight)))
+        if len(wrong):
+            what = f"column {name!r} has a weight that is not finite and above 0"
+            raise refuse_rows(table, wrong, what, weight[wrong[0]], "Drop such verdicts.", keyword="weight")
+        if weight.sum() > MOST_VERDICTS:
+            raise InputError(
+                f"The weights in column {name!r} of {table.name} add up to {weight.sum():.3g}, and at most "
+                f"{MOST_VERDICTS:.0e} verdicts can be counted.",
+                keyword="weight",
+            )
     fields = {"left": left, "right": right, "verdict": verdict, "candidates": candidates, "winners": winners}
-    return {**fields, "weight": weight, **read_judges(table, columns)}
+    return {**fields, "weight": weight, **judges}
 
 
-def find_others(table: Table, names: Mapping[str, str | None], taken: Sequence[str]) -> dict[str, str]:
-    """The columns of judges and items, which may be missing, and others that are named."""
-    found = {}
+def read_judges(table: Table, names: Mapping[str, str | None], columns: dict[str, str]) -> dict[str, Any]:
+    """Who gave each verdict, and about what, as fields of `Comparisons`; `columns` are those that are read already."""
+    taken, found = list(columns.values()), dict(columns)
     for role in ("worker", "item"):
         name = table.find(role, names[role])
         if name is not None and (names[role] is not None or name not in taken):
             found[role] = name
-    for role in ("group", "weight"):
-        if names[role] is not None:
-            found[role] = table.need(role, names[role], parameter=role)
-    return found
-
-
-def read_judges(table: Table, columns: dict[str, str]) -> dict[str, Any]:
-    """Who gave each verdict, and about what, as fields of `Comparisons`."""
+    if names["group"] is not None:
+        found["group"] = table.need("group", names["group"], parameter="group")
     worker, workers = np.zeros(table.n_rows, np.int32), np.array([""], object)
-    who = columns.get("worker", columns.get("group"))  # a family without members is one judge
+    item, group, groups = None, None, np.empty(0, object)
+    who = found.get("worker", found.get("group"))  # a family without members is one judge
     if who is not None:
         worker, workers = encode_sorted(table.values(who, "Every verdict must say who gave it: fill it in."))
-        columns = {**columns, "worker": who}
-    item, group, groups = None, None, np.empty(0, object)
-    if "item" in columns:
-        item = encode_in_order_of_appearance(table.values(columns["item"], "Fill it in, or drop the row."))[0]
-    if "group" in columns and columns["group"] != who:
-        group, groups = encode_sorted(table.values(columns["group"], "Every judge needs a family: fill it in."))
+        found["worker"] = who
+    if "item" in found:
+        item = encode_in_order_of_appearance(table.values(found["item"], "Fill it in, or drop the row."))[0]
+    if "group" in found and found["group"] != who:
+        group, groups = encode_sorted(table.values(found["group"], "Every judge needs a family: fill it in."))
     judges = {"worker": worker, "workers": workers, "item": item, "group": group, "groups": groups}
-    return {**judges, "columns": columns, "backend": table.backend}
+    return {**judges, "columns": found, "backend": table.backend}
 
 
 # ------------------------------------------------------------------------------------------------------------- winners
@@ -350,12 +355,8 @@ def read_winners(
     else:
         how, known = "sides", set(words)
         if (known <= {"0", "1"}) or known <= {"true", "false"}:
-            raise InputError(
-                f"Column {name!r} of {table.name} holds {listing(values.tolist())} only, which may be won and lost or "
-                "won and tied.",
-                _WRITE,
-                keyword="winner",
-            )
+            either = f"holds {listing(values.tolist())} only, which may be won and lost or won and tied"
+            raise InputError(f"Column {name!r} of {table.name} {either}.", _WRITE, keyword="winner")
         by_points, by_balance = known <= _POINTS.keys() and "05" in known, known <= _BALANCE.keys() and "-1" in known
         meaning = _POINTS if by_points else _BALANCE if by_balance else WORDS
         codes = np.array([meaning.get(word, -1) for word in words], np.int8)
@@ -363,14 +364,11 @@ def read_winners(
         wrong = np.flatnonzero(verdict < 0)
     if len(wrong):
         row = int(wrong[0])
-        pair = " and ".join(shorten(candidates[side[row]]) for side in (left, right))
-        raise InputError(
-            f"Column {name!r} of {table.name} names neither of the two candidates in {plural(len(wrong), 'row')}, nor "
-            f"has a word for a side or a tie; the first is {shorten(values[said[row]])} for {pair} at "
-            f"{table.locate(row)}.",
-            _WRITE,
-            keyword="winner",
+        what = (
+            f"column {name!r} names neither of the two candidates ({shorten(candidates[left[row]])} and "
+            f"{shorten(candidates[right[row]])}), nor has a word for a side or a tie"
         )
+        raise refuse_rows(table, wrong, what, values[said[row]], _WRITE, keyword="winner")
     texts = {
         side: sorted(str(value) for value, code in zip(values.tolist(), codes.tolist(), strict=True) if code == number)
         for number, side in enumerate(VERDICTS)
@@ -391,41 +389,16 @@ def spell_word(value: object) -> str:
     return _SIGNS.get(text, squeeze(text))
 
 
-# ------------------------------------------------------------------------------------------------------------- numbers
+# ---------------------------------------------------------------------------------------------------- scores and ranks
 
 
-def read_multiples(table: Table, name: str) -> Floats:
-    """The column of how many verdicts rows stand for: finite numbers above 0."""
-    numbers = read_numbers(table, name)
-    wrong = np.flatnonzero(~((numbers > 0) & np.isfinite(numbers)))
-    if len(wrong):
-        row = int(wrong[0])
-        raise InputError(
-            f"Column {name!r} of {table.name} has {plural(len(wrong), 'weight')} that cannot be so; the first is "
-            f"{numbers[row]} at {table.locate(row)}.",
-            "Weights are finite numbers above 0: drop verdicts that count for nothing.",
-            keyword="weight",
-        )
-    if numbers.sum() > MOST_VERDICTS:
-        raise InputError(
-            f"The weights in column {name!r} of {table.name} add up to {numbers.sum():.3g}, and at most "
-            f"{MOST_VERDICTS:.0e} verdicts can be counted.",
-            "A weight is how many verdicts a row stands for.",
-            keyword="weight",
-        )
-    return numbers
-
-
-def read_numbers(table: Table, name: str) -> Floats:
+def read_figures(table: Table, name: str) -> Floats:
     """A column of numbers, as numbers or as text."""
     codes, values = encode_in_order_of_appearance(table.values(name, "Fill it in, or drop the row."))
     numbers = np.array([as_number(value) for value in values.tolist()])
     if values.dtype.kind in "mM" or np.isnan(numbers).any():
         place = int(np.argmax(np.isnan(numbers)))
-        raise InputError(
-            f"Column {name!r} of {table.name} must hold numbers; the first that is none is {shorten(values[place])} at "
-            f"{table.locate(int(np.argmax(codes == place)))}."
-        )
+        raise refuse_rows(table, np.flatnonzero(codes == place), f"column {name!r} holds no number", values[place])
     return np.asarray(numbers[codes], np.float64)
 
 
@@ -439,9 +412,6 @@ def as_number(value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return math.nan
-
-
-# ---------------------------------------------------------------------------------------------------- scores and ranks
 
 
 def has_scores(table: Table, names: Mapping[str, str | None]) -> bool:
@@ -468,28 +438,24 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
     if names[role] is None and table.find("score") is None:
         role = "rank"
     if table.find(role, names[role]) is None:
+        known = listing([str(each) for each in table.names], len(table.names))
+        remedy = Sentence("Name it with {score} (higher is better) or {rank} (lower is better).")
         raise InputError(
-            f"{table.name} has no column of scores or ranks that is known by its name. It has "
-            f"{listing([str(each) for each in table.names], len(table.names))}.",
-            Sentence("Name it with {score} (higher is better) or {rank} (lower is better)."),
+            f"{table.name} has no column of scores or ranks that is known by its name, but {known}.", remedy
         )
     if names["weight"] is not None:
         raise ParameterError(Sentence("{weight} is for tables of verdicts, and not of scores or ranks."))
     columns = {"candidate": candidate, role: table.need(role, names[role], parameter=role)}
-    good = read_numbers(table, columns[role]) * (1 if role == "score" else -1)
-    columns |= find_others(table, names, list(columns.values()))
+    good = read_figures(table, columns[role]) * (1 if role == "score" else -1)
     who, candidates = encode_sorted(table.values(candidate, _FILL))
-    judges = read_judges(table, columns)
+    judges = read_judges(table, names, columns)
     worker, item = judges["worker"], np.zeros_like(who) if judges["item"] is None else judges["item"]
     order = np.lexsort((who, item, worker))
     again = np.all([np.diff(codes[order]) == 0 for codes in (who, item, worker)], axis=0)
     if again.any():
-        row = int(order[1:][again].min())
-        raise InputError(
-            f"In {plural(int(again.sum()), 'row')} of {table.name} a candidate is scored that the same judge has "
-            f"scored before for the same item; the first is {shorten(candidates[who[row]])} at {table.locate(row)}.",
-            Sentence("Keep one of them, or name what tells them apart with {item} or {worker}."),
-        )
+        rows = np.sort(order[1:][again])
+        what = "a candidate is scored that the same judge has scored before for the same item"
+        raise refuse_rows(table, rows, what, candidates[who[rows[0]]], "Keep one of them, or name all columns.")
     first, second, weight = pair_rows(worker, item)
     if not len(first):
         raise InputError(
@@ -497,18 +463,10 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
             Sentence("Name the columns with {worker} and {item}."),
         )
     verdict = np.where(good[first] == good[second], TIE, np.where(good[first] > good[second], LEFT, RIGHT))
-    rows = {name: judges[name] for name in ("worker", "item", "group") if judges[name] is not None}
-    return {
-        **judges,
-        **{name: codes[first] for name, codes in rows.items()},
-        "left": who[first],
-        "right": who[second],
-        "verdict": verdict.astype(np.int8),
-        "candidates": candidates,
-        "weight": weight,
-        "has_positions": False,
-        "winners": "higher scores" if role == "score" else "lower ranks",
-    }
+    rows = {name: judges[name][first] for name in ("worker", "item", "group") if judges[name] is not None}
+    sides = {"left": who[first], "right": who[second], "verdict": verdict.astype(np.int8), "candidates": candidates}
+    winners = "higher scores" if role == "score" else "lower ranks"
+    return {**judges, **rows, **sides, "weight": weight, "has_positions": False, "winners": winners}
 
 
 def pair_rows(worker: Integers, item: Integers) -> tuple[Integers, Integers, Floats]:
