@@ -556,6 +556,10 @@ class Answers:
         """The item that each of some answers is about: a few of many, by their indices."""
         return np.searchsorted(self.offsets, answers, side="right") - 1
 
+    def owners_of(self, items: Indices) -> Indices:
+        """What items belong to: their sequences, or themselves where items are independent of each other."""
+        return items if self.sequences is None else self.sequences.of_items()[items]
+
     def answers_about(self, items: Indices) -> tuple[Indices, Indices]:
         """The indices of the answers about some of the items, and for each the place of its item among these."""
         sizes = self.offsets[items + 1] - self.offsets[items]

@@ -96,7 +96,7 @@ class Block:
         return freeze(self.share * self.weight)
 
     def width(self, n_classes: int) -> Width:
-        """Return the `width` argument of kernels that work on this block."""
+        """The `width` argument of kernels that work on this block."""
         from ..kernels.compile import width_of
 
         return width_of(n_classes, self.total_size)
@@ -165,7 +165,7 @@ def cut_blocks(
 
 
 def renumber(codes: Integers, n_codes: int) -> tuple[Indices, Codes]:
-    """Return the distinct codes, sorted, and the index of each code among them.
+    """The distinct codes, sorted, and the index of each code among them.
 
     >>> renumber(np.array([7, 2, 7]), 9)
     (array([2, 7]), array([1, 0, 1], dtype=int32))

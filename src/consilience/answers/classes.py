@@ -513,9 +513,7 @@ def _doubt_classes(r: Answers) -> tuple[str, str]:
         for whose, ids in (("workers", r.workers), ("items", r.keys if sequences is None else sequences.ids)):
             if not len(ids) / 2 <= r.n_labels <= len(ids):
                 continue
-            owner: Any = r.worker if whose == "workers" else r.item_of_answer()
-            if whose == "items" and sequences is not None:
-                owner = sequences.of_items()[owner]
+            owner: Any = r.worker if whose == "workers" else r.owners_of(r.item_of_answer())
             found, labels = lookup(ids, to_column(r.labels)), r.labels.tolist()
             # Each label names who answered, or what about; or all are names, and all of them of workers.
             same = np.mean(found[r.label] == owner) >= MOST_SAME

@@ -484,7 +484,7 @@ class Graph:
         return freeze(bounds)
 
     def _order_outward(self, starts: Indices) -> Indices:
-        """Return all nodes, outward from the one of each component that comes first in `starts`."""
+        """All nodes, outward from the one of each component that comes first in `starts`."""
         from ..kernels.columns import order_by
         from ..kernels.graph import find_levels
 
@@ -492,12 +492,12 @@ class Graph:
         return starts[order_by(levels, int(levels.max(initial=-1)) + 1)[0]]
 
     def to_scipy(self) -> Any:
-        """Return the symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
+        """The symmetric adjacency matrix as a `scipy.sparse.csr_array`."""
         parts = (self.weights, self.neighbours, self.offsets)
         return csr_array(parts, shape=(self.n_items, self.n_items), copy=True)
 
     def aligned_with(self, items: Values) -> Graph:
-        """Return the same graph with one node for each of `items`, in their order; items without edges are alone."""
+        """The same graph with one node for each of `items`, in their order; items without edges are alone."""
         if len(self.items) == len(items) and (self.items is items or np.array_equal(self.items, items)):
             return self
         place = lookup(items, to_column(self.items))
@@ -509,7 +509,7 @@ class Graph:
         return replace(moved, n_self_loops=self.n_self_loops)
 
     def joined_with(self, other: Graph, items: Values) -> Graph:
-        """Return the edges of both over these items. An edge that is in both has the weight that it has in the other.
+        """The edges of both over these items. An edge that is in both has the weight that it has in the other.
 
         >>> first, more = Graph.from_edges(["a"], ["b"], [1.0]), Graph.from_edges(["a", "b"], ["b", "c"], [3.0, 2.0])
         >>> first.joined_with(more, np.array(["a", "b", "c"], object)).weights
@@ -524,7 +524,7 @@ class Graph:
         return replace(joined, n_self_loops=self.n_self_loops + other.n_self_loops)
 
     def shuffled(self, seed: int = 0) -> Graph:
-        """Return a graph with the same degrees and random edges: a control in which neighbours mean nothing.
+        """A graph with the same degrees and random edges: a control in which neighbours mean nothing.
 
         Edge ends are paired at random (configuration model), then pairs of edges are swapped to undo self loops and
         repeated edges; the few that remain are dropped. The edges depend on the seed and the ids, not on the order of

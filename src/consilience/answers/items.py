@@ -8,7 +8,7 @@ becomes NaN: it is not known when this answer was given.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -54,27 +54,21 @@ class Sequences:
         return len(self.ids)
 
     def of_items(self) -> Indices:
-        """Return the index of the sequence that each item belongs to."""
+        """The sequence that each item belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
 
 def count_items(keys: Values | Sequences) -> int:
-    """Return the number of items that have these keys."""
+    """The number of items that have these keys."""
     return len(keys.position) if isinstance(keys, Sequences) else len(keys)
 
 
 def key_of(keys: Values | Sequences, item: int) -> object:
-    """Return what identifies an item, as Python writes it: 7, not np.int64(7)."""
+    """What identifies an item, as Python writes it: 7, not np.int64(7)."""
     if not isinstance(keys, Sequences):
         return keys[[item]].tolist()[0]
     owner = int(np.searchsorted(keys.offsets, item, side="right")) - 1
     return keys.ids[[owner]].tolist()[0], keys.position[[item]].tolist()[0]
-
-
-def list_keys(keys: Sequence[Column], rows: Indices) -> str:
-    """Return the keys in some rows of a table, for a message."""
-    columns = [to_values(key)[rows].tolist() for key in keys]
-    return listing(columns[0] if len(columns) == 1 else zip(*columns, strict=True))
 
 
 def encode_items(columns: list[Column], named: list[Column] | None, source: str) -> tuple[Integers, Values | Sequences]:
@@ -122,7 +116,7 @@ def _rank_positions(positions: Values, problem: str) -> tuple[Values, Indices]:
 
 
 def _put_first(ids: Values, named: Column) -> tuple[Values, Codes, Codes]:
-    """Return the named ids, then the others; where each of `ids` went, and where each named entry is."""
+    """The named ids, then the others; where each of `ids` went, and where each named entry is."""
     codes, distinct = encode_in_order_of_appearance(named)
     index = lookup(ids, to_column(distinct))
     new = index < 0
@@ -160,7 +154,7 @@ def read_positions(column: Column, source: str) -> Values:
 
 
 def read_keys(items: Any, n_columns: int, preferred: Mapping[str, str] | None = None) -> list[Column]:
-    """Return the keys of named items in columns: one of ids, or two of sequences and positions.
+    """The keys of named items in columns: one of ids, or two of sequences and positions.
 
     Parameters
     ----------

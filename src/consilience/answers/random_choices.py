@@ -211,7 +211,7 @@ def hide_answers(r: Answers, fraction: float, seed: int, n_folds: int = 1) -> It
         eligible = np.arange(n_units)
     answer = eligible if first is None else first[eligible]
     worker = r.worker[answer] if r.leader is None else r.leader[r.worker[answer]]
-    numbers = draw_numbers(seed, hashes[find_owners(r, answer)], hash_ids(r.workers)[worker])
+    numbers = draw_numbers(seed, hashes[r.owners_of(r.items_of(answer))], hash_ids(r.workers)[worker])
     # The units with the smallest numbers are the first fold, those with the next ones the second, and so on.
     ends = n_hidden * np.arange(1, n_folds + 1)
     in_folds = eligible[np.argpartition(numbers, np.minimum(ends, len(eligible) - 1))]
@@ -259,9 +259,7 @@ def find_units(r: Answers) -> tuple[Indices, Indices] | tuple[None, None]:
     """The unit (0, 1, ...) of each answer, and the first answer of each unit; None where each answer is a unit."""
     if r.sequences is None and r.weight is None and r.leader is None:
         return None, None
-    item = r.item_of_answer()
-    owner = item if r.sequences is None else r.sequences.of_items()[item]
-    codes = owner * r.n_workers + (r.worker if r.leader is None else r.leader[r.worker])
+    codes = r.owners_of(r.item_of_answer()) * r.n_workers + (r.worker if r.leader is None else r.leader[r.worker])
     _, first, unit = np.unique(codes, return_index=True, return_inverse=True)
     return unit, first
 
@@ -275,9 +273,3 @@ def count_units(r: Answers) -> int:
 def hash_owners(r: Answers) -> Hashes:
     """The hashes of all items, or sequences."""
     return hash_items(r.keys) if r.sequences is None else hash_ids(r.sequences.ids)
-
-
-def find_owners(r: Answers, answers: Indices) -> Indices:
-    """The item, or the sequence, that each of some answers is about."""
-    item = r.items_of(answers)
-    return item if r.sequences is None else r.sequences.of_items()[item]

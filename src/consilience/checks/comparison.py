@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from ..answers.answers import Answers
 from ..answers.classes import doubt_silence, find_set_labels
 from ..answers.graph import Graph
-from ..answers.random_choices import find_owners, hide_answers
+from ..answers.random_choices import hide_answers
 from ..engines.base import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
@@ -260,7 +260,7 @@ def judge_hidden(
         here = hidden.fold == fold
         shares[here], by_class[here] = vote_without(r, vote, counts, answer[here])
     by_vote = hidden.score - log_chance(shares, by_class, Care.of(r, answer))
-    unit = np.unique(find_owners(r, answer), return_inverse=True)[1]
+    unit = np.unique(r.owners_of(r.items_of(answer)), return_inverse=True)[1]
     sizes, share = np.bincount(unit), np.ones(n_hidden) if r.share is None else r.share[answer]
     totals = [np.bincount(unit, share * gains).astype(np.float64) for gains in (by_vote, hidden.score - hidden.base)]
     by_label = math.nan, math.nan

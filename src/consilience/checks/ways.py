@@ -47,7 +47,7 @@ from ..answers.answers import Answers
 from ..answers.classes import to_numbers
 from ..answers.columns import Indices
 from ..answers.joining import keep_workers
-from ..answers.random_choices import count_units, draw_numbers, find_owners, hash_items, hide_answers
+from ..answers.random_choices import count_units, draw_numbers, hash_items, hide_answers
 from ..engines.base import Engine
 from ..errors import quietly
 from ..inference.estimator import LatentEstimator, renew
@@ -111,7 +111,7 @@ def check_scale(model: LatentEstimator, crowd: Answers, order: Indices, engine: 
             learned = fit.parameters
             matrices = problem.workers.plain_mean(learned.workers, fit.statistics.counts, learned.prior)
             scores.append(log_chance(posterior, matrices[r.worker[answer], r.label[answer]], Care.of(r, answer)))
-    unit = np.unique(find_owners(r, answer), return_inverse=True)[1]
+    unit = np.unique(r.owners_of(r.items_of(answer)), return_inverse=True)[1]
     totals = np.bincount(unit, scores[0] - scores[1]).astype(np.float64)
     return ScaleCheck(*mean_and_error(totals, np.bincount(unit)))
 

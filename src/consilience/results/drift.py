@@ -96,7 +96,7 @@ def tabulate_drift(found: Result, accuracy: Floats) -> dict[str, Column]:
 
     time = rank_times(worker, r.orders())
     judged = ~np.isnan(time) & (n_others + is_known >= 2) & (slope > NOTHING)
-    owner = item if r.sequences is None else r.sequences.of_items()[item]
+    owner = r.owners_of(item)
     period = np.where(time < 1 / 3, 0, np.where(time > 2 / 3, 1, -1))
     n_answers = np.bincount(worker[judged], minlength=n_workers)
     reference = np.ones(n_workers, bool)

@@ -466,7 +466,7 @@ def sum_votes(r: Answers, posterior: Floats, chances: Floats, careful: Careful |
         return np.zeros(3)
     total, accuracy, spread, _ = measure_answers(chances)
     item, weight = r.item_of_answer(), r.weights()
-    unit = item if r.sequences is None else r.sequences.of_items()[item]
+    unit = r.owners_of(item)
     if careful is None:
         klass = r.class_of_label[r.label]
         away = weight * (np.where(klass >= 0, posterior[item, klass], 0.0) - accuracy[r.worker])
