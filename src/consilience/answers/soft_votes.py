@@ -164,7 +164,7 @@ def scale_votes(
     with np.errstate(over="ignore", invalid="ignore"):
         total = votes @ np.ones(votes.shape[1])  # faster than `sum` where there are few classes
     whole = find_whole(votes, total) if rescale else None
-    wrong = np.flatnonzero(~(np.abs(total - 1) <= VOTE_SLACK) | (votes < 0).any(axis=1)) if whole is None else []
+    wrong = np.flatnonzero((~(np.abs(total - 1) <= VOTE_SLACK) | (votes < 0).any(axis=1)) & (whole is None))
     if not len(wrong):
         return np.asarray(votes / total[:, None])
     whole = find_whole(votes, total)

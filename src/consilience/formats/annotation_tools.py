@@ -523,7 +523,7 @@ class Tool(ABC):
             say_nothing(self.path, self.title)
         return replace(gather_spans(texts, self.path, self.name), questions=tuple(questions))
 
-    def read_answers(self, wanted: Collection[str] | None) -> tuple[pa.Table, list[str]]:
+    def read_answers(self, wanted: Collection[str] | None) -> pa.Table:
         """Answers as a table with columns item, worker and label, or one column per question if there are several."""
         said: list[tuple[Id, str, dict[str, Any], dict[str, Any]]] = []  # item, worker, answers, and known ones
         sets, n_spans = set[str](), 0

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..answers.columns import is_text, share_categories
+from ..answers.columns import is_text, share_categories, to_column
 from ..answers.tables import Table, check_names, open_arrow
 from ..arguments import to_path
 from ..errors import InputError, Sentence, first_line, listing
@@ -264,7 +264,7 @@ def concatenate(paths: Sequence[str], tables: Sequence[pa.Table], all_text: bool
 
 def _find_gold_file(columns: Mapping[str, list[str]]) -> list[Sentence]:
     """The remedy where one of two files holds answers and the other one known labels."""
-    opened = {path: Table(names, {}.__getitem__) for path, names in columns.items()}
+    opened = {path: Table(names, to_column) for path, names in columns.items()}
     answers = [path for path, table in opened.items() if table.find("worker") and table.find("label")]
     gold = [path for path, table in opened.items() if not table.find("worker") and table.find("known label")]
     if len(answers) != 1 or len(gold) != 1:

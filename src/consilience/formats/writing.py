@@ -6,7 +6,6 @@ the standard output) is written to instead.
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import shutil
@@ -78,14 +77,12 @@ def replace_file(path: PathLike) -> Iterator[Path]:
     in_place = cannot_be_replaced(os.fspath(path))
     target = Path(os.path.realpath(path))  # a link stays a link
     suffix = "".join(target.suffixes[-2:] if target.suffix.lower() == ".gz" else target.suffixes[-1:])
-    folder = Path(tempfile.gettempdir()) if in_place else target.parent
-    temporary = folder / f".consilience-{secrets.token_hex(8)}{suffix}"
+    temporary = Path(tempfile.gettempdir()) if in_place else target.parent
+    temporary /= f".consilience-{secrets.token_hex(8)}{suffix}"
     try:
-        is_old = target.exists() and not in_place
-        mode = stat.S_IMODE(os.stat(target).st_mode) if is_old else 0o600 if in_place else None
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode))
-        if mode is not None:
-            os.chmod(temporary, mode)
+        temporary.touch(mode=0o600 if in_place else 0o666, exist_ok=False)
+        if target.exists() and not in_place:
+            shutil.copymode(target, temporary)
         yield temporary
         if in_place:
             stream = _standard_stream(os.stat(path))
@@ -93,7 +90,8 @@ def replace_file(path: PathLike) -> Iterator[Path]:
             with open(number, "wb") as sink, open(temporary, "rb") as source:
                 shutil.copyfileobj(source, sink)
         else:
-            sync(temporary)  # the content before the name: else a crash may leave an empty file
+            with open(temporary, "rb+") as written, suppress(OSError):  # where the file system can say so
+                os.fsync(written.fileno())  # the content before the name: else a crash may leave an empty file
             os.replace(temporary, target)
     except OSError as error:
         raise InputError(
@@ -141,20 +139,8 @@ def check_writable(path: PathLike, suffixes: Collection[str] | None = None) -> N
             )
 
 
-def sync(path: Path) -> None:
-    """Wait until a file or folder has reached the disk, where the file system can say so."""
-    number = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(number)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
-            raise
-    finally:
-        os.close(number)
-
-
 def cannot_be_replaced(path: str) -> bool:
-    """Tell whether a path is there and no file of its own: a device, a pipe, or the program's own output.
+    """Whether a path is there and no file of its own: a device, a pipe, or the program's own output.
 
     >>> cannot_be_replaced(os.devnull), cannot_be_replaced("labels.csv")
     (True, False)
