@@ -63,9 +63,9 @@ def test_a_whole_worker_report_is_no_list(frame):
 
 
 def test_ids_that_are_no_workers_are_told_with_those_meant(frame):
-    with pytest.warns(DataWarning, match="1 worker to block has no answers here: 'W1'.*Did you mean 'w1' by 'W1'"):
+    with pytest.warns(DataWarning, match="There are no answers of 1 worker to block: 'W1'.*Did you mean 'w1' by 'W1'"):
         cs.fuse(frame, block=["w5", "W1"])
-    with pytest.raises(InputError, match="2 workers to block have no answers here"):
+    with pytest.raises(InputError, match="no answers of 2 workers to block"):
         cs.fuse(frame, block=["x", "y"])
     with pytest.raises(InputError, match="All workers are blocked"):
         cs.fuse(frame, block=[f"w{m}" for m in range(8)])
@@ -75,7 +75,7 @@ def test_ids_that_are_no_workers_are_told_with_those_meant(frame):
 
 def test_items_that_lose_all_answers_are_counted(frame):
     alone = pd.DataFrame({"item": [900, 901, 902], "worker": "w2", "label": 0})
-    with pytest.warns(DataWarning, match="3 items have no answer but those of blocked workers"):
+    with pytest.warns(DataWarning, match="Only blocked workers have answered 3 items"):
         fused = cs.fuse(pd.concat([frame, alone]), block=["w2"])
     assert len(fused.labels_) == 203
 
@@ -131,10 +131,12 @@ def test_ids_that_are_no_workers_on_disk_are_told_as_in_memory(frame, tmp_path):
     path = tmp_path / "answers.csv"
     frame.to_csv(path, index=False)
     for _ in range(2):  # the store is built, and found
-        with pytest.warns(DataWarning, match="1 worker to block has no answers here: 'W1'.*Did you mean 'w1' by 'W1'"):
+        with pytest.warns(
+            DataWarning, match="There are no answers of 1 worker to block: 'W1'.*Did you mean 'w1' by 'W1'"
+        ):
             stored = cs.scan_answers(path, store=tmp_path / "stores", block=["w5", "W1"])
         assert stored.n_workers == 7
-    for block, problem in (["x", "y"], "2 workers to block have no answers"), (frame.worker, "All workers are blocked"):
+    for block, problem in (["x", "y"], "no answers of 2 workers to block"), (frame.worker, "All workers are blocked"):
         with pytest.raises(InputError, match=problem):
             cs.scan_answers(path, store=tmp_path / "stores", block=block)
 

@@ -237,7 +237,7 @@ def test_whom_to_look_at_first(clicked, tmp_path):
     assert f"{len(accused)} workers answer as if by chance: " in finding.problem
     assert f"They gave {n_answers} of 1,600 answers." in finding.problem
     assert finding.problem.endswith("Without them 1 item loses all answers.")
-    with pytest.warns(cs.errors.DataWarning, match="1 item has no answer but those of blocked workers"):
+    with pytest.warns(cs.errors.DataWarning, match="Only blocked workers have answered 1 item"):
         cs.fuse(table, block=accused)
     assert str(finding.remedies[0]) == "Look at their answers, and ask how they understood the task."
     assert str(finding.remedies[1]) == "Leave them out with block=[...]."

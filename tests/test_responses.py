@@ -901,7 +901,7 @@ def test_duplicates_of_small_weight():
     table["label"] = ["x", "x", "x"]
     text = message(read, table, weight="weight")
     assert "Worker 'a' answered item 1 more than once, with the same label: see row 0" in text
-    assert "Remove them, or settle them with duplicates='first' (or last, or mean)." in text
+    assert "Remove them. Or let the last one count, with duplicates='last'." in text
     halves = rows_of(read(table, weight="weight", duplicates="mean"))
     assert halves == [(1, "a", "x", 0.125), (1, "a", "x", 0.25), (1, "b", "x", 1.0)]
 

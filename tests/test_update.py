@@ -475,6 +475,6 @@ def test_rows_whose_weights_are_too_large():
     model = cs.DawidSkene().fit(cs.Answers.from_frame(pa.table(rows), weight="weight"))
     more = {"item": [2, 2], "worker": ["a", "a"], "label": ["x", "y"], "weight": [1.0, 0.5]}
     for duplicates in ("error", "last"):
-        with pytest.raises(InputError, match="weights that sum to at most 1") as error:
+        with pytest.raises(InputError, match="with weights of more than 1 in all") as error:
             model.update(pa.table(more), duplicates=duplicates)
         assert "duplicates=" not in str(error.value)

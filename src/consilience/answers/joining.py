@@ -16,8 +16,6 @@ not answered, and is left out. It is an error if there is an answer to it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,7 +23,6 @@ import numpy as np
 
 from ..arguments import is_among
 from ..errors import (
-    DataWarning,
     InputError,
     ManyQuestionsError,
     Sentence,
@@ -34,7 +31,6 @@ from ..errors import (
     plural,
     quietly,
     shorten,
-    warn,
     warn_of,
 )
 from ..kernels import Truths
@@ -129,7 +125,7 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
         table = table.keep(np.flatnonzero(~is_missing))
     known = old.columns.get("gold")
     # What is to be said of the labels is said of all together.
-    with quietly(), tell_duplicates(weighted):
+    with quietly():
         new = Answers.from_frame(
             table,
             **names,
@@ -140,23 +136,6 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
             rescale=table.soft is not None,
         )
     return new, taken_back
-
-
-@contextmanager
-def tell_duplicates(weighted: bool = False) -> Iterator[None]:
-    """Say what can be done here about several answers of a worker about an item: less than elsewhere."""
-    try:
-        yield
-    except InputError as error:
-        if error.keyword != "duplicates":
-            raise
-        remedies: tuple[str | Sentence, ...] = (
-            "Remove them.",
-            Sentence("Or let the last one count, with {duplicates}.", duplicates="last"),
-        )
-        if weighted:
-            remedies = ("Leave one row for each label, with weights that sum to at most 1.",)
-        raise InputError(error.problem, *remedies, keyword="duplicates") from None
 
 
 def _find_retracted(table: Table, names: list[str], worker: str, old: Answers, duplicates: str) -> Indices:
@@ -398,21 +377,17 @@ def _join_classes(old: Answers, labels: Values) -> Values:
 def _doubt_labels(joined: Answers, added: Values) -> None:
     """Warn of new labels that look like a slip, or are no classes."""
     warn_of_slips(joined, silence=False)
-    is_class = lookup(joined.classes, to_column(added)) >= 0
-    unknown = added[~is_class]
-    levels = added[np.isin(lookup(joined.classes, to_column(added)), (0, len(joined.classes) - 1))]  # the new ends
-    if len(levels) and joined.positions is not None:
-        extend = "extends" if len(levels) == 1 else "extend"
+    place = lookup(joined.classes, to_column(added))
+    ends, unknown = added[np.isin(place, (0, len(joined.classes) - 1))].tolist(), added[place < 0].tolist()
+    if ends and joined.positions is not None:
         warn_of(
-            f"The new {'label' if len(levels) == 1 else 'labels'} {listing(levels.tolist())} {extend} the scale: its "
-            f"levels are now {listing(joined.classes.tolist())}.",
+            f"New labels extend the scale: {listing(ends)}. Its levels are now {listing(joined.classes.tolist())}.",
             "If that is a slip, correct the answers, and update the earlier model with these.",
         )
-    if len(unknown):
-        verb = "is no class" if len(unknown) == 1 else "are no classes"
+    if unknown:
+        classes = listing(joined.classes.tolist())
         warn_of(
-            f"The new {'label' if len(unknown) == 1 else 'labels'} {listing(unknown.tolist())} {verb}: the classes "
-            f"were named when the model was fitted, and are {listing(joined.classes.tolist())}.",
+            f"New labels are no classes: {listing(unknown)}. Those were named when the model was fitted: {classes}.",
             "To add a class, fit again.",
         )
 
@@ -466,16 +441,15 @@ def leave_out(r: Answers, blocked: Values) -> Answers:
     A warning tells which ids are no workers, with those that are spelled alike, and how many items have no answer left.
     """
     found = lookup(r.workers, to_column(blocked))
-    unknown, is_worker = [str(name) for name in blocked[found < 0].tolist()], found >= 0
+    unknown, is_worker = blocked[found < 0].tolist(), found >= 0
     if unknown:
         texts = {str(name).strip().lower(): name for name in r.workers.tolist()}
-        close = {name: difflib.get_close_matches(name.strip().lower(), texts, n=1) for name in unknown[:3]}
-        remedies = [f"Did you mean {texts[near[0]]!r} by {name!r}?" for name, near in close.items() if near]
-        verb = "has" if len(unknown) == 1 else "have"
-        problem = f"{plural(len(unknown), 'worker')} to block {verb} no answers here: {listing(unknown)}."
+        close = difflib.get_close_matches(str(unknown[0]).strip().lower(), texts, n=1)
+        remedy = f"Did you mean {texts[close[0]]!r} by {str(unknown[0])!r}?" if close else "Check their ids."
+        problem = f"There are no answers of {plural(len(unknown), 'worker')} to block: {listing(map(str, unknown))}."
         if not is_worker.any():
-            raise InputError(problem, *remedies, f"The workers are {listing(r.workers.tolist())}.", keyword="block")
-        warn(DataWarning(problem, *remedies, keyword="block"))
+            raise InputError(problem, remedy, f"The workers are {listing(r.workers.tolist())}.", keyword="block")
+        warn_of(problem, remedy)
     if len(np.unique(found[is_worker])) == r.n_workers:
         # A worker report, which has them all, is no list of some.
         remedy = "Of a worker report, keep only those to leave out, such as those who answer as if by chance."
@@ -483,9 +457,7 @@ def leave_out(r: Answers, blocked: Values) -> Answers:
     left = drop_workers(r, found[is_worker])
     lost = int(np.sum((np.diff(left.offsets) == 0) & (np.diff(r.offsets) > 0)))
     if lost:
-        verb = "has" if lost == 1 else "have"
-        problem = f"{plural(lost, 'item')} {verb} no answer but those of blocked workers."
-        warn(DataWarning(problem, "Have others answer these items.", keyword="block"))
+        warn_of(f"Only blocked workers have answered {plural(lost, 'item')}.", "Have others answer these items.")
     return left
 
 

@@ -210,17 +210,15 @@ def _duplicate_error(answers: Answers, same: Indices, n_pairs: int, item: Intege
     here, there = table.locate(int(rows[0])), table.locate(int(rows[1]))
     file, comma, _ = here.rpartition(", ")
     where = f"{here} and {there.removeprefix(file + comma)}" if comma else f"{here} and {there} of {table.name}"
-    others = "last, or mean" if table.soft is None else "last"
-    why, remedy = "", Sentence(f"Remove them, or settle them with {{duplicates}} (or {others}).", duplicates="first")
-    if answers.weight is not None and answers.weight[same].sum() > 1 + WEIGHT_SLACK:
-        why = ", with weights of more than 1 in all"
-        remedy = Sentence("If the weights are rounded probabilities, settle them with {duplicates}.", duplicates="mean")
-    elif answers.weight is not None:
-        why = ", with the same label"
-    remedies = [remedy]
+    last = "Or let the last one count, with {duplicates}."
+    why, remedies = "", ["Remove them.", Sentence(last, duplicates="last")]
     further = _find_further_column(answers, item, table) if table.soft is None else None
     if further is not None:
-        remedies = [further, Sentence("If not, settle them with {duplicates}.", duplicates="first")]
+        remedies = [further, *remedies]
+    if answers.weight is not None and answers.weight[same].sum() > 1 + WEIGHT_SLACK:
+        why, remedies = ", with weights of more than 1 in all", ["Let the weights of an answer sum to at most 1."]
+    elif answers.weight is not None:
+        why = ", with the same label"
     if table.find_spans() is not None:
         spans = "If these are spans, fuse the file of the tool that they come from, or give texts to {from_frame}."
         remedies.append(Sentence(spans, from_frame=Python("Spans.from_frame")))

@@ -31,7 +31,6 @@ from ..answers.joining import (
     join_responses,
     no_answers,
     read_further,
-    tell_duplicates,
 )
 from ..answers.tables import open_frame
 from ..checks.register import judge
@@ -204,10 +203,9 @@ def read_batch(source: object, old: Answers, duplicates: str, like: AnyKind = TA
         return Batch(*read_further(open_frame(source), old, duplicates))
     path = os.fspath(source)
     if find_source(path) is not None:  # of an annotation tool
-        with tell_duplicates():
-            opened = open_source(path, gold=False, duplicates=duplicates)
-            task, answers = need_kind(opened).pose(opened)
-            return Batch(answers, task=task)
+        opened = open_source(path, gold=False, duplicates=duplicates)
+        task, answers = need_kind(opened).pose(opened)
+        return Batch(answers, task=task)
     table, form = open_table(path)
     return Batch(*read_further(table, old, duplicates, form))
 
