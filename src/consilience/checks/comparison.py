@@ -51,9 +51,9 @@ from ..metrics.agreement import krippendorff_interval
 from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
 from ..results.fitting import fit_source, take_vote
 from ..results.intervals import UNCHECKED, is_share_checked, take_labels
-from ..results.new_answers import weigh_copies
-from ..results.result import Labels, Result, learn_from_votes
+from ..results.result import Labels, Result, learn_from_votes, weigh_copies
 from ..results.result import count_known as count_gold
+from .short_checks import are_soft
 
 # With more classes, a table is not like those of which there are records.
 MOST_CLASSES = 20
@@ -154,12 +154,6 @@ def compare_with_vote(
     # Known labels of a sequence are right or wrong together, so they do not tell how many are.
     comparison = comparison if r.sequences is not None else comparison.judge_accuracy()
     return comparison, vote.labels.posterior
-
-
-def are_soft(responses: Answers) -> bool:
-    """Whether there are soft votes, or answers that are spread over several labels."""
-    spread = responses.weight is not None and len(responses.votes()[0]) < responses.n_responses
-    return spread or responses.soft is not None
 
 
 def find_reason(comparison: Comparison, r: Answers, checked: bool) -> str:

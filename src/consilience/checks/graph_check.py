@@ -43,9 +43,9 @@ from ..answers.columns import lookup, to_column
 from ..answers.graph import Graph
 from ..answers.random_choices import hide_items
 from ..engines.base import Engine
-from ..errors import DataWarning, Sentence, quietly
+from ..errors import quietly
 from ..inference.em import Fit, Problem
-from ..inference.estimator import LabelEstimator, LatentEstimator, renew
+from ..inference.estimator import LatentEstimator, renew
 from ..inference.fields import ENOUGH_ITEMS, N_PARTS, fit_apart, list_couplings, pick_coupling, settle
 from ..inference.learned import infer_as_used
 from ..inference.powers import score_powers
@@ -54,11 +54,9 @@ from ..inference.structures import Trail
 from ..inference.structures.field import Field, FieldSummary, find_linked, weight_unit
 from ..inference.workers.rows import Care
 from ..kernels import Floats
-from ..results.comparison import CHECK_IDS, GraphCheck, describe_limit
-from ..results.findings import Finding, Words
+from ..results.comparison import GraphCheck
 from ..results.fitting import fit_source
-from ..results.new_answers import weigh_copies
-from ..results.result import Result
+from ..results.result import Result, weigh_copies
 
 # Vote shares of a smaller variance are the same but for rounding.
 SAME = 1e-20
@@ -281,29 +279,3 @@ def settle_graph(
     again = fit_source(renew(model, **changed), source, graph, engine, count_copies_once=True, **asked)
     # The scores tell where the coupling comes from.
     return replace(again, coupling_scores=found.coupling_scores), check, changed
-
-
-def find_poor_graph(found: Result, model: LabelEstimator) -> Iterator[Finding]:
-    """A graph tells nothing about the labels, or errors run along its edges."""
-    check, limits_graph = found.graph_check, found.limits_graph
-    if check is None or check.silent:
-        return
-    if check.sound and check.repeats_errors:
-        remedy: Words = "To see whether it helps, compare both results on known labels."
-        if limits_graph:
-            coupling = float(f"{check.coupling / check.usual_weight:.3g}")
-            words = "To use it for all items, give {coupling}, and compare both results on known labels."
-            remedy = Sentence(words, coupling=coupling)
-        problem = check.describe_errors()
-        if limits_graph or model.get_params().get("listeners") == "unanswered":
-            problem += f" {describe_limit(bool(Source(found.answers, found.given.gold).find_told().all()))}"
-        yield Finding(problem, (remedy,), category=DataWarning if limits_graph else None)
-    elif not check.sound and check.changed > 0:
-        yield Finding(
-            f"The graph may not be informative about these labels: {check.describe_doubt()}. With a learned coupling "
-            f"it changes {check.changed:.1%} of them; a shuffled graph changes {check.shuffled_changed:.1%}.",
-            (
-                *([] if check.agrees or not check.measured else [CHECK_IDS]),
-                "Fuse without it, unless known labels show that it helps.",
-            ),
-        )

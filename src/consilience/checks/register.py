@@ -23,9 +23,7 @@ from ..results.comparison import GraphCheck
 from ..results.findings import Finding
 from ..results.result import Result
 from ..results.worker_report import tabulate_workers
-from . import graph_check, short_checks
-from .comparison import compare_with_vote
-from .graph_check import settle_graph
+from . import short_checks
 
 log = logging.getLogger("consilience")
 
@@ -62,7 +60,7 @@ CHECKS: dict[str, Check] = {
     "noise": Check(short_checks.find_noise),
     "collapse": Check(short_checks.find_collapse),
     "no gain": Check(short_checks.find_no_gain),
-    "graph": Check(graph_check.find_poor_graph, "network"),
+    "graph": Check(short_checks.find_poor_graph, "network"),
     "scale": Check(short_checks.find_scale),
     "copies": Check(short_checks.find_copies, "workers"),
     "chance": Check(short_checks.find_chance, "workers", silent=True),
@@ -110,11 +108,15 @@ def judge(
     check: GraphCheck | None = None
     changed: dict[str, Any] = {}
     if found.is_network and isinstance(model, LatentEstimator):
+        from .graph_check import settle_graph
+
         log.info("Comparing with a shuffled graph")
         found, check, changed = settle_graph(model, found, source, cast(Graph, graph), engine)
         model = renew(model, **changed)
     comparison, vote = None, None
     if not found.is_vote and count_units(source.responses) > 1:
+        from .comparison import compare_with_vote
+
         log.info("Comparing with majority vote")
         comparison, vote = compare_with_vote(model, found, source, graph, engine)
     found = replace(

@@ -12,17 +12,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..answers.answers import Answers
 from ..answers.classes import CHANCE, doubt_silence, find_set_labels, find_sign, to_numbers
 from ..answers.columns import objects, to_values
 from ..answers.tagging import SCHEMES, looks_tagged, split_tag
-from ..errors import ConsilienceWarning, Python, Sentence, join_names, listing, plural, shorten
+from ..errors import ConsilienceWarning, DataWarning, Python, Sentence, join_names, listing, plural, shorten
 from ..inference.estimator import LabelEstimator
-from ..results.comparison import KEPT
+from ..inference.sources import Source
+from ..results.comparison import CHECK_IDS, KEPT, describe_limit
 from ..results.findings import Finding, Words
 from ..results.result import Result
 from ..results.source_kinds import KINDS
 from ..results.worker_report import MOSTLY_CALLS, find_accused
-from .comparison import are_soft
 
 # Where to find the items for which a classifier calls for another label.
 DOUBTED = Python("disagreements()", "FILE")
@@ -444,3 +445,35 @@ def find_scale(found: Result, _: LabelEstimator) -> Iterator[Finding]:
             ),
             category=None,
         )
+
+
+def find_poor_graph(found: Result, model: LabelEstimator) -> Iterator[Finding]:
+    """A graph tells nothing about the labels, or errors run along its edges."""
+    check, limits_graph = found.graph_check, found.limits_graph
+    if check is None or check.silent:
+        return
+    if check.sound and check.repeats_errors:
+        remedy: Words = "To see whether it helps, compare both results on known labels."
+        if limits_graph:
+            coupling = float(f"{check.coupling / check.usual_weight:.3g}")
+            words = "To use it for all items, give {coupling}, and compare both results on known labels."
+            remedy = Sentence(words, coupling=coupling)
+        problem = check.describe_errors()
+        if limits_graph or model.get_params().get("listeners") == "unanswered":
+            problem += f" {describe_limit(bool(Source(found.answers, found.given.gold).find_told().all()))}"
+        yield Finding(problem, (remedy,), category=DataWarning if limits_graph else None)
+    elif not check.sound and check.changed > 0:
+        yield Finding(
+            f"The graph may not be informative about these labels: {check.describe_doubt()}. With a learned coupling "
+            f"it changes {check.changed:.1%} of them; a shuffled graph changes {check.shuffled_changed:.1%}.",
+            (
+                *([] if check.agrees or not check.measured else [CHECK_IDS]),
+                "Fuse without it, unless known labels show that it helps.",
+            ),
+        )
+
+
+def are_soft(responses: Answers) -> bool:
+    """Whether there are soft votes, or answers that are spread over several labels."""
+    spread = responses.weight is not None and len(responses.votes()[0]) < responses.n_responses
+    return spread or responses.soft is not None

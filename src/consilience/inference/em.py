@@ -38,7 +38,6 @@ from ..engines.base import Engine, Placed
 from ..kernels import Floats
 from ..limits import allocate, release_mapped
 from . import Distributions
-from .resuming import KeptRun
 from .structures import AnyStructure, Statistics, StructureParameters, Summary, Trail, add_statistics
 from .workers.base import WorkerModel
 from .workers.priors import Prior
@@ -96,10 +95,12 @@ def run_em(
     With a budget, where each iteration stands is kept in its folder, from where an interrupted run goes on.
     """
     parameters, trace, trail, enough = start, list[float](), Trail(), problem.enough_steps
-    prior_is_new = not start.prior.learns
-    kept = None if budget is None else KeptRun.of(budget, start, tol, problem.prior, problem.known)
-    if kept is not None and (found := kept.load(start, max_iter)) is not None:
-        parameters, trace, prior_is_new = found
+    prior_is_new, kept = not start.prior.learns, None
+    if budget is not None:
+        from .resuming import KeptRun
+
+        kept = KeptRun.of(budget, start, tol, problem.prior, problem.known)
+        parameters, trace, prior_is_new = kept.load(start, max_iter) or (parameters, trace, prior_is_new)
     for iteration in range(len(trace), max_iter + 1):
         statistics = problem.expect(parameters, trail)
         trace.append(problem.objective(parameters, statistics))
@@ -134,15 +135,11 @@ class Problem:
     unvoted: Floats  # (K,): what an item without votes is taken for at first
     budget: Budget | None = None  # of answers that are mapped from files
     known: tuple[Any, ...] = ()  # what answers are joined by: labels, priors of items, and shares of answers
+    enough_steps: int | None = None  # after so many iterations a fit has settled, whatever the objective says
     earlier: Statistics | None = None  # of the earlier batches of a stream, which count too; its log normaliser is 0
 
-    @property
-    def enough_steps(self) -> int | None:
-        """After so many iterations the fit has settled; None: the objective says so."""
-        return self.workers.enough_steps
-
     def factors(self, found: Distributions) -> AnyFactors:
-        """Return what each row of the worker model contributes to the evidence."""
+        """What each row of the worker model contributes to the evidence."""
         return self.workers.factors(found, self.weighted)
 
     def expect(self, parameters: Parameters, trail: Trail | None = None) -> Statistics:
@@ -154,19 +151,19 @@ class Problem:
         if structure.takes_all:
             posterior, log_scale = self.weigh(factors)
             summary = structure.infer(posterior, self.graph, trail, self.engine.n_threads)
-            found = Statistics(np.zeros(factors.shape), summary.scaled_by(log_scale))
-            for block, counts in enumerate(self.engine.map(count_block, self.placed, posterior, factors)):
-                add_counts(found.counts, counts, first=block == 0)
+            counted = self.engine.map(count_block, self.placed, posterior, factors)
+            found = add_up(((counts, None) for counts in counted), factors.shape)
+            found = found._replace(summary=summary.scaled_by(log_scale))
         else:
             found = add_up(self.engine.map(expect_block, self.placed, factors, structure), factors.shape)
-        return add_earlier(self, found)
+        return found if self.earlier is None else add_statistics(self.earlier, found)
 
     def weigh(self, factors: AnyFactors) -> tuple[Floats, float]:
-        """Return the evidence of all items, in order, and the logarithm of its scales."""
+        """The evidence of all items, in order, and the logarithm of its scales."""
         return gather(self.engine.map(weigh_block, self.placed, factors), len(self.placed))
 
     def objective(self, parameters: Parameters, statistics: Statistics) -> float:
-        """Return the objective, given what the E-step at these parameters returned."""
+        """The objective, given what the E-step at these parameters returned."""
         found, structure, prior = parameters
         value = statistics.summary.log_normaliser + found.bound + structure.bound + prior.log_density
         if self.earlier is None:
@@ -182,11 +179,11 @@ class Problem:
         return maximise(self, statistics, prior, parameters.workers)
 
     def infer(self, found: Parameters) -> tuple[Floats, float]:
-        """Return the posteriors that parameters call for, as `infer_posterior` does."""
+        """The posteriors that parameters call for, as `infer_posterior` does."""
         return infer_posterior(self.engine, self.placed, self.factors(found.workers), found.structure, self.graph)
 
     def find_unsaid(self) -> NDArray[np.int64]:
-        """Return the classes that no answer can mean: no label names them, nor does silence."""
+        """The classes that no answer can mean: no label names them, nor does silence."""
         meant = self.unvoted > 0
         meant[self.workers.class_of_label[self.workers.class_of_label >= 0]] = True
         return np.flatnonzero(~meant)
@@ -205,21 +202,27 @@ def place(
         known = codes, source.log_prior, r.share, r.positions, structure, zlib.crc32(repr(names).encode())
     weighted = r.weight is not None or r.share is not None
     return Problem(
-        engine, placed, workers, prior, structure, graph, r.n_responses, weighted, r.vote_shares(), budget, known
+        engine,
+        placed,
+        workers,
+        prior,
+        structure,
+        graph,
+        r.n_responses,
+        weighted,
+        r.vote_shares(),
+        budget,
+        known,
+        workers.enough_steps,
     )
 
 
 def expect_from_votes(problem: Problem) -> Statistics:
-    """Return the statistics of vote shares instead of posteriors: where most fits begin."""
+    """The statistics of vote shares instead of posteriors: where most fits begin."""
     workers = problem.workers
     shared = workers.votes(), problem.unvoted, problem.structure
     found = add_up(problem.engine.map(vote_block, problem.placed, *shared), (workers.n_rows, workers.n_classes))
-    return add_earlier(problem, found)
-
-
-def add_earlier(problem: Problem, statistics: Statistics) -> Statistics:
-    """Return the statistics of this batch and of all before."""
-    return statistics if problem.earlier is None else add_statistics(problem.earlier, statistics)
+    return found if problem.earlier is None else add_statistics(problem.earlier, found)
 
 
 def maximise(
@@ -245,7 +248,7 @@ def infer_posterior(
     structure: StructureParameters,
     graph: Graph | None = None,
 ) -> tuple[Floats, float]:
-    """Return the posteriors of all items, in order, and their log likelihood (or the data's part of its bound)."""
+    """The posteriors of all items, in order, and their log likelihood (or the data's part of its bound)."""
     if not structure.takes_all:
         return gather(engine.map(infer_block, placed, factors, structure), len(placed))
     posterior, log_scale = gather(engine.map(weigh_block, placed, factors), len(placed))
@@ -255,7 +258,7 @@ def infer_posterior(
 def infer_left_out(
     problem: Problem, learned: Parameters, statistics: Statistics, posterior: Floats, use_gold: bool = True
 ) -> Floats:
-    """Return posteriors of all items, each from counts without it; see `consilience.inference.workers.rows`.
+    """Posteriors of all items, each from counts without it; see `consilience.inference.workers.rows`.
 
     `posterior` are those that went into the counts. Without `use_gold`, items with a known label are judged as if it
     were not known.
@@ -264,17 +267,16 @@ def infer_left_out(
     structure = problem.structure.for_left_out(learned.structure)
     without = LeftOut(counted, posterior, problem.factors(learned.workers), use_gold)
     left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
-    return keep_unsaid(left_out, posterior, problem.find_unsaid()) if use_gold else left_out
+    unsaid = problem.find_unsaid()
+    return keep_unsaid(left_out, posterior, unsaid) if use_gold and len(unsaid) else left_out
 
 
 def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) -> Floats:
-    """Return left-out posteriors in which classes that nobody said have the probability of the fit.
+    """Left-out posteriors in which classes that nobody said have the probability of the fit.
 
     All that is known of such a class is the prior of its answers, which variational Bayes holds against it and counts
     without the item do not.
     """
-    if not len(unsaid):
-        return left_out
     kept = left_out.copy()
     kept[:, unsaid] = 0.0
     total = kept.sum(axis=1, keepdims=True)
@@ -289,7 +291,7 @@ def keep_unsaid(left_out: Floats, posterior: Floats, unsaid: NDArray[np.int64]) 
 def decode_labels(
     engine: Engine, placed: Sequence[Placed], factors: Weighing, structure: StructureParameters
 ) -> NDArray[np.int64]:
-    """Return the most probable joint labelling, as class indices of all items in order."""
+    """The most probable joint labelling, as class indices of all items in order."""
     return np.concatenate(list(engine.map(decode_block, placed, factors, structure)))
 
 
@@ -297,7 +299,7 @@ class Weighing(Protocol):
     """What turns the answers of a block into evidence."""
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
-        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
+        """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
 
 
 # What is done with one block, where it lives. Sums are taken in block order, whoever computed what is added: that is
@@ -342,7 +344,7 @@ def vote_block(
 
 
 def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floats, float]:
-    """Return the rows of all blocks in one array, and the sum of their numbers.
+    """The rows of all blocks in one array, and the sum of their numbers.
 
     Blocks have about the same number of rows, so there is room for all of them from the beginning: no block is in
     memory twice. Room that is not used takes none.
@@ -360,21 +362,15 @@ def gather(results: Iterable[tuple[Floats, float]], n_blocks: int) -> tuple[Floa
     return rows[:n_rows], float(total)
 
 
-def add_up(results: Iterable[tuple[RowCounts, Summary]], shape: tuple[int, ...]) -> Statistics:
-    """Return the statistics of all blocks, from counts of rows and summaries of each."""
-    total, summaries = np.zeros(shape), list[Summary]()
-    for counts, summary in results:
-        add_counts(total, counts, first=not summaries)
-        summaries.append(summary)
-    return Statistics(total, reduce(add, summaries))
-
-
-def add_counts(total: Floats, counts: RowCounts, first: bool) -> None:
-    """Add the counts of one block, whose rows are distinct, to the total."""
+def add_up(results: Iterable[tuple[RowCounts, Any]], shape: tuple[int, ...]) -> Statistics:
+    """The statistics of all blocks, from counts of rows, which are distinct in a block, and summaries of each."""
     from ..kernels.answers import add_to_rows
 
-    if first:
-        # Small data are one block: nothing need be compiled for them.
-        total[counts.rows] = counts.counts
-    else:
-        add_to_rows(counts.rows, counts.counts, total)
+    total, summaries = np.zeros(shape), list[Any]()
+    for counts, summary in results:
+        if summaries:
+            add_to_rows(counts.rows, counts.counts, total)
+        else:  # small data are one block: nothing need be compiled for them
+            total[counts.rows] = counts.counts
+        summaries.append(summary)
+    return Statistics(total, reduce(add, summaries) if summaries[0] is not None else None)

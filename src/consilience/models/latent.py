@@ -41,7 +41,6 @@ from ..results.intervals import (
     is_share_checked,
     judge_shares_of,
 )
-from ..results.new_answers import fit_first, fit_next, need_guidance, need_guide
 from ..results.result import Calibrated, Course, Guidance, Labels, Result, count_known, find_known
 from ..results.worker_report import list_disagreements, report_classifier
 from .base import Found, Model
@@ -217,6 +216,8 @@ class LatentModel(Model, LatentEstimator):
     @property
     def classifier_(self) -> Any:
         """The classifier, trained on all items; None if features have no say."""
+        from ..results.new_answers import need_guidance, need_guide
+
         found = need_guidance(self.result_)
         if not found.findings.used:
             return None
@@ -228,6 +229,8 @@ class LatentModel(Model, LatentEstimator):
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
+        from ..results.new_answers import need_guidance
+
         return need_guidance(self.result_).findings.describe()
 
     def classifier_report(self) -> Any:
@@ -236,6 +239,8 @@ class LatentModel(Model, LatentEstimator):
         Its answers are the labels that it gives, out of fold, to items that have answers. They are compared with the
         fused labels, as those of workers are. There are no intervals. If features are not used, the table has no row.
         """
+        from ..results.new_answers import need_guidance
+
         found = self.result_
         return build_report(report_classifier(need_guidance(found), found.prior, found.names.classes), found.backend)
 
@@ -252,6 +257,8 @@ class LatentModel(Model, LatentEstimator):
         n : int, optional
             The most rows to return. Default: all.
         """
+        from ..results.new_answers import need_guidance
+
         found = self.result_
         guidance = need_guidance(found)
         if n is not None and not (is_whole_number(n) and n >= 0):
@@ -297,6 +304,8 @@ class StreamingModel(LatentModel):
         >>> model.labels_.tolist(), model.worker_report()["answers"].to_pylist()
         (['cat', 'dog'], [6, 6, 6])
         """
+        from ..results.new_answers import fit_first, fit_next
+
         self._check()
         if self._result is None:
             task, answers = open_posed(responses)

@@ -52,7 +52,6 @@ from ..answers.random_choices import draw_units
 from ..answers.tagging import are_tags, find_continuations, find_runs, judge_runs, split_tags
 from ..errors import DataWarning, Sentence, warn
 from ..inference import ITEMS_AT_ONCE
-from ..inference.chains import follow_labels
 from ..inference.em import Fit, Problem, infer_left_out
 from ..inference.estimator import LatentEstimator
 from ..inference.guidance import Opinion
@@ -313,6 +312,8 @@ def judge_spans(
     power: float,
 ) -> Floats:
     """Return the confidence of each span among the labels of a chain."""
+    from ..inference.chains import follow_labels
+
     goes_on = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
     statistics = fit.statistics if left_out else None
     parts = follow_labels(problem, fit.parameters, statistics, posterior, codes, goes_on)

@@ -39,8 +39,7 @@ from ..answers.columns import Column, to_column
 from ..inference import sum_by
 from ..inference.sources import number_groups
 from ..kernels import Floats
-from .new_answers import weigh_copies
-from .result import Result
+from .result import Result, weigh_copies
 
 # Workers are not judged by fewer answers in all, nor by fewer items or sequences in each third.
 FEWEST_ANSWERS, FEWEST_UNITS = 20, 4

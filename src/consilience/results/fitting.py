@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..answers.answers import Answers
 from ..answers.gold import match_gold
 from ..answers.graph import Graph
-from ..answers.item_tables import Features, class_shares, match_features, match_item_prior, vote_shares_by_item
 from ..engines.base import Engine
 from ..errors import ParameterError, Python, Sentence, parameter_error
 from ..inference.em import Problem
 from ..inference.estimator import LabelEstimator, LatentEstimator
 from ..inference.learned import Names
-from ..inference.sharing import Together, can_share, fit_together
 from ..inference.sources import Source
 from ..inference.structures import Summary
 from ..inference.structures.independent import Independent
@@ -28,9 +26,12 @@ from ..kinds.base import TABLE, AnyKind
 from ..limits import release_mapped
 from .chance import count_judged, find_chance
 from .intervals import Intervals, are_checked, judge_votes
-from .raters import find_raters
 from .result import Calibrated, Course, Given, Labels, Result, count_known, find_known
 from .source_kinds import ignores_silence, recognise_kind
+
+if TYPE_CHECKING:
+    from ..answers.item_tables import Features
+    from ..inference.sharing import Together
 
 
 def make_source(
@@ -42,8 +43,6 @@ def make_source(
     task: AnyKind = TABLE,
 ) -> Source:
     """Answers with the classes that a model needs, with known labels, and with what else is known of the items."""
-    from ..formats.sources import open_item_data
-
     model._check()
     check_content(model, features, item_prior)
     r = model._prepare(answers)
@@ -55,6 +54,9 @@ def make_source(
             keyword="max_iter",
         )
     if item_prior is not None:
+        from ..answers.item_tables import class_shares, match_item_prior, vote_shares_by_item
+        from ..formats.sources import open_item_data
+
         priors = match_item_prior(open_item_data(item_prior, "item_prior"), r)
         source = source.with_priors(priors, class_shares(priors, vote_shares_by_item(r)))
     if features is not None:
@@ -74,6 +76,7 @@ def check_content(model: LabelEstimator, features: object, item_prior: object) -
 
 def find_features(model: LabelEstimator, features: object, r: Answers) -> Features:
     """What describes the items, matched to them."""
+    from ..answers.item_tables import match_features
     from ..formats.sources import open_item_data
 
     with_gaps = isinstance(model, LatentEstimator) and model.classifier is not None
@@ -180,6 +183,8 @@ def fit_questions(
     shared : list of int
         Which questions were fitted together.
     """
+    from ..inference.sharing import can_share, fit_together
+
     copies = [find_groups(source, engine) for source in sources]
     settled, together = list(sources), None
     typed = [(q, model) for q, model in enumerate(models) if isinstance(model, LatentEstimator) and can_share(model)]
@@ -210,7 +215,11 @@ def judge_workers_apart(source: Source, problem: Problem, log_weights: Floats, p
     workers = problem.workers
     counts, pairs = count_judged(source, workers, log_weights, posterior, problem.graph is not None)
     found = {"chance": find_chance(counts, workers.class_of_label, workers.silent)}
-    return found | ({"raters": find_raters(counts, pairs, workers)} if isinstance(workers, OrdinalWorkers) else {})
+    if isinstance(workers, OrdinalWorkers):
+        from .raters import find_raters
+
+        found["raters"] = find_raters(counts, pairs, workers)
+    return found
 
 
 def take_vote(source: Source, engine: Engine, ties: str = "random", label_by: str = "mode", seed: int = 0) -> Result:

@@ -46,7 +46,7 @@ from ..inference.learned import Before, as_used
 from ..inference.levels import choose_labels
 from ..inference.powers import raise_where
 from ..inference.preconditions import check_prediction
-from ..inference.sources import Source, count_once, number_groups
+from ..inference.sources import Source
 from ..inference.structures import Statistics
 from ..inference.votes import collect_votes, label_votes
 from ..inference.workers.priors import make_pair
@@ -56,7 +56,7 @@ from ..limits import within
 from .calibration import find_raised
 from .fitting import align, check_content, find_features
 from .intervals import Past
-from .result import Given, Guidance, Labels, Result, find_known
+from .result import Given, Guidance, Labels, Result, find_known, weigh_copies
 
 
 class NewItems(NamedTuple):
@@ -205,14 +205,6 @@ def need_guide(found: Guidance) -> Guide:
             "Fit the model again.",
         )
     return found.guide
-
-
-def weigh_copies(fusion: Result, r: Answers, worker: NDArray[np.int64]) -> Answers:
-    """Return answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
-    if not fusion.copies_count_once:
-        return r
-    groups = number_groups(fusion.copies, len(fusion.names.workers) + 1)
-    return count_once(r, groups[worker])  # -1 is a worker who was not there
 
 
 def find_labels(model: LabelEstimator, fusion: Result, r: Answers) -> NDArray[np.int64]:

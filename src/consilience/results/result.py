@@ -43,7 +43,7 @@ from ..inference.levels import (
 )
 from ..inference.powers import NOTHING_KNOWN, POWERS, Calibration
 from ..inference.preconditions import VOTE_TABLES, check_matrices
-from ..inference.sources import Source
+from ..inference.sources import Source, count_once, number_groups
 from ..inference.structures.field import FieldParameters
 from ..inference.structures.independent import Independent
 from ..inference.votes import pose_votes
@@ -414,3 +414,11 @@ def describe_left_out(workers: int, answers: int | None) -> str:
     ('2 workers, 80 answers', '1 worker')
     """
     return plural(workers, "worker") + ("" if answers is None else f", {plural(answers, 'answer')}")
+
+
+def weigh_copies(fusion: Result, r: Answers, worker: NDArray[np.int64]) -> Answers:
+    """Return answers as the fit took its own; `worker` is the index of each of their workers at the fit."""
+    if not fusion.copies_count_once:
+        return r
+    groups = number_groups(fusion.copies, len(fusion.names.workers) + 1)
+    return count_once(r, groups[worker])  # -1 is a worker who was not there
