@@ -27,20 +27,18 @@ above .9, and so has one of some hundred others. At .5 nearly all have, and a te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import reduce
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
 
-from ..answers.blocks import Block
 from ..inference import log_of, sum_by
 from ..inference.learned import as_used
 from ..inference.sources import Source
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.ordinal import OrdinalWorkers
-from ..kernels import Floats, Rows, Truths, freeze
+from ..kernels import Floats, freeze
 from .intervals import find_judged
 
 # From this probability on a worker is said to answer as if by chance.
@@ -57,67 +55,48 @@ LEAST_CHANCE = 1e-9
 MOST_ENTRIES = 1 << 20
 
 
-class Apart(NamedTuple):
-    """What the answers of workers say of items that others have judged."""
-
-    counts: Floats  # (M, L, K)
-    # The sum of p_k p_h over all answers, (K, K), for ordered classes: how little p tells them apart. Else (0, K).
-    pairs: Floats
-
-    @classmethod
-    def of(cls, table: Floats, workers: WorkerModel) -> Apart:
-        """Return the parts of a table of counts of rows, below which the pairs are."""
-        return cls(workers.plain_counts(table[: workers.n_rows]), table[workers.n_rows :])
-
-
-def count_judged(source: Source, workers: WorkerModel, log_weights: Floats, posterior: Floats, linked: bool) -> Apart:
-    """Return the counts of all workers.
+def count_judged(
+    source: Source, workers: WorkerModel, log_weights: Floats, posterior: Floats, linked: bool
+) -> tuple[Floats, Floats]:
+    """What the answers of workers say of items that others have judged.
 
     `posterior` (N, K) is that before calibration, `linked` tells whether a graph links the items.
+
+    Returns
+    -------
+    counts : array (M, L, K)
+        The sums of p over answers.
+    pairs : array (K, K)
+        The sum of p_k p_h over all answers, for ordered classes: how little p tells them apart. Else (0, K).
     """
-    r = source.responses
-    judged = np.ones(r.n_items, bool) if linked else find_judged(r, source.gold, None)
-    table = make_table(workers)
-    for block in source.lay_out(workers):
-        run = slice(block.first_item, block.first_item + block.n_items)
-        count_apart(block, posterior[run], judged[run], workers, log_weights, table)
-    return Apart.of(table, workers)
-
-
-def make_table(workers: WorkerModel) -> Floats:
-    """Return zeros for the counts of rows, and for the pairs of ordered classes."""
-    n_more = workers.n_classes if isinstance(workers, OrdinalWorkers) else 0
-    return np.zeros((workers.n_rows + n_more, workers.n_classes))
-
-
-def count_apart(
-    block: Block, posterior: Floats, judged: Truths, workers: WorkerModel, log_weights: Floats, sums: Floats
-) -> None:
-    """Add to a table of counts the probabilities of items without the worker whose answer it is."""
     from ..kernels.answers import count_without
 
-    logs = log_of(posterior)
-    if len(block.anchor):
-        logs = logs - block.anchor  # it holds the worker's own vote
-    owner = block.rows // (workers.n_rows // workers.n_workers)
-    own, scratch = np.zeros((len(block.rows), workers.n_classes)), np.zeros(workers.n_classes)
-    answers = (block.codes, block.offsets, block.amount, freeze(owner), freeze(judged.copy()))
-    known = freeze(np.ascontiguousarray(logs)), *find_shares(block, workers, log_weights)
-    count_without(*answers, *known, own, sums[workers.n_rows :], scratch)
-    sums[block.rows] += own
-
-
-def find_shares(block: Block, workers: WorkerModel, log_weights: Floats) -> tuple[Floats, Rows, Floats]:
-    """Return what answers have added to the log evidence: a table, the row of each, and the power of each."""
-    if len(block.weight) or len(block.soft):
-        logs = workers.factors(as_used(log_weights), True).log_answers(block)
-        return freeze(logs), freeze(np.arange(len(logs), dtype=np.int32)), freeze(np.empty(0))
-    logs = workers.weigh_rows(log_weights)[block.rows]
-    return freeze(np.ascontiguousarray(logs)), block.codes, block.share
+    r, n_rows = source.responses, workers.n_rows
+    judged = np.ones(r.n_items, bool) if linked else find_judged(r, source.gold, None)
+    n_pairs = workers.n_classes if isinstance(workers, OrdinalWorkers) else 0
+    counts, pairs = np.zeros((n_rows, workers.n_classes)), np.zeros((n_pairs, workers.n_classes))
+    for block in source.lay_out(workers):
+        run = slice(block.first_item, block.first_item + block.n_items)
+        logs = log_of(posterior[run])
+        if len(block.anchor):
+            logs = logs - block.anchor  # it holds the worker's own vote
+        # What answers have added to the log evidence: a table, the row of each, and the power of each.
+        if len(block.weight) or len(block.soft):
+            table = workers.factors(as_used(log_weights), True).log_answers(block)
+            row, power = freeze(np.arange(len(table), dtype=np.int32)), freeze(np.empty(0))
+        else:
+            table, row, power = workers.weigh_rows(log_weights)[block.rows], block.codes, block.share
+        owner = block.rows // (n_rows // workers.n_workers)
+        own, scratch = np.zeros((len(block.rows), workers.n_classes)), np.zeros(workers.n_classes)
+        answers = (block.codes, block.offsets, block.amount, freeze(owner), freeze(judged[run].copy()))
+        known = freeze(np.ascontiguousarray(logs)), freeze(np.ascontiguousarray(table)), row, power
+        count_without(*answers, *known, own, pairs, scratch)
+        counts[block.rows] += own
+    return workers.plain_counts(counts), pairs
 
 
 def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool) -> Floats:
-    """Return the probability that each worker answers by chance, (M,), by counts (M, L, K); NaN if nothing tells.
+    """The probability that each worker answers by chance, (M,), by counts (M, L, K); NaN if nothing tells.
 
     Where silence is an answer, nothing is told by what one says who says only one label: speaking is the answer.
 
@@ -132,15 +111,27 @@ def find_chance(counts: Floats, class_of_label: NDArray[np.int64], silent: bool)
         known &= (counts.sum(axis=2) > 0).sum(axis=1) > 1
     if min(n_labels, n_classes) < 2 or not known.any():
         return told
-    patterns = list_patterns(counts[known].sum(axis=0), class_of_label)
-    parts = [weigh_explanations(part, patterns) for part in cut_workers(counts[known])]
-    odds = np.concatenate(parts)  # log(e / s)
-    told[known] = learn_share(odds)
+    total = counts[known].sum(axis=0)
+    crowd = (total + 1e-9) / (total + 1e-9).sum(axis=0)
+    named = class_of_label[:, None] == np.arange(n_classes)
+    right = np.where(named, MOSTLY_RIGHT, (1 - MOSTLY_RIGHT) / (n_labels - 1))
+    right[:, ~named.any(axis=0)] = 1 / n_labels
+    strengths = [(crowd, AS_THE_CROWD), (right, AS_THE_RIGHT)]
+    patterns = [times * rows + ADDED for rows, several in strengths for times in several]
+    rows, odds = np.flatnonzero(known), []  # log(e / s)
+    size = max(1, MOST_ENTRIES // max(1, n_labels * n_classes))
+    for first in range(0, len(rows), size):
+        part = counts[rows[first : first + size]]
+        said = part.sum(axis=2, keepdims=True)
+        chance = logsumexp([find_evidence(said, np.full((n_labels, 1), a)) for a in EVEN], axis=0) - np.log(len(EVEN))
+        skill = logsumexp([find_evidence(part, pattern) for pattern in patterns], axis=0) - np.log(len(patterns))
+        odds.append(chance - skill)
+    told[known] = learn_share(np.concatenate(odds))
     return told
 
 
 def pool_chance(chances: Sequence[Floats]) -> Floats:
-    r"""Return the probability that each worker answers several questions by chance, from that of each question, (M,).
+    r"""The probability that each worker answers several questions by chance, from that of each question, (M,).
 
     In a question with a share h of such workers the evidence of chance over that of skill is
 
@@ -166,7 +157,7 @@ def pool_chance(chances: Sequence[Floats]) -> Floats:
 
 
 def learn_share(odds: Floats) -> Floats:
-    """Return the probability of chance of each worker from log(e / s), with the share of such workers learned."""
+    """The probability of chance of each worker from log(e / s), with the share of such workers learned."""
     share, (by_chance, by_skill) = SHARE_START, SHARE_PRIOR
     for _ in range(ROUNDS):
         probability = 1 / (1 + np.exp(np.clip(-odds - np.log(share) + np.log1p(-share), -700, 700)))
@@ -174,42 +165,8 @@ def learn_share(odds: Floats) -> Floats:
     return np.asarray(probability)
 
 
-def cut_workers(counts: Floats) -> Iterator[Floats]:
-    """Yield the counts of a few workers at a time."""
-    size = max(1, MOST_ENTRIES // max(1, counts[0].size))
-    for first in range(0, len(counts), size):
-        yield counts[first : first + size]
-
-
-def list_patterns(total: Floats, class_of_label: NDArray[np.int64]) -> list[Floats]:
-    """Return the pseudo-counts (L, K) of workers with some skill; `total` (L, K) are the counts of all of them."""
-    n_labels, n_classes = total.shape
-    crowd = (total + 1e-9) / (total + 1e-9).sum(axis=0)
-    named = class_of_label[:, None] == np.arange(n_classes)
-    right = np.where(named, MOSTLY_RIGHT, (1 - MOSTLY_RIGHT) / (n_labels - 1))
-    right[:, ~named.any(axis=0)] = 1 / n_labels
-    strengths = [(crowd, AS_THE_CROWD), (right, AS_THE_RIGHT)]
-    return [times * rows + ADDED for rows, several in strengths for times in several]
-
-
-def weigh_explanations(counts: Floats, patterns: list[Floats]) -> Floats:
-    """Return how much likelier chance is than skill for some workers, as the logarithm of a quotient, (M,)."""
-    even = np.ones((counts.shape[1], 1))
-    said = counts.sum(axis=2, keepdims=True)
-    chance = [find_evidence(said, a * even) for a in EVEN]
-    skill = [find_evidence(counts, pattern) for pattern in patterns]
-    return log_mean(chance) - log_mean(skill)
-
-
-def log_mean(logs: list[Floats]) -> Floats:
-    """Return the logarithms of means of numbers that are given by their logarithms."""
-    return np.asarray(reduce(np.logaddexp, logs) - np.log(len(logs)))
-
-
 def find_evidence(counts: Floats, pseudo_counts: Floats) -> Floats:
-    """Return log prod_k D(C_k; a_k) of counts (M, L, K) with pseudo-counts (L, K), (M,)."""
-    from scipy.special import gammaln
-
+    """The log prod_k D(C_k; a_k) of counts (M, L, K) with pseudo-counts (L, K), (M,)."""
     total = pseudo_counts.sum(axis=0)
     evidence = np.sum(gammaln(total) - gammaln(total + counts.sum(axis=1)), axis=1)
     worker, label, klass = np.nonzero(counts)
