@@ -262,7 +262,7 @@ def listen(make: Callable[[], Situation]) -> Said:
 def describe_accuracy(said: Said) -> str:
     """Return the range of the accuracy as it is printed, as one cell of a table; nothing where none is claimed."""
     comparison = said.fused.comparison_
-    return comparison.describe_ends() if comparison.known else ""
+    return f"{comparison.accuracy_low:.0%} to {comparison.accuracy_high:.0%}" if comparison.known else ""
 
 
 def describe(said: Said) -> str:

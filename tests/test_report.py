@@ -128,7 +128,10 @@ def page(fused):
 def test_the_page_says_first_whether_to_trust_the_labels(fused, page):
     headings = page.all("h1")
     assert len(headings) == 1
-    share, ends = f"{fused.comparison_.accuracy:.0%}", fused.comparison_.describe_ends()
+    share, ends = (
+        f"{fused.comparison_.accuracy:.0%}",
+        f"{fused.comparison_.accuracy_low:.0%} to {fused.comparison_.accuracy_high:.0%}",
+    )
     headline = f"About {share} of these 120 labels are right ({ends}), judging by 23 real crowds."
     assert headings[0][1] == headline
     low, high = fused.comparison_.expected_accuracy_low, fused.comparison_.expected_accuracy_high

@@ -48,7 +48,7 @@ from ..kernels import Floats
 from ..kinds.base import TableKind
 from ..limits import release_mapped
 from ..metrics.agreement import krippendorff_interval
-from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison, count_differing
+from ..results.comparison import LEAST_HIDDEN, UNANIMOUS, Comparison
 from ..results.fitting import fit_source, take_vote
 from ..results.intervals import UNCHECKED, is_share_checked, take_labels
 from ..results.result import Labels, Result, learn_from_votes, weigh_copies
@@ -103,7 +103,8 @@ def compare_with_vote(
         levels = dict(zip(names, found.intervals.levels.ravel().tolist(), strict=True))
     comparison = Comparison(
         n_items=n_items,
-        n_differ=count_differing(n_differ),
+        # As expected over random ties; at least one if there are any: 0 means that all labels are those of the vote.
+        n_differ=max(round(n_differ), int(n_differ > 1e-9)),
         accuracy=math.nan,
         accuracy_low=math.nan,
         accuracy_high=math.nan,

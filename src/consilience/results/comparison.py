@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..answers.previews import frame_html, html_estimate, html_table
 from ..errors import plural, to_sentence
-from .record import LEAST_KNOWN, PAIRS, Densities, Range, judge_by_known, judge_by_record
+from .record import LEAST_KNOWN, PAIRS, Densities, judge_by_known, judge_by_record
 
 # How many standard errors a difference must exceed to count as one.
 STANDARD_ERRORS = 2
@@ -272,27 +272,22 @@ class Comparison:
         }
 
     def describe_headline(self, labels: str = "labels") -> str:
-        """Return in words how many labels are right: the first thing to say of a result."""
-        if self.known:
-            share, ends = show_share(self.accuracy, self.width), self.describe_ends()
-            return f"about {share} of these {labels} are right ({ends}), {self.describe_basis()}"
-        why = self.withheld or "there is no record of such data"
-        return f"it is not known how many of these {labels} are right: {why}"
+        """How many labels are right, in words: the first thing to say of a result."""
+        if not self.known:
+            why = self.withheld or "there is no record of such data"
+            return f"it is not known how many of these {labels} are right: {why}"
+        share, low, high = (
+            f"{each:.0%}" if self.width >= NARROW else f"{each:.1%}"
+            for each in (self.accuracy, self.accuracy_low, self.accuracy_high)
+        )
+        by = [f"{len(PAIRS)} real crowds"] if self.by_record else []
+        by += [plural(self.n_known, "known label")] if self.n_known else []
+        return f"about {share} of these {labels} are right ({low} to {high}), judging by {' and '.join(by)}"
 
     @property
     def width(self) -> float:
         """How wide the range of the accuracy is."""
         return self.accuracy_high - self.accuracy_low
-
-    def describe_ends(self) -> str:
-        """Return the ends of the range of the accuracy."""
-        return f"{show_share(self.accuracy_low, self.width)} to {show_share(self.accuracy_high, self.width)}"
-
-    def describe_basis(self) -> str:
-        """Return in words what the accuracy is judged by."""
-        by = [f"{len(PAIRS)} real crowds"] if self.by_record else []
-        by += [plural(self.n_known, "known label")] if self.n_known else []
-        return f"judging by {' and '.join(by)}"
 
     @property
     def by_record(self) -> bool:
@@ -300,37 +295,35 @@ class Comparison:
         return self.like_record and not self.withheld
 
     def describe_more(self) -> str:
-        """Return in words what further known labels would bring; nothing where that is little."""
-        if not self.known or self.share_known == 1 or self.width < ENOUGH:
+        """What further known labels would bring, in words; nothing where that is little."""
+        n_open = round((1 - self.share_known) * self.n_items)
+        numbers = [n for n in MORE if n < n_open]
+        if not self.known or not numbers or self.width < ENOUGH:
             return ""
-        densities, n_open = self.find_densities(), round((1 - self.share_known) * self.n_items)
-        left = {n: n_open - n for n in MORE if n < n_open}
-        points = {n: 100 * densities.expect_width(n, n_left) * n_left / self.n_items for n, n_left in left.items()}
-        if not points:
-            return ""
-        (first, narrowed), *others = points.items()
-        known = f"{first} {'more ' if self.n_known else ''}known labels of items drawn at random"
-        further = "".join(f", and {n} to {width:.0f}" for n, width in others)
-        return f"{known} would narrow this to a range about {narrowed:.0f} points wide{further}"
+        densities, share = self.find_densities(), n_open / self.n_items
+        widths = [100 * densities.expect_width(n, n_open - n) * (share - n / self.n_items) for n in numbers]
+        known = f"{numbers[0]} {'more ' if self.n_known else ''}known labels of items drawn at random"
+        further = "".join(f", and {n} to {width:.0f}" for n, width in zip(numbers[1:], widths[1:], strict=True))
+        return f"{known} would narrow this to a range about {widths[0]:.0f} points wide{further}"
 
     def find_densities(self) -> Densities:
-        """Return what is thought of the labels that are not known; see `consilience.results.record`."""
-        if self.by_record:
-            densities = judge_by_record(self.blind_accuracy, high=self.expected_accuracy_high)
-        else:
-            densities = judge_by_known()
-        return densities.given(self.n_known, self.n_known_right)
+        """What is thought of the labels that are not known; see `consilience.results.record`."""
+        by_record = self.by_record
+        prior = (
+            judge_by_record(self.blind_accuracy, high=self.expected_accuracy_high) if by_record else judge_by_known()
+        )
+        return prior.given(self.n_known, self.n_known_right)
 
     def judge_accuracy(self) -> Comparison:
-        """Return the comparison with the accuracy of the labels, of which those that are known are right."""
+        """The comparison with the accuracy of the labels, of which those that are known are right."""
         if not self.by_record and self.n_known < LEAST_KNOWN:
             return self
         found = self.find_densities().find_range(max(1, round((1 - self.share_known) * self.n_items)))
-        middle, low, high = Range(*(self.share_known + (1 - self.share_known) * each for each in found))
+        middle, low, high = (self.share_known + (1 - self.share_known) * each for each in found)
         return replace(self, accuracy=middle, accuracy_low=low, accuracy_high=high)
 
     def describe_expected(self) -> str:
-        """Return in words how many labels are expected to be right if workers err independently."""
+        """How many labels are expected to be right if workers err independently."""
         if math.isnan(self.expected_accuracy):
             return ""
         low, high, levels = self.expected_accuracy_low, self.expected_accuracy_high, ""
@@ -346,7 +339,7 @@ class Comparison:
         return f"{right}; {levels}" if levels else right
 
     def describe_test(self, figures: bool = True) -> str:
-        """Return the verdict in words, with or without its figures."""
+        """The verdict in words, with or without its figures."""
         if not self.tested:
             none = "silence is an answer, so none can be hidden"
             why = none if math.isnan(self.held_out_error) else "there are too few"
@@ -372,17 +365,17 @@ class Comparison:
         return self.held_out_gain > max(least, STANDARD_ERRORS * self.held_out_error)
 
     def describe_lack(self) -> str:
-        """Return in words why labels are not thought to be better although hidden answers are predicted better."""
+        """Why labels are not thought to be better although hidden answers are predicted better."""
         if self.informed and self.open_labels:
             return "they do not tell which labels are right where the two differ"
         return "no better than by class frequencies alone"
 
     def describe_gain(self) -> str:
-        """Return the gain at hidden answers with its standard error."""
+        """The gain at hidden answers with its standard error."""
         return f"mean log score {self.held_out_gain:+.4f}, standard error {self.held_out_error:.4f}"
 
     def describe_record(self) -> str:
-        """Return in words how often the verdict was right on real crowds whose truth is known; see `has_record`."""
+        """How often the verdict was right on real crowds whose truth is known; see `has_record`."""
         n_cases, n_more, n_fewer = VERDICTS[self.verdict]
         if not n_cases:
             return "no sample of a real crowd had this verdict"
@@ -397,7 +390,7 @@ class Comparison:
         return f"Krippendorff's {'' if self.alpha_level == 'nominal' else self.alpha_level + ' '}alpha"
 
     def describe_agreement(self) -> str:
-        """Return in words how far the workers agree."""
+        """How far the workers agree."""
         if math.isnan(self.alpha):
             return "agreement of the workers is not known"
         interval = f"95% interval {self.alpha_low:z.2f} to {self.alpha_high:z.2f}"
@@ -412,32 +405,15 @@ class Comparison:
 
 
 def explain_move(before: Comparison, after: Comparison) -> str:
-    """Return in words what the verdict was before, and why it is another one now if it is."""
-    if not before.tested:
-        return f"the verdict was not tested before{': there were too few answers' if after.tested else ' either'}"
-    if not after.tested:
-        return f"the verdict was {before.verdict!r} before, when there were enough answers to test it"
+    """What the verdict was before, in words, and by what it is another one now."""
+    if not before.tested or not after.tested:
+        return (
+            "the verdict was not tested before" if not before.tested else f"the verdict was {before.verdict!r} before"
+        )
     if before.verdict == after.verdict:
         return f"the verdict was {before.verdict!r} before too ({before.describe_gain()})"
-    if bool(before.n_differ) != bool(after.n_differ):
-        reason = f"the labels are {'no longer' if after.n_differ else 'now'} those of {after.rival}"
-    elif before.collapsed != after.collapsed:
-        reason = f"the classes {'have' if after.collapsed else 'are no longer'} collapsed"
-    elif before.informed != after.informed:
-        than = "better" if after.informed else "no better"
-        reason = f"the fit predicts hidden answers {than} than class frequencies alone"
-    else:
-        figures = [f"{each.held_out_gain:+.4f} (standard error {each.held_out_error:.4f})" for each in (before, after)]
-        reason = f"the mean log score of hidden answers, compared with {after.rival}, went from {' to '.join(figures)}"
-    return f"the verdict went from {before.verdict!r} to {after.verdict!r}: {reason}"
-
-
-def count_differing(expected: float) -> int:
-    """Return how many labels differ from the vote's, by the number that is expected over random ties.
-
-    If there are any, it is at least one: 0 means that all labels are those of the vote.
-    """
-    return max(round(expected), int(expected > 1e-9))
+    figures = f"{before.describe_gain()} before, and now {after.describe_gain()}"
+    return f"the verdict went from {before.verdict!r} to {after.verdict!r} ({figures})"
 
 
 def is_unclear(accuracy: float, low: float, high: float, ordered: bool = False) -> bool:
@@ -450,15 +426,6 @@ def is_unclear(accuracy: float, low: float, high: float, ordered: bool = False) 
     """
     nearest = min(accuracy - low, high - accuracy) if ordered else accuracy - low
     return nearest < (high - low) / 10 > MOST_UNCLEAR
-
-
-def show_share(share: float, width: float) -> str:
-    """Return a share in percent, with a decimal if the range that it belongs to is narrow.
-
-    >>> show_share(0.784, 0.3), show_share(0.784, 0.03)
-    ('78%', '78.4%')
-    """
-    return f"{share:.0%}" if width >= NARROW else f"{share:.1%}"
 
 
 @dataclass(frozen=True)
@@ -486,7 +453,7 @@ class ScaleCheck:
         return f"the classes are whole numbers, and were taken for {taken}: {self.describe()}"
 
     def describe(self) -> str:
-        """Return in words what the numbers are judged by."""
+        """What the numbers are judged by."""
         if math.isnan(self.lead):
             return "different answers to one item are no nearer to each other than at random"
         figures = f"mean log score {self.lead:+.3f}, standard error {self.lead_error:.3f}"
@@ -525,7 +492,7 @@ class SoftCheck:
         return f"soft votes are fused {NAMES_OF_WAYS[self.way]}: {self.describe()}"
 
     def describe(self) -> str:
-        """Return in words what the way was chosen by."""
+        """What the way was chosen by."""
         if not self.scores:
             return "too few votes are about items with votes of others, so ways cannot be compared"
         best = max(self.scores, key=lambda each: each.score)
@@ -632,7 +599,7 @@ class GraphCheck:
         )
 
     def describe_agreement(self) -> str:
-        """Return the agreement of neighbours, and its standard error, in words; nothing if it was not measured."""
+        """The agreement of neighbours, and its standard error, in words; nothing if it was not measured."""
         if not self.measured:
             return ""
         # As many digits as tell the standard error from 0: the two must be comparable.
@@ -665,14 +632,14 @@ class GraphCheck:
 
 
 def describe_limit(all_answered: bool, graph: str = "It") -> str:
-    """Return in words for which items a graph is used that only those hear which nobody answered."""
+    """For which items a graph is used that only those hear which nobody answered."""
     if all_answered:
         return f"{graph} is not used: all labels come from the answers alone."
     return f"{graph} is used only for items that nobody answered; all other labels come from the answers alone."
 
 
 def describe_usual(weight: float) -> str:
-    """Return in words that a coupling is that of edges of the usual weight, where this is not 1.
+    """That a coupling is that of edges of the usual weight, where this is not 1.
 
     >>> describe_usual(157.6), describe_usual(1.0)
     (' for edges of the usual weight (158)', '')
