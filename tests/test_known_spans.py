@@ -243,21 +243,3 @@ def test_spans_are_no_labels_of_tokens(tables):
     tags = tables.to_responses()
     with pytest.raises(InputError, match=r"holds spans .* labels of tokens"):
         cs.evaluate(cs.fuse(tags, calibration="none").to_frame(), "expert.csv")
-
-
-def test_a_table_of_spans_is_not_one_of_repeated_answers(tables):
-    result = run("fuse", "spans.csv")
-    assert result.exit_code == 2
-    assert "spans.csv holds spans (columns 'document', 'start', 'end', 'label')" in result.stderr
-    assert "fuse the file of the annotation tool" in result.stderr
-    with pytest.warns(DataWarning, match="holds spans"):
-        cs.read_answers("spans.csv", duplicates="first")
-
-
-def test_times_of_answers_are_no_spans():
-    """Neither seconds since 1970 nor words beside them make answers spans."""
-    start = np.array([1_700_000_000, 1_700_000_100, 1_700_000_200, 1_700_000_300])
-    answers = {"document": [1, 1, 1, 2], "worker": ["a", "a", "b", "b"], "label": list("xyxy")}
-    answers |= {"start": start, "end": start + np.array([7, 9, 8, 30]), "text": ["one", "one", "one", "two"]}
-    with pytest.raises(InputError, match="more than once"):
-        cs.Answers.from_frame(answers)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..answers.columns import lookup, objects, to_column
 from ..answers.tables import is_table
@@ -54,39 +52,46 @@ def open_both(labels: object, gold: object) -> tuple[object, object]:
 def evaluate_spans(labels: object, gold: Spans) -> Evaluation:
     """Compare fused spans with known ones; see `consilience.evaluate`."""
     found = labels.to_span_set() if isinstance(labels, Model) else labels
-    if isinstance(found, (str, os.PathLike)) or is_table(found):
-        found = _read_table(found, gold)
+    is_tabulated = isinstance(found, (str, os.PathLike)) or is_table(found)
+    if is_tabulated:  # as `to_spans` gives it, without texts
+        found = read_sole_spans(open_path(found), "labels", gold.documents, gold.texts, fused=True)
     if not isinstance(found, Spans):
         raise InputError(
             f"Known spans can judge a fitted model, a Spans, or a table of spans. Got {shorten(labels)} instead.",
             "Give the fused model.",
         )
-    found = _pick_fused(found)
-    if len(found.workers) > 1:
-        raise InputError(
-            f"These are the spans of {plural(len(found.workers), 'worker')}: {listing(found.workers.tolist())}.",
-            "Give the fused model, or the spans of one worker.",
-        )
     known, known_documents = find_truth(gold)
     place = lookup(gold.documents, to_column(found.documents))  # of the documents of one side among those of the other
     check_texts(found, gold, place)
-    if (place < 0).any():
-        n_absent = int((place < 0).sum())
-        are = "is" if n_absent == 1 else "are"
-        warn(DataWarning(f"{plural(n_absent, 'document')} {are} not among those whose spans are known."))
+    if is_tabulated:
+        marks, read = found.gold or found.marks, known_documents
+    else:
+        names = found.workers.tolist()
+        if len(names) > 1 and FUSED not in names:
+            raise InputError(
+                f"These are the spans of {plural(len(names), 'worker')}: {listing(names)}.",
+                "Give the fused model, or the spans of one worker.",
+            )
+        worker = names.index(FUSED) if FUSED in names else 0  # a file may have fused spans beside those of workers
+        marks = pick_marks(found.marks, np.flatnonzero(found.marks.worker == worker))
+        read = place[found.readings[found.readings[:, 1] == worker, 0]]
+        if (place < 0).any():
+            n_absent = int((place < 0).sum())
+            are = "is" if n_absent == 1 else "are"
+            warn(DataWarning(f"{plural(n_absent, 'document')} {are} not among those whose spans are known."))
     labels_of_both = sorted({*map(str, gold.labels.tolist()), *map(str, found.labels.tolist())})
     truth = align_marks(_trim(known, gold.texts), np.arange(len(gold.documents)), gold.labels, labels_of_both)
-    said = align_marks(_trim(found.marks, found.texts), place, found.labels, labels_of_both)
+    said = align_marks(_trim(marks, found.texts), place, found.labels, labels_of_both)
     said = pick_marks(said, np.flatnonzero(np.isin(said.document, known_documents)))
-    read = place[found.readings[:, 0]]
     figures: dict[str, float | None] = {
         "n_documents": len(known_documents),
         "n_unanswered": len(np.setdiff1d(known_documents, read)),
         "mean_confidence": None,
         "calibration_error": None,
     }
-    is_known = set(zip(*(column.tolist() for column in _key(truth)), strict=True))
-    right = np.array([row in is_known for row in zip(*(column.tolist() for column in _key(said)), strict=True)], bool)
+    rows = [np.stack([each.document, *each[2:5]], axis=1).tolist() for each in (truth, said)]
+    is_known = set(map(tuple, rows[0]))
+    right = np.array([tuple(row) in is_known for row in rows[1]], bool)
     if said.confidence is not None and len(right) and not np.isnan(said.confidence).any():
         figures["mean_confidence"] = float(np.mean(said.confidence))
         figures["calibration_error"] = mean_gap(np.asarray(said.confidence), right)
@@ -96,40 +101,6 @@ def evaluate_spans(labels: object, gold: Spans) -> Evaluation:
         if len(parts[0].start) or len(parts[1].start):
             by_type[name] = compare_spans(*parts).strict
     return Evaluation("document", figures, compare_spans(truth, said)._asdict(), "type", by_type)
-
-
-def _read_table(given: object, gold: Spans) -> Spans:
-    """Return the spans of a table, as `to_spans` gives it, in the texts that gold has. All of these count as read."""
-    found = read_sole_spans(open_path(given), "labels", gold.documents, gold.texts, fused=True)
-    assert found.gold is not None
-    n_documents = len(gold.documents)
-    document = lookup(gold.documents, to_column(found.documents))[found.gold.document]
-    marks = found.gold._replace(document=document)
-    return replace(
-        found,
-        documents=gold.documents,
-        texts=gold.texts,
-        workers=objects([FUSED]),
-        marks=pick_marks(marks, np.flatnonzero(document >= 0)),
-        readings=np.stack([np.arange(n_documents), np.zeros(n_documents, np.int64)], axis=1),
-        gold=None,
-    )
-
-
-def _pick_fused(spans: Spans) -> Spans:
-    """Return the fused spans alone, where a file has these beside the spans of workers."""
-    names = spans.workers.tolist()
-    if len(names) == 1 or FUSED not in names:
-        return spans
-    code = names.index(FUSED)
-    marks = pick_marks(spans.marks, np.flatnonzero(spans.marks.worker == code))
-    readings = spans.readings[spans.readings[:, 1] == code]
-    return replace(
-        spans,
-        workers=spans.workers[[code]],
-        marks=marks._replace(worker=np.zeros(len(marks.start), np.int64)),
-        readings=np.stack([readings[:, 0], np.zeros(len(readings), np.int64)], axis=1),
-    )
 
 
 def _trim(marks: Marks, texts: list[str]) -> Marks:
@@ -142,7 +113,3 @@ def _trim(marks: Marks, texts: list[str]) -> Marks:
             end[row] -= len(text) - len(text.rstrip())
     inked = np.flatnonzero(start < end)
     return pick_marks(marks._replace(start=start, end=end), inked)
-
-
-def _key(marks: Marks) -> tuple[NDArray[np.int64], ...]:
-    return marks.document, marks.start, marks.end, marks.label
