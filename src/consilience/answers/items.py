@@ -118,9 +118,14 @@ def _rank_positions(positions: Values, problem: str) -> tuple[Values, Indices]:
 def _put_first(ids: Values, named: Column) -> tuple[Values, Codes, Codes]:
     """The named ids, then the others; where each of `ids` went, and where each named entry is."""
     codes, distinct = encode_in_order_of_appearance(named)
-    together, index = add_values(ids, distinct)
+    index = lookup(ids, to_column(distinct))
+    new = index < 0
+    index[new] = len(ids) + np.arange(new.sum())
+    together = to_values(join_columns(to_column(ids), to_column(distinct[new])))
     _, first = np.unique(index, return_index=True)
-    order = np.concatenate([index[np.sort(first)], np.setdiff1d(np.arange(len(together)), index)])
+    others = np.ones(len(together), bool)
+    others[index] = False
+    order = np.concatenate([index[np.sort(first)], np.flatnonzero(others)])
     moved = np.empty(len(order), np.int32)
     moved[order] = np.arange(len(order), dtype=np.int32)
     return together[order], moved[: len(ids)], moved[index[codes]]
