@@ -463,10 +463,10 @@ def read_scores(table: Table, names: Mapping[str, str | None]) -> dict[str, Any]
             Sentence("Name the columns with {worker} and {item}."),
         )
     verdict = np.where(good[first] == good[second], TIE, np.where(good[first] > good[second], LEFT, RIGHT))
-    rows = {name: judges[name][first] for name in ("worker", "item", "group") if judges[name] is not None}
+    by_pair = {name: judges[name][first] for name in ("worker", "item", "group") if judges[name] is not None}
     sides = {"left": who[first], "right": who[second], "verdict": verdict.astype(np.int8), "candidates": candidates}
     winners = "higher scores" if role == "score" else "lower ranks"
-    return {**judges, **rows, **sides, "weight": weight, "has_positions": False, "winners": winners}
+    return {**judges, **by_pair, **sides, "weight": weight, "has_positions": False, "winners": winners}
 
 
 def pair_rows(worker: Integers, item: Integers) -> tuple[Integers, Integers, Floats]:

@@ -38,6 +38,7 @@ MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_NEXT = 40, 10, 60, 10
 MOST_PARTS = 3
 # Longer names are cut in charts; the part in which they differ must not be.
 WIDEST = 14
+_CLOSE, _ASKED = "Neighbours that cannot be told apart", {"left": "First", "right": "Second", "worker": "Judge"}
 # A crowd has a position bias worth a finding if it moves an even pair by this much: 0.2 in log odds is 55 to 45 %.
 LEAST_CROWD_BIAS = 0.2
 # With so many times as many verdicts, or fewer, the first two may be told apart; beyond this no number is given.
@@ -46,9 +47,11 @@ MOST_TIMES = 10
 LEAST_CHANCE = 0.05
 # Repeated rows are worth a finding from this share on.
 LEAST_REPEATED = 0.01
-_NEXT = Sentence(
-    "Ask about the pairs that {next_comparisons} lists.", next_comparisons=Python("next_comparisons(n)", "FILE")
+_AVERAGE = (
+    "Scores, Elo and win probabilities are those of an average judge, coin tossers included: a good judge sees larger "
+    "differences."
 )
+_CONFUSED = "Check whether they were asked for the worse one, or have the two sides confused."
 # The section of the report that shows more, by the kind of finding.
 PLACES = dict.fromkeys(("camps", "contrary", "coins", "same place", "position"), "judges") | {"first two": "wins"}
 # Kinds that say that the ranking should not be relied on; and those of which `rank` warns.
@@ -78,13 +81,12 @@ def check_ranking(found: Ranking) -> list[Finding]:
 
     if found.n_parts > 1:
         sizes = join_names(f"{size:,}" for size in np.bincount(found.part).tolist())
-        add(
-            "parts",
+        others = join_names(map(str, found.candidates[found.part > 0].tolist()))
+        problem = (
             f"The candidates are in {plural(found.n_parts, 'part')} that were never compared with each other ({sizes} "
-            "candidates). Scores and ranks hold within a part: nothing is known across parts. Not in the largest part: "
-            f"{join_names(map(str, found.candidates[found.part > 0].tolist()))}.",
-            "Compare some candidates of each part with some of another one.",
+            f"candidates): scores and ranks hold within a part. Not in the largest part: {others}."
         )
+        add("parts", problem, "Compare some candidates of each part with some of another one.")
     if are_ties:
         remedies = "Check the column of winners.", "Or compare candidates that differ more."
         add("no order", "All verdicts are ties: they tell no order.", *remedies)
@@ -96,28 +98,16 @@ def check_ranking(found: Ranking) -> list[Finding]:
         if not first:
             verb = "prefers" if second == 1 else "prefer"
             camps = f"{plural(second, 'judge')} {verb} the opposite order, and nobody clearly prefers this one."
-        add(
-            "camps",
-            f"{camps} The verdicts do not tell which is right: the order may be the wrong way round.",
-            Sentence("Give some known verdicts with {gold}."),
-            "Check whether some judges were asked for the worse one, or have the two sides confused.",
-        )
+        problem = f"{camps} The verdicts do not tell which is right: the order may be the wrong way round."
+        add("camps", problem, Sentence("Give some known verdicts with {gold}."), _CONFUSED)
     if not are_ties and not kinds.two_camps and find_chance(found) > LEAST_CHANCE:
-        add(
-            "chance",
-            f"These {plural(numbers.comparisons, 'verdict')} agree no better than chance: coins would give an order "
-            "that looks as good.",
-            "Ask for more verdicts.",
-            "Check the columns, and how judges understood the question.",
-        )
+        n = plural(numbers.comparisons, "verdict")
+        problem = f"These {n} agree no better than chance: coins would give an order that looks as good."
+        add("chance", problem, "Ask for more verdicts.", "Check the columns, and how judges understood the question.")
     if kinds.contrary.any() and not kinds.two_camps:
-        add(
-            "contrary",
-            f"{name(kinds.contrary, 'prefers the worse candidate', 'prefer the worse candidate')} Their verdicts "
-            "count the other way round; scores, Elo and win probabilities are smaller for them, as those of an average "
-            "judge.",
-            "Check whether they were asked for the worse one, or have the two sides confused.",
-        )
+        who = name(kinds.contrary, "prefers the worse candidate", "prefer the worse candidate")
+        problem = f"{who} Their verdicts count the other way round, and make scores of an average judge smaller."
+        add("contrary", problem, _CONFUSED)
     least, same = max(1, LEAST_REPEATED * numbers.comparisons), "what they said of the same pair and item."
     if numbers.repeated >= least:
         rows = f"In {plural(numbers.repeated, 'row')} a judge says again {same}"
@@ -126,13 +116,9 @@ def check_ranking(found: Ranking) -> list[Finding]:
         rows = f"In {plural(numbers.contradicted, 'row')} a judge contradicts {same}"
         add("repeats", f"{rows} All of them count.", "If the later ones are corrections, drop the earlier ones.")
     if kinds.coins.any():
-        add(
-            "coins",
-            f"{name(kinds.coins, 'tosses coins', 'toss coins')} {share(kinds.coins)} hardly count for the order. "
-            "Scores, Elo and win probabilities are those of an average judge, coin tossers included: a good judge sees "
-            "larger differences.",
-            "Ask others, or look at how these judges understood the question.",
-        )
+        who = f"{name(kinds.coins, 'tosses coins', 'toss coins')} {share(kinds.coins)}"
+        problem = f"{who} hardly count for the order. {_AVERAGE}"
+        add("coins", problem, "Ask others, or look at how these judges understood the question.")
     sided = kinds.one_sided
     if sided.any():
         does = (f"nearly always {verb} the same place, whatever is there" for verb in ("prefers", "prefer"))
@@ -142,13 +128,12 @@ def check_ranking(found: Ranking) -> list[Finding]:
         weight = np.where(sided, 0, judges.comparisons) / judges.comparisons[~sided].sum()
         bias, error = float(weight @ judges.bias), float(np.sqrt(weight**2 @ judges.bias_error**2))
         if abs(bias) >= max(LEAST_CROWD_BIAS, WIDTH * error):
-            add(
-                "position",
-                f"Judges prefer the candidate in the {'first' if bias > 0 else 'second'} place: of two that are "
-                f"equally good it wins {1 / (1 + np.exp(-abs(bias))):.0%} of the verdicts that are no tie. Scores are "
-                "free of this.",
-                "Show each pair in both orders, or in a random one.",
+            side, even = "first" if bias > 0 else "second", 1 / (1 + np.exp(-abs(bias)))
+            problem = (
+                f"Judges prefer the candidate in the {side} place: of two that are equally good it wins {even:.0%} of "
+                "the verdicts that are no tie. Scores are free of this."
             )
+            add("position", problem, "Show each pair in both orders, or in a random one.")
     best, second = found.order[:2].tolist()
     win = found.win(best, second)
     if found.part[second] == 0 and not are_ties and not win.told_apart:
@@ -156,11 +141,13 @@ def check_ranking(found: Ranking) -> list[Finding]:
         times = int(np.ceil((WIDTH * error / max(ahead, 1e-9)) ** 2))
         more = f" About {times} times as many verdicts would tell, if their scores are right."
         names = [str(found.candidates[place]) for place in (best, second)]
-        add(
-            "first two",
+        problem = (
             f"The first two, {names[0]} and {names[1]}, cannot be told apart: {names[0]} wins with probability "
-            f"{float(win):.2f} ({win.low:.2f} to {win.high:.2f}).{more if times <= MOST_TIMES else ''}",
-            _NEXT,
+            f"{float(win):.2f} ({win.low:.2f} to {win.high:.2f}).{more if times <= MOST_TIMES else ''}"
+        )
+        pairs = Python("next_comparisons(n)", "FILE")
+        add(
+            "first two", problem, Sentence("Ask about the pairs that {next_comparisons} lists.", next_comparisons=pairs)
         )
     if numbers.has_workers and len(found.workers) == 1:
         problem = "All verdicts come from one judge: nothing tells how well this judge judges."
@@ -259,35 +246,63 @@ def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "
 
 def describe_page(found: Ranking, findings: Sequence[Finding], title: str, model: str) -> Document:
     """The page about a ranking by a `model`: who is best, how sure that is, who beats whom, and how judges judge."""
-    numbers, n_pairs = found.numbers, len(found.candidates) - found.n_parts
-    facts = [
-        Fact("candidates", "Candidates", len(found.candidates), format="count"),
-        Fact("judges", "Judges" if numbers.has_workers else "", len(found.workers), format="count"),
-        Fact("comparisons", "Verdicts", numbers.comparisons, format="count"),
-        Fact("items", "Items" if numbers.items else "", numbers.items, format="count"),
-        Fact("groups", "Families of judges" if numbers.groups else "", numbers.groups, format="count"),
-        Fact("known", "Known verdicts" if numbers.known else "", numbers.known, format="count"),
-        Fact("model", "Model", model),
-    ]
-    n_sure, ties = n_pairs - len(found.close), numbers.ties / numbers.weight
+    overview = describe_ranking(found, findings).parts[0]
+    n_pairs, n_judges, n = len(found.candidates) - found.n_parts, len(found.workers), len(found.candidates)
+    n_sure, names = n_pairs - len(found.close), name_all(found.candidates)
     figures = [
-        Fact("resolved", "Neighbours told apart", n_sure, f"{n_sure:,} of {n_pairs:,}", detail="next in the ranking"),
-        Fact("ties", "Ties", ties, format="share", detail="of the verdicts"),
+        Fact("resolved", "Neighbours told apart", n_sure, f"{n_sure:,} of {n_pairs:,}", detail="next in the ranking")
     ]
-    if numbers.has_workers and len(found.workers) > 1:
-        n_coins, judges = int(found.kinds.coins.sum()), plural(len(found.workers), "judge")
-        figures.append(Fact("coins", "Toss coins", n_coins, format="count", detail=f"of {judges}"))
+    if found.numbers.has_workers and n_judges > 1:
+        n_coins = int(found.kinds.coins.sum())
+        figures.append(Fact("coins", "Toss coins", n_coins, format="count", detail=f"of {plural(n_judges, 'judge')}"))
     headline, *lead = conclude(found)
+    parts: list[Part] = [Facts([Fact("model", "Model", model)]), overview, Facts(figures, "figures")]
+    parts += [Text(lead)] if lead else []
     notes: list[Part] = [Findings(findings)] if findings else [Text(["Nothing stands out."])]
-    sections = [
-        Section("What needs attention", notes, "attention", "Attention"),
-        Section("Ranking", list_scores(found), "ranking", "Ranking", "See the ranking"),
-        Section("Who beats whom", list_wins(found), "wins", "Who beats whom", "See who beats whom"),
-        Section("Judges", list_judges(found), "judges", "Judges", "See the judges"),
-        Section("What to compare next", list_next(found), "next", "Next", "See what to compare next"),
+    parts.append(Section("What needs attention", notes, "attention", "Attention"))
+
+    words = [
+        "A score of 1 more wins 73% of the verdicts that are no tie, of an average judge: coin tossers and contrarians "
+        "make scores smaller."
     ]
-    parts: list[Part] = [Facts(facts), *([Text(lead)] if lead else []), Facts(figures, "figures")]
-    return Document(title, headline, [*parts, *(each for each in sections if each.parts)])
+    words += [f"These are the first {MOST_CANDIDATES} of {n:,}."] if n > MOST_CANDIDATES else []
+    detail = Section("In detail", [tabulate_ranking(found, MOST_CANDIDATES)])
+    shown: list[Part] = [Text(words), Columns([[draw_ranking(found)]]), detail]
+    parts.append(Section("Ranking", shown, "ranking", "Ranking", "See the ranking"))
+
+    words = ["The candidate of the row beats that of the column with this probability. A tie counts half."]
+    words += ["The chart shows the largest part: nothing is known across parts."] if found.n_parts > 1 else []
+    words += [f"These are the first {MOST_IN_HEAT} candidates."] if np.sum(found.part == 0) > MOST_IN_HEAT else []
+    rows = [
+        (f"{names[first]} and {names[second]}", float(win), f"{win.low:.2f} to {win.high:.2f}")
+        for first, second, win in found.close[:MOST_CANDIDATES]
+    ]
+    heads = [Column("pair", "Pair"), Column("first_wins", "First wins", "number")]
+    table = Table("close", _CLOSE, [*heads, Column("interval", "95% interval", "spelled")], rows)
+    shown = [Text(words), Columns([[draw_wins(found)]]), *([Section("In detail", [table])] if rows else [])]
+    parts.append(Section("Who beats whom", shown, "wins", "Who beats whom", "See who beats whom"))
+
+    chart = draw_judges(found)
+    if chart is not None:
+        words = [
+            "A discrimination of 1 is the mean of all judges, and 0 is that of a coin.",
+            "A judge with a positive position bias prefers the first place.",
+        ]
+        words += [f"These are the {MOST_JUDGES} with most verdicts, of {n_judges:,}."] if n_judges > MOST_JUDGES else []
+        shown = [Text(words), Columns([[chart]]), Section("In detail", [tabulate_judges(found, MOST_JUDGES)])]
+        parts.append(Section("Judges", shown, "judges", "Judges", "See the judges"))
+
+    asked = list_next_comparisons(found, MOST_NEXT)
+    heads = [Column(key, head) for key, head in _ASKED.items() if key in asked]
+    cells = [[to_name(str(value)) for value in to_values(asked[each.key]).tolist()] for each in heads]
+    (first, second, *who), *_ = rows = list(zip(*cells, strict=True))
+    words = [
+        f"Begin with {first} and {second}{f', and ask {who[0]}' if who else ''}.",
+        f"These {len(rows)} verdicts are expected to tell most about the order, one after the other.",
+    ]
+    shown = [Text(words), Section("In detail", [Table("next", "Comparisons to ask for", heads, rows)])]
+    parts.append(Section("What to compare next", shown, "next", "Next", "See what to compare next"))
+    return Document(title, headline, parts)
 
 
 def conclude(found: Ranking) -> list[str]:
@@ -314,22 +329,6 @@ def conclude(found: Ranking) -> list[str]:
         return [f"{names[best]} is the best.", odds]
     rivals = names[close[0]] if len(close) == 1 else f"{len(close)} others"
     return [f"{names[best]} comes first, and cannot be told apart from {rivals}.", odds]
-
-
-def list_scores(found: Ranking) -> list[Part]:
-    """The ranking as a chart and a table."""
-    words = [
-        "A score of 1 more wins 73% of the verdicts that are no tie, of an average judge: coin tossers and contrarians "
-        "make scores smaller."
-    ]
-    words += [f"All verdicts count as {found.counted_as}."] if found.counted_as else []
-    n = len(found.candidates)
-    words += [f"These are the first {MOST_CANDIDATES} of {n:,}."] if n > MOST_CANDIDATES else []
-    return [
-        Text(words),
-        Columns([[draw_ranking(found)]]),
-        Section("In detail", [tabulate_ranking(found, MOST_CANDIDATES)]),
-    ]
 
 
 def spell_ranks(found: Ranking, place: int) -> str:
@@ -368,23 +367,6 @@ def draw_ranking(found: Ranking) -> Chart:
     return draw_intervals(title, alt, heads, rows, (least - room, most + room), {"tickCount": 5}, "+.2f", ranks)
 
 
-def list_wins(found: Ranking) -> list[Part]:
-    """Who beats whom."""
-    words = ["The candidate of the row beats that of the column with this probability. A tie counts half."]
-    words += ["The chart shows the largest part: nothing is known across parts."] if found.n_parts > 1 else []
-    n_largest = int(np.sum(found.part == 0))
-    words += [f"These are the first {MOST_IN_HEAT} candidates."] if n_largest > MOST_IN_HEAT else []
-    names = name_all(found.candidates)
-    rows = [
-        (f"{names[first]} and {names[second]}", float(win), f"{win.low:.2f} to {win.high:.2f}")
-        for first, second, win in found.close[:MOST_CANDIDATES]
-    ]
-    columns = [Column("pair", "Pair"), Column("first_wins", "First wins", "number")]
-    columns.append(Column("interval", "95% interval", "spelled"))
-    table = Table("close", "Neighbours that cannot be told apart", columns, rows)
-    return [Text(words), Columns([[draw_wins(found)]]), *([Section("In detail", [table])] if rows else [])]
-
-
 def draw_wins(found: Ranking) -> Chart:
     """The win probabilities of the candidates of the largest part, the best first."""
     places = [place for place in found.order.tolist() if found.part[place] == 0][:MOST_IN_HEAT]
@@ -395,20 +377,6 @@ def draw_wins(found: Ranking) -> Chart:
     return draw_heat("Win probabilities", alt, names, names, shares, "Winner", "Against")
 
 
-def list_judges(found: Ranking) -> list[Part]:
-    """How judges judge; nothing if there is only one."""
-    chart = draw_judges(found)
-    if chart is None:
-        return []
-    words = [
-        "A discrimination of 1 is the mean of all judges, and 0 is that of a coin.",
-        "A judge with a positive position bias prefers the first place.",
-    ]
-    n = len(found.workers)
-    words += [f"These are the {MOST_JUDGES} with most verdicts, of {n:,}."] if n > MOST_JUDGES else []
-    return [Text(words), Columns([[chart]]), Section("In detail", [tabulate_judges(found, MOST_JUDGES)])]
-
-
 def draw_judges(found: Ranking) -> Chart | None:
     """Judges as dots: discrimination by position bias."""
     if not found.numbers.has_workers or len(found.workers) < 2:
@@ -416,36 +384,12 @@ def draw_judges(found: Ranking) -> Chart | None:
     names, remarks, judges = name_all(found.workers), found.remarks, found.judges
     most = np.lexsort((np.arange(len(names)), -judges.comparisons))[:MOST_JUDGES]
     dots = [
-        (
-            names[place],
-            float(judges.bias[place]),
-            float(judges.discrimination[place]),
-            float(judges.comparisons[place]),
-            remarks[place],
-        )
-        for place in most.tolist()
+        (names[m], *(float(each[m]) for each in (judges.bias, judges.discrimination, judges.comparisons)), remarks[m])
+        for m in most.tolist()
     ]
     alt = f"{plural(len(dots), 'judge')}, {sum(bool(remark) for *_, remark in dots)} of them with a remark."
     title, x, y = "Judges: larger dots have more verdicts", "Position bias", "Discrimination"
     return draw_dots(title, alt, dots, x, y, "Verdicts")
-
-
-def list_next(found: Ranking) -> list[Part]:
-    """Which comparisons would tell most."""
-    columns = list_next_comparisons(found, MOST_NEXT)
-    heads = {"left": "First", "right": "Second", "worker": "Judge"}
-    shown = [Column(key, head) for key, head in heads.items() if key in columns]
-    rows = [
-        tuple(to_name(str(value)) for value in row)
-        for row in zip(*(to_values(columns[each.key]).tolist() for each in shown), strict=True)
-    ]
-    first, second, *who = rows[0]
-    asked = f", and ask {who[0]}" if who else ""
-    words = [
-        f"Begin with {first} and {second}{asked}.",
-        f"These {len(rows)} verdicts are expected to tell most about the order, one after the other.",
-    ]
-    return [Text(words), Section("In detail", [Table("next", "Comparisons to ask for", shown, rows)])]
 
 
 # The charts that can be drawn one by one, by their names.
