@@ -150,11 +150,11 @@ def test_a_folder_with_a_file_for_each_worker(tmp_path):
 def test_arrays_that_do_not_go_together(tmp_path):
     np.save(tmp_path / "a.npy", P[:, 0])
     np.save(tmp_path / "b.npy", P[:, 0, :2])
-    with pytest.raises(InputError, match=r"a.npy' has 12 rows and 3 columns.*b.npy' 12 and 2.*the same classes"):
+    with pytest.raises(InputError, match=r"Their shapes are .*\(12, 2\) in b\.npy"):
         cs.read_answers(tmp_path)
     np.save(tmp_path / "b.npy", np.zeros((12, 3), int))
     assert open_votes(str(tmp_path), None) is None
-    with pytest.raises(InputError, match=r"must hold fractions.*b\.npy"):
+    with pytest.raises(InputError, match="must hold fractions"):
         cs.read_answers(tmp_path, format="soft-files")
     np.save(tmp_path / "flat.npy", np.zeros(3))
     with pytest.raises(InputError, match="by item, worker and class"):

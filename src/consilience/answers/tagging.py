@@ -46,19 +46,19 @@ class Transitions(NamedTuple):
 
 
 def find_transitions(transitions: object, classes: Values) -> Transitions:
-    """Return what the parameter `transitions` allows: anything ("free"), a tag scheme by name, or a boolean matrix."""
+    """What the parameter `transitions` allows: anything ("free"), a tag scheme by name, or a boolean matrix."""
     if not isinstance(transitions, str):
         return given_transitions(transitions, classes)
     return free_transitions(len(classes)) if transitions == "free" else tag_transitions(classes, transitions)
 
 
 def free_transitions(n_classes: int) -> Transitions:
-    """Return transitions that allow everything."""
+    """Transitions that allow everything."""
     return Transitions(np.ones((n_classes, n_classes), bool), np.ones(n_classes, bool), np.ones(n_classes, bool))
 
 
 def split_tag(tag: object, letters: Container[str]) -> tuple[str, str] | None:
-    """Return (prefix, type) of a tag, whose prefix is "O" or one of `letters`; None if it is no such tag.
+    """(prefix, type) of a tag, whose prefix is "O" or one of `letters`; None if it is no such tag.
 
     >>> split_tag("B-PER", "BI"), split_tag("B", "BI"), split_tag("O", "BI"), split_tag("PER", "BI")
     (('B', 'PER'), ('B', ''), ('O', ''), None)
@@ -72,7 +72,7 @@ def split_tag(tag: object, letters: Container[str]) -> tuple[str, str] | None:
 
 
 def parse_tag(tag: object, letters: str) -> tuple[str, str]:
-    """Return what `split_tag` does; anything but a tag of the scheme is an error."""
+    """What `split_tag` does; anything but a tag of the scheme is an error."""
     parts = split_tag(tag, letters)
     if parts is None:
         raise InputError(
@@ -84,7 +84,7 @@ def parse_tag(tag: object, letters: str) -> tuple[str, str]:
 
 
 def looks_tagged(labels: Values, letters: str = SCHEMES["bio"]) -> bool:
-    """Tell whether all labels are tags, by default IOB tags, and at least one of them is of a span.
+    """Whether all labels are tags, by default IOB tags, and at least one of them is of a span.
 
     >>> looks_tagged(np.array(["O", "B-PER"], dtype=object)), looks_tagged(np.array(["O", "A"], dtype=object))
     (True, False)
@@ -94,7 +94,7 @@ def looks_tagged(labels: Values, letters: str = SCHEMES["bio"]) -> bool:
 
 
 def looks_iob2(labels: Values) -> bool:
-    """Tell whether all labels are IOB2 tags: with each I-X there is its B-X (else they are IOB1, or no tags).
+    """Whether all labels are IOB2 tags: with each I-X there is its B-X (else they are IOB1, or no tags).
 
     Where nobody says O, as in answers that leave it out, each tag must have a type, and one of them must be an I-X.
 
@@ -112,7 +112,7 @@ def looks_iob2(labels: Values) -> bool:
 
 
 def complete_tags(classes: Values, scheme: str) -> Values:
-    """Return the classes with O, and the tags that others need to be reached, added at the end where missing."""
+    """The classes with O, and the tags that others need to be reached, added at the end where missing."""
     letters = SCHEMES[scheme]
     tags = [parse_tag(tag, letters) for tag in classes.tolist()]
     separator = next((tag[1] for tag in classes.tolist() if len(tag) > 1), "-")
@@ -126,7 +126,7 @@ def complete_tags(classes: Values, scheme: str) -> Values:
 
 
 def tag_transitions(classes: Values, scheme: str) -> Transitions:
-    """Return what the scheme allows among the classes.
+    """What the scheme allows among the classes.
 
     >>> tag_transitions(np.array(["O", "B-X", "I-X"], dtype=object), "bio").steps.astype(int)
     array([[1, 1, 0],
@@ -136,16 +136,22 @@ def tag_transitions(classes: Values, scheme: str) -> Transitions:
     if scheme not in SCHEMES:
         known = ", ".join(repr(name) for name in ("free", *SCHEMES))
         raise parameter_error("transitions", "HiddenMarkov", f"{known} or a boolean matrix", scheme)
-    tags = [parse_tag(tag, SCHEMES[scheme]) for tag in classes.tolist()]
-    follows = _follows_iob1 if scheme == "iob1" else _follows_bilou if len(SCHEMES[scheme]) == 4 else _follows_bio
+    letters = SCHEMES[scheme]
+
+    def follows(before: tuple[str, str], after: tuple[str, str]) -> bool:
+        goes_on = before[0] in "BI" and before[1] == after[1]
+        if len(letters) == 2:  # one of the letters may only go on with a span
+            return goes_on or after[0] != ("B" if scheme == "iob1" else "I")
+        return goes_on if after[0] in "ILE" else before[0] not in "BI"
+
+    outside, tags = ("O", ""), [parse_tag(tag, letters) for tag in classes.tolist()]
     steps = np.array([[follows(before, after) for after in tags] for before in tags], dtype=bool)
-    start = np.array([follows(("O", ""), tag) for tag in tags], dtype=bool)
-    end = np.array([follows(tag, ("O", "")) for tag in tags], dtype=bool)
-    return Transitions(steps, start, end)
+    start = np.array([follows(outside, tag) for tag in tags], dtype=bool)
+    return Transitions(steps, start, np.array([follows(tag, outside) for tag in tags], dtype=bool))
 
 
 def given_transitions(matrix: object, classes: Values) -> Transitions:
-    """Return a boolean matrix [from, to] as transitions; sequences may begin and end anywhere."""
+    """A boolean matrix [from, to] as transitions; sequences may begin and end anywhere."""
     n_classes = len(classes)
     try:
         steps = np.asarray(matrix)
@@ -159,21 +165,7 @@ def given_transitions(matrix: object, classes: Values) -> Transitions:
         raise InputError(
             f"transitions forbid every step from {listing(classes[stuck].tolist())}.", "Allow at least one."
         )
-    return Transitions(steps, np.ones(n_classes, bool), np.ones(n_classes, bool))
-
-
-def _follows_bio(before: tuple[str, str], after: tuple[str, str]) -> bool:
-    return after[0] != "I" or (before[0] in "BI" and before[1] == after[1])
-
-
-def _follows_iob1(before: tuple[str, str], after: tuple[str, str]) -> bool:
-    return after[0] != "B" or (before[0] in "BI" and before[1] == after[1])
-
-
-def _follows_bilou(before: tuple[str, str], after: tuple[str, str]) -> bool:
-    inside = before[0] in "BI"
-    continues = after[0] in "ILE"
-    return (inside and continues and before[1] == after[1]) or (not inside and not continues)
+    return free_transitions(n_classes)._replace(steps=steps)
 
 
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
@@ -190,7 +182,7 @@ class TagSpans(NamedTuple):
 
 
 def find_spans(prefix: NDArray[np.int64], kind: NDArray[np.int64], first: NDArray[np.bool_]) -> TagSpans:
-    """Return the spans of tags given as prefix and type codes; `first` marks the first token of each sequence."""
+    """The spans of tags given as prefix and type codes; `first` marks the first token of each sequence."""
     before, kind_before = np.roll(prefix, 1), np.roll(kind, 1)
     before[first] = OUTSIDE
     inside = prefix != OUTSIDE
@@ -204,13 +196,13 @@ def find_spans(prefix: NDArray[np.int64], kind: NDArray[np.int64], first: NDArra
 
 
 def find_continuations(prefix: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which tag goes on with a span, [before, after], as `find_spans` reads them."""
+    """Which tag goes on with a span, [before, after], as `find_spans` reads them."""
     open_before, goes_on = np.isin(prefix, (BEGIN, INSIDE)), np.isin(prefix, (INSIDE, END))
     return np.asarray(open_before[:, None] & goes_on & (kind[:, None] == kind))
 
 
 def split_tags(tags: Sequence[object]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return prefix codes and type numbers of tags; each distinct tag is parsed once."""
+    """Prefix codes and type numbers of tags; each distinct tag is parsed once."""
     parsed: dict[object, tuple[int, int]] = {}
     kinds: dict[str, int] = {}
     odd = [tag for tag in tags if not isinstance(tag, str)]  # which may have no hash
@@ -234,12 +226,12 @@ class Runs(NamedTuple):
 
 
 def are_tags(classes: Values) -> bool:
-    """Tell whether all classes are tags of spans, of any scheme."""
+    """Whether all classes are tags of spans, of any scheme."""
     return all(split_tag(name, LETTERS) is not None for name in classes.tolist())
 
 
 def find_runs(codes: NDArray[np.int64], classes: Values, sequence: NDArray[np.int64]) -> Runs:
-    """Return the spans among labels, given as indices into the classes; `sequence` is the number of that of each."""
+    """The spans among labels, given as indices into the classes; `sequence` is the number of that of each."""
     prefix, kind = split_tags(classes.tolist())
     first = np.append(True, sequence[1:] != sequence[:-1])[: len(codes)]
     spans = find_spans(prefix[codes], kind[codes], first)
@@ -248,7 +240,7 @@ def find_runs(codes: NDArray[np.int64], classes: Values, sequence: NDArray[np.in
 
 
 def judge_runs(parts: Floats, runs: Runs) -> Floats:
-    """Return the probability of each span: enter_a step_{a+1} ... step_b stop_b."""
+    """The probability of each span: enter_a step_{a+1} ... step_b stop_b."""
     if not len(runs.first):
         return np.empty(0)
     steps = parts[:, 1].copy()
@@ -259,7 +251,7 @@ def judge_runs(parts: Floats, runs: Runs) -> Floats:
 
 
 def follow_alone(posterior: Floats, codes: NDArray[np.int64], classes: Values, sequence: NDArray[np.int64]) -> Floats:
-    """Return what `consilience.kernels.chain.follow_paths` does, for labels that are independent of each other."""
+    """What `consilience.kernels.chain.follow_paths` does, for labels that are independent of each other."""
     goes_on = find_continuations(*split_tags(classes.tolist())).astype(np.float64)
     rows = np.arange(len(codes))
     linked = np.flatnonzero(sequence[1:] == sequence[:-1])

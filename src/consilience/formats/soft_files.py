@@ -21,7 +21,6 @@ from ..answers.columns import to_column
 from ..answers.soft_votes import SoftRows, list_classes, stack, sum_to_one, with_votes
 from ..answers.tables import Table, open_frame
 from ..errors import InputError, listing, quietly
-from ..kernels import Floats
 from ..limits import NUMBER, require_memory
 from .arrays import NPY, peek_array, read_arrays
 from .files import list_inputs
@@ -31,104 +30,48 @@ NAME = "soft-files"
 
 
 def open_votes(path: str, format: str | None) -> Table | None:
-    """Return the soft votes at a path as a table with one row for each; None for anything else.
+    """The soft votes at a path as a table with one row for each; None for anything else.
 
     `format` is the form that the user gave, if any. If it is that of such files, anything else is an error.
     """
     if format not in (None, NAME):
         return None
-    if os.path.isfile(path) and not path.lower().endswith(NPY):
+    if os.path.isfile(path):
+        if path.lower().endswith(NPY) and _are_fractions(path, 3):
+            votes = read_arrays(path)[""]
+            return _lay_out(path, votes, np.arange(votes.shape[1]))
         if format is None:
             return None
         raise InputError(
-            f"{path!r} is one table, and {NAME!r} is for a folder with one file for each worker.",
+            f"{NAME!r} is for a folder with one file of probabilities for each worker, or for one array of fractions, "
+            f"indexed by item, worker and class. {path!r} is neither.",
             "Leave out the format.",
             keyword="format",
         )
-    if os.path.isfile(path):
-        return _open_stack(path, format)
     try:
         files = list_inputs(path)
     except InputError:
         return None  # whoever reads it says what is wrong
+    workers = [os.path.basename(file).removesuffix(".gz").rpartition(".")[0] for file in files]
     arrays = [file for file in files if file.lower().endswith(NPY)]
-    if arrays and len(arrays) == len(files):
-        return _open_arrays(path, files, format)
-    return _open_tables(path, files, format) if not arrays else None
-
-
-def _open_stack(path: str, format: str | None) -> Table | None:
-    """Return an array P[item, worker, class]."""
-    shape, kind = peek_array(path)
-    if len(shape) != 3 or kind != "f":
-        if format is None:
+    if arrays and len(arrays) < len(files):
+        return None
+    if arrays:
+        odd = [file for file in files if not _are_fractions(file, 2)]
+        if odd and format is None:
             return None
-        raise InputError(
-            f"{path!r} must hold fractions, indexed by item, worker and class. It has the shape {shape}.",
-            "Give such an array, or a folder with one file for each worker.",
-        )
-    (votes,) = read_arrays(path).values()
-    return _lay_out(path, votes, np.arange(votes.shape[1]))
-
-
-def _open_arrays(path: str, files: list[str], format: str | None) -> Table | None:
-    """Return arrays with a row for each item and a column for each class, one of each worker."""
-    looks = [peek_array(file) for file in files]
-    odd = [file for file, (shape, kind) in zip(files, looks, strict=True) if len(shape) != 2 or kind != "f"]
-    if odd:
-        if format is None:
-            return None
-        raise InputError(
-            f"Each file in {path!r} must hold fractions, with a row for each item and a column for each class. Others: "
-            f"{listing(map(os.path.basename, odd))}.",
-            "Save probabilities with numpy.save.",
-        )
-    shapes = {shape: file for file, (shape, _) in zip(reversed(files), reversed(looks), strict=True)}
-    if len(shapes) > 1:
-        (other, second), (one, first) = list(shapes.items())[-2:]
-        what = "classes" if one[0] == other[0] else "items"
-        raise InputError(
-            f"{first!r} has {one[0]:,} rows and {one[1]:,} columns, and {second!r} {other[0]:,} and {other[1]:,}. All "
-            f"must be about the same {what}, in the same order.",
-            "Give a class that a worker does not know a column of zeros, and an item without a vote a row of NaN.",
-        )
-    votes = np.stack([np.asarray(next(iter(read_arrays(file).values())), np.float64) for file in files], axis=1)
-    return _lay_out(path, votes, np.array([name_worker(file) for file in files], object))
-
-
-def name_worker(path: str) -> str:
-    """Return the name of the worker whose votes are in a file.
-
-    >>> name_worker("votes/forest.npy"), name_worker("votes/linear.csv.gz")
-    ('forest', 'linear')
-    """
-    return os.path.basename(path).removesuffix(".gz").rpartition(".")[0]
-
-
-def _lay_out(path: str, votes: NDArray[np.generic], workers: NDArray[np.generic]) -> Table:
-    """Return a table of votes P[item, worker, class]."""
-    n_items, n_workers, n_classes = votes.shape
-    require_memory(2 * NUMBER * votes.size, f"{path!r} holds arrays")
-    if 0 in votes.shape:
-        raise InputError(f"{path!r} has the shape {votes.shape}: there are no votes.")
-    item, worker = (each.ravel() for each in np.indices((n_items, n_workers)))
-    table = open_frame({"item": item, "worker": to_column(workers).take(worker)}, path)
-    table = replace(
-        table,
-        locate=lambda row: f"row {row // n_workers} of {workers.tolist()[row % n_workers]!r}",
-        items=to_column(np.arange(n_items)),
-    )
-    rows: Floats = np.asarray(votes, np.float64).reshape(-1, n_classes)
-    return replace(with_votes(table, SoftRows(np.arange(n_classes), rows, named=False)), format=NAME)
-
-
-def _open_tables(path: str, files: list[str], format: str | None) -> Table | None:
-    """Return tables with a row for each item and a column for each class, one of each worker."""
+        shapes = {peek_array(file)[0]: file for file in reversed(files)}
+        if odd or len(shapes) > 1:
+            found = listing([f"{shape} in {os.path.basename(file)}" for shape, file in shapes.items()])
+            raise InputError(
+                f"Each file in {path!r} must hold fractions, with a row for each item and a column for each class, in "
+                f"the same order in all. Their shapes are {found}.",
+                "Give a class that a worker does not know a column of zeros, and an item without a vote a row of NaN.",
+            )
+        votes = np.stack([np.asarray(read_arrays(file)[""], np.float64) for file in files], axis=1)
+        return _lay_out(path, votes, np.array(workers, object))
     if format is None and (len(files) < 2 or not _holds_votes(files[0])):
         return None
-    source = read_table(path)
-    owner = np.repeat(np.arange(len(source.files)), [size for _, size in source.files])
-    names = to_column(np.array([name_worker(file) for file, _ in source.files], object))
     table = open_file(path)
     if table.find("worker") is not None:
         raise InputError(
@@ -136,11 +79,33 @@ def _open_tables(path: str, files: list[str], format: str | None) -> Table | Non
             "Leave out the format: the file's name is not that of the worker.",
             keyword="format",
         )
-    return table.add({"worker": names.take(owner)})
+    sizes = [n_rows for _, n_rows in read_table(path).files]
+    return table.add({"worker": to_column(np.repeat(np.array(workers, object), sizes))})
+
+
+def _are_fractions(path: str, n_axes: int) -> bool:
+    shape, kind = peek_array(path)
+    return len(shape) == n_axes and kind == "f"
+
+
+def _lay_out(path: str, votes: NDArray[np.generic], workers: NDArray[np.generic]) -> Table:
+    """A table of votes P[item, worker, class]."""
+    n_items, n_workers, n_classes = votes.shape
+    require_memory(2 * NUMBER * votes.size, f"{path!r} holds arrays")
+    if 0 in votes.shape:
+        raise InputError(f"{path!r} has the shape {votes.shape}: there are no votes.")
+    item, worker = np.divmod(np.arange(n_items * n_workers), n_workers)
+    table = replace(
+        open_frame({"item": item, "worker": to_column(workers).take(worker)}, path),
+        locate=lambda row: f"row {row // n_workers} of {workers.tolist()[row % n_workers]!r}",
+        items=to_column(np.arange(n_items)),
+    )
+    rows = np.asarray(votes, np.float64).reshape(-1, n_classes)
+    return replace(with_votes(table, SoftRows(np.arange(n_classes), rows, named=False)), format=NAME)
 
 
 def _holds_votes(path: str) -> bool:
-    """Tell whether a file has a column of items, and others of numbers that sum to 1."""
+    """Whether a file has a column of items, and others of numbers that sum to 1."""
     try:
         with quietly():  # what is to be said of it is said when all files are read
             table = open_file(path)
