@@ -328,10 +328,10 @@ def photograph(page: Path, *shots: Shot) -> None:
 def draw_report() -> None:
     """The first screen of the report on the crowd of the demo, light and dark."""
     from consilience.api import write_report
-    from consilience.cli.simulate import N_KNOWN, make_crowd
+    from consilience.cli.simulate import N_KNOWN, draw_demo
 
     with tempfile.TemporaryDirectory() as folder:
-        answers, images, _ = make_crowd()
+        answers, images, _ = draw_demo()
         fused = cs.fuse(answers, gold=images.slice(0, N_KNOWN))
         page = write_report(fused, f"{folder}/report.html", None, "answers.csv")
         photograph(page, Shot("report.png"), Shot("report-dark.png", dark=True))

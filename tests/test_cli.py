@@ -25,7 +25,7 @@ from consilience.answers.classes import ABSTAIN
 from consilience.answers.previews import fit_text, fit_texts
 from consilience.cli.command import spell_options
 from consilience.cli.main import program
-from consilience.cli.simulate import CLASSES, make_crowd
+from consilience.cli.simulate import draw_demo
 from consilience.errors import InputError, Python, Sentence, make_inert
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
@@ -664,7 +664,7 @@ def test_interrupted_by_a_signal_during_the_fit(answers):
     # before it (Python 3.14).
     slow = """if True:
         import sys, time
-        from consilience.cli.terminal import Display
+        from consilience.cli.files import Display
         def show(display, progress):
             print("fitting", file=sys.stderr, flush=True)
             for _ in range(600):
@@ -936,9 +936,9 @@ def test_no_name_that_matters_is_hidden(folder):
 
 
 def test_findings_name_all_workers_that_are_flagged():
-    answers, _, kinds = make_crowd()
+    answers, _, kinds = draw_demo()
     found = " ".join(str(each.problem) for each in cs.fuse(answers).findings_)
-    flagged = [name for name, kind in kinds.items() if kind == "clicks at random"]
+    flagged = [name for name, kind in kinds.items() if kind == "spammer"]
     assert len(flagged) > 5
     assert [name for name in flagged if repr(name) not in found] == []
 
@@ -1048,7 +1048,7 @@ def test_the_demo_writes_a_report(tmp_path, monkeypatch):
     assert command in re.sub("<[^>]*>", "", page)
     assert run("demo").exit_code == 0
     assert report.read_text(encoding="utf-8") == page  # a report is replaced
-    (tmp_path / "gold.csv").write_text("item,label,random\nimage-0001,cat,true\n")
+    (tmp_path / "gold.csv").write_text("item,label,random\n0,0,true\n")
     assert run("fuse", "demo-answers.csv", "--gold", "gold.csv", "--report", "demo-report.html", "-q").exit_code == 0
 
 
@@ -1071,12 +1071,12 @@ def test_the_page_names_every_command_and_no_option_that_is_not_there():
 
 
 def test_the_crowd_of_the_demo_is_as_promised():
-    answers, images, kinds = make_crowd()
+    answers, images, kinds = draw_demo()
     pairs = Counter(zip(answers["item"].to_pylist(), answers["worker"].to_pylist(), strict=True))
     assert set(pairs.values()) == {1}
     assert set(Counter(answers["item"].to_pylist()).values()) == {5}
-    assert set(answers["label"].to_pylist()) == set(images["label"].to_pylist()) == set(CLASSES)
-    assert {"contrary", "clicks at random"} < set(kinds.values())
+    assert set(answers["label"].to_pylist()) == set(images["label"].to_pylist())
+    assert set(kinds.values()) == {"honest", "spammer", "adversary"}
 
 
 def test_version_and_help():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.cli.simulate import N_KNOWN, make_crowd
+from consilience.cli.simulate import N_KNOWN, draw_demo
 
 pytest.importorskip("jinja2", reason="the report needs jinja2: pip install 'consilience[report]'")
 pytest.importorskip("vl_convert", reason="the report needs vl-convert: pip install 'consilience[report]'")
@@ -237,7 +237,7 @@ WORDS = r"() => document.body.innerText.split(/\s+/).filter((word) => /[\p{L}\p{
 
 def fuse_demo():
     """Return the model of the demo, which knows some labels."""
-    answers, images, _ = make_crowd()
+    answers, images, _ = draw_demo()
     return cs.fuse(answers, gold=images.slice(0, N_KNOWN))
 
 

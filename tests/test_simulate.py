@@ -12,7 +12,7 @@ from scipy import stats
 
 import consilience as cs
 from command_line import run
-from consilience.cli import commands
+from consilience.cli.main import simulate as simulators
 from consilience.errors import ParameterError
 from consilience.formats import writable_formats
 from consilience.formats.reading import read_table
@@ -581,7 +581,7 @@ def test_refusals(folder, arguments, message):
 def test_choices_are_the_librarys():
     for kind in ("independent", "sequences", "network"):
         defaults = getattr(cs.simulate, kind).__kwdefaults__
-        given = {option.name: option.default for option in commands.simulate.commands[kind].params}
+        given = {option.name: option.default for option in simulators.commands[kind].params}
         for name in ("good", "spammers", "adversaries", "copycats", "activity", "seed", "degree", "homophily"):
             assert given.get(name) == defaults.get(name)
 

@@ -15,7 +15,7 @@ import consilience as cs
 from command_line import run
 from consilience.answers import DIALECTS, LONG
 from consilience.answers.answers import LAYOUTS, to_long, to_wide
-from consilience.cli import commands
+from consilience.cli import main as commands
 from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats import FORMATS, find_by_name, span_formats, writable_formats
 from consilience.formats.sources import find_source, open_source

@@ -14,7 +14,7 @@ from .checks.comparison import settle
 from .documents.charts import Chart, import_converter
 from .documents.html import check_installed, write_page
 from .documents.page import CHARTS, describe_page
-from .documents.view import TypedCommand, View
+from .documents.view import View
 from .engines import EngineLike, open_engine
 from .errors import InputError, ParameterError, Sentence, StoreError, listing, parameter_error, shorten, warn
 from .formats.sources import COLUMNS, TAG_COLUMNS
@@ -232,7 +232,13 @@ def rank(
     candidate: str | None = None,
     score: str | None = None,
     rank: str | None = None,
-    **parameters: Any,
+    discrimination: str | None = None,
+    position_bias: str | None = None,
+    max_iter: int | None = None,
+    tol: float | None = None,
+    n_draws: int | None = None,
+    seed: int | None = None,
+    callback: Callable[[Any], object] | None = None,
 ) -> BradleyTerry:
     """Rank candidates by verdicts on pairs, and weigh the judges who gave them.
 
@@ -245,8 +251,8 @@ def rank(
         Names of columns; see `Comparisons.from_frame`.
     gold : table, path or dict, optional
         Known verdicts: a table with columns left, right and winner, or {(left, right): winner}.
-    **parameters
-        Parameters of `BradleyTerry`.
+    discrimination, position_bias, max_iter, tol, n_draws, seed, callback : optional
+        Parameters of `BradleyTerry`. Default: those of the model.
 
     Returns
     -------
@@ -266,10 +272,11 @@ def rank(
     >>> cs.rank(verdicts).ranking_["candidate"].to_pylist()
     ['a', 'b', 'c']
     """
-    model = BradleyTerry().set_params(**parameters)
-    roles = {"left": left, "right": right, "winner": winner, "worker": worker, "item": item, "group": group}
-    roles |= {"weight": weight, "candidate": candidate, "score": score, "rank": rank}
-    data = open_comparisons(comparisons, **{role: name for role, name in roles.items() if name is not None})
+    asked = {name: value for name, value in locals().items() if value is not None}
+    parameters = {name: asked[name] for name in list_defaults(BradleyTerry) if name in asked}
+    columns = {name: value for name, value in asked.items() if name not in (*parameters, "comparisons", "gold")}
+    model = BradleyTerry(**parameters)
+    data = open_comparisons(comparisons, **columns)
     model.fit(data, gold=gold)
     for finding in model.findings_:
         if finding.category is not None:
@@ -429,7 +436,7 @@ def report(
 
 
 def write_report(
-    model: Any, path: str, content: object, title: str, folder: str = "", command: TypedCommand | None = None
+    model: Any, path: str, content: object, title: str, folder: str = "", command: Sequence[str] = (), source: str = ""
 ) -> Path:
     """Write the page that `report` writes.
 
@@ -441,13 +448,15 @@ def write_report(
         What the page is called: usually the name of the file of answers.
     folder : str
         Where relative paths of pictures start.
-    command : TypedCommand, optional
-        The command that fused the answers: the page says how to repeat it with new labels.
+    command : sequence of str, optional
+        The command line that fused the answers: the page says how to repeat it with new labels.
+    source : str
+        Its file of answers, which may hold known labels too; empty if a saved model holds them.
     """
     check_installed()
     if isinstance(model, (Standalone, Questions)):
         return write_page(model.page(title), path)
-    return write_page(describe_page(View(need_fitted(model, "report"), content, folder, command), title), path)
+    return write_page(describe_page(View(need_fitted(model, "report"), content, folder, command, source), title), path)
 
 
 def chart(model: Any, name: str | None = None) -> Chart:

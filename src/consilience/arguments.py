@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeGuard
-
-import numpy as np
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from .errors import ParameterError, Python, Sentence, listing, parameter_error
-from .kernels import Floats
 from .limits import require_few
+
+if TYPE_CHECKING:  # the command line shows its help in an instant, without NumPy
+    from .kernels import Floats
+
+# By their names: NumPy's are not the same as Python's, and its durations count as whole numbers.
+_NO_NUMBERS = ("bool", "bool_", "timedelta64", "Decimal", "Fraction")
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Tell whether a value is a number, of Python or NumPy; truth values and durations are not.
+    """Whether a value is a number, of Python or NumPy, within the range of floats; truth values are not.
 
+    >>> import numpy as np
     >>> is_number(np.float32(0.5)), is_number(True), is_number("learn"), is_number(10**400)
     (True, False, False, False)
-
-    Numbers beyond the range of floats are not either.
     """
-    # NumPy's durations count as integers.
-    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if not isinstance(value, Real) or type(value).__name__ in _NO_NUMBERS:
         return False
     try:
         float(value)
@@ -36,17 +38,19 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Tell whether a value is a whole number by its type.
+    """Whether a value is a whole number by its type.
 
+    >>> import numpy as np
     >>> is_whole(np.int8(3)), is_whole(10**400), is_whole(3.0)
     (True, True, False)
     """
-    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+    return isinstance(value, Integral) and type(value).__name__ not in _NO_NUMBERS
 
 
 def is_among(value: object, choices: Collection[Any]) -> bool:
-    """Tell whether a value is one of a few; arrays and tables, which have no one answer to ==, are not.
+    """Whether a value is one of a few; arrays and tables, which have no one answer to ==, are not.
 
+    >>> import numpy as np
     >>> is_among("em", ("em", "variational")), is_among(np.array(["em"]), ("em", "variational"))
     (True, False)
     """
@@ -64,12 +68,12 @@ def check_seed(seed: object, owner: str) -> None:
 
 def check_truth(name: str, owner: str, value: object) -> None:
     """Raise an error unless a value is true or false."""
-    if not isinstance(value, (bool, np.bool_)):
+    if type(value).__name__ not in ("bool", "bool_"):
         raise parameter_error(name, owner, "True or False", value)
 
 
 def to_path(name: str, owner: str, value: Any) -> str:
-    """Return a path as text."""
+    """A path as text."""
     try:
         path = os.fspath(value)
     except TypeError:
@@ -80,14 +84,17 @@ def to_path(name: str, owner: str, value: Any) -> str:
 
 
 def to_floats(values: Any) -> Floats:
-    """Return numbers as an array of floats, NaN where they are masked; whatever they are not is a `ValueError`.
+    """Numbers as an array of floats, NaN where they are masked; whatever they are not is a `ValueError`.
 
+    >>> import numpy as np
     >>> to_floats(np.ma.array([1, 2], mask=[False, True]))
     array([ 1., nan])
     >>> to_floats([1j])
     Traceback (most recent call last):
     ValueError: these are of type complex128
     """
+    import numpy as np
+
     try:
         array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         if array.dtype.kind in "cmM":  # of which NumPy would take a part
@@ -98,10 +105,10 @@ def to_floats(values: Any) -> Floats:
 
 
 def check_questions(label: object, owner: str) -> list[str] | None:
-    """Return the questions that a list of columns names; None if it is no list. Each is named once."""
+    """The questions that a list of columns names; None if it is no list. Each is named once."""
     if not isinstance(label, (list, tuple)):
         return None
-    names = [str(each) for each in label if isinstance(each, (str, int, float, np.generic))]
+    names = [str(each) for each in label if isinstance(each, (str, Real)) or hasattr(each, "dtype")]
     if len(set(names)) < len(label) or not names:
         raise parameter_error("label", owner, "the name of a column, or a list of different ones", label)
     remedy = Sentence("Name some of them with {label}.")

@@ -16,10 +16,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from .arguments import is_among, is_number, is_whole
 from .errors import ParameterError, Sentence, parameter_error
 
 
-class Kind(NamedTuple):
+class Domain(NamedTuple):
     """What values of an option may be."""
 
     expected: str  # continues "must be"
@@ -32,7 +33,7 @@ class Kind(NamedTuple):
 class Option(NamedTuple):
     """One option."""
 
-    kind: Kind
+    domain: Domain
     says: str
     default: Any = None
     flags: tuple[str, ...] = ()  # at the shell, if not its name with dashes
@@ -42,35 +43,21 @@ class Option(NamedTuple):
     needs: tuple[str, ...] = ()  # other options, or "option=value": without all of them it would have no effect
     clashes: tuple[str, ...] = ()  # options that leave it without an effect
     forms: tuple[str, ...] = ()  # forms of tables on which it has an effect, if not all
-    reason: str = ""  # why, or what to do
+    about: str = ""  # what these are tables of
 
 
 # -------------------------------------------------------------------------------------------------- kinds of values
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a number of Python or NumPy within the range of floats."""
-    from .arguments import is_number
-
-    return is_number(value)
-
-
-def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number by its type."""
-    from .arguments import is_whole
-
-    return is_whole(value)
-
-
-def one_of(*choices: str) -> Kind:
+def one_of(*choices: str) -> Domain:
     """One of a few words."""
     expected = f"one of {', '.join(map(repr, choices))}"
-    return Kind(expected, lambda value: isinstance(value, str) and value in choices, "WORD", str, choices)
+    return Domain(expected, lambda value: isinstance(value, str) and value in choices, "WORD", str, choices)
 
 
-def whole(least: int, metavar: str = "N") -> Kind:
+def whole(least: int, metavar: str = "N") -> Domain:
     """A whole number, of as many bits as NumPy draws for a seed of its own."""
-    return Kind(
+    return Domain(
         f"a whole number >= {least}{' and < 2**128' if metavar == 'SEED' else ''}",
         lambda value: is_whole(value) and least <= value < 2**128,
         metavar,
@@ -78,10 +65,10 @@ def whole(least: int, metavar: str = "N") -> Kind:
     )
 
 
-def number(least: float, most: float = math.inf, *, above: bool = False, metavar: str = "X") -> Kind:
+def number(least: float, most: float = math.inf, *, above: bool = False, metavar: str = "X") -> Domain:
     """A number in a range; `above`: larger than its lower end."""
     sign = ">" if above else ">="
-    return Kind(
+    return Domain(
         f"a number {sign} {least:g}" if most == math.inf else f"a number between {least:g} and {most:g}",
         lambda value: (
             is_number(value)
@@ -93,7 +80,7 @@ def number(least: float, most: float = math.inf, *, above: bool = False, metavar
     )
 
 
-def named(names: tuple[str, ...], otherwise: Kind, metavar: str) -> Kind:
+def named(names: tuple[str, ...], otherwise: Domain, metavar: str) -> Domain:
     """One of a few words, in which the shell takes dashes for blanks, or a value of another kind."""
 
     def read(text: str) -> Any:
@@ -103,7 +90,7 @@ def named(names: tuple[str, ...], otherwise: Kind, metavar: str) -> Kind:
             words = ", ".join(each.replace(" ", "-") for each in names)
             raise ValueError(f"{text!r} is neither one of {words}, nor a number.") from None
 
-    return Kind(
+    return Domain(
         f"one of {', '.join(map(repr, names))}, or {otherwise.expected}",
         lambda value: value in names if isinstance(value, str) else otherwise.accepts(value),
         metavar,
@@ -156,7 +143,7 @@ def read_setting(text: str) -> tuple[str, Any]:
         if value not in ("yes", "no"):
             raise ValueError(f"{value!r} is neither yes nor no.")
         return key, value == "yes"
-    return key, OPTIONS[key].kind.read(value)
+    return key, OPTIONS[key].domain.read(value)
 
 
 def read_prior(text: str) -> str | dict[str, float]:
@@ -198,12 +185,12 @@ def read_good(text: str) -> str | int:
     return text if text in ("most", "all") else int(text)
 
 
-COLUMN, FILE = Kind("the name of a column", metavar="COL"), Kind("a path", metavar="FILE")
-FLAG = Kind("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
-FUNCTION = Kind("a function or None", lambda value: value is None or callable(value))
-ANY = Kind("")  # checked where it is used, with the answers
-CLASSES = Kind("names of classes", metavar="A,B,...", read=read_classes)
-NUMBERS = Kind("numbers", metavar="P,P,...", read=read_numbers)
+COLUMN, FILE = Domain("the name of a column", metavar="COL"), Domain("a path", metavar="FILE")
+FLAG = Domain("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))
+FUNCTION = Domain("a function or None", lambda value: value is None or callable(value))
+ANY = Domain("")  # checked where it is used, with the answers
+CLASSES = Domain("names of classes", metavar="A,B,...", read=read_classes)
+NUMBERS = Domain("numbers", metavar="P,P,...", read=read_numbers)
 SHARE = number(0, 1, metavar="P")
 
 ROLES = ("item", "worker", "label", "sequence", "position", "weight", "order", "gold")  # of columns
@@ -245,7 +232,7 @@ OPTIONS: dict[str, Option] = {
         many=True,
     ),
     "labels": Option(
-        Kind("a pattern", metavar="PATTERN"), "Columns of answers to several questions, such as 'Answer.*'."
+        Domain("a pattern", metavar="PATTERN"), "Columns of answers to several questions, such as 'Answer.*'."
     ),
     "sequence": Option(COLUMN, "Column of sequences, whose positions are the items."),
     "position": Option(COLUMN, "Column of positions in a sequence."),
@@ -253,7 +240,7 @@ OPTIONS: dict[str, Option] = {
     "order": Option(COLUMN, "Column of times or numbers: when answers were given. Tells who gets worse."),
     "gold_column": Option(COLUMN, "Column of known labels beside the answers, if not gold, truth or the like."),
     "columns": Option(
-        Kind("columns", metavar="ROLE=COL,...", read=read_columns),
+        Domain("columns", metavar="ROLE=COL,...", read=read_columns),
         "Several columns at once: item=HITId,label=Answer.x. The role gold is a column of known labels.",
     ),
     "ignore": Option(
@@ -262,15 +249,15 @@ OPTIONS: dict[str, Option] = {
         default=(),
         many=True,
         forms=("wide", "matrix", "soft", "soft-wide"),
-        reason="tables in which each worker has a column",
+        about="tables in which each worker has a column",
     ),
     # How answers are read.
     "format": Option(
-        Kind("the name of a format", metavar="NAME"),
+        Domain("the name of a format", metavar="NAME"),
         "Format of SOURCE, if it is not recognised; see `consilience formats`.",
     ),
     "separator": Option(
-        Kind("text such as ';'", metavar="SIGN"),
+        Domain("text such as ';'", metavar="SIGN"),
         "What stands between the tags in a cell, such as ';': answers are sets of tags.",
         main=True,
     ),
@@ -291,7 +278,7 @@ OPTIONS: dict[str, Option] = {
         "Divide probabilities by their sum, if that is 1, or 100 of percentages, but for rounding.",
         default=False,
         forms=("soft", "soft-long", "soft-wide", "soft-files"),
-        reason="probabilities",
+        about="probabilities",
     ),
     "duplicates": Option(
         one_of(*DUPLICATES), "What to do when a worker answered an item more than once.", default="error"
@@ -302,7 +289,7 @@ OPTIONS: dict[str, Option] = {
         default="ignore",
     ),
     "background": Option(
-        Kind("a class", metavar="LABEL"), "With --abstain answer: the class of items about which all are silent."
+        Domain("a class", metavar="LABEL"), "With --abstain answer: the class of items about which all are silent."
     ),
     "normalise": Option(
         FLAG, "Take labels that differ only in case, spaces or Unicode form as the same.", default=False
@@ -312,7 +299,7 @@ OPTIONS: dict[str, Option] = {
     # Several questions.
     "wide": Option(FLAG, "With several questions: one row per item in the table of labels.", default=False),
     "settings": Option(
-        Kind("a setting", metavar="QUESTION KEY=VALUE", read=read_setting),
+        Domain("a setting", metavar="QUESTION KEY=VALUE", read=read_setting),
         "What holds for one of several questions: separator, classes, ordered (yes or no), positions or gold, such as "
         "--for stars ordered=yes.",
         flags=("--for",),
@@ -328,11 +315,7 @@ OPTIONS: dict[str, Option] = {
         default=(),
     ),
     "ignore_gold": Option(
-        FLAG,
-        "Do not use a column of known labels beside the answers.",
-        default=False,
-        clashes=("gold", "gold_column"),
-        reason="a column of known labels is not used beside them. Leave out one of them",
+        FLAG, "Do not use a column of known labels beside the answers.", default=False, clashes=("gold", "gold_column")
     ),
     "features": Option(
         FILE,
@@ -344,23 +327,13 @@ OPTIONS: dict[str, Option] = {
     ),
     "graph": Option(FILE, "Edges between items: a table with columns source and target, and perhaps weight."),
     "knn": Option(
-        FILE,
-        "Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked.",
-        clashes=("graph",),
-        reason="both make a graph. Give one of them",
+        FILE, "Features (.npy, or .npz of scipy); row n is item n. Neighbours are linked.", clashes=("graph",)
     ),
-    "k": Option(
-        whole(1),
-        "Neighbours of each item for --knn.",
-        default=10,
-        needs=("knn",),
-        reason="it says to how many others each item is linked",
-    ),
+    "k": Option(whole(1), "Neighbours of each item for --knn.", default=10, needs=("knn",)),
     "content": Option(
         COLUMN,
         "With --report: the column of SOURCE with the text of each item, or the path of its picture.",
         needs=("report",),
-        reason="it says what the report shows of the items",
     ),
     "source_kind": Option(one_of(*SOURCE_KINDS), "Who gives the answers; words go by that. Default: recognised."),
     # The model, and its parameters.
@@ -374,7 +347,7 @@ OPTIONS: dict[str, Option] = {
     "workers": Option(ANY, "How a worker answers."),
     "estimation": Option(one_of(*ESTIMATIONS), "How to fit. Default: variational."),
     "prior": Option(
-        Kind("class probabilities", metavar="A=P,B=P,...", read=read_prior),
+        Domain("class probabilities", metavar="A=P,B=P,...", read=read_prior),
         "How frequent the classes are, if that is known; or uniform. Default: learn.",
     ),
     "smoothing": Option(ANY, "Pseudo-counts of the confusion matrices. Default: learn."),
@@ -421,18 +394,13 @@ OPTIONS: dict[str, Option] = {
     "report": Option(FILE, "Write a report here: one HTML page to look at and to send.", main=True),
     "save": Option(FILE, "Write the fitted model here, with the answers, for consilience.load.", main=True),
     "no_answers": Option(
-        FLAG,
-        "With --save: leave the answers, and the graph, out of the file.",
-        default=False,
-        needs=("save",),
-        reason="it says what the file of the model holds",
+        FLAG, "With --save: leave the answers, and the graph, out of the file.", default=False, needs=("save",)
     ),
     "workers_report": Option(FILE, "Write a table of all workers here; suffixes as for -o."),
     "disagreements": Option(
         FILE,
         "With --features: write a table of the items for which classifier and workers call for different labels.",
         needs=("features",),
-        reason="a classifier learns from these",
     ),
     "undecided": Option(SHARE, "Leave labels open whose confidence is below P. The summary says how many are kept."),
     "all_workers": Option(FLAG, "Show all workers, not only the most and the least reliable.", default=False),
@@ -443,7 +411,7 @@ OPTIONS: dict[str, Option] = {
     "debug": Option(FLAG, "Show the traceback of an error.", default=False),
     # Size.
     "memory": Option(
-        Kind("an amount of memory such as '4GB'", metavar="SIZE"),
+        Domain("an amount of memory such as '4GB'", metavar="SIZE"),
         "Sort the answers on disk with so much memory, such as 4GB, and fuse them from there. Default: on disk only if "
         "they would not fit in memory.",
         main=True,
@@ -452,13 +420,12 @@ OPTIONS: dict[str, Option] = {
         FILE._replace(metavar="FOLDER"),
         "Where sorted answers are kept. Default: the user's cache folder.",
         needs=("memory|resume",),
-        reason="it says where answers on disk are kept",
     ),
     "resume": Option(FLAG, "Go on where an earlier run on disk was interrupted.", default=False),
     "engine": Option(one_of("threads"), "Where to work.", default="threads"),
     "threads": Option(whole(1), "Number of threads. Default: all processors.", clashes=("engine=dask",)),
     "scheduler": Option(
-        Kind("an address", metavar="ADDRESS"),
+        Domain("an address", metavar="ADDRESS"),
         "With --engine dask: a running cluster, such as tcp://10.0.0.1:8786.",
         needs=("engine=dask",),
     ),
@@ -470,9 +437,8 @@ OPTIONS: dict[str, Option] = {
         "one, and a row without a label retracts it.",
         default="error",
         needs=("source",),
-        reason="it is about new answers",
     ),
-    "update.content": CONTENT._replace(needs=("report",), reason="it says what the report shows of the items"),
+    "update.content": CONTENT._replace(needs=("report",)),
     "report.content": CONTENT,
     "report.output": Option(FILE, "Write the page here.", default="report.html", flags=OUTPUT),
     "n": Option(whole(1), f"Most rows to list. Default: {N_LISTED}.", flags=("-n",)),
@@ -481,7 +447,6 @@ OPTIONS: dict[str, Option] = {
         "Draw all items at random. Their labels tell how many of all labels are right.",
         default=False,
         clashes=("questions", "stop"),
-        reason="it lists items for a person to label",
     ),
     "questions": Option(FLAG, "List questions to ask: which worker should answer which item.", default=False),
     "next.workers": Option(
@@ -493,12 +458,7 @@ OPTIONS: dict[str, Option] = {
     "cost": Option(number(0, above=True, metavar="PRICE"), "What an answer costs. Default: 1.", needs=("questions",)),
     "per_worker": Option(whole(0), "Most questions for one worker.", needs=("questions",)),
     "asked": Option(FILE, "Questions that were asked already, such as an earlier list.", needs=("questions",)),
-    "stop": Option(
-        SHARE,
-        "List the items whose confidence is at least P.",
-        clashes=("questions", "n"),
-        reason="it lists all items that are certain enough",
-    ),
+    "stop": Option(SHARE, "List the items whose confidence is at least P.", clashes=("questions", "n")),
     # Files.
     "evaluate.item": Option(COLUMN, "Column of items, in either file, if not item, task, question or id."),
     "evaluate.label": Option(COLUMN, "Column of labels, in either file, if not label, answer or response."),
@@ -510,12 +470,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "convert.label": Option(COLUMN, "Column of answers, if not label, answer, response or the like."),
     "convert.format": Option(
-        Kind("the name of a format", metavar="NAME"),
+        Domain("the name of a format", metavar="NAME"),
         "Format of IN, if it is not recognised; see `consilience formats`.",
         flags=("--from",),
     ),
     "to": Option(
-        Kind("the name of a format", metavar="NAME"),
+        Domain("the name of a format", metavar="NAME"),
         "Format of OUT, if its name does not tell: that of a tool, masks, long (one row per answer or span) or wide "
         "(one column per worker).",
     ),
@@ -538,11 +498,7 @@ OPTIONS: dict[str, Option] = {
     "wins": Option(FILE, "Write a table of the probability that each candidate beats each other one here."),
     "next_comparisons": Option(FILE, "Write a table of the comparisons to ask for next here."),
     "rank.n": Option(
-        whole(1),
-        f"With --next-comparisons: how many. Default: {N_LISTED}.",
-        flags=("-n",),
-        needs=("next_comparisons",),
-        reason="it says how many are listed",
+        whole(1), f"With --next-comparisons: how many. Default: {N_LISTED}.", flags=("-n",), needs=("next_comparisons",)
     ),
     # Simulated crowds.
     "folder": Option(
@@ -555,7 +511,7 @@ OPTIONS: dict[str, Option] = {
     "ratings.n_items": Option(whole(1), "Number of items.", default=400, flags=("--items",)),
     "n_sequences": Option(whole(1), "Number of sequences.", default=25, flags=("--sequences",)),
     "length": Option(
-        Kind("a length", metavar="N|LEAST,MOST", read=read_length),
+        Domain("a length", metavar="N|LEAST,MOST", read=read_length),
         "Items in each sequence, or a range to draw from.",
         default=40,
     ),
@@ -566,12 +522,12 @@ OPTIONS: dict[str, Option] = {
     "homophily": Option(SHARE, "Share of edges within a class.", default=0.9),
     "simulate.prior": Option(NUMBERS, "Class probabilities. Default: equal."),
     "good": Option(
-        Kind("a number of workers", metavar="most|all|N", read=read_good),
+        Domain("a number of workers", metavar="most|all|N", read=read_good),
         "How many workers are better than random.",
         default="most",
     ),
     "network.good": Option(
-        Kind("a number of workers", metavar="most|all|N", read=read_good),
+        Domain("a number of workers", metavar="most|all|N", read=read_good),
         "How many workers are better than random.",
         default="all",
     ),
@@ -579,7 +535,7 @@ OPTIONS: dict[str, Option] = {
     "n_classes": Option(whole(1), "Number of classes.", default=4, flags=("--classes",)),
     "answers_per_item": Option(whole(1), "Workers who answer each item. Default: all."),
     "accuracy": Option(
-        Kind("accuracies", metavar="P|LOW,HIGH", read=read_range),
+        Domain("accuracies", metavar="P|LOW,HIGH", read=read_range),
         "Probability of the right answer: one for all, a range to draw from, or one per honest worker. Default: random "
         "confusion matrices.",
     ),
@@ -599,17 +555,17 @@ OPTIONS: dict[str, Option] = {
     "n_raters": Option(whole(1), "Number of raters.", default=40, flags=("--raters",)),
     "per_item": Option(whole(1), "Raters of each item.", default=3),
     "bias": Option(
-        Kind("biases", metavar="B|B,B,...", read=read_range),
+        Domain("biases", metavar="B|B,B,...", read=read_range),
         "Standard deviation of their biases, in levels; or one bias per rater.",
         default=0.7,
     ),
     "spread": Option(
-        Kind("deviations", metavar="S|LOW,HIGH", read=read_range),
+        Domain("deviations", metavar="S|LOW,HIGH", read=read_range),
         "Standard deviation of the noise: one for all, a range to draw from, or one per rater.",
         default=(0.4, 1.2),
     ),
     "careless": Option(
-        Kind("shares", metavar="P|LOW,HIGH", read=read_range),
+        Domain("shares", metavar="P|LOW,HIGH", read=read_range),
         "Share of answers that are any level, in the same way.",
         default=0.0,
     ),
@@ -624,8 +580,8 @@ def find_option(name: str, *owners: str) -> Option | None:
 def check(name: str, value: object, owner: str) -> None:
     """Raise an error for a value that an option cannot have, in the same words everywhere."""
     option = find_option(name, owner)
-    if option is not None and not option.kind.accepts(value):
-        raise parameter_error(name, owner, option.kind.expected, value)
+    if option is not None and not option.domain.accepts(value):
+        raise parameter_error(name, owner, option.domain.expected, value)
 
 
 def check_effect(values: Mapping[str, Any], form: str) -> None:
@@ -634,7 +590,7 @@ def check_effect(values: Mapping[str, Any], form: str) -> None:
         option = OPTIONS[name]
         if option.forms and form not in option.forms:
             raise ParameterError(
-                Sentence(f"{{{name}}} is for {option.reason}, and has no effect on this table.", **{name: None}),
+                Sentence(f"{{{name}}} is for {option.about}, and has no effect on this table.", **{name: None}),
                 "Leave it out.",
                 keyword=name,
             )
@@ -642,8 +598,6 @@ def check_effect(values: Mapping[str, Any], form: str) -> None:
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
     """Those keywords that do not have their default."""
-    from .arguments import is_among
-
     return {
         name: value
         for name, value in values.items()

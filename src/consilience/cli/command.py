@@ -24,10 +24,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
-from inspect import cleandoc
 from shutil import get_terminal_size
-from textwrap import indent
 from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -93,8 +90,8 @@ class Value(click.ParamType):  # type: ignore[type-arg]
     name = "text"
 
     def __init__(self, option: Option, choices: Callable[[], Sequence[str]] | None) -> None:
-        self.kind = option.kind
-        self.choices = choices or (lambda: option.kind.choices)
+        self.domain = option.domain
+        self.choices = choices or (lambda: option.domain.choices)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value that a text stands for."""
@@ -104,12 +101,12 @@ class Value(click.ParamType):  # type: ignore[type-arg]
         if choices and value not in choices:
             self.fail(f"{value!r} is not one of {', '.join(map(repr, choices))}.", param, ctx)
         try:
-            found = self.kind.read(value)
+            found = self.domain.read(value)
         except (ValueError, OverflowError) as error:
-            own = self.kind.read not in (int, float)
-            self.fail(str(error) if own else f"must be {self.kind.expected}. Got {value!r}.", param, ctx)
-        if not choices and not self.kind.accepts(found):
-            self.fail(f"must be {self.kind.expected}. Got {value!r}.", param, ctx)
+            own = self.domain.read not in (int, float)
+            self.fail(str(error) if own else f"must be {self.domain.expected}. Got {value!r}.", param, ctx)
+        if not choices and not self.domain.accepts(found):
+            self.fail(f"must be {self.domain.expected}. Got {value!r}.", param, ctx)
         return found
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 (click's signature)
@@ -127,12 +124,12 @@ class Parameter(click.Option):
         assert found is not None, name
         self.option = found
         flags = found.flags or (f"--{name.replace('_', '-')}",)
-        more: Record = {"is_flag": True} if found.kind is FLAG else {"type": Value(found, choices)}
-        if found.kind is not FLAG:
-            listed = (choices or (lambda: found.kind.choices))()
-            few = listed and found.kind.metavar == "WORD"
-            more["metavar"] = f"[{'|'.join(listed)}]" if few else found.kind.metavar
-            if " " in found.kind.metavar:  # a name and a value
+        more: Record = {"is_flag": True} if found.domain is FLAG else {"type": Value(found, choices)}
+        if found.domain is not FLAG:
+            listed = (choices or (lambda: found.domain.choices))()
+            few = listed and found.domain.metavar == "WORD"
+            more["metavar"] = f"[{'|'.join(listed)}]" if few else found.domain.metavar
+            if " " in found.domain.metavar:  # a name and a value
                 more["type"] = (str, more["type"])
             more["show_default"] = found.default not in (None, ())
         if name in PRINTING:  # is for what runs and prints, and not for the function of a command
@@ -147,15 +144,13 @@ class Parameter(click.Option):
         """Raise an error if this option is given, and has no effect beside the others."""
         if not is_given(ctx, self.name or ""):
             return
-        flag, reason = self.opts[-1], f": {self.option.reason}" if self.option.reason else ""
         for need in self.option.needs:
             if not any(is_given(ctx, other) for other in need.split("|")):
                 others = " or ".join(spell_flag(ctx, other) for other in need.split("|"))
-                raise click.UsageError(f"{flag} needs {others}{reason}.", ctx)
+                raise click.UsageError(f"{self.opts[-1]} needs {others}.", ctx)
         clashing = " and ".join(spell_flag(ctx, other) for other in self.option.clashes if is_given(ctx, other))
         if clashing:
-            remedy = "" if "." in reason else f". Leave out {clashing if reason else 'one of them'}"
-            raise click.UsageError(f"{flag} does not go with {clashing}{reason}{remedy}.", ctx)
+            raise click.UsageError(f"{self.opts[-1]} does not go with {clashing}. Leave out one of them.", ctx)
 
 
 def is_given(ctx: click.Context, text: str) -> bool:
@@ -187,24 +182,10 @@ def refuse(what: str, *names: str) -> None:
         raise click.UsageError(f"{flags} does not go with {what}. Leave out {flags}.", ctx)
 
 
-def typed_command(name: str, gold: Sequence[str], typed: Sequence[str] | None = None, source: str = "") -> Any:
-    """The command as it was typed, without known labels, in two parts: others belong between them."""
-    from ..documents.view import TypedCommand  # which loads what it is given to
-
-    every = [name, *(click.get_current_context().meta[TYPED] if typed is None else typed)]
-    n_options = every.index("--") if "--" in every else len(every)  # what follows is no option
-    rest, place, parts = list[str](), None, iter(every[:n_options])
-    for part in parts:
-        option, sign, _ = part.partition("=")
-        if option != "--gold":
-            rest.append(part)
-            continue
-        place = len(rest) if place is None else place
-        if not sign:
-            next(parts, None)
-    if place is None:
-        place = rest.index("--report") if "--report" in rest else len(rest)
-    return TypedCommand(rest[:place], [*rest[place:], *every[n_options:]], gold, source)
+def typed_command() -> list[str]:
+    """The command as it was typed."""
+    ctx = click.get_current_context()
+    return ["consilience", ctx.info_name or "", *ctx.meta[TYPED]]
 
 
 def show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -296,62 +277,6 @@ class Command(click.Command):
             problem = f"Failure: {type(error).__name__}: {str(error).rstrip('.')}."
             error.add_note("" if debug else "Run again with --debug for the traceback.")
             _leave(ctx, FAILURE, problem, error, debug)
-
-
-def declare(
-    run: str,
-    groups: Mapping[str, Sequence[str]],
-    *arguments: click.Argument,
-    name: str = "",
-    short: str | None = None,
-    choices: Mapping[str, Callable[[], Sequence[str]]] | None = None,
-    note: str = "",
-) -> Callable[[Callable[[], None]], Command]:
-    """What makes a command of a function without a body, whose docstring is the help.
-
-    Parameters
-    ----------
-    run : str
-        The function that does what the help says, and its module in this package, which is not imported before:
-        "fuse:fuse".
-    groups : mapping
-        Names of options, by the titles under which the help lists them.
-    *arguments : click.Argument
-        What is given without a name.
-    name : str, optional
-        What users type. Default: the name of the function.
-    short : str, optional
-        What it does, for the list of all commands. Default: the beginning of the help.
-    choices : mapping, optional
-        Functions that list what options may be, by registers.
-    note : str, optional
-        What stands for "{note}" in the sentences of options.
-    """
-
-    def run_later(**given: object) -> None:
-        home, _, function = run.partition(":")
-        getattr(import_module(f".{home}", __package__), function)(**given)
-
-    def make(function: Callable[[], None]) -> Command:
-        command = name or function.__name__
-        owners, listed = (command, run.partition(":")[0]), choices or {}
-        options: dict[str, list[click.Option]] = {
-            title: [Parameter(each, owners, note, listed.get(each)) for each in names]
-            for title, names in groups.items()
-        }
-        text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples\n--------\n")
-        lines = indent(examples, "  ").replace("\n\n", "\n\n\b\n")  # \b keeps lines apart
-        return Command(
-            command,
-            callback=run_later,
-            params=list(arguments),
-            help=text.replace("{note}", note),
-            epilog=f"\b\nExamples:\n{lines}" if examples else None,
-            short_help=short,
-            groups=options,
-        )
-
-    return make
 
 
 def leave_pandas_out() -> None:

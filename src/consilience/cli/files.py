@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
-from typing import Any
+from contextlib import ExitStack
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Self
 from zipfile import ZipFile, is_zipfile
-
-import pyarrow as pa
 
 from .. import formats as register
 from ..answers import DIALECTS, LONG
@@ -21,7 +22,8 @@ from ..answers.answers import LAYOUTS
 from ..answers.previews import fit_text
 from ..api import load
 from ..documents.document import Column, Document, Fact, Facts, Part, Table, Text
-from ..errors import InputError, join_names
+from ..documents.html import check_installed
+from ..errors import InputError, join_names, make_inert, plural
 from ..evaluation.evaluation import QuestionsEvaluation
 from ..evaluation.labels import evaluate as evaluate_files
 from ..formats import FOLDER, list_suffixes, readable_formats
@@ -30,13 +32,16 @@ from ..formats.targets import choose_form, list_losses, read_content, write_cont
 from ..formats.writing import cannot_be_replaced, check_table_path, check_writable
 from ..kinds.tag_tables import ONE_HOT
 from ..models.questions import HEADER as QUESTIONS
-from ..models.questions import Questions
 from ..results.saving import HEADER
 from .command import Record, is_asked, list_values, publish
-from .terminal import Display
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from ..inference.em import Progress as Iteration
 
 
-def evaluate(labels: str, gold: str, **columns: Any) -> None:
+def run_evaluate(labels: str, gold: str, **columns: Any) -> None:
     """Compare labels with known ones."""
     is_model = False
     if is_zipfile(labels):
@@ -46,16 +51,15 @@ def evaluate(labels: str, gold: str, **columns: Any) -> None:
     parts: list[Part] = [Facts(list_values({"labels": labels, "gold": gold, **evaluation.to_dict()}))]
     several = isinstance(evaluation, QuestionsEvaluation)
     for name, found in evaluation.items() if several else [("", evaluation)]:
-        parts.append(
-            found.describe(f"{fit_text(f'{labels}, {name}' if name else labels, 36)} against {fit_text(gold, 34)}")
-        )
+        subject = fit_text(f"{labels}, {name}" if name else labels, 36)
+        parts.append(found.describe(f"{subject} against {fit_text(gold, 34)}"))
     publish(Document("", "", parts))
 
 
-def convert(source: str, target: str, format: str | None, to: str | None, **options: Any) -> None:
+def run_convert(source: str, target: str, format: str | None, to: str | None, **options: Any) -> None:
     """Convert all annotations of all workers from one format to another."""
     started = time.perf_counter()
-    with Display(is_asked("quiet")) as display:
+    with Display() as display:
         display.say(f"Reading {fit_text(source, 50)}")
         content = read_content(source, format, **options)
         form = choose_form(content, target, to)
@@ -77,9 +81,46 @@ def convert(source: str, target: str, format: str | None, to: str | None, **opti
     publish(Document(f"{fit_text(source, 36)} to {fit_text(target, 34)}", "", [Facts(facts)]))
 
 
-def formats() -> None:
+def list_formats() -> None:
     """List all formats: what is read from each, what is written, and how it is recognised."""
-    rows = describe_formats()
+    rows: list[Record] = []
+    for each in register.FORMATS:
+        codec = each.codec
+        holds = {
+            "table": each.kind == "table",
+            "spans": codec.read_spans is not None,
+            "answers": codec.write_labels is not None,
+            "tags": codec.write_labels is not None,
+            "masks": codec.read_masks is not None,
+        }
+        in_folder = FOLDER in each.outputs
+        suffixes = [suffix for suffix in dict.fromkeys((*each.suffixes, *each.outputs)) if suffix != FOLDER]
+        rows.append(
+            {
+                "name": each.name,
+                "title": each.title,
+                "read": [kind for kind, is_in in holds.items() if is_in],
+                "written": any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks)),
+                "suffixes": [*suffixes, *(["folder"] if in_folder else [])],
+                "recognised_by": "content" if codec.recognise is not None or in_folder else "name",
+                "form_of_table": False,
+            }
+        )
+    forms = {form.name: (form.title, form.is_folder, form.suffix) for form in DIALECTS}
+    first, last = ("one row per answer", False, ""), ("one row per answer, one column per tag", False, "")
+    for name, (title, in_folder, suffix) in {LONG: first, **forms, ONE_HOT: last}.items():
+        rows.append(
+            {
+                "name": name,
+                "title": title,
+                "read": {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(name, ["answers"]),
+                "written": name in LAYOUTS,
+                "suffixes": ["folder", ".npy"] if in_folder else [suffix] if suffix else [],
+                "recognised_by": "content" if in_folder else "name" if suffix else "columns",
+                "form_of_table": True,
+            }
+        )
+
     parts: list[Part] = [Facts(list_values({"formats": rows}))]
     columns = [Column("", name) for name in ("name", "read", "written", "ends in", "found by")]
     for title, are_forms in (("Files and folders", False), ("Forms of tables, in files of any kind", True)):
@@ -95,35 +136,7 @@ def formats() -> None:
     publish(Document("", "", [*parts, Text([ending])]))
 
 
-def describe_formats() -> list[Record]:
-    """What the registers say of all formats of files, and of all forms of tables."""
-    rows: list[Record] = []
-    for each in register.FORMATS:
-        codec = each.codec
-        holds = {
-            "table": each.kind == "table",
-            "spans": codec.read_spans is not None,
-            "answers": codec.write_labels is not None,
-            "tags": codec.write_labels is not None,
-            "masks": codec.read_masks is not None,
-        }
-        row: Record = {"name": each.name, "title": each.title, "read": [kind for kind, is_in in holds.items() if is_in]}
-        row["written"] = any(write is not None for write in (codec.write, codec.write_spans, codec.write_masks))
-        in_folder = FOLDER in each.outputs
-        row["suffixes"] = [suffix for suffix in dict.fromkeys((*each.suffixes, *each.outputs)) if suffix != FOLDER]
-        row["suffixes"] += ["folder"] if in_folder else []
-        row["recognised_by"] = "content" if codec.recognise is not None or in_folder else "name"
-        rows.append(row | {"form_of_table": False})
-    forms = {form.name: (form.title, form.is_folder, form.suffix) for form in DIALECTS}
-    first, last = ("one row per answer", False, ""), ("one row per answer, one column per tag", False, "")
-    for name, (title, in_folder, suffix) in {LONG: first, **forms, ONE_HOT: last}.items():
-        row = {"name": name, "title": title}
-        row["read"] = {LONG: ["answers", "tags"], ONE_HOT: ["tags"]}.get(name, ["answers"])
-        row["written"] = name in LAYOUTS
-        row["suffixes"] = ["folder", ".npy"] if in_folder else [suffix] if suffix else []
-        row["recognised_by"] = "content" if in_folder else "name" if suffix else "columns"
-        rows.append(row | {"form_of_table": True})
-    return rows
+# ------------------------------------------------------------------------------------------------------------- outputs
 
 
 def check_folder(path: str, source: str) -> None:
@@ -136,13 +149,13 @@ def check_folder(path: str, source: str) -> None:
         raise InputError(f"Writing to {path!r} would change the input {source!r}.", "Write to another folder.")
 
 
-def check_page(path: str) -> None:
+def check_page(path: str | None) -> None:
     """Raise the error that a report would meet, by what is installed and by the name of the file.
 
     A device may have any name.
     """
-    from ..documents.html import check_installed
-
+    if path is None:
+        return
     check_installed()
     if not path.lower().endswith((".html", ".htm")) and not cannot_be_replaced(path):
         problem = f"The report is an HTML page, and {path!r} does not end in .html."
@@ -198,13 +211,11 @@ def is_read_from(real: str, source: str) -> bool:
         return False
     if os.path.isdir(source):
         return os.path.dirname(real) == os.path.realpath(source)
-    parts = os.path.abspath(source).split(os.sep)
-    n_fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-    root, rest = os.path.realpath(os.sep.join(parts[:n_fixed]) or os.sep), os.sep.join(parts[n_fixed:])
-    pattern = os.path.join(glob.escape(root), rest)
-    is_hidden = os.path.basename(real).startswith(".") and not parts[-1].startswith(".")
-    as_deep = "**" in rest or pattern.count(os.sep) == real.count(os.sep)
-    return bool(rest) and as_deep and not is_hidden and fnmatchcase(real, pattern.replace(f"**{os.sep}", "*"))
+    folder, name = os.path.split(os.path.abspath(source))
+    pattern = os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), name)
+    is_hidden = os.path.basename(real).startswith(".") and not name.startswith(".")
+    deep = [pattern.replace(f"{os.sep}**{os.sep}", f"{os.sep}{'*' + os.sep if n else ''}") for n in (0, 1)]
+    return glob.has_magic(source) and not is_hidden and any(PurePath(real).match(each) for each in deep)
 
 
 # The path of an output, None if it is not wanted, and what writes it there.
@@ -233,15 +244,55 @@ def write_together(results: Mapping[str, Output], page: Output) -> dict[str, str
     return {**files, "report": target}
 
 
-def write_report(found: Any, title: str, content: Any, folder: str, command: Any, path: str) -> None:
-    """Write the report on a model, a ranking or several questions."""
-    from ..api import write_report as write  # which loads everything
+def list_files(files: Mapping[str, str], otherwise: tuple[str, str]) -> list[Fact]:
+    """What was written where; of a folder of Parquet files also how many there are."""
+    written = [Fact("files", "", dict(files))]
+    for kind, path in files.items():
+        parts = glob.glob(os.path.join(glob.escape(path), "part-*.parquet")) if os.path.isdir(path) else []
+        number = f" ({plural(len(parts), 'Parquet file')})" if parts else ""
+        written.append(Fact("", kind.capitalize(), None, f"{fit_text(path, 60)}{number}"))
+    return written if files else [*written, Fact("", otherwise[0], None, otherwise[1])]
 
-    write(found, path, content, title, folder, command)
 
+class Display:
+    """One line that says what is being done, and for how long; nothing in a pipe or with --quiet.
 
-def tabulate_labels(found: Any, labels: pa.Table | None = None) -> pa.Table:
-    """The labels of a model, or these ones, as a table is written: sets of tags as text."""
-    table = found.to_frame() if labels is None else labels
-    task = None if isinstance(found, Questions) else found.result_.task
-    return task.mark(table) if task is not None and task.results == "sets" else table
+    What the library logs meanwhile is shown too.
+    """
+
+    def __init__(self) -> None:
+        self._live: Progress | None = None
+        self._ending = ExitStack()
+        if not is_asked("quiet") and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import Progress, SpinnerColumn, TextColumn
+
+            console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+            spinner, text = SpinnerColumn("line", style="none"), TextColumn("{task.description}", markup=False)
+            elapsed = TextColumn("{task.elapsed:.0f} s", style="dim")
+            self._live = Progress(spinner, text, elapsed, console=console, transient=True)
+            self._task = self._live.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            log, handler = logging.getLogger("consilience"), logging.Handler(logging.INFO)
+            handler.emit = lambda record: self.say(record.getMessage())  # type: ignore[method-assign]
+            self._ending.callback(log.setLevel, log.level)
+            self._ending.callback(log.removeHandler, handler)
+            log.setLevel(logging.INFO)
+            log.addHandler(handler)
+            self._ending.enter_context(self._live)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def say(self, text: str, at_once: bool = True) -> None:
+        """Change what the line says: at once, or when it is drawn again."""
+        if self._live is not None:
+            self._live.update(self._task, description=make_inert(text), refresh=at_once)
+
+    def show_iteration(self, iteration: Iteration) -> None:
+        """Tell of one iteration of a fit: a callback."""
+        gain = "" if iteration.iteration == 1 else f", gain per answer {iteration.gain:.1e}"
+        self.say(f"Fitting: iteration {iteration.iteration} of at most {iteration.max_iter}{gain}", at_once=False)

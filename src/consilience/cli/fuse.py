@@ -1,4 +1,4 @@
-"""`consilience fuse`: from a file of answers to a file of labels, by `consilience.fuse`."""
+"""`consilience fuse` and `consilience rank`: from a file of answers to a file of labels, or of a ranking."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from .. import api, limits
 from ..answers import DIALECTS
 from ..answers.graph import Graph
 from ..answers.previews import fit_text
-from ..documents.document import Fact, Facts
+from ..answers.tables import build_frame
+from ..documents.document import Document, Fact, Facts
 from ..documents.overview import describe_fit, describe_questions, sort_workers
 from ..engines.base import Threads
 from ..formats import readable_formats
@@ -36,13 +37,13 @@ from ..formats.writing import write_table
 from ..kinds.tag_tables import ONE_HOT
 from ..models.questions import Questions
 from ..models.standalone import Standalone
-from ..options import BY_QUESTION, given
+from ..options import BY_QUESTION, N_LISTED, given
+from ..rankings.comparisons import Comparisons, open_comparisons
 from ..results.label_files import check_folder as check_labels
 from ..results.label_files import is_one_file
-from ..results.result import Result, count_known
-from .command import is_asked, publish, refuse, typed_command
-from .files import check_folder, check_outputs, check_page, write_report, write_together
-from .terminal import Display, list_files
+from ..results.result import count_known
+from .command import publish, refuse, typed_command
+from .files import Display, check_folder, check_outputs, check_page, list_files, write_together
 
 # Seconds that are worth telling.
 LONG = 60.0
@@ -51,44 +52,40 @@ KEYWORDS = frozenset(inspect.signature(api.fuse).parameters) - {"source", "graph
 SCANNED = frozenset(inspect.signature(scan_answers).parameters)
 # Those that say how answers are read, so that they have no effect on answers that are read already.
 READING = frozenset(inspect.signature(read_answers).parameters) | {"separator", "gold_column", "content"}
+RANKED = frozenset(inspect.signature(api.rank).parameters) - {"comparisons", "gold", "callback"}
+COMPARED = frozenset(inspect.signature(Comparisons.from_frame).parameters)
 
 
-def fuse(**typed: Any) -> None:
-    """Fuse the answers in a file into one label per item: read, fit, write, and only then print."""
+def run_fuse(**typed: Any) -> None:
+    """Fuse the answers in a file into one label per item."""
     started = time.perf_counter()
     options = SimpleNamespace(**typed)
     source, output = options.source, options.output
-    asked = settle_keywords(options)
+    asked, gold = settle_keywords(options)
     inputs = [source, *(typed[name] for name in ("graph", "knn", "features", "item_prior", "items", "block"))]
     if (inputs := [*inputs, *options.gold]).count("-") > 1:
         raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
     scanned = is_scanned(options, asked)
-    if options.labels is not None:
-        asked["label"] = match_columns(options, asked)
     tool = None if scanned else find_source(source, options.format)
     target = None if output is None else choose_target(output, source, tool)
     tables, others = [options.workers_report, options.disagreements], [options.save, options.report]
-    to_folder = output is not None and (
-        not is_one_file(output) if scanned else target is not None and is_folder(output)
-    )
-    if to_folder:
+    if output is not None and (not is_one_file(output) if scanned else target is not None and is_folder(output)):
         check_folder(output, source)
         if scanned:
             check_labels(Path(output))
     else:
         (tables if target is None else others).insert(0, output)
     check_outputs(tables, others, inputs)
-    if options.report is not None:
-        check_page(options.report)
-        if options.content is not None and source == "-":
-            raise click.UsageError("--content cannot be read from standard input. Give a file.")
+    check_page(options.report)
+    if options.content is not None and source == "-":
+        raise click.UsageError("--content cannot be read from standard input. Give a file.")
     if target is not None:
         refuse("results in the format of a tool", "undecided")
     if options.scheduler is not None:
         os.environ["DASK_SCHEDULER_ADDRESS"] = options.scheduler  # which Dask reads when it is loaded
     engine = Threads(options.threads) if options.engine == "threads" else options.engine
 
-    with Display(is_asked("quiet")) as display:
+    with Display() as display:
         display.say(f"{'Sorting' if scanned else 'Reading'} {fit_text(source, 50)}")
         graph = options.graph
         if options.knn is not None:
@@ -103,118 +100,110 @@ def fuse(**typed: Any) -> None:
         elif options.content is not None and tool is None:  # the content of items is no worker's answer
             table, asked["format"] = open_table(source, options.format)
             answers = replace(table, ignored=[*table.ignored, options.content])
-        gold = False if options.ignore_gold else settle_gold(options)
         found = api.fuse(answers, graph, gold, engine=engine, callback=display.show_iteration, **asked)
 
-        several, is_alone = isinstance(found, Questions), isinstance(found, Standalone)
+        task, is_alone = None, isinstance(found, Standalone)
         if is_alone:
-            refuse(
-                "results that are no labels", "content", "disagreements", "undecided", "all_workers", "wide", "settings"
-            )
-            task, workers = None, found.worker_report()
-        elif several:
+            others = ("content", "disagreements", "undecided", "all_workers", "wide", "settings", "no_answers")
+            refuse("results that are no labels", *others)
+            workers = pa.table(found.worker_report())
+        elif isinstance(found, Questions):
             refuse("several questions", "content", "disagreements", "all_workers")
-            task, workers = None, pa.table(found.worker_report())
+            workers = pa.table(found.worker_report())
         else:
             refuse("one question", "wide", "settings")
             task, workers = found.result_.task, sort_workers(found)
         display.say("Writing")
 
         def write_labels(path: str) -> None:
-            if task is not None and target is not None:
+            if is_alone:
+                write_table(found.to_frame(), path)
+            elif task is not None and target is not None:
                 write_results(found.result_, found.to_frame(), path, target)
             elif task is not None and task.results == "spans":
                 write_table(found.to_spans(), path)
-            elif is_alone:
-                write_table(found.to_frame(), path)
             else:
                 found.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
-        title = "Standard input" if source == "-" else os.path.basename(source.rstrip("/"))
-        command = typed_command("fuse", options.gold, source=source)
-        command = command._replace(keeps=bool(options.gold) and task is not None and task.cut_by_known)
-        content = None if options.content is None else read_content(options, found)
+        content = None if options.content is None else read_item_content(options, found)
+        page = found, options.report, content, name_source_file(source), os.path.dirname(source)
         files = write_together(
             {
                 "labels" if task is None else task.results: (output, write_labels),
                 "workers": (options.workers_report, partial(write_table, workers)),
                 "disagreements": (options.disagreements, lambda path: write_table(found.disagreements(), path)),
-                "model": (
-                    options.save,
-                    found.save if is_alone else partial(found.save, answers=not options.no_answers),
-                ),
+                "model": (options.save, partial(found.save, **({"answers": False} if options.no_answers else {}))),
             },
-            (options.report, partial(write_report, found, title, content, os.path.dirname(source), command)),
+            (options.report, lambda _: api.write_report(*page, typed_command(), source)),
         )
     seconds = round(time.perf_counter() - started, 3)
-    if several:
-        document = describe_questions(found, f"Labels for {fit_text(name_of(source), 60)}")
-    elif is_alone:
+    about = (
+        f"{'Spans' if task is not None and task.results == 'spans' else 'Labels'} for {fit_text(name_of(source), 60)}"
+    )
+    advice: list[Fact] = []
+    if is_alone:
         document = found.overview(f"Results for {fit_text(name_of(source), 60)}")
+    elif task is None:
+        document = describe_questions(found, about)
     else:
-        title = f"{'Spans' if found.result_.task.results == 'spans' else 'Labels'} for {fit_text(name_of(source), 60)}"
-        document = describe_fit(found, title, options.undecided, options.all_workers)
+        document = describe_fit(found, about, options.undecided, options.all_workers)
+        advice = [advise(found.result_, files)]
     ending = [
         Fact("source", "", source),
         *([Fact("store", "Sorted copy", answers.budget.folder)] if getattr(answers, "budget", None) else []),
         *list_files(files, ("Written", "nothing; give -o FILE to keep the labels")),
-        *([] if several or is_alone else [advise(found.result_, files)]),
+        *advice,
         Fact("seconds", "Time" if seconds >= LONG else "", seconds, f"{seconds:.1f} s"),
     ]
     publish(replace(document, parts=[*document.parts, Facts(ending)]))
 
 
-def advise(found: Result, files: Mapping[str, str]) -> Fact:
+def advise(found: Any, files: Mapping[str, str]) -> Fact:
     """Which command lists the labels that are done, and which the questions that are worth asking."""
     n_known, n_classes = count_known(found.given.gold), len(found.names.classes)
     can_go_on = found.task.results != "spans" and found.told_confidence is not None and n_classes > 1
     asked = "" if found.source_kind == "functions" else ", --questions (open)"
-    given = f"consilience next {shlex.quote(files['model'])}" if "model" in files else "--save FILE, then next FILE"
+    saved = f"consilience next {shlex.quote(files['model'])}" if "model" in files else "--save FILE, then next FILE"
     name = "Next" if can_go_on and n_known < found.labels.n_items else ""
-    return Fact("", name, None, f"{given} --stop .95 (done){asked}")
+    return Fact("", name, None, f"{saved} --stop .95 (done){asked}")
 
 
-def settle_keywords(options: SimpleNamespace) -> dict[str, Any]:
-    """The keywords of `consilience.fuse` that were given, in its terms."""
+def name_source_file(source: str) -> str:
+    """What a report on a file is called."""
+    return "Standard input" if source == "-" else os.path.basename(source.rstrip("/"))
+
+
+def settle_keywords(options: SimpleNamespace) -> tuple[dict[str, Any], Any]:
+    """The keywords of `consilience.fuse` that were given, in its terms, and the known labels."""
     asked = {name: value for name, value in given(vars(options)).items() if name in KEYWORDS}
-    names = list(options.label)
+    names = list(asked.pop("label", ()))
     if again := sorted({name for name in names if names.count(name) > 1}):
         raise click.UsageError(f"--label names {', '.join(map(repr, again))} more than once. Name each question once.")
-    asked.pop("label", None)
     if names:
         asked["label"] = names if len(names) > 1 else names[0]
     for role, name in (options.columns or {}).items():
-        keyword = "gold_column" if role == "gold" else role
-        if asked.setdefault(keyword, name) != name:
+        if asked.setdefault("gold_column" if role == "gold" else role, name) != name:
             raise click.UsageError(f"--{role} and --columns name different columns for the {role}. Name one.")
-    for key in BY_QUESTION:
-        own: dict[str | None, Any] = {}
-        for name, (of, value) in options.settings:
-            if of == key and own.setdefault(name, value) is not value:
-                raise click.UsageError(f"--for {name!r} says {key} twice. Leave out one.")
-        if own and key != "gold":
-            asked[key] = own | ({None: asked[key]} if key in asked else {})
-    return asked
-
-
-def settle_gold(options: SimpleNamespace) -> Any:
-    """Known labels: files, or those of each question."""
-    own = {name: value for name, (key, value) in options.settings if key == "gold"}
-    if own and options.gold:
+    if options.labels is not None:
+        known = list(map(str, open_table(options.source, options.format)[0].names))
+        found = fnmatch.filter(known, options.labels)
+        if not found:
+            columns = ", ".join(map(repr, known))
+            raise click.UsageError(f"No column is called like {options.labels!r}. There are {columns}.")
+        label = asked.get("label", [])
+        names = list(dict.fromkeys([*([label] if isinstance(label, str) else label), *found]))
+        asked["label"] = names if len(names) > 1 else names[0]
+    by_question: dict[str, dict[str | None, Any]] = {key: {} for key in BY_QUESTION}
+    for name, (key, value) in options.settings:
+        if by_question[key].setdefault(name, value) is not value:
+            raise click.UsageError(f"--for {name!r} says {key} twice. Leave out one.")
+    gold: Any = by_question.pop("gold")
+    if gold and options.gold:
         raise click.UsageError("Known labels are given by --gold, or by --for QUESTION gold=FILE. Leave out one.")
-    return own or list(options.gold) or None
-
-
-def match_columns(options: SimpleNamespace, asked: Mapping[str, Any]) -> list[str] | str:
-    """The columns of answers to several questions that --label and --labels name."""
-    known = list(map(str, open_table(options.source, options.format)[0].names))
-    found = fnmatch.filter(known, options.labels)
-    if not found:
-        columns = ", ".join(map(repr, known))
-        raise click.UsageError(f"No column is called like {options.labels!r}. There are {columns}.")
-    label = asked.get("label", [])
-    names = list(dict.fromkeys([*([label] if isinstance(label, str) else label), *found]))
-    return names if len(names) > 1 else names[0]
+    for key, own in by_question.items():
+        if own:
+            asked[key] = own | ({None: asked[key]} if key in asked else {})
+    return asked, False if options.ignore_gold else gold or list(options.gold) or None
 
 
 def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
@@ -243,7 +232,7 @@ def is_scanned(options: SimpleNamespace, asked: Mapping[str, Any]) -> bool:
     return True
 
 
-def read_content(options: SimpleNamespace, model: Any) -> dict[str, object]:
+def read_item_content(options: SimpleNamespace, model: Any) -> dict[str, object]:
     """The columns of the answers' table that say which item a row is about, and what it looks like."""
     formats = {each.name for each in readable_formats()}
     table = open_file(options.source, format=options.format if options.format in formats else None)
@@ -253,3 +242,39 @@ def read_content(options: SimpleNamespace, model: Any) -> dict[str, object]:
     roles = ("item",) if responses.sequences is None else ("sequence", "position")
     names = {role: responses.columns.get(role, role) for role in roles}
     return {role: table.read(name) for role, name in (names | {"content": options.content}).items()}
+
+
+def run_rank(
+    source: str, output: str | None, gold: str | None, report: str | None, save: str | None, **typed: Any
+) -> None:
+    """Rank the candidates in a file of comparisons."""
+    started = time.perf_counter()
+    if source == gold == "-":
+        raise click.UsageError("Standard input can be only one of the inputs. Give files for the others.")
+    tables = [typed[name] for name in ("judges_report", "wins", "next_comparisons")]
+    check_outputs([output, *tables], [save, report], [source, gold])
+    check_page(report)
+    with Display() as display:
+        display.say(f"Ranking {fit_text(source, 50)}")
+        asked = {name: value for name, value in given(typed).items() if name in RANKED}
+        data = open_comparisons(source, **{name: asked.pop(name) for name in list(asked) if name in COMPARED})
+        model = api.rank(data, gold=gold, callback=display.show_iteration, **asked)
+        display.say("Writing")
+        n = N_LISTED if typed["n"] is None else typed["n"]
+        found = model.result_
+        ranking, judges = (build_frame(each, "pyarrow") for each in (found.table, found.judge_table))
+        files = write_together(
+            {
+                "ranking": (output, partial(write_table, ranking)),
+                "judges": (typed["judges_report"], partial(write_table, judges)),
+                "wins": (typed["wins"], lambda path: write_table(model.win_matrix(), path)),
+                "next": (typed["next_comparisons"], lambda path: write_table(model.next_comparisons(n), path)),
+                "model": (save, model.save),
+            },
+            (report, lambda path: api.write_report(model, path, None, name_source_file(source))),
+        )
+    seconds = round(time.perf_counter() - started, 3)
+    document: Document = model.overview(f"Ranking of {fit_text(name_of(source), 60)}", data.winners)
+    written = list_files(files, ("Ranking", "not written; give -o FILE to keep it"))
+    ending = [Fact("source", "", source), *written, Fact("seconds", "", seconds)]
+    publish(replace(document, parts=[*document.parts, Facts(ending)]))

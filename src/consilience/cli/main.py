@@ -1,6 +1,6 @@
-"""The program `consilience` and its commands.
+"""The program `consilience`: all commands with their options and help.
 
-Only click is imported until a command runs, so that `--help` is instant.
+Modules that do what a command says are imported when it runs, so that `--help` is instant.
 """
 
 from __future__ import annotations
@@ -8,15 +8,26 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
+from inspect import cleandoc
+from textwrap import indent
 from typing import Any
 
 import click
 
 from .. import __version__
-from .command import ALONE, FAILURE, describe_signal, heed_signals, show_usage_error
-from .commands import COMMANDS
+from .. import formats as register
+from ..answers import list_names
+from ..engines import ENGINES
+from ..formats import readable_formats, span_formats, usual_suffixes, writable_formats
+from ..models.register import MODELS
+from .command import ALONE, FAILURE, Command, Parameter, describe_signal, heed_signals, show_usage_error
+
+TABLES = usual_suffixes(writable_formats())
+READ_TABLES = usual_suffixes(each for each in readable_formats() if each.kind == "table")
+PRINTING = ["quiet", "as_json", "debug"]
 
 
 class Program(click.Group):
@@ -56,10 +67,6 @@ def program() -> None:
     """
 
 
-for command in COMMANDS:
-    program.add_command(command)
-
-
 def main() -> None:
     """Run the program with the arguments of this process."""
     # While modules are loaded nearly all objects stay: looking for cycles among them takes a tenth of a short run.
@@ -73,3 +80,407 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     heed_signals()
     program(prog_name="consilience", obj=ALONE)
+
+
+def list_formats() -> list[str]:
+    """Names of formats of files, and of forms of tables, that the registers have by now."""
+    return [*(each.name for each in register.FORMATS), *list_names(), "one-hot"]
+
+
+# What options may be, as the registers have it when they are given.
+CHOICES: dict[str, Callable[[], Sequence[str]]] = {
+    "model": lambda: ["auto", *MODELS],
+    "engine": lambda: list(ENGINES),
+    "format": list_formats,
+    "to": lambda: [*(each.name for each in span_formats()), "masks", "long", "wide"],
+    "file_format": lambda: [each.name for each in writable_formats()],
+}
+
+
+def declare(
+    name: str,
+    run: str,
+    groups: Mapping[str, Sequence[str]],
+    arguments: Sequence[click.Argument] = (),
+    short: str | None = None,
+    parent: click.Group = program,
+) -> Callable[[Callable[[], None]], None]:
+    """Add a command, whose help is the docstring of a function without a body.
+
+    Parameters
+    ----------
+    name : str
+        What users type.
+    run : str
+        The function that does it, and its module in this package, which is not imported before: "fuse:run_fuse".
+    groups : mapping
+        Names of options, by the titles under which the help lists them.
+    arguments : sequence of click.Argument
+        What is given without a name.
+    short : str, optional
+        What it does, for the list of all commands. Default: the beginning of the help.
+    parent : click.Group
+        The group that it is in.
+    """
+
+    def run_later(**given: object) -> None:
+        home, _, function = run.partition(":")
+        getattr(import_module(f".{home}", __package__), function)(**given)
+
+    def add(function: Callable[[], None]) -> None:
+        owners = (name, parent.name or "")
+        options: dict[str, list[click.Option]] = {
+            title: [Parameter(each, owners, TABLES, CHOICES.get(each)) for each in names]
+            for title, names in groups.items()
+        }
+        text, _, examples = cleandoc(function.__doc__ or "").partition("\n\nExamples\n--------\n")
+        lines = indent(examples, "  ").replace("\n\n", "\n\n\b\n")  # \b keeps lines apart
+        parent.add_command(
+            Command(
+                name,
+                callback=run_later,
+                params=list(arguments),
+                help=text.replace("TABLES", READ_TABLES),
+                epilog=f"\b\nExamples:\n{lines}" if examples else None,
+                short_help=short,
+                groups=options,
+            )
+        )
+
+    return add
+
+
+def take_one(ctx: click.Context, parameter: click.Parameter, sources: tuple[str, ...]) -> str:
+    """The one source; there are several where a shell has replaced a pattern by names."""
+    if len(sources) > 1:
+        problem = f"one file, folder or pattern is expected, and {len(sources)} were given."
+        remedy = "Quote a pattern, so that the shell leaves it alone: 'answers/*.csv'."
+        raise click.BadParameter(f"{problem} {remedy}", ctx, parameter)
+    return sources[0]
+
+
+def name_source() -> click.Argument:
+    """The argument SOURCE."""
+    return click.Argument(["source"], nargs=-1, required=True, metavar="SOURCE", callback=take_one)
+
+
+def name_arguments(*names: str, optional: str = "") -> list[click.Argument]:
+    """Further arguments; the last one may be left out if it is `optional`."""
+    return [click.Argument([name], required=name != optional) for name in names]
+
+
+@declare(
+    "fuse",
+    "fuse:run_fuse",
+    {
+        "Options": ["output", "report", "save", *PRINTING],
+        "Columns": [
+            *("item", "worker", "label", "labels", "wide", "settings", "sequence", "position", "weight", "order"),
+            *("gold_column", "columns", "ignore"),
+        ],
+        "Answers": [
+            *("format", "separator", "classes", "ordered", "positions", "drop_missing", "rescale", "duplicates"),
+            *("abstain", "background", "normalise", "block", "source_kind", "items"),
+        ],
+        "Known labels": ["gold", "ignore_gold"],
+        "Content and graph": ["content", "features", "item_prior", "graph", "knn", "k"],
+        "Model": ["model", "estimation", "prior", "calibration", "label_by", "max_iter", "seed"],
+        "Outputs": ["workers_report", "disagreements", "undecided", "no_answers", "all_workers"],
+        "Size": ["memory", "store", "resume", "engine", "threads", "scheduler"],
+    },
+    [name_source()],
+)
+def fuse_answers() -> None:
+    """Fuse the answers in SOURCE into one label per item.
+
+    SOURCE is a table of answers, one per row: a file (TABLES), a folder, a quoted pattern
+    such as 'answers/*.csv', or - for standard input. Results of platforms, tables with one column per worker, matrices
+    (.npy), files of annotation tools and folders of masks are recognised; `consilience formats` lists them all. Where
+    workers marked spans in texts, spans are fused. Probabilities are calibrated by hidden answers, and still too high
+    where workers err together unless there are known labels. Without -o nothing is written, and only a summary is
+    printed.
+
+    Examples
+    --------
+    consilience fuse answers.csv -o labels.parquet
+    consilience fuse answers.csv --item question --gold known.csv --json
+    consilience fuse batch_results.csv --columns label=Answer.category -o labels.csv
+    consilience fuse tags.csv --separator ';' -o sets.csv
+    consilience fuse label-studio-export.json -o fused.json
+    """
+
+
+@declare(
+    "rank",
+    "fuse:run_rank",
+    {
+        "Options": ["output", "report", "save", *PRINTING],
+        "Columns": ["left", "right", "winner", "worker", "item", "group", "weight"],
+        "Scores instead of verdicts": ["candidate", "score", "rank"],
+        "Known verdicts": ["gold"],
+        "Model": ["discrimination", "position_bias", "max_iter", "seed"],
+        "Outputs": ["judges_report", "wins", "next_comparisons", "n"],
+    },
+    [name_source()],
+    short="Rank candidates by verdicts on pairs of them.",
+)
+def rank_candidates() -> None:
+    """Rank candidates by the verdicts in SOURCE on pairs of them, and weigh the judges.
+
+    SOURCE is a table with one verdict per row: the two candidates, and which of them won: its name, or left, right or
+    tie; A, B or tie; 1, 2 or 0; >, < or =. Files of arenas (model_a, model_b, winner) and crowd-kit (worker, left,
+    right, label) are recognised. It may be a file, a folder, a quoted pattern, or - for standard input. Judges who toss
+    coins hardly count, and the preference of judges for one side is taken out. Without -o nothing is written.
+
+    Examples
+    --------
+    consilience rank battles.csv -o ranking.csv
+    consilience rank battles.csv -o ranking.csv --report ranking.html --judges-report judges.csv
+    consilience rank battles.csv --next-comparisons next.csv -n 100
+    consilience rank ratings.csv --candidate model --score stars -o ranking.csv
+    """
+
+
+@declare(
+    "update",
+    "saved:run_update",
+    {
+        "Options": ["output", "report", "save", *PRINTING],
+        "Answers": ["duplicates"],
+        "Known labels": ["gold"],
+        "Model": ["label_by"],
+        "Content and graph": ["content", "graph"],
+        "Outputs": ["changes", "workers_report"],
+    },
+    name_arguments("model", "source", optional="source"),
+    short="Add answers to a saved model, and fuse all of them.",
+)
+def update_model() -> None:
+    """Add the answers in SOURCE to a saved model, and fuse all of them.
+
+    MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
+    same roles. Items, workers and labels may be new. MODEL is replaced, together with the labels, when all is done. If
+    another run replaced it meanwhile, the update stops and writes nothing.
+
+    Examples
+    --------
+    consilience fuse monday.csv -o labels.parquet --save crowd.model
+    consilience update crowd.model tuesday.csv -o labels.parquet
+    consilience update crowd.model corrections.csv --duplicates last --changes changes.csv
+    """
+
+
+@declare(
+    "predict",
+    "saved:run_predict",
+    {"Options": ["output", *PRINTING], "Known labels": ["gold"], "Model": ["label_by"], "Graph": ["graph"]},
+    name_arguments("model", "source"),
+    short="Label items by what a saved model knows of the workers.",
+)
+def predict_labels() -> None:
+    """Label the items in SOURCE by what a saved model knows of the workers. The model does not change.
+
+    MODEL is a file written by `fuse --save`. SOURCE is read as its answers were: columns of the same names play the
+    same roles. The answers in MODEL are not looked at: to add answers to its items, use `update`.
+
+    Examples
+    --------
+    consilience fuse answers.csv --save crowd.model
+    consilience predict crowd.model more.csv -o labels.csv
+    """
+
+
+@declare(
+    "evaluate",
+    "files:run_evaluate",
+    {
+        "Options": PRINTING,
+        "Columns": ["item", "label", "sequence", "position"],
+        "Labels": ["separator", "normalise", "ordered", "classes"],
+    },
+    name_arguments("labels", "gold"),
+)
+def evaluate_labels() -> None:
+    """Compare labels with known ones.
+
+    LABELS is a file written by `fuse -o`. GOLD has columns item (or sequence, position) and label, gold or truth.
+    Probabilities are judged too, if LABELS has them, and spans, if the labels of sequences are IOB2 tags. Both may also
+    be files of an annotation tool with spans, GOLD with known ones or those of one worker, LABELS written by `fuse -o`;
+    or tables of spans, with columns document, start, end and label.
+
+    LABELS may also be a ranking, as `rank -o` or `rank --save` wrote it. GOLD then has columns candidate and score or
+    rank; or left, right and winner.
+    """
+
+
+@declare(
+    "report",
+    "saved:run_report",
+    {"Options": ["output", *PRINTING], "Content": ["content", "source_kind"]},
+    name_arguments("model"),
+    short="Write a report on a saved model: one HTML page.",
+)
+def report_model() -> None:
+    """Write a report on a saved model: one HTML page to look at and to send.
+
+    MODEL is a file written by `fuse --save` or `rank --save`. The page needs no network. It says whether to trust the
+    labels, whom to talk to and what to look at, and lets you review items.
+
+    Examples
+    --------
+    consilience fuse answers.csv --save crowd.model
+    consilience report crowd.model -o report.html
+    """
+
+
+@declare(
+    "explain",
+    "saved:run_explain",
+    {"Options": PRINTING},
+    name_arguments("model", "item", "position", optional="position"),
+    short="Say why an item has its label: who said what, and what it weighed.",
+)
+def explain_item() -> None:
+    """Say why an item has its label: who said what, how much each answer weighed, and what else had a say.
+
+    MODEL is a file written by `fuse --save`. ITEM is the id of an item; if items are in sequences, that of a sequence,
+    and POSITION is the place in it. Weights are log odds of the label against the most probable other class: 0.7
+    doubles the odds, 2.3 makes them ten times as large. Their sum gives the odds of the probabilities.
+
+    Examples
+    --------
+    consilience fuse answers.csv --save crowd.model
+    consilience explain crowd.model 17
+    consilience explain crowd.model document-3 12 --json
+    """
+
+
+@declare(
+    "next",
+    "saved:run_next",
+    {
+        "Options": ["n", "at_random", "output", *PRINTING],
+        "Questions to workers": ["questions", "workers", "budget", "cost", "per_worker", "asked"],
+        "Items that are certain": ["stop"],
+    },
+    name_arguments("model"),
+    short="List the items to label next, or the questions to ask.",
+)
+def list_next() -> None:
+    """List the items that a person should label next, or the questions that workers should be asked.
+
+    MODEL is a file written by `fuse --save`. Items whose probabilities are spread most evenly over the classes (by
+    entropy) come first, and two of ten are drawn at random. The file that -o writes has an empty column label. Fill it
+    in, and give the file to `fuse --gold`. Of spans it lists single words, and the column text has the word.
+
+    With --questions the list has an item and a worker in each row: those whose answers are expected to tell most about
+    the labels, for what they cost. With --stop it has the items that are certain enough to stop paying for. Of a
+    ranking (`rank --save`) it lists the comparisons to ask for.
+
+    Examples
+    --------
+    consilience fuse answers.csv --save crowd.model
+    consilience next crowd.model -n 50 -o items.csv
+    consilience fuse answers.csv --gold items.csv -o labels.csv
+
+    consilience next crowd.model --questions -n 200 --per-worker 20 -o questions.csv
+    consilience update crowd.model questions.csv -o labels.csv
+    consilience next crowd.model --questions --workers available.csv --budget 50
+    consilience next crowd.model --stop 0.95 -o done.csv
+    """
+
+
+@declare(
+    "convert",
+    "files:run_convert",
+    {
+        "Options": ["to", "format", *PRINTING],
+        "Columns": ["item", "worker", "label", "sequence", "position", "weight", "ignore"],
+        "Answers": ["separator", "drop_missing", "rescale"],
+    },
+    [click.Argument(["source"], metavar="IN"), click.Argument(["target"], metavar="OUT")],
+    short="Convert the annotations of all workers to another format.",
+)
+def convert_annotations() -> None:
+    """Convert all annotations of all workers from one format to another.
+
+    IN is anything that `consilience fuse` takes. Spans are written for another annotation tool, or as a table with one
+    row per span. Answers are written as a table with one row per answer, or with one column per worker. Masks are
+    written to a folder. What cannot be written in the new format is told.
+
+    Examples
+    --------
+    consilience convert label-studio-export.json brat-folder --to brat
+    consilience convert batch_results.csv answers.parquet
+    consilience convert answers.csv wide.csv --to wide
+    """
+
+
+@declare(
+    "formats",
+    "files:list_formats",
+    {"Options": ["as_json", "debug"]},
+    [],
+    short="List the formats that can be read and written.",
+)
+def show_formats() -> None:
+    """List all formats: what is read from each, what is written, and how it is recognised.
+
+    Names are those of `--format` of `fuse`, and of `--from` and `--to` of `convert`.
+    """
+
+
+@program.group(short_help="Write the answers of a made-up crowd, and the truth.")
+def simulate() -> None:
+    """Write the answers of a made-up crowd, and the truth behind them, to files.
+
+    To see what a plan is worth before paying for it: how many answers per item, of workers how good?
+    """
+
+
+CROWD = (
+    *("good", "n_workers", "n_classes", "answers_per_item", "accuracy", "spammers", "adversaries", "copycats"),
+    *("hard", "activity", "seed"),
+)
+RATERS = ("n_raters", "per_item", "bias", "spread", "careless", "seed")
+
+
+def declare_simulator(kind: str, items: Sequence[str], crowd: Sequence[str]) -> Callable[[Callable[[], None]], None]:
+    """Add the command of a simulator, with options of its items and of the crowd."""
+    groups = {"Options": ["folder", *PRINTING], "Items": items, "Crowd": crowd, "Files": ["file_format", "force"]}
+    return declare(kind, f"simulate:draw_{kind}", groups, parent=simulate)
+
+
+@declare_simulator("independent", ["n_items", "prior"], CROWD)
+def draw_independent() -> None:
+    """Items that have nothing to do with each other."""
+
+
+@declare_simulator("sequences", ["n_sequences", "length", "stickiness"], CROWD)
+def draw_sequences() -> None:
+    """Sequences of items whose labels form a Markov chain."""
+
+
+@declare_simulator("network", ["n_items", "degree", "homophily", "prior"], CROWD)
+def draw_network() -> None:
+    """Items in a network that links like with like."""
+
+
+@declare_simulator("ratings", ["n_items", "levels", "prior"], RATERS)
+def draw_ratings() -> None:
+    """Ratings on a scale by harsh and lenient raters."""
+
+
+@declare(
+    "demo",
+    "simulate:run_demo",
+    {"Options": ["debug"]},
+    [],
+    short="Fuse a made-up crowd, compare with the truth, write a report.",
+)
+def show_demo() -> None:
+    """Fuse the answers of a made-up crowd, compare with the truth, and write a report.
+
+    demo-answers.csv and demo-report.html are written to the current folder. The report needs the extra: pip install
+    'consilience[report]'.
+    """

@@ -16,16 +16,15 @@ import pyarrow as pa
 from .. import metrics
 from .. import simulate as simulators
 from ..answers.answers import Answers
-from ..api import fuse
+from ..api import fuse, write_report
 from ..documents.document import Column, Document, Fact, Facts, Part, Section, Table, Text
 from ..errors import InputError, MissingDependencyError, first_line, listing, plural, to_sentence
 from ..formats import writable_formats
 from ..formats.writing import check_writable, replace_file, write_table
 from ..models.majority_vote import MajorityVote
 from ..simulate.crowds import Simulation
-from .command import list_values, publish, to_json, typed_command
-from .files import check_page, write_report
-from .terminal import Display
+from .command import list_values, publish, to_json
+from .files import Display, check_page
 
 # ---------------------------------------------------------------------------------------------------------- simulate
 
@@ -33,7 +32,7 @@ from .terminal import Display
 PARAMETERS = ("prior", "confusion", "transition", "initial", "kinds", "bias", "spread", "careless")
 
 
-def draw(kind: str, folder: str, file_format: str, force: bool, **asked: Any) -> None:
+def run_draw(kind: str, folder: str, file_format: str, force: bool, **asked: Any) -> None:
     """Draw a crowd, write it, and only then print."""
     suffix = next(each.suffixes[0] for each in writable_formats() if each.name == file_format)
     tables = ("answers", "truth", *(("edges",) if kind == "network" else ()))
@@ -86,7 +85,7 @@ def draw(kind: str, folder: str, file_format: str, force: bool, **asked: Any) ->
 
 
 draw_independent, draw_sequences, draw_network, draw_ratings = (
-    partial(draw, kind) for kind in ("independent", "sequences", "network", "ratings")
+    partial(run_draw, kind) for kind in ("independent", "sequences", "network", "ratings")
 )
 
 
@@ -109,8 +108,6 @@ def make_tables(crowd: Simulation) -> dict[str, pa.Table]:
 
 # -------------------------------------------------------------------------------------------------------------- demo
 
-CLASSES = ("cat", "dog", "fox", "wolf")
-KINDS = {"honest": "looks at the images", "spammer": "clicks at random", "adversary": "contrary"}
 # So many labels are known to the fit.
 N_KNOWN = 100
 REPORT, ANSWERS = "demo-report.html", "demo-answers.csv"
@@ -122,8 +119,8 @@ NEXT = (
 )
 
 
-def make_crowd() -> tuple[pa.Table, pa.Table, dict[str, str]]:
-    """Forty workers of mixed quality who answer five times about each of 2,000 images.
+def draw_demo() -> tuple[pa.Table, pa.Table, dict[str, str]]:
+    """Forty workers of mixed quality who answer five times about each of 2,000 items.
 
     Returns
     -------
@@ -132,29 +129,24 @@ def make_crowd() -> tuple[pa.Table, pa.Table, dict[str, str]]:
 
     Examples
     --------
-    >>> answers, truth, kinds = make_crowd()
+    >>> answers, truth, kinds = draw_demo()
     >>> answers.num_rows, truth.num_rows, len(kinds)
     (10000, 2000, 40)
     """
-    prior = [0.35, 0.3, 0.2, 0.15]
     quality: dict[str, Any] = {"accuracy": (0.45, 0.95), "spammers": 9, "adversaries": 2}
-    crowd = simulators.independent(2000, 40, answers_per_item=5, prior=prior, **quality)
-    items = np.array([f"image-{n + 1:04d}" for n in range(2000)])
-    workers, classes = np.array([f"w{n + 1:02d}" for n in range(40)]), np.array(CLASSES)
-    drawn = make_tables(crowd)["answers"]
-    answers = {"item": items[drawn["item"]], "worker": workers[drawn["worker"]], "label": classes[drawn["label"]]}
-    truth = pa.table({"item": items, "label": classes[crowd.truth]})
-    kinds = [KINDS[kind] for kind in crowd.parameters.kinds.tolist()]
-    return pa.table(answers), truth, dict(zip(workers.tolist(), kinds, strict=True))
+    crowd = simulators.independent(2000, 40, answers_per_item=5, prior=[0.35, 0.3, 0.2, 0.15], **quality)
+    tables = make_tables(crowd)
+    names = [str(worker) for worker in crowd.responses.workers.tolist()]
+    return tables["answers"], tables["truth"], dict(zip(names, crowd.parameters.kinds.tolist(), strict=True))
 
 
-def demo() -> None:
+def run_demo() -> None:
     """Fuse the answers of a simulated crowd, compare with the truth, and write answers and a report."""
     files = [f"{ANSWERS} holds the answers.", f"{REPORT} says whether to trust the labels. Open it in a browser."]
-    with Display(quiet=False) as display:
+    with Display() as display:
         display.say("Drawing a crowd")
-        answers, images, kinds = make_crowd()
-        known = images.slice(0, N_KNOWN)
+        answers, truth, kinds = draw_demo()
+        known = truth.slice(0, N_KNOWN)
         display.say("Fitting")
         fused = fuse(answers, gold=known, callback=display.show_iteration)
         vote = MajorityVote().fit(Answers.from_frame(answers))
@@ -166,39 +158,39 @@ def demo() -> None:
         except MissingDependencyError:
             files[1] = "A page about these labels needs two more packages: pip install 'consilience[report]'"
         else:
-            command = typed_command("fuse", (), (ANSWERS, "--report", REPORT), ANSWERS)
-            write_report(fused, f"Demo: {ANSWERS}", None, "", command, REPORT)
+            command = ["consilience", "fuse", ANSWERS, "--report", REPORT]
+            write_report(fused, REPORT, None, f"Demo: {ANSWERS}", "", command, ANSWERS)
 
-    truth = images["label"].to_pylist()[N_KNOWN:]
+    right = truth["label"].to_pylist()[N_KNOWN:]
     scores = []
     for model in (vote, fused):
         labels, posterior = model.labels_[N_KNOWN:], model.posterior_[N_KNOWN:]
-        scores.append([metrics.accuracy(truth, labels), metrics.macro_f1(truth, labels)])
+        scores.append([metrics.accuracy(right, labels), metrics.macro_f1(right, labels)])
         for loss in (metrics.log_loss, metrics.calibration_error):
-            scores[-1].append(loss(truth, posterior, fused.classes_))
+            scores[-1].append(loss(right, posterior, fused.classes_))
     names = ("accuracy", "macro F1", "log loss (low is good)", "calibration error (low)")
-    rows = [(name, *pair) for name, *pair in zip(names, *scores, strict=True)]
     heads = [Column("", ""), Column("", "majority vote", "figure"), Column("", "consilience", "figure")]
     compared, judged = fused.comparison_, plural(fused.comparison_.n_differ, "label")
     verdict = f"{judged} of the fit and the vote differ. {to_sentence(compared.describe_headline())}"
 
     # The first three workers of each kind, most reliable first.
-    true = dict(zip(images["item"].to_pylist(), images["label"].to_pylist(), strict=True))
-    given = [(row["worker"], row["label"] == true[row["item"]]) for row in answers.to_pylist()]
-    n_right, n_given = Counter(worker for worker, right in given if right), Counter(worker for worker, _ in given)
+    true = dict(zip(truth["item"].to_pylist(), truth["label"].to_pylist(), strict=True))
+    hits: dict[str, list[bool]] = {}
+    for row in answers.to_pylist():
+        hits.setdefault(str(row["worker"]), []).append(row["label"] == true[row["item"]])
     report = sorted(fused.worker_report().to_pylist(), key=lambda row: -row["accuracy"])
-    first = {kind: [row for row in report if kinds[row["worker"]] == kind][:3] for kind in KINDS.values()}
-    shown = [(kind, row["worker"], row) for kind, rows_of_kind in first.items() for row in rows_of_kind]
-    lines = [(who, kind, n_right[who] / n_given[who], row["accuracy"], row["remarks"]) for kind, who, row in shown]
+    lines = []
+    for kind in dict.fromkeys(kinds.values()):
+        for row in [row for row in report if kinds[str(row["worker"])] == kind][:3]:
+            found = hits[str(row["worker"])]
+            lines.append((row["worker"], kind, sum(found) / len(found), row["accuracy"], row["remarks"]))
     columns = [Column("", "worker"), Column("", "who"), Column("", "true", "figure"), Column("", "found", "figure")]
     columns.append(Column("", "remarks"))
-    sizes = f"{len(images):,} images, {len(CLASSES)} classes, {len(kinds)} workers, {len(answers):,} answers"
-    about = (
-        "Some workers are careful, some hardly know better, and some do not look. The truth is known here, to judge "
-    )
+    sizes = f"{len(truth):,} items, {len(fused.classes_)} classes, {len(kinds)} workers, {len(answers):,} answers"
+    about = "Some workers are careful, some click at random, and some are wrong on purpose. The truth is known "
     parts: list[Part] = [
-        Text([f"{about}judge the labels by. The fit knows {N_KNOWN} labels."]),
-        Table("", "Labels against the truth", heads, rows),
+        Text([f"{about}here, to judge the labels by. The fit knows {N_KNOWN} labels."]),
+        Table("", "Labels against the truth", heads, list(zip(names, *scores, strict=True))),
         Text([verdict]),
         Table("", "Accuracy of workers: the true one, and the one found without the truth", columns, lines),
         Section("Files", [Text([line]) for line in files]),

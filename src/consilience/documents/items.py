@@ -18,7 +18,7 @@ from ..planning.next_items import choose_next_items
 from ..results.explanations import explain_row
 from .charts import Chart, draw_curves
 from .document import Column, Columns, Part, Section, Table, Text, Widget
-from .view import View, find_address
+from .view import View, find_address, repeat_command
 
 # How many items each list shows, how many of these before they are folded, and workers for each label.
 N_UNCERTAIN, N_DIFFERENT, N_FLOWS, N_REVIEW, N_FIRST = 9, 9, 4, 50, 3
@@ -269,15 +269,17 @@ def prepare_review(view: View) -> list[Part]:
         for item in (known.tolist() if holds_known else [])
         if gold is not None
     ]
-    # How to fuse again: for the shell, if the command that was given is known, or for Python.
+    # How to fuse again: for the shell, if the command that was given is known, or for Python. Known labels that were in
+    # the file of answers are not taken from there if others are given.
     command, python, gives_known = "", "", not holds_known
-    if view.command is None:
+    if not view.command:
         files = f'"{GOLD}"' if holds_known else f'["known.csv", "{GOLD}"]'
         python = f"fused = consilience.fuse({result.task.argument}, gold={files})"
     else:
-        before = view.command.gold or ([view.command.source] if view.command.source else [])
-        command = view.command.write([GOLD] if holds_known and not view.command.keeps else [*before, GOLD])
-        gives_known = not holds_known and bool(before)
+        given = any(part.partition("=")[0] == "--gold" for part in view.command)
+        again = [] if given or holds_known or not view.source else ["--gold", view.source]
+        command = repeat_command(view.command, *again, "--gold", GOLD)
+        gives_known = not holds_known and bool(given or view.source)
     values = {
         "items": [describe_item(view, item, drawn) for item, drawn in chosen],
         "n_random": sum(drawn for _, drawn in chosen),

@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -43,25 +43,14 @@ PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _ADDRESS = re.compile(r"https?://[^\s\\<>\"'`{}|^]{1,2000}", re.IGNORECASE)
 
 
-class TypedCommand(NamedTuple):
-    """The command of `consilience` that fused the answers, as it was typed."""
+def repeat_command(command: Sequence[str], *more: str) -> str:
+    """A command line with more options.
 
-    before: Sequence[str]  # what stands before and after the known labels
-    after: Sequence[str]
-    gold: Sequence[str]  # the files of known labels
-    source: str = ""  # the file of answers, which may hold known labels too; empty if a saved model holds them
-    # Whether these files are needed even if another one holds their labels: known spans also say where tokens are cut.
-    keeps: bool = False
-
-    def write(self, files: Sequence[str], *more: str) -> str:
-        """The command line with these files of known labels, and with more options.
-
-        >>> TypedCommand(["fuse", "my answers.csv"], ["--report", "r.html"], ["a.csv"]).write(["gold.csv"])
-        "consilience fuse 'my answers.csv' --gold gold.csv --report r.html"
-        """
-        gold = [part for file in files for part in ("--gold", file)]
-        typed = ("consilience", *self.before, *gold, *more, *self.after)
-        return " ".join(shlex.quote(spell_surrogates(str(part))) for part in typed)
+    >>> repeat_command(["consilience", "fuse", "--", "my answers.csv"], "--gold", "gold.csv")
+    "consilience fuse --gold gold.csv -- 'my answers.csv'"
+    """
+    place = command.index("--") if "--" in command else len(command)  # what follows is no option
+    return shlex.join(spell_surrogates(str(part)) for part in (*command[:place], *more, *command[place:]))
 
 
 class View:
@@ -73,8 +62,10 @@ class View:
         As for `consilience.report`.
     folder : str
         Where relative paths of pictures start.
-    command : TypedCommand, optional
-        The command that fused the answers.
+    command : sequence of str, optional
+        The command line that fused the answers.
+    source : str
+        Its file of answers, which may hold known labels too; empty if a saved model holds them.
 
     Attributes
     ----------
@@ -101,11 +92,12 @@ class View:
     """
 
     def __init__(
-        self, model: Any, content: object = None, folder: str = "", command: TypedCommand | None = None
+        self, model: Any, content: object = None, folder: str = "", command: Sequence[str] = (), source: str = ""
     ) -> None:
         result: Result = model.result_
         r = self.answers = result.answers.with_classes(result.names.classes)
-        self.model, self.result, self.findings, self.command = model, result, model.findings_, command
+        self.model, self.result, self.findings = model, result, model.findings_
+        self.command, self.source = command, source
         self.classes, self.labels = name_all(result.names.classes), name_all(r.labels)
         self.workers = [to_name(worker) for worker in r.workers.tolist()]
         self.confidence = None if result.told_confidence is None else result.labels.confidence

@@ -23,7 +23,7 @@ from ..kernels import Floats
 from ..results.worker_report import ATTENTION, FEW_ANSWERS, find_accused, rank_attention
 from .charts import Chart, draw_biases, draw_heat, draw_intervals, draw_shares
 from .document import Column, Columns, Fact, Facts, Part, Section, Table, Text, Widget, name_all, to_name
-from .view import View
+from .view import View, repeat_command
 
 # The most workers in the table, and numbers in all heat maps.
 MOST_WORKERS, MOST_NUMBERS = 1000, 120_000
@@ -84,13 +84,13 @@ def list_workers(view: View) -> list[Part]:
         beside: list[Part] = [*([] if confusion is None else [confusion]), *in_chart]
         accused = find_accused(view.result)
         if accused.any():
-            before, given, lines = view.result.blocked, view.command, io.StringIO()  # who is left out stays so
+            before, lines = view.result.blocked, io.StringIO()  # who is left out stays so
             names = [*([] if before is None else before.tolist()), *view.result.names.workers[accused].tolist()]
             csv.writer(lines).writerows([["worker"], *([name] for name in names)])
             address = "data:text/csv;charset=utf-8," + quote(lines.getvalue(), errors="replace")
             # A saved model keeps its workers, and a pipe is empty by now.
-            known = given is not None and given.source not in ("", "-")
-            command = given.write(given.gold, "--block", BLOCKED) if given is not None and known else ""
+            can_repeat = view.source not in ("", "-")
+            command = repeat_command(view.command, "--block", BLOCKED) if can_repeat else ""
             beside.append(Widget("blocking", {"address": address, "command": command, "file": BLOCKED}))
         parts.append(Columns([[drawn], beside]))
     counted = draw_counted(view, rows)

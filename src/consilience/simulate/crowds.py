@@ -21,7 +21,7 @@ from ..errors import ParameterError, Sentence, parameter_error, plural
 from ..inference.workers.ordinal import rate
 from ..kernels import Floats
 from ..limits import NUMBER, require_memory
-from ..options import ACTIVITIES, SHARE, Kind, number, whole
+from ..options import ACTIVITIES, SHARE, Domain, number, whole
 
 # Answers drawn at a time: what is needed meanwhile stays in the processor's cache.
 CHUNK = 1 << 16
@@ -444,7 +444,7 @@ def _draw_crowd(
 # ------------------------------------------------------------------------------------------------------ what is drawn
 
 
-def check_numbers(kind: Kind, **parameters: object) -> None:
+def check_numbers(kind: Domain, **parameters: object) -> None:
     """Raise an error unless every parameter is of a kind."""
     for name, value in parameters.items():
         if not kind.accepts(value):
