@@ -1044,11 +1044,11 @@ def test_the_demo_writes_a_report(tmp_path, monkeypatch):
     report = tmp_path / "demo-report.html"
     assert "demo-report.html says whether to trust the labels. Open it in a browser." in run("demo").stdout
     page = report.read_text(encoding="utf-8")
-    command = "consilience fuse demo-answers.csv --gold gold.csv --report demo-report.html"
+    command = "consilience fuse demo-answers.csv --report demo-report.html --gold gold.csv"
     assert command in re.sub("<[^>]*>", "", page)
     assert run("demo").exit_code == 0
     assert report.read_text(encoding="utf-8") == page  # a report is replaced
-    (tmp_path / "gold.csv").write_text("item,label,random\n0,0,true\n")
+    (tmp_path / "gold.csv").write_text("item,label,random\n0,cat,true\n")
     assert run("fuse", "demo-answers.csv", "--gold", "gold.csv", "--report", "demo-report.html", "-q").exit_code == 0
 
 

@@ -73,7 +73,7 @@ def test_the_page_says_how_to_fuse_spans_again(project):
     given = ("--calibration", "none", "--gold", "expert.jsonl", "--report", "r.html")
     assert run("fuse", "workers.json", *given, "--save", "m").exit_code == 0
     page = Path("r.html").read_text()
-    command = "fuse workers.json --calibration none --gold expert.jsonl --gold gold.csv --report r.html --save m"
+    command = "fuse workers.json --calibration none --gold expert.jsonl --report r.html --save m --gold gold.csv"
     assert f"consilience {command}" in re.sub("<.*?>", "", page)
     review = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[1])[
         "review"
@@ -87,7 +87,7 @@ def test_the_page_says_how_to_fuse_spans_again(project):
     assert int((cs.load("m").result_.given.gold.codes >= 0).sum()) == n_before + 5
     assert run("fuse", "both.json", "--calibration", "none", "--report", "r.html").exit_code == 0
     page = re.sub("<.*?>", "", Path("r.html").read_text())
-    assert "consilience fuse both.json --calibration none --gold gold.csv --report r.html" in page
+    assert "consilience fuse both.json --calibration none --report r.html --gold gold.csv" in page
 
 
 def test_known_spans_that_do_not_fit(project):

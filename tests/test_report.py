@@ -990,16 +990,18 @@ def test_the_page_repeats_the_command_that_was_given(answers_file, monkeypatch):
     given = ["my <b>answers.csv", "--content", "question", "-o", "l.csv", "--seed", "3"]
     assert run("fuse", *given, "--report", "r.html").exit_code == 0
     start = "consilience fuse 'my <b>answers.csv' --content question -o l.csv --seed 3"
-    assert shown_command() == f"{start} --gold gold.csv --report r.html"
+    assert shown_command() == f"{start} --report r.html --gold gold.csv"
     gold = ["--gold", "a.csv", "--gold=b.csv"]
     assert run("fuse", *given, *gold, "--report=r.html").exit_code == 0
-    assert shown_command() == f"{start} --gold gold.csv --report=r.html"
+    assert shown_command() == f"{start} --gold a.csv --gold=b.csv --report=r.html --gold gold.csv"
     assert run("fuse", "--report", "r.html", *gold, "-q", "--", given[0]).exit_code == 0
-    assert shown_command() == "consilience fuse --report r.html --gold gold.csv -q -- 'my <b>answers.csv'"
+    assert shown_command() == (
+        "consilience fuse --report r.html --gold a.csv --gold=b.csv -q --gold gold.csv -- 'my <b>answers.csv'"
+    )
     monkeypatch.setattr(items, "MOST_KNOWN", 1)
     assert run("fuse", "--report", "r.html", *gold, given[0]).exit_code == 0
-    golds = "--gold a.csv --gold b.csv --gold gold.csv"
-    assert shown_command() == f"consilience fuse --report r.html {golds} 'my <b>answers.csv'"
+    given = "--gold a.csv --gold=b.csv 'my <b>answers.csv'"
+    assert shown_command() == f"consilience fuse --report r.html {given} --gold gold.csv"
 
 
 def test_the_command_of_the_page_works(answers_file):

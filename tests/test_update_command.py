@@ -136,7 +136,7 @@ def test_update_reports_as_fuse_does(crowd, monkeypatch):
     assert sorted(pc.read_csv("w.csv")["worker"].to_pylist()) == expected["worker"].to_pylist()
     page = (crowd / "r.html").read_text()
     assert "<title>crowd.model" in page
-    command = "update crowd.model fix.csv --duplicates last --workers-report w.csv --gold gold.csv --report r.html"
+    command = "update crowd.model fix.csv --duplicates last --workers-report w.csv --report r.html --gold gold.csv"
     assert f"consilience {command}" in re.sub("<.*?>", "", page)
     (crowd / "gold.csv").write_text("item,label\n0,cow\n")
     done = run(*command.split())
@@ -155,7 +155,7 @@ def test_update_shows_what_the_items_look_like(crowd, monkeypatch):
     assert done.exit_code == 0, done.stderr
     page = (crowd / "r.html").read_text()
     assert page.count("review number") > 20
-    assert "--gold gold.csv --report r.html --content texts.csv" in re.sub("<.*?>", "", page)
+    assert "--report r.html --content texts.csv --gold gold.csv" in re.sub("<.*?>", "", page)
     for given, words in [
         (("--content", "texts.csv"), "--content needs --report"),
         (("--content", "Input.text", "--report", "r.html"), "There is no file 'Input.text'"),

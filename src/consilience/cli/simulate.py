@@ -135,9 +135,12 @@ def draw_demo() -> tuple[pa.Table, pa.Table, dict[str, str]]:
     """
     quality: dict[str, Any] = {"accuracy": (0.45, 0.95), "spammers": 9, "adversaries": 2}
     crowd = simulators.independent(2000, 40, answers_per_item=5, prior=[0.35, 0.3, 0.2, 0.15], **quality)
-    tables = make_tables(crowd)
-    names = [str(worker) for worker in crowd.responses.workers.tolist()]
-    return tables["answers"], tables["truth"], dict(zip(names, crowd.parameters.kinds.tolist(), strict=True))
+    classes, workers = np.array(["cat", "dog", "fox", "wolf"]), np.array([f"w{n + 1:02d}" for n in range(40)])
+    drawn = make_tables(crowd)["answers"]
+    said = {"worker": workers[drawn["worker"]], "label": classes[drawn["label"]]}
+    truth = pa.table({"item": np.arange(2000), "label": classes[crowd.truth]})
+    kinds = dict(zip(workers.tolist(), crowd.parameters.kinds.tolist(), strict=True))
+    return pa.table({"item": drawn["item"], **said}), truth, kinds
 
 
 def run_demo() -> None:
@@ -177,12 +180,12 @@ def run_demo() -> None:
     true = dict(zip(truth["item"].to_pylist(), truth["label"].to_pylist(), strict=True))
     hits: dict[str, list[bool]] = {}
     for row in answers.to_pylist():
-        hits.setdefault(str(row["worker"]), []).append(row["label"] == true[row["item"]])
+        hits.setdefault(row["worker"], []).append(row["label"] == true[row["item"]])
     report = sorted(fused.worker_report().to_pylist(), key=lambda row: -row["accuracy"])
     lines = []
     for kind in dict.fromkeys(kinds.values()):
-        for row in [row for row in report if kinds[str(row["worker"])] == kind][:3]:
-            found = hits[str(row["worker"])]
+        for row in [row for row in report if kinds[row["worker"]] == kind][:3]:
+            found = hits[row["worker"]]
             lines.append((row["worker"], kind, sum(found) / len(found), row["accuracy"], row["remarks"]))
     columns = [Column("", "worker"), Column("", "who"), Column("", "true", "figure"), Column("", "found", "figure")]
     columns.append(Column("", "remarks"))
