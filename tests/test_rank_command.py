@@ -137,7 +137,7 @@ def test_a_saved_ranking(folder):
     for command in (["predict", "arena.model", "battles.csv"], ["update", "arena.model", "battles.csv"]):
         refused = run(*command)
         assert refused.exit_code == 2
-        assert "holds a ranking" in refused.stderr
+        assert "which has no labels" in refused.stderr
     assert run("explain", "arena.model", "x").exit_code == 2
     assert "Leave out --at-random" in run("next", "arena.model", "--at-random").stderr
 

@@ -104,8 +104,8 @@ def run_fuse(**typed: Any) -> None:
 
         task, is_alone = None, isinstance(found, Standalone)
         if is_alone:
-            others = ("content", "disagreements", "undecided", "all_workers", "wide", "settings", "no_answers")
-            refuse("results that are no labels", *others)
+            unusable = ("content", "disagreements", "undecided", "all_workers", "wide", "settings", "no_answers")
+            refuse("results that are no labels", *unusable)
             workers = pa.table(found.worker_report())
         elif isinstance(found, Questions):
             refuse("several questions", "content", "disagreements", "all_workers")
@@ -126,7 +126,7 @@ def run_fuse(**typed: Any) -> None:
                 found.write(path, undecided=options.undecided, **({"wide": True} if options.wide else {}))
 
         content = None if options.content is None else read_item_content(options, found)
-        page = found, options.report, content, name_source_file(source), os.path.dirname(source)
+        title, folder, command = name_source_file(source), os.path.dirname(source), typed_command()
         files = write_together(
             {
                 "labels" if task is None else task.results: (output, write_labels),
@@ -134,7 +134,7 @@ def run_fuse(**typed: Any) -> None:
                 "disagreements": (options.disagreements, lambda path: write_table(found.disagreements(), path)),
                 "model": (options.save, partial(found.save, **({"answers": False} if options.no_answers else {}))),
             },
-            (options.report, lambda _: api.write_report(*page, typed_command(), source)),
+            (options.report, lambda path: api.write_report(found, path, content, title, folder, command, source)),
         )
     seconds = round(time.perf_counter() - started, 3)
     about = (

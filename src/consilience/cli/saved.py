@@ -117,7 +117,7 @@ def run_update(
                 f"{model!r} has changed since it was read, perhaps by another update. Nothing was written.",
                 "Run this update again.",
             )
-        page = shown, report, content, os.path.basename(model), os.path.dirname(content or "")
+        title, folder = os.path.basename(model), os.path.dirname(content or "")
         files = write_together(
             {
                 "labels": (output, lambda path: write_table(mark_labels(shown, shown.to_frame()), path)),
@@ -125,7 +125,7 @@ def run_update(
                 "workers": (workers_report, partial(write_table, workers)),
                 "model": (save or model, found.save),
             },
-            (report, lambda _: write_report(*page, typed_command())),
+            (report, lambda path: write_report(shown, path, content, title, folder, typed_command())),
         )
     seconds = round(time.perf_counter() - started, 3)
     title = f"Update of {fit_text(model, 60)}"

@@ -405,7 +405,7 @@ def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: s
         dict(zip(fields, (dot[0], round(dot[1], 4), round(dot[2], 4), *dot[3:], dot[0] * (dot in named)), strict=True))
         for dot in dots
     ]
-    zero = {"mark": {"type": "rule", **_DASHED}}
+    zero: Spec = {"mark": {"type": "rule", **_DASHED}}
     across = _measure("x", x, scale={"domain": [-reach, reach]}, axis={"grid": False, "tickCount": 5})
     domain = [min(heights) - room, max(heights) + room]
     up = _measure("y", y, scale={"domain": domain, "nice": False}, axis={"tickCount": 5})
@@ -415,7 +415,7 @@ def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: s
         "encoding": {"text": {"field": "shown"}},
     }
     colours = {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT}
-    shown = {
+    shown: Spec = {
         "data": {"values": values},
         "encoding": {"x": across, "y": up, "color": colours},
         "layer": [{"mark": {**_POINT, "opacity": 0.8}, "encoding": {"size": sizes}}, texts],
@@ -434,22 +434,22 @@ def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: s
 
 
 # The mean probability of some labels, which share of them is right, and how many there are.
-Curve = tuple[Floats, Floats, NDArray[np.int64]]
+Curve = tuple[Floats, Floats, NDArray[Any]]
 
 
 def draw_curves(title: str, alt: str, curves: Mapping[str, Curve], heads: tuple[str, ...]) -> Chart:
     """How often labels are right against how probable they are said to be; of several curves each beside the next."""
     several = len(curves) > 1
     rows: list[Spec] = []
-    table = []
+    table = list[tuple[str | int | float, ...]]()
     for name, curve in curves.items():
         rows += [{"name": name, "line": "even", "x": end, "y": end} for end in (0.0, 1.0)]
         for x, y, n in zip(*(each.tolist() for each in curve), strict=True):
             rows.append({"name": name, "line": "right", "x": round(x, 4), "y": round(y, 4), "n": int(n)})
             table.append((*([name] if several else []), f"{x:.1%}", f"{y:.1%}", int(n)))
-    size = _measure("n", legend=None, scale={"range": [30, 250]})
+    size: Spec = {"value": 40} if several else _measure("n", legend=None, scale={"range": [30, 250]})
     right = [{"filter": "datum.line == 'right'"}]
-    view = {
+    view: Spec = {
         "width": 110 if several else 220,
         "height": 90 if several else 170,
         "encoding": {
@@ -462,11 +462,11 @@ def draw_curves(title: str, alt: str, curves: Mapping[str, Curve], heads: tuple[
             {
                 "transform": right,
                 "mark": {**_POINT, "color": ACCENT},
-                "encoding": {"size": {"value": 40} if several else size},
+                "encoding": {"size": size},
             },
         ],
     }
-    facet = {"field": "name", "type": "nominal", "sort": list(curves), "title": None}
+    facet: Spec = {"field": "name", "type": "nominal", "sort": list(curves), "title": None}
     figure = {"facet": facet, "columns": 4, "spec": view} if several else view
     return Chart(title, alt, {"data": {"values": rows}, **figure}, heads[-3 - several :], table)
 

@@ -167,7 +167,12 @@ def draw_by_gold(view: View) -> Chart | None:
     alt = f"Without known labels, {judged}, with a mean confidence of {mean:.1%}."
     curve = reliability_curve(truth, posterior, np.arange(posterior.shape[1]), bins=10, adaptive=True)
     title = "Confidence without known labels, and how often it is right"
-    return draw_curves(title, alt, {"": tuple(curve)}, ("Confidence", "Share of right labels", "Items"))
+    return draw_curves(
+        title,
+        alt,
+        {"": (curve.confidence, curve.accuracy, curve.n_items)},
+        ("Confidence", "Share of right labels", "Items"),
+    )
 
 
 def describe_differences(view: View) -> list[Part]:

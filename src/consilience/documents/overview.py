@@ -185,7 +185,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     if compared is None:
         facts.append(Fact("comparison", "Verdict" if all_known else "", None, to_sentence(ALL_KNOWN)))
     else:
-        value = {"verdict": compared.verdict, "better": compared.better, "agreement": compared.agreement}
+        value: Record = {"verdict": compared.verdict, "better": compared.better, "agreement": compared.agreement}
         value |= {name: each for name, each in asdict(compared).items() if name != "n_items"}
         topics = ("headline", "known_labels", "expected", "verdict", "record", "alpha")
         value["words"] = {topic: words.get(topic) or None for topic in topics}
@@ -209,7 +209,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
     chain, field = Fact("chain", "", None), Fact("field", "", None)
     if found.is_network:
         explanation = model.explain_coupling() if found.graph_check is None else str(found.graph_check)
-        unit, coupling = model.usual_weight, {"coupling": found.coupling}
+        unit, coupling = model.usual_weight, Record(coupling=found.coupling)
         if model.listeners == "unanswered":
             explanation += f" {describe_limit(bool(Source(found.answers).find_told().all()), 'The graph')}"
         coupling |= {"usual_weight": unit, "listeners": model.listeners, "explanation": explanation}
@@ -218,7 +218,7 @@ def list_facts(model: Any, undecided: float | None = None, remedy: str = "") -> 
         text = f"coupling {(found.coupling or 0.0) * unit:.2f} nats per agreeing neighbour{weighted}{heard}"
         field = Fact("field", "Graph", coupling, to_sentence(text) if weighted else text)
     elif hasattr(model, "explain_coupling"):
-        coupling = {"coupling": found.coupling, "explanation": model.explain_coupling()}
+        coupling = Record(coupling=found.coupling, explanation=model.explain_coupling())
         chain = Fact("chain", "Chain", coupling, f"coupling {found.coupling:g}, from 0 (independent items) to 1")
     facts += [chain, field]
     guided = None if found.guidance is None else found.guidance.findings

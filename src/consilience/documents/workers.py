@@ -158,10 +158,11 @@ def tabulate(view: View) -> list[Row]:
         for m in np.flatnonzero((largest >= LEAST_BIAS) & (n_answers >= FEW_ANSWERS)).tolist():
             biases[m] = f"{view.labels[named[most[m]]]} +{largest[m]:.0%}"
 
-    columns = dict.fromkeys(("bias", "bias_low", "bias_high", "spread", "sureness"), [None] * n)
+    nothing: list[Any] = [None] * n
+    columns = dict.fromkeys(("bias", "bias_low", "bias_high", "spread", "sureness"), nothing)
     columns |= {name: to_values(column).tolist() for name, column in report.items()}
     moved = [] if found.drift is None else [found.drift[name] for name in ("change", "change_low", "change_high")]
-    drift = list(zip(*(to_values(column).tolist() for column in moved), strict=True)) or [None] * n
+    drift = list(zip(*(to_values(column).tolist() for column in moved), strict=True)) or nothing
     kinds, accuracies = (each.tolist() for each in rank_attention(report))
     rows = []
     for m, values in enumerate(zip(*columns.values(), strict=True)):

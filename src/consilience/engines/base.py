@@ -12,9 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Self, TypeAlias, TypeVar
 
+from ..arguments import is_whole
 from ..errors import parameter_error
 from ..limits import count_threads, release_mapped
-from ..options import is_whole
 
 Outcome = TypeVar("Outcome")
 
