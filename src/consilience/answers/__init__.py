@@ -52,7 +52,9 @@ class Dialect:
     suffix : str
         What files end in that always have this form; empty if there are none.
     is_folder : bool
-        Whether workers have files of their own.
+        Whether workers have files of their own. Those are recognised where they are opened.
+    by_item : bool
+        Whether it has one row per item, and so neither a column of workers nor one of labels.
     """
 
     name: str
@@ -62,18 +64,19 @@ class Dialect:
     prefix: str = ""
     suffix: str = ""
     is_folder: bool = False
+    by_item: bool = False
 
 
 DIALECTS = (
     Dialect("mturk", "MTurk batch results", "wide_tables", needed=("HITId", "WorkerId"), prefix="Answer."),
     Dialect("toloka", "Toloka assignments", "wide_tables", needed=("ASSIGNMENT:worker_id",), prefix="OUTPUT:"),
     Dialect("appen", "Appen full reports", "wide_tables", needed=("_unit_id", "_worker_id")),
-    Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables", suffix=".npy"),
+    Dialect(MATRIX, "one column per worker, -1 is no answer", "wide_tables", suffix=".npy", by_item=True),
     Dialect("soft-files", "probabilities, one array or table per worker", "soft_votes", is_folder=True),
     Dialect("soft", "probabilities, one column per class", "soft_votes"),
     Dialect("soft-long", "probabilities, one row per label", "soft_votes"),
-    Dialect("soft-wide", "probabilities, one column per worker and class", "soft_votes"),
-    Dialect("wide", "one column per worker", "wide_tables"),
+    Dialect("soft-wide", "probabilities, one column per worker and class", "soft_votes", by_item=True),
+    Dialect("wide", "one column per worker", "wide_tables", by_item=True),
 )
 
 
@@ -109,6 +112,8 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
     if format is not None and not (isinstance(format, str) and format in list_names()):
         known = ", ".join(map(repr, list_names()))
         raise parameter_error("format", "Answers.from_frame", f"one of {known}", format)
+    others = ("worker", "label", "sequence", "position", "weight")
+    by_answer = names.get("order") is not None or any(names.get(role) or table.find(role) for role in others)
     for dialect in DIALECTS:
         missing = [name for name in dialect.needed if name not in table.names]
         if dialect.name == format and missing:
@@ -118,6 +123,7 @@ def translate(table: Table, format: str | None, names: Names, ignore: Sequence[s
                 keyword="format",
             )
         is_like = not missing and any(str(name).startswith(dialect.prefix) for name in table.names)
+        is_like = is_like and not dialect.is_folder and not (dialect.by_item and by_answer)
         if dialect.name == format or (format is None and is_like):
             read = getattr(import_module(f".{dialect.home}", __package__), f"read_{dialect.name.replace('-', '_')}")
             found: Table | None = read(table, names, format is not None)

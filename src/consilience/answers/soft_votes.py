@@ -300,11 +300,6 @@ def with_votes(table: Table, rows: SoftRows) -> Table:
     return replace(table, preferred={**table.preferred, "label": MOST_PROBABLE}, soft=rows)
 
 
-def read_soft_files(table: Table, names: Names, named: bool) -> Table | None:
-    """Files of workers, which are recognised, and laid out, where they are opened."""
-    return read_soft(table, names, named) if named else None
-
-
 def read_soft(table: Table, names: Names, named: bool) -> Table | None:
     """One row per vote, which it has already.
 
@@ -338,6 +333,9 @@ def read_soft(table: Table, names: Names, named: bool) -> Table | None:
             keyword="format",
         )
     return with_votes(table, SoftRows(objects_of(columns.values()), need_numbers(table, list(columns))))
+
+
+read_soft_files = read_soft  # once they are opened
 
 
 def read_soft_long(table: Table, names: Names, named: bool) -> Table | None:
@@ -418,7 +416,7 @@ def read_soft_wide(table: Table, names: Names, named: bool) -> Table | None:
         item: str | None = table.need("item", names.get("item"), parameter="item")
     else:
         item = names.get("item") or table.find("item")
-        if plays(table, names, "worker", "label", "weight") or not is_among(item, table.names) or len(table.names) < 5:
+        if not is_among(item, table.names) or len(table.names) < 5:
             return None
     gold = names.get("gold") or table.find("gold")
     cells = [name for name in table.names if name not in (item, gold, *table.ignored)]

@@ -37,7 +37,7 @@ from .columns import (
     to_column,
     to_values,
 )
-from .tables import Table, plays, refuse_roles
+from .tables import Table, refuse_roles
 
 # A table is recognised as wide only if its cells hold few different labels.
 MOST_LABELS = 20
@@ -56,10 +56,8 @@ _ROLES = ("worker", "label", "sequence", "position", "weight", "order")
 def read_wide(table: Table, names: Names, named: bool) -> Table | None:
     """One row per answer from one row per item.
 
-    It is recognised if it has no worker and no label, and its columns hold the same few labels.
+    It is recognised if its columns hold the same few labels.
     """
-    if not named and _plays_other(table, names):
-        return None
     item, gold = _find_keys(table, names)
     workers = _list_workers(table, item, gold)
     if named:
@@ -94,7 +92,7 @@ def read_matrix(table: Table, names: Names, named: bool) -> Table | None:
         gold = None if names.get("gold") is None else table.find("gold", names["gold"])
     else:
         item, gold = _find_keys(table, names)
-        if _plays_other(table, names) or (item is not None and item not in table.names):
+        if item is not None and item not in table.names:
             return None
     workers = _list_workers(table, item, gold)
     has_ids = item is None and _are_ids(table, workers)
@@ -143,10 +141,6 @@ def _list_workers(table: Table, item: str | None, gold: str | None) -> list[str]
     if absent:
         raise InputError(f"{table.name} has no column {listing(absent)}. {table.list_columns()}.")
     return [name for name in table.names if name not in (item, gold, *table.ignored)]
-
-
-def _plays_other(table: Table, names: Names) -> bool:
-    return names.get("order") is not None or plays(table, names, *_ROLES[:-1])
 
 
 def _find_labels(table: Table, columns: Sequence[str]) -> list[set[Any]] | None:
