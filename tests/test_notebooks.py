@@ -130,7 +130,7 @@ def test_a_report_is_an_arrow_table_in_all_that_takes_a_stream(fused, tmp_path):
     assert report != plain.slice(1)
     assert report != 1
     assert pickle.loads(pickle.dumps(report)) == copy.deepcopy(report) == report
-    assert {"to_pandas", "arrow", "equals"} <= set(dir(report))
+    assert {"arrow", "equals"} <= set(dir(report))
     with pytest.raises(AttributeError, match="nothing"):
         report.nothing  # noqa: B018
 
@@ -228,7 +228,6 @@ def test_a_model_shows_what_it_found(fused):
     ):
         assert words in found.text
     assert fused.comparison_.describe_test()[1:] in found.text
-    assert "svg" in dict(found.tags)
     unfitted = Snippet(cs.HiddenMarkov(coupling=0.5)._repr_html_())
     assert "HiddenMarkov(coupling=0.5)" in unfitted.text
     assert "Not fitted yet." in unfitted.text

@@ -22,12 +22,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import make_inert
-from ..kernels import Floats
 from .columns import Column, spell_surrogates
 from .tables import build_frame
 
@@ -69,9 +67,6 @@ class ReportTable:
             raise AttributeError(name)
         return getattr(self.arrow, name)
 
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self.arrow)})
-
     def __len__(self) -> int:
         return int(self.arrow.num_rows)
 
@@ -82,9 +77,6 @@ class ReportTable:
         return isinstance(other, (ReportTable, pa.Table)) and self.equals(other)
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        return self.arrow.__arrow_c_stream__(requested_schema)
 
     def equals(self, other: object, check_metadata: bool = False) -> bool:
         """Whether two tables are the same."""
@@ -361,25 +353,6 @@ def html_estimate(estimate: Sequence[Any]) -> str:
 def paragraph(text: str) -> str:
     """A text as a paragraph of HTML."""
     return f'<p style="margin:.3em 0;color:inherit;font-size:13px">{escape(text)}</p>'
-
-
-def draw_histogram(shares: Floats, alt: str, n_bins: int = 20) -> str:
-    """How often numbers from 0 to 1 occur, as bars."""
-    counts = np.bincount(np.minimum((shares * n_bins).astype(np.int64), n_bins - 1), minlength=n_bins)
-    heights = 50 * counts / max(int(counts.max()), 1)
-    bars = "".join(
-        f'<path d="M{4 + 10 * place} 54v-{height:.1f}h8v{height:.1f}z"/>'
-        for place, height in enumerate(heights.tolist())
-        if height
-    )
-    return (
-        f'<svg role="img" aria-label="{escape(alt)}" width="208" height="74" viewBox="0 0 208 74">'
-        f'<g fill="currentColor" fill-opacity=".6">{bars}</g>'
-        '<path d="M4 54.5H204" stroke="currentColor" stroke-opacity=".4"/>'
-        '<g fill="currentColor" font-size="11" font-family="sans-serif"><text x="4" y="68">0</text>'
-        f'<text x="104" y="68" text-anchor="middle">{escape(alt.partition(":")[0])}</text>'
-        '<text x="204" y="68" text-anchor="end">1</text></g></svg>'
-    )
 
 
 def frame_html(*parts: str) -> str:

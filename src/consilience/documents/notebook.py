@@ -11,8 +11,8 @@ from .document import Document, Facts, Findings, Section, Table, Text, spell
 MOST_FINDINGS = 3
 
 
-def to_cells(document: Document, picture: str = "") -> str:
-    """A document as HTML; a `picture` is shown before its first table."""
+def to_cells(document: Document) -> str:
+    """A document as HTML."""
 
     def show_value(value: object, form: str) -> str:
         if form == "estimate" and isinstance(value, tuple):
@@ -30,8 +30,7 @@ def to_cells(document: Document, picture: str = "") -> str:
         elif isinstance(part, Findings):
             shown += [paragraph(str(each.problem)) for each in part.findings[:MOST_FINDINGS]]
         elif isinstance(part, Table):
-            shown += [picture, *([paragraph(part.title)] if part.title else [])]
-            picture = ""
+            shown += [paragraph(part.title)] if part.title else []
             heads, numbers = [each.name for each in part.columns], [each.is_number for each in part.columns]
             cells = [
                 [show_value(value, each.format) for value, each in zip(row, part.columns, strict=True)]
@@ -41,4 +40,4 @@ def to_cells(document: Document, picture: str = "") -> str:
             shown += map(paragraph, count_rest(len(part.rows) + part.n_more, len(cells)))
         elif isinstance(part, Section):
             shown.append(to_cells(Document(part.title, "", part.parts)))
-    return frame_html(*shown, picture)
+    return frame_html(*shown)

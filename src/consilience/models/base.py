@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overloa
 
 from ..answers.answers import Answers
 from ..answers.columns import Values, to_column
-from ..answers.previews import build_report, draw_histogram, round_figures
+from ..answers.previews import build_report, round_figures
 from ..answers.tables import build_frame
 from ..answers.tagging import are_tags
 from ..arguments import check_truth, is_whole, to_path
@@ -662,12 +662,8 @@ class Model(LabelEstimator):
 
         if self._result is None:
             return to_cells(Document(describe_call(self), "Not fitted yet.", []))
-        labels = self._result.labels
-        picture = ""
-        if labels.n_items and labels.shown:
-            picture = draw_histogram(labels.confidence, "Confidence: how many labels have which")
         facts, labels_shown = Facts(list_facts(self)), list_first_labels(self._result, FIRST)
-        return to_cells(Document(describe_call(self), "", [facts, labels_shown]), picture)
+        return to_cells(Document(describe_call(self), "", [facts, labels_shown]))
 
     def next_items(self, n: int = 50, *, at_random: bool = False) -> Any:
         """Return a table of the items that a person should label next.
