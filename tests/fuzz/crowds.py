@@ -19,7 +19,7 @@ from consilience.answers.tagging import find_transitions
 from consilience.inference.estimator import renew
 from consilience.inference.sources import Source
 from consilience.models.latent import LatentModel
-from consilience.results.new_answers import Applied
+from consilience.results.prediction import Applied
 from fuzz.harness import Nonsense
 
 Rng = np.random.Generator

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..kinds.spans import Spans
     from ..results.explanations import Explanation
     from ..results.label_files import Undecided
-    from ..results.new_answers import Applied
+    from ..results.prediction import Applied
     from ..results.saving import SavedModel
     from .updating import Update
 
@@ -245,7 +245,7 @@ class Model(LabelEstimator):
         item_prior: object = None,
     ) -> Applied:
         """Return what was learned, ready to be applied to other answers."""
-        from ..results.new_answers import Applied, add_content
+        from ..results.prediction import Applied, add_content
 
         fusion = self.result_
         self._check()

@@ -216,7 +216,7 @@ class LatentModel(Model, LatentEstimator):
     @property
     def classifier_(self) -> Any:
         """The classifier, trained on all items; None if features have no say."""
-        from ..results.new_answers import need_guidance, need_guide
+        from ..results.prediction import need_guidance, need_guide
 
         found = need_guidance(self.result_)
         if not found.findings.used:
@@ -229,7 +229,7 @@ class LatentModel(Model, LatentEstimator):
 
     def explain_features(self) -> str:
         """Say in words what the features tell about the labels."""
-        from ..results.new_answers import need_guidance
+        from ..results.prediction import need_guidance
 
         return need_guidance(self.result_).findings.describe()
 
@@ -239,7 +239,7 @@ class LatentModel(Model, LatentEstimator):
         Its answers are the labels that it gives, out of fold, to items that have answers. They are compared with the
         fused labels, as those of workers are. There are no intervals. If features are not used, the table has no row.
         """
-        from ..results.new_answers import need_guidance
+        from ..results.prediction import need_guidance
 
         found = self.result_
         return build_report(report_classifier(need_guidance(found), found.prior, found.names.classes), found.backend)
@@ -257,7 +257,7 @@ class LatentModel(Model, LatentEstimator):
         n : int, optional
             The most rows to return. Default: all.
         """
-        from ..results.new_answers import need_guidance
+        from ..results.prediction import need_guidance
 
         found = self.result_
         guidance = need_guidance(found)
@@ -304,7 +304,7 @@ class StreamingModel(LatentModel):
         >>> model.labels_.tolist(), model.worker_report()["answers"].to_pylist()
         (['cat', 'dog'], [6, 6, 6])
         """
-        from ..results.new_answers import fit_first, fit_next
+        from ..results.batches import fit_first, fit_next
 
         self._check()
         if self._result is None:
