@@ -39,8 +39,7 @@ from ..models.questions import Questions
 from ..models.standalone import Standalone
 from ..options import BY_QUESTION, N_LISTED, given
 from ..rankings.comparisons import Comparisons, open_comparisons
-from ..results.label_files import check_folder as check_labels
-from ..results.label_files import is_one_file
+from ..results.label_files import check_label_folder, is_one_file
 from ..results.result import count_known
 from .command import publish, refuse, typed_command
 from .files import Display, check_folder, check_outputs, check_page, list_files, write_together
@@ -72,7 +71,7 @@ def run_fuse(**typed: Any) -> None:
     if output is not None and (not is_one_file(output) if scanned else target is not None and is_folder(output)):
         check_folder(output, source)
         if scanned:
-            check_labels(Path(output))
+            check_label_folder(Path(output))
     else:
         (tables if target is None else others).insert(0, output)
     check_outputs(tables, others, inputs)

@@ -41,20 +41,19 @@ ROUNDING = 1e-12
 
 def write_labels(found: Result, path: str, undecided: float | None = None) -> None:
     """Write the labels of a result to a folder of Parquet files, or to one file; those below a confidence are open."""
-    tables = list_tables(found, undecided)
     if is_one_file(path):
-        write_tables(tables, path)
+        write_tables(list_tables(found, undecided), path)
         return
     from pyarrow import parquet  # which takes a while to load
 
     folder = Path(os.path.realpath(path))  # of a link, the folder that it leads to
-    check_folder(folder)
+    check_label_folder(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
             new, old = Path(work, "new"), Path(work, "old")
             new.mkdir()
-            for number, table in enumerate(tables):
+            for number, table in enumerate(list_tables(found, undecided)):
                 marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **MARK})
                 parquet.write_table(marked, new / PART.format(number), compression="zstd")
             if folder.exists():
@@ -72,13 +71,13 @@ def write_labels(found: Result, path: str, undecided: float | None = None) -> No
 
 
 def list_tables(found: Result, undecided: float | None) -> Iterator[pa.Table]:
-    """Yield the labels as tables, one for each run of items."""
+    """Yield the labels as tables with the columns of `to_frame`, one for each run of items."""
     with open_engine(None) as engine:
-        yield from engine.map(make_table, engine.place(found.labels.runs()), found.labels, found.task, undecided)
+        yield from engine.map(tabulate_run, engine.place(found.labels.runs()), found.labels, found.task, undecided)
 
 
-def make_table(run: slice, labels: Labels, task: AnyKind, undecided: float | None) -> pa.Table:
-    """The labels of a run of items, with the columns of `to_frame`."""
+def tabulate_run(run: slice, labels: Labels, task: AnyKind, undecided: float | None) -> pa.Table:
+    """The labels of a run of items."""
     part = labels.part(run)
     arranged = task.arrange(part, part.shown, undecided)
     release_mapped()
@@ -104,8 +103,10 @@ def is_one_file(path: str) -> bool:
     return False
 
 
-def check_folder(path: Path) -> None:
+def check_label_folder(path: Path) -> None:
     """Raise an error for a folder that holds something else than labels, or that cannot be made."""
+    from pyarrow import parquet
+
     folder = Path(os.path.realpath(path))
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{str(path)!r} is a file.", "Name a folder, or a file such as labels.parquet.")
@@ -114,20 +115,17 @@ def check_folder(path: Path) -> None:
     if not folder.is_dir():
         check_writable(folder.with_name(f"{folder.name}.parquet"))
         return
-    if others := sorted(each.name for each in folder.iterdir() if not is_part(each)):
-        raise InputError(
-            f"The folder {str(path)!r} holds other files than labels, such as {others[0]!r}.", "Name a new folder."
-        )
-
-
-def is_part(path: Path) -> bool:
-    """Whether a file holds labels that `write` wrote."""
-    from pyarrow import parquet
-
-    try:
-        return path.match("part-*.parquet") and MARK.items() <= (parquet.read_schema(path).metadata or {}).items()
-    except (OSError, pa.ArrowException):
-        return False
+    for file in sorted(folder.iterdir()):
+        try:
+            is_ours = (
+                file.match("part-*.parquet") and MARK.items() <= (parquet.read_schema(file).metadata or {}).items()
+            )
+        except (OSError, pa.ArrowException):
+            is_ours = False
+        if not is_ours:
+            raise InputError(
+                f"The folder {str(path)!r} holds other files than labels, such as {file.name!r}.", "Name a new folder."
+            )
 
 
 class Undecided(NamedTuple):
