@@ -19,7 +19,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -29,18 +28,16 @@ from ..answers.tables import check_spread
 from ..answers.tagging import find_spans, split_tags
 from ..errors import InputError, first_line, listing, shorten
 from ..kinds.spans import Spans
+from ..kinds.tokens import REASONS, list_tags, tag_readings
 from . import Codec
 from .annotation_tools import (
     Id,
     MarkedText,
     Place,
     Reading,
-    Scored,
-    Span,
     check_all_found,
     check_unchanged,
     gather_spans,
-    list_texts,
     origin_of,
     read_whole_text,
     say_nothing,
@@ -52,7 +49,6 @@ _UNREAD = "_"
 _TAG = re.compile(r"[BIESLU]-(\S.*)")
 _PHRASES = {"NP", "VP", "PP", "ADJP", "ADVP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP"}
 _START = "-DOCSTART-"
-_WORD = re.compile(r"\w+|[^\w\s]")
 _OTHER_FORMAT = "Write another format, such as label-studio."
 
 
@@ -203,82 +199,57 @@ def _read_columns(path: str) -> Spans:
 
 def _write_columns(spans: Spans, path: str) -> None:
     """Write a column for each worker. With the tokens of a CoNLL file, its other columns and comments are kept."""
-    workers = [str(worker) for worker in spans.workers.tolist()]
+    workers, ids = ([str(each) for each in names.tolist()] for names in (spans.workers, spans.documents))
     names = [re.sub(r"\s", "_", worker) or "_" for worker in workers]
     if len(set(names)) < len(names):
         raise InputError(f"Workers have the same name without blanks: {listing(workers)}.", "Rename one of them.")
     if os.path.isdir(path):
         raise InputError(f"{path!r} is a folder.", "Give the name of a file: it has a column for each worker.")
+    blank = next((label for label in spans.labels.tolist() if re.search(r"\s", label)), None)
+    if blank is not None:
+        raise InputError(f"{blank!r} cannot be part of a tag: it has a blank.", "Rename it.")
+    odd = np.flatnonzero(np.isin(spans.verdicts, list(REASONS)))
+    if len(odd):
+        raise InputError(
+            f"Spans of one worker overlap in document {shorten(ids[spans.marks.document[odd[0]]])}, or are white space "
+            "only, which columns of tags cannot express.",
+            _OTHER_FORMAT,
+        )
     origin, kept = origin_of(spans, "conll"), dict[str, _Sentence]()
     for sentences, columns in _read_files(origin) if origin is not None else ():
         for each in sentences.values():
             each.rows = [[cell for i, cell in enumerate(row) if i not in columns.values()] for row in each.rows]
         kept = {str(name): sentence for name, sentence in sentences.items()} | kept
+    check_all_found(origin, ids, kept)
     width = max((len(each.rows[0]) for each in kept.values()), default=1)  # files may have different columns
-    documents = list_texts(spans)
-    check_all_found(origin, documents, kept)
-    tokens = {
-        name: each.tokens or [word.span() for word in _WORD.finditer(each.text)] for name, each in documents.items()
-    }
-    n_answers = sum(len(tokens[name]) * len(each.readings) for name, each in documents.items())
-    check_spread(sum(map(len, tokens.values())), len(workers), n_answers)
+    tokens, tags = spans.tokenised.tokens, list_tags(spans)
+    sizes = np.diff(tokens.offsets)[spans.readings[:, 0]]
+    check_spread(int(tokens.offsets[-1]), len(workers), int(sizes.sum()))
+    codes = np.split(tag_readings(spans, spans.readings).code, np.cumsum(sizes)[:-1])
+    said = {(d, w): [tags[code] for code in own] for (d, w), own in zip(spans.readings.tolist(), codes, strict=False)}
     with replace_file(path) as temporary, open(temporary, "wb") as sink:
         header = ["FORM", *(f"KEPT{i}" for i in range(1, width)), *names]
         sink.write(f"# global.columns = {' '.join(header)}\n".encode())
-        for name, document in documents.items():
-            text, marked = document.text, {each.worker: each.spans for each in document.readings}
-            sentence, places = kept.get(name), tokens[name]
-            if sentence is None:
-                lines = [f"# sent_id = {' '.join(name.split())}"]
-                places = _cut(places, [span for spans in marked.values() for span in spans])
-                rest = [[_UNREAD] * (width - 1)] * len(places)
-            else:
+        for number, (name, text) in enumerate(zip(ids, spans.texts, strict=True)):
+            own = slice(tokens.offsets[number], tokens.offsets[number + 1])
+            words = [
+                re.sub(r"\s", "_", text[start:end])
+                for start, end in zip(tokens.start[own].tolist(), tokens.end[own].tolist(), strict=True)
+            ]
+            lines, rest = [f"# sent_id = {' '.join(name.split())}"], [[_UNREAD] * (width - 1)] * len(words)
+            sentence = kept.get(name)
+            if sentence is not None:
                 check_unchanged(sentence.place, sentence.text(), text)
+                if len(sentence.rows) != len(words):
+                    raise InputError(f"Spans in {shorten(name)} do not begin and end with a token.", _OTHER_FORMAT)
                 lines = [line for line in sentence.before if not line.startswith("# global.columns")]
                 rest = [[*row[1:], *[_UNREAD] * (width - len(row))] for row in sentence.rows]
-            tags = [_to_tags(name, places, marked.get(worker)) for worker in workers]
-            for i, (start, end) in enumerate(places):
-                word = re.sub(r"\s", "_", text[start:end])
-                lines.append("\t".join([word, *rest[i], *(column[i] for column in tags)]))
+            columns = [said.get((number, worker), [_UNREAD] * len(words)) for worker in range(len(workers))]
+            lines += ["\t".join([word, *rest[i], *(each[i] for each in columns)]) for i, word in enumerate(words)]
             try:
                 sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
             except UnicodeEncodeError as error:
                 raise InputError(f"Document {shorten(name)} cannot be written: {first_line(error)}.") from error
-
-
-def _cut(tokens: list[tuple[int, int]], spans: Collection[Span]) -> list[tuple[int, int]]:
-    """Tokens, cut where a span begins or ends within one."""
-    cuts = sorted({offset for start, end, _ in spans for offset in (start, end)})
-    pieces: list[tuple[int, int]] = []
-    for start, end in tokens:
-        inner = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
-        pieces += itertools.pairwise([start, *inner, end])
-    return pieces
-
-
-def _to_tags(name: str, tokens: list[tuple[int, int]], spans: Scored | None) -> list[str]:
-    """IOB2 tags; a span that is no sequence of tokens, or overlaps another, is an error."""
-    if spans is None:
-        return [_UNREAD] * len(tokens)
-    first = {start: i for i, (start, _) in enumerate(tokens)}
-    last = {end: i for i, (_, end) in enumerate(tokens)}
-    tags = ["O"] * len(tokens)
-    for start, end, label in spans:
-        if start not in first or end not in last:
-            raise InputError(
-                f"The span from {start} to {end} in document {shorten(name)} does not begin and end with a token.",
-                _OTHER_FORMAT,
-            )
-        i, stop = first[start], last[end] + 1
-        if set(tags[i:stop]) != {"O"}:
-            raise InputError(
-                f"Spans of one worker overlap in document {shorten(name)}, which columns of tags cannot express.",
-                _OTHER_FORMAT,
-            )
-        if re.search(r"\s", label):
-            raise InputError(f"{label!r} cannot be part of a tag: it has a blank.", "Rename it.")
-        tags[i:stop] = [f"B-{label}", *[f"I-{label}"] * (stop - i - 1)]
-    return tags
 
 
 def recognise_columns(head: bytes, path: str) -> bool:

@@ -202,6 +202,16 @@ def write_tags(
     return TokenTags(np.repeat(np.arange(len(documents)), sizes), position, code)
 
 
+def tag_readings(spans: Spans, readings: Indices) -> TokenTags:
+    """The tags of tokens by some readings, which include those with a span that is fused."""
+    marks, placed = spans.marks, spans.tokenised.marks
+    kept = np.flatnonzero(spans.verdicts == KEPT)
+    number = readings[:, 0] * len(spans.workers) + readings[:, 1]
+    reading = np.searchsorted(number, marks.document[kept] * len(spans.workers) + marks.worker[kept])
+    first, stop = placed.first[kept], placed.stop[kept]
+    return write_tags(spans.tokenised.tokens.offsets, readings[:, 0], reading, first, stop, marks.label[kept])
+
+
 def list_tags(spans: Spans) -> list[str]:
     """The tags by their codes."""
     return ["O", *(f"{letter}-{name}" for name in spans.labels.tolist() for letter in "BI")]
@@ -210,15 +220,10 @@ def list_tags(spans: Spans) -> list[str]:
 def make_responses(spans: Spans) -> Answers:
     """The tags that workers gave to the tokens; see `Spans.to_responses`."""
     _warn_of_left_out(spans)
-    tokens, marks, placed = spans.tokenised.tokens, spans.marks, spans.tokenised.marks
+    tokens = spans.tokenised.tokens
     documents = find_fused(spans, tokens)
     readings = spans.readings[np.isin(spans.readings[:, 0], documents)]
-    kept = np.flatnonzero(spans.verdicts == KEPT)
-    reading = np.searchsorted(
-        readings[:, 0] * len(spans.workers) + readings[:, 1],
-        marks.document[kept] * len(spans.workers) + marks.worker[kept],
-    )
-    said = write_tags(tokens.offsets, readings[:, 0], reading, placed.first[kept], placed.stop[kept], marks.label[kept])
+    said = tag_readings(spans, readings)
     sizes = np.diff(tokens.offsets)[documents]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     item = bounds[np.searchsorted(documents, readings[:, 0])][said.reading] + said.position
