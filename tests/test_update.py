@@ -448,21 +448,20 @@ def test_files_and_tables_of_all_kinds(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "worker", "label", "said"),
+    ("parameters", "worker", "label"),
     [
-        ({"start": np.tile(np.eye(3) * 0.7 + 0.1, (8, 1, 1))}, 20, 1, "workers, labels and classes .*new workers: 20"),
-        ({"prior": [0.2, 0.3, 0.5]}, 2, 3, "the classes of the fit.*new classes: 3"),
-        ({"smoothing": np.ones((3, 3))}, 2, 3, "new labels: 3; new classes: 3"),
+        ({"start": np.tile(np.eye(3) * 0.7 + 0.1, (8, 1, 1))}, 20, 1),
+        ({"prior": [0.2, 0.3, 0.5]}, 2, 3),
+        ({"smoothing": np.ones((3, 3))}, 2, 3),
     ],
 )
-def test_arrays_as_parameters_do_not_grow(parameters, worker, label, said):
+def test_arrays_as_parameters_do_not_grow(parameters, worker, label):
     r = cs.simulate.independent(60, n_workers=8, n_classes=3, answers_per_item=5, seed=1).responses
     model = cs.DawidSkene(**parameters).fit(r)
     before, new = model.posterior_, {"item": [100, 100], "worker": [0, worker], "label": [0, label]}
     (name,) = parameters
-    with pytest.raises(ParameterError, match=said) as caught:
+    with pytest.raises(ParameterError, match=f"The '{name}' parameter of DawidSkene must be"):
         model.update(new)
-    assert f"set_params({name}=...)" in str(caught.value)
     assert np.array_equal(model.posterior_, before)
     assert model.responses_.n_responses == r.n_responses
     model.set_params(**{name: getattr(cs.DawidSkene(), name)}).update(new)

@@ -34,6 +34,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "probabilities": (15_000_000, 1000),
     "entries": (10_000_000, 300),  # there are up to 24 tables of them at a time, and each takes part in every step
     "ordinal entries": (5_000_000, 15_000),  # few answers rule out no type, so that each takes part in every step
+    "steps of moments": (100_000_000, 5_000),  # in each sweep
     "skills": (200_000, 5),
     "tags": (500, 0),
     "questions": (200, 0),  # each is a fit of its own: a tenth of a second however few its answers are

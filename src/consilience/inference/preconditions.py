@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,17 +37,6 @@ POSTERIOR_TABLES = 2
 # The most classes of a chain, whose time grows with their square at each position: of few answers, and of many.
 FEW_CHAINED, MOST_CHAINED = 100, 200
 NAME_CLASSES = Sentence("Name the few classes that can be true with {classes}.")
-# Most fits settle within so many sweeps.
-USUAL_SWEEPS = 50
-# Seconds, as measured, of a product of one member of a set of workers; and of an entry of a worker's problem with one
-# class, in all inner iterations.
-PER_PRODUCT, PER_STEP = 3e-9, 1.1e-8
-# Seconds of an entry of the transitions' problem with one class, squared twice: its largest eigenvalue.
-PER_TRANSITION = 3e-10
-# Seconds from which a fit is said to be slow.
-SLOW = 120.0
-# Seconds from which moments are not worth it if there are fewer answers than entries of matrices.
-FUTILE = 10.0
 # The pseudo-counts of EM, off the diagonal and on it, unless others are given.
 PAIR = (0.1, 1.1)
 # Pseudo-counts beyond these mean the same, and their sums and inverses are still numbers.
@@ -141,47 +130,6 @@ def fixed_prior(owner: Any, r: Answers) -> Floats | None:
     return np.asarray(prior / prior.sum())
 
 
-class Effort(NamedTuple):
-    """How much a fit will take, roughly, and how much memory at least."""
-
-    seconds: float
-    n_bytes: int
-
-    def describe_time(self) -> str:
-        """Return the time in words.
-
-        >>> Effort(150, 0).describe_time(), Effort(9000, 0).describe_time()
-        ('2 minutes', '2.5 hours')
-        """
-        minutes = self.seconds / 60
-        return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:,.1f} hours"
-
-
-def estimate_moments(r: Answers, in_sequences: bool = False) -> Effort:
-    """Return what it takes to match the moments of answers, with those of transitions if they are wanted."""
-    effort = _estimate(r, r.n_items, r.n_responses, in_sequences)
-    if effort.seconds <= SLOW and effort.n_bytes <= available_memory():
-        return effort
-    # Many items may have been answered by the same workers: it may be less.
-    layout = lay_out(r)
-    return _estimate(r, len(layout.set_size), len(layout.members), in_sequences)
-
-
-def _estimate(r: Answers, n_sets: int, n_members: int, in_sequences: bool) -> Effort:
-    n_pairs = r.n_classes * (r.n_classes + 1) // 2
-    seconds = USUAL_SWEEPS * (PER_PRODUCT * n_members * n_pairs + PER_STEP * r.n_workers * r.n_labels * r.n_classes**2)
-    n_numbers = (r.n_workers + 2 * n_sets) * n_pairs
-    if in_sequences:
-        seconds += PER_TRANSITION * r.n_classes**6
-        n_numbers += 2 * r.n_classes**4
-    return Effort(seconds, NUMBER * n_numbers)
-
-
-def is_hopeless(r: Answers, effort: Effort) -> bool:
-    """Tell whether moments take long for little: there are fewer answers than entries of the matrices."""
-    return effort.seconds > FUTILE and r.n_responses < r.n_workers * r.n_labels * r.n_classes
-
-
 def check_matrices(owner: str, workers: WorkerModel, r: Answers, n_tables: int = FIT_TABLES) -> None:
     """Raise an error if the matrices of all workers cannot be held in memory, or are too many for so few answers."""
     needed = n_tables * workers.n_bytes
@@ -217,10 +165,22 @@ def require_for_classes(n_bytes: float, problem: str, *instead: str | Sentence) 
     require_memory(n_bytes, problem, "Merge rare or misspelt labels.", NAME_CLASSES, *instead, keyword="classes")
 
 
-def check_moments(owner: str, r: Answers, effort: Effort, instead: Sentence) -> None:
-    """Raise an error if the products that moments are matched by cannot be held in memory."""
-    needed = f"the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes"
-    require_for_classes(effort.n_bytes, f"{owner} needs {needed}", instead)
+def check_moments(owner: str, r: Answers, in_sequences: bool = False) -> None:
+    """Raise an error if moments of answers take very long, or their products cannot be held in memory.
+
+    In each sweep there is a product of each pair of classes for each member of a set of workers, and a worker's problem
+    takes L K^2 steps an iteration. Transitions, in sequences, are a problem of K^2 numbers.
+    """
+    layout, n_pairs = lay_out(r), r.n_classes * (r.n_classes + 1) // 2
+    n_steps = len(layout.members) * n_pairs + 4 * r.n_workers * r.n_labels * r.n_classes**2
+    n_numbers = (r.n_workers + 2 * len(layout.set_size)) * n_pairs
+    if in_sequences:
+        n_steps += r.n_classes**6 // 50
+        n_numbers += 2 * r.n_classes**4
+    problem = f"{owner} needs the moments of {plural(r.n_items, 'item')} for all pairs of {r.n_classes:,} classes"
+    instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
+    require_for_classes(NUMBER * n_numbers, problem, instead)
+    require_few_numbers("steps of moments", n_steps, r, problem, instead)
 
 
 def check_posteriors(owner: str, r: Answers) -> None:

@@ -20,19 +20,17 @@ from ..errors import (
     Sentence,
     listing,
     parameter_error,
-    plural,
     warn,
 )
 from ..kernels import Floats, freeze
 from . import Distributions
 from .em import Parameters, Problem, expect_from_votes, maximise
-from .learned import Before, Learned
+from .learned import Before
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
-from .preconditions import SLOW, check_moments, estimate_moments, fixed_prior, is_hopeless
+from .preconditions import check_moments, fixed_prior
 from .sources import Source
 from .structures import StructureParameters, Trail
 from .structures.chain import Chain
-from .workers import voters
 from .workers.priors import make_pair
 
 if TYPE_CHECKING:
@@ -48,7 +46,9 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
 
     r = source.responses
     if source.before is not None and source.before.starts_there:
-        return {"update": go_on(source.before, problem, r, model.max_iter)}
+        reached = go_on(source.before, problem, r, model.max_iter)
+        if reached is not None:
+            return {"update": reached}
     votes = expect_from_votes(problem)
     by_vote = maximise(problem, votes)
     plain = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior)
@@ -95,51 +95,24 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
     return starts
 
 
-def go_on(before: Before, problem: Problem, r: Answers, max_iter: int) -> Parameters:
-    """The parameters of the fit before, for answers that hold more.
+def go_on(before: Before, problem: Problem, r: Answers, max_iter: int) -> Parameters | None:
+    """The parameters of the fit before, for answers that hold more; None if there are other labels or classes.
 
-    Workers who were not there start as the crowd answers on the whole. If there are new labels or classes, what was
-    learned is completed by what the votes say of these.
+    Workers who were not there start as the crowd answers on the whole.
     """
-    prior, learned, known = problem.prior, before.learned, before.names
+    prior, learned, known, workers = problem.prior, before.learned, before.names, problem.workers
+    worker, label, k = (
+        lookup(old, to_column(there))
+        for old, there in ((known.workers, r.workers), (known.labels, r.labels), (known.classes, r.classes))
+    )
+    if learned.kind != workers.name or (label < 0).any() or not np.array_equal(k, np.arange(len(known.classes))):
+        return None
     if prior.parts is not None and before.smoothing is not None:
         prior = make_pair(prior, prior.parts, before.smoothing)
-    workers = problem.workers
-    names = ((known.workers, r.workers), (known.labels, r.labels), (known.classes, r.classes))
-    worker, label, k = (lookup(old, to_column(there)) for old, there in names)
-    if learned.kind == workers.name and (label >= 0).all() and (k >= 0).all():
-        crowd = np.log(np.maximum(learned.crowd, np.finfo(np.float64).tiny))
-        logs = freeze(np.ascontiguousarray(workers.adopt(learned.log_weights, crowd, worker, label)[:, :, k]))
-        found = Distributions(freeze(np.exp(logs)), logs, logs, 0.0)
-    else:
-        found = workers.given(complete_matrices(learned, problem, worker, label, k))
-    if np.array_equal(k, np.arange(len(known.classes))):
-        structure = learned.structure
-    else:
-        structure = maximise(problem, expect_from_votes(problem)).structure
-    given = Parameters(found, structure, prior)
+    crowd = np.log(np.maximum(learned.crowd, np.finfo(np.float64).tiny))
+    logs = freeze(workers.adopt(learned.log_weights, crowd, worker, label))
+    given = Parameters(Distributions(freeze(np.exp(logs)), logs, logs, 0.0), learned.structure, prior)
     return given if max_iter == 0 else maximise(problem, problem.expect(given, Trail()), prior)
-
-
-def complete_matrices(
-    learned: Learned, problem: Problem, worker: NDArray[np.int64], label: NDArray[np.int64], k: NDArray[np.int64]
-) -> Floats:
-    """Confusion matrices (M, K, L) with what was learned, and with the votes' for new labels and classes.
-
-    `worker`, `label` and `k` are the indices at the fit of the workers, labels and classes of these answers, or -1.
-    """
-    votes = expect_from_votes(problem)
-    by_vote = maximise(problem, votes)
-    matrices = problem.workers.plain_mean(by_vote.workers, votes.counts, problem.prior).transpose(0, 2, 1).copy()
-    known = np.concatenate([learned.confusion, learned.crowd.transpose(0, 2, 1)])[worker]  # -1 is the crowd
-    if matrices.shape[2] > len(label):  # silence is the last answer
-        label = np.append(label, known.shape[2] - 1)
-    rows, columns = np.flatnonzero(k >= 0), np.flatnonzero(label >= 0)
-    found = known[:, k[rows]][:, :, label[columns]]
-    left = 1.0 - np.delete(matrices[:, rows], columns, axis=2).sum(axis=2, keepdims=True)
-    found *= left / np.maximum(found.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny)
-    matrices[np.ix_(np.arange(len(matrices)), rows, columns)] = found
-    return np.asarray(matrices / matrices.sum(axis=2, keepdims=True))
 
 
 def is_start(name: str) -> bool:
@@ -157,20 +130,16 @@ def is_start(name: str) -> bool:
 def moments_of(model: LatentEstimator, problem: Problem, r: Answers, plain: Floats, prior: Floats) -> MomentFit | None:
     """Matrices and prior by moments, ready to start from; say what keeps them from being good ones.
 
-    None if they would take very long, for matrices with more entries than there are answers.
+    None if they would take very long, or more memory than there is.
     """
     given = fixed_prior(model, r)
     answers = answers_to_match(r)
-    effort = estimate_moments(answers, in_sequences=isinstance(problem.structure, Chain))
-    long = f"may take about {effort.describe_time()} for {voters(r).describe_size()}"
-    use = Sentence("Use {start}.", start="majority")
-    if is_hopeless(answers, effort):
-        few = f"{plural(r.n_responses, 'answer')} are too few for so many entries"
-        warn(DataWarning(f"The fit does not start from moments. They {long}, and {few}.", use, keyword="start"))
+    try:
+        check_moments(type(model).__name__, answers, in_sequences=isinstance(problem.structure, Chain))
+    except InputError as error:
+        use = Sentence("Use {start}.", start="majority")
+        warn(DataWarning(f"The fit does not start from moments. {error.problem}", use, keyword="start"))
         return None
-    check_moments(type(model).__name__, r, effort, Sentence("Or use {start}.", start="majority"))
-    if effort.seconds > SLOW:
-        warn(DataWarning(f"The start from moments {long}.", use, keyword="start"))
     found = learn_moments(answers, plain, prior if given is None else given, learn_prior=given is None)
     for obstacle in find_obstacles(answers, found.confusion) if model.start == "moments" else ():
         warn(DataWarning(f"Moments are a poor start here. {obstacle}"))

@@ -11,19 +11,15 @@ import numpy as np
 from ..answers.answers import Answers
 from ..answers.graph import Graph
 from ..engines.base import Engine
-from ..errors import ConvergenceWarning, DataWarning, InputError, ParameterError, Python, Sentence, plural, warn
+from ..errors import ConvergenceWarning, DataWarning, ParameterError, Python, Sentence, warn
 from ..inference.em import Parameters, Progress, expect_from_votes, maximise
 from ..inference.learned import Learned, infer_as_used
 from ..inference.levels import choose_labels
 from ..inference.moments import SHRINKAGE, answers_to_match, find_obstacles, learn_moments
 from ..inference.preconditions import (
-    NAME_CLASSES,
-    SLOW,
     check_matrices,
     check_moments,
-    estimate_moments,
     fixed_prior,
-    is_hopeless,
 )
 from ..inference.sources import Source
 from ..inference.votes import pose_votes
@@ -112,20 +108,9 @@ class MomentMatching(Model):
         return super()._prepare(r)
 
     def _check_size(self, r: Answers, graph: Graph | None) -> None:
-        """Raise an error for a fit that needs more memory than there is, and warn of one that takes long."""
         super()._check_size(r, graph)
-        name = type(self).__name__
-        check_matrices(name, voters(r), r)
-        effort = estimate_moments(answers_to_match(r))
-        instead = Sentence("Or use {model}.", model=Python("DawidSkene", "dawid-skene"))
-        check_moments(name, r, effort, instead)
-        long = f"MomentMatching may take about {effort.describe_time()} for {voters(r).describe_size()}"
-        remedies = "Merge rare or misspelt labels.", NAME_CLASSES, instead
-        if is_hopeless(r, effort):
-            few = f"{plural(r.n_responses, 'answer')} are too few for so many entries"
-            raise InputError(f"{long}, and {few}.", *remedies, keyword="classes")
-        if effort.seconds > SLOW:
-            warn(DataWarning(f"{long}.", *remedies, keyword="classes"))
+        check_matrices(type(self).__name__, voters(r), r)
+        check_moments(type(self).__name__, answers_to_match(r))
 
     def _explain_stop(self, trace: Floats, n_responses: int) -> ConvergenceWarning | None:  # noqa: ARG002
         if self.tol <= 0:

@@ -13,8 +13,7 @@ loop that always goes on stays at a poor one however many answers come.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -53,13 +52,6 @@ from .opening import adapt, open_answers
 SHARE = 0.1
 # With so many answers, the loop starts from what was learned.
 LARGE = 500_000
-# What arrays that are given as parameters have entries for.
-_COUNTED = {
-    "prior": ("classes",),
-    "transitions": ("classes",),
-    "smoothing": ("workers", "labels", "classes"),
-    "start": ("workers", "labels", "classes"),
-}
 
 
 class Update(NamedTuple):
@@ -143,7 +135,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     earlier, asked = choose_way(model, before, joined, r, n_gold)
     stays = "copies" in asked
     changed: dict[str, Any] = {}
-    with tell_news(model, r), open_engine(engine) as opened:
+    with open_engine(engine) as opened:
         source = Source(r, known, task=before.task, before=earlier)
         found = fit_source(model, source, links, opened, **asked)
         found = replace(found, scale_check=before.scale_check, soft_check=before.soft_check)
@@ -288,35 +280,3 @@ def list_changes(found: Result, joined: Joined, before: Result) -> dict[str, Col
         "new_answers": joined.n_new[rows],
     }
     return now.take(rows) | {name: to_column(values) for name, values in columns.items()}
-
-
-@contextmanager
-def tell_news(model: Model, r: Answers) -> Iterator[None]:
-    """Say what is new in an update if a parameter that fitted the answers before does not fit those of all.
-
-    An array as `start` or `prior` has entries for the workers and classes of the fit, and an update may bring others.
-    """
-    names = model.result_.names
-    known = {"workers": names.workers, "labels": names.labels, "classes": names.classes}
-    try:
-        yield
-    except ParameterError as error:
-        changes = []
-        for kind in _COUNTED.get(error.keyword or "", ()):
-            before, now = known[kind], getattr(r, kind)
-            new, gone = now[lookup(before, to_column(now)) < 0], before[lookup(now, to_column(before)) < 0]
-            changes += [f"new {kind}: {listing(new.tolist())}"] if len(new) else []
-            changes += [f"{kind} that are gone: {listing(gone.tolist())}"] if len(gone) else []
-        if not changes:
-            raise
-        name = error.keyword
-        raise ParameterError(
-            f"The {name!r} parameter of {type(model).__name__} was given for the {_join_words(_COUNTED[str(name)])} of "
-            f"the fit. With this update they change ({'; '.join(changes)}).",
-            f"Give it for all of them before the update, with set_params({name}=...).",
-            keyword=name,
-        ) from error
-
-
-def _join_words(words: tuple[str, ...]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
