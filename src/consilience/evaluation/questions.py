@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..answers.columns import Column, are_distinct, holds_sign, to_values
+from ..answers.columns import are_distinct, to_values
 from ..answers.tables import Table, is_table, open_frame
 from ..arguments import split_by_question
 from ..errors import shorten
@@ -20,7 +20,7 @@ CONFIDENCE = "_confidence"
 
 
 def split_labels(labels: object, label: str | None) -> dict[str, object] | None:
-    """Return the labels of each question, of fitted ones or of a table that `Questions.to_frame` returns; else None.
+    """The labels of each question, of fitted ones or of a table that `Questions.to_frame` returns; else None.
 
     A table whose column of labels is named has one question.
     """
@@ -40,63 +40,42 @@ def split_labels(labels: object, label: str | None) -> dict[str, object] | None:
     if "label" in table.names or not wide:
         return None
     before = list(table.names)[: list(table.names).index(wide[0])]
-    shown = {name: {"label": name, "confidence": f"{name}{CONFIDENCE}"} for name in wide}
-    return {
-        name: open_frame(
-            {title: table.read(source) for title, source in {**dict(zip(before, before, strict=True)), **own}.items()}
-        )
-        for name, own in shown.items()
-    }
+    found = {}
+    for name in wide:
+        columns = {**dict(zip(before, before, strict=True)), "label": name, "confidence": f"{name}{CONFIDENCE}"}
+        found[name] = open_frame({title: table.read(source) for title, source in columns.items()})
+    return found
 
 
 def pair_questions(
     labels: Mapping[str, object], gold: object, given: Mapping[str, object]
 ) -> dict[str, tuple[object, object, dict[str, Any]]]:
-    """Return the labels, known labels and other parameters of `evaluate` for each question of which some are known.
+    """The labels, known labels and other parameters of `evaluate` for each question of which some are known.
 
     A separator that is one text goes with the questions in some cell of which it is. Without any, labels in tables that
     look like sets of tags are an error.
     """
-    names = list(labels)
-    known = split_gold(gold, names)
+    names, sign = list(labels), given.get("separator")
     split = {role: split_by_question(role, value, names) for role, value in given.items()}
     found = {}
-    for name, each in known.items():
+    for name, known in split_gold(gold, names).items():
         own = {role: values[name] for role, values in split.items() if name in values}
-        sign = given.get("separator")
-        if isinstance(sign, str) and not any(holds(part, sign) for part in (labels[name], each)):
+        texts = list_distinct_texts(labels[name]) | list_distinct_texts(known)
+        if isinstance(sign, str) and not any(sign in text for text in texts):
             own["separator"] = None
-        if sign is None and isinstance(labels[name], Table):
-            check_single(name, list_texts(labels[name]) | list_texts(each))
-        found[name] = labels[name], each, own
+        # What a usual sign joins is there alone too, or in another order.
+        for usual in USUAL if sign is None and isinstance(labels[name], Table) else ():
+            sets = [frozenset(split_cell(text, usual)) for text in texts if usual in text]
+            several = [each for each in sets if len(each) > 1]
+            if len(set(several)) < len(several) or any(each & texts for each in several):
+                raise not_told(f"Labels of question {shorten(name)} hold {usual!r}, and what it joins are labels too.")
+        found[name] = labels[name], known, own
     return found
 
 
-def holds(labels: object, sign: str) -> bool:
-    """Tell whether a sign is in some cell of the labels in a table."""
-    column = find_column(labels)
-    return column is not None and holds_sign(column, sign)
-
-
-def find_column(labels: object) -> Column | None:
-    """Return the column of labels in a table; None if it has lists, or if there is none."""
-    if not isinstance(labels, Table):
-        return None
-    name = labels.preferred.get("known label") or labels.find("label")
-    return None if name is None or labels.lists(name) is not None else labels.read(name)
-
-
-def list_texts(labels: object) -> set[str]:
-    """Return the different labels that are text."""
-    column = find_column(labels)
-    values = [] if column is None else to_values(column).tolist()
-    return {each for each in values if isinstance(each, str)}
-
-
-def check_single(name: str, texts: set[str]) -> None:
-    """Raise an error if labels seem to be sets: what a usual sign joins is there alone too, or in another order."""
-    for sign in USUAL:
-        sets = [frozenset(split_cell(text, sign)) for text in texts if sign in text]
-        several = [each for each in sets if len(each) > 1]
-        if len(set(several)) < len(several) or any(each & texts for each in several):
-            raise not_told(f"Labels of question {shorten(name)} hold {sign!r}, and what it joins are labels too.")
+def list_distinct_texts(labels: object) -> set[str]:
+    """The different labels in a table that are text; none where they are lists."""
+    name = labels.preferred.get("known label") or labels.find("label") if isinstance(labels, Table) else None
+    if not isinstance(labels, Table) or name is None or labels.lists(name) is not None:
+        return set()
+    return {each for each in to_values(labels.read(name)).tolist() if isinstance(each, str)}

@@ -51,13 +51,12 @@ def find_ranking(labels: object) -> Ranked | None:
 
 def evaluate_ranking(found: Ranked, known: object) -> Evaluation:
     """Compare a ranking with the known order of candidates, or with known verdicts; see `consilience.evaluate`."""
-    verdicts = isinstance(known, Mapping) and bool(known) and all(type(pair) is tuple for pair in known)
-    if isinstance(known, Mapping) and not verdicts and not any(hasattr(value, "__len__") for value in known.values()):
-        return compare_orders(found, to_column(list(known)), np.array(list(known.values()), np.float64))
     if isinstance(known, (list, tuple)):
         return compare_orders(found, to_column(list(known)), -np.arange(len(known), dtype=np.float64))
-    if verdicts:
+    if isinstance(known, Mapping) and known and all(type(pair) is tuple for pair in known):
         return compare_verdicts(found, known)
+    if isinstance(known, Mapping) and not any(hasattr(value, "__len__") for value in known.values()):
+        return compare_orders(found, to_column(list(known)), np.array(list(known.values()), np.float64))
     table = open_frame(open_path(known), "the known ranking")
     if table.find("left") is not None and table.find("right") is not None:
         return compare_verdicts(found, table)
