@@ -79,7 +79,7 @@ class Fused(Protocol):
 
 
 def list_given(given: object) -> list[object]:
-    """Return what a user gives as one thing or several."""
+    """What a user gives as one thing or several."""
     return list(given) if type(given) in (list, tuple) else [given]  # type: ignore[call-overload]
 
 
@@ -117,8 +117,8 @@ class Kind(ABC, Generic[Brought]):
         Whether it depends on what is known what the items are.
     linked : bool
         Whether items hang together by what they are, such as the pixels of images.
-    no_update, no_joining : tuple of str or None
-        Why a fit cannot go on, and why nothing of this kind can be added to one: the problem and a remedy.
+    no_update : tuple of str or None
+        Why nothing can be added to a fit: the problem and a remedy.
     """
 
     name: ClassVar[str]
@@ -136,14 +136,13 @@ class Kind(ABC, Generic[Brought]):
     cut_by_known: ClassVar[bool] = False
     linked: ClassVar[bool] = False
     no_update: ClassVar[tuple[str, str] | None] = None
-    no_joining: ClassVar[tuple[str, str] | None] = None
 
     # What was brought
 
     @classmethod
     @abstractmethod
     def pose(cls, brought: Brought) -> tuple[Kind[Brought], Answers]:
-        """Return what was brought as answers, and the kind that these belong to."""
+        """What was brought as answers, and the kind that these belong to."""
 
     @classmethod
     def recognises(cls, brought: Brought) -> bool:  # noqa: ARG003
@@ -153,24 +152,19 @@ class Kind(ABC, Generic[Brought]):
     @classmethod
     @abstractmethod
     def describe(cls, brought: Brought) -> str:
-        """Return in words what was brought."""
+        """In words what was brought."""
 
     def reading(self) -> dict[str, object]:
-        """Return how further answers of this kind are read from a table, by parameters of `fuse`; {} if as others."""
+        """How further answers of this kind are read from a table, by parameters of `fuse`; {} if as others."""
         return {}
 
     def adapt(self, brought: Brought) -> Brought:
-        """Return what else was brought in terms of the task of a fit, which it is added to or judged by."""
+        """What else was brought in terms of the task of a fit, which it is added to or judged by."""
         return brought
 
     @classmethod
-    def find_format(cls, brought: Brought) -> str | None:  # noqa: ARG003
-        """Return the name of the format that it was read from, if it was."""
-        return None
-
-    @classmethod
     def make_graph(cls, brought: Brought) -> Graph:
-        """Return the graph of items that are linked by what they are."""
+        """The graph of items that are linked by what they are."""
         raise NotImplementedError(cls.name)
 
     @classmethod
@@ -180,7 +174,7 @@ class Kind(ABC, Generic[Brought]):
         gold: object,
         open_known: Callable[[object, object], object],  # noqa: ARG003
     ) -> tuple[Brought, object]:
-        """Return what is to be fused when known labels are given in the user's form, and these as models take them.
+        """What is to be fused when known labels are given in the user's form, and these as models take them.
 
         `open_known` opens what is at a path, as something that is like what was brought.
         """
@@ -219,7 +213,7 @@ class Kind(ABC, Generic[Brought]):
         return gold
 
     def spread_known(self, gold: object, names: Mapping[str, str]) -> object:  # noqa: ARG002
-        """Return known labels in the user's form as models take them, where only the task of a fit is there.
+        """Known labels in the user's form as models take them, where only the task of a fit is there.
 
         `names` are the columns of the answers by role. Whatever is at a path is opened already.
         """
@@ -227,70 +221,70 @@ class Kind(ABC, Generic[Brought]):
 
     @classmethod
     def list_losses(cls, brought: Brought, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003
-        """Return what is lost from one format to another, or to a layout, in words; `carried` is what that can hold."""
+        """What is lost from one format to another, or to a layout, in words; `carried` is what that can hold."""
         return []
 
     # Results
 
     def to_saved(self, texts: bool) -> Kind[Any]:  # noqa: ARG002 (where there are texts)
-        """Return what a file holds of the task, and whether it holds `texts`."""
+        """What a file holds of the task, and whether it holds `texts`."""
         return self
 
     def check_items(self, keys: Mapping[str, Column] | None) -> None:
         """Raise an error unless items with these keys can belong to the task; None: there are none in a file."""
 
     def find_copies(self, r: Answers) -> list[list[int]] | None:  # noqa: ARG002
-        """Return groups of workers who copy each other; None where they are found as those of any answers are."""
+        """Groups of workers who copy each other; None where they are found as those of any answers are."""
         return None
 
     def show(self, items: Indices) -> list[str] | None:  # noqa: ARG002
-        """Return what some items look like, as text; None if nothing is known of it."""
+        """What some items look like, as text; None if nothing is known of it."""
         return None
 
     def read(self, sequence: int) -> tuple[str, Indices, Indices] | None:  # noqa: ARG002
-        """Return the text whose words are the items of a sequence, and where they start and end; None without one."""
+        """The text whose words are the items of a sequence, and where they start and end; None without one."""
         return None
 
     def summarise(self, answers: Answers, fused: Fused) -> dict[str, object] | None:  # noqa: ARG002
-        """Return the figures of results that are not the labels, None where there are no others."""
+        """The figures of results that are not the labels, None where there are no others."""
         return None
 
     def size(self, answers: Answers) -> tuple[int, int]:
-        """Return how many items and answers users see."""
+        """How many items and answers users see."""
         return answers.n_items, answers.n_responses
 
     def count(self, fused: Fused, is_sure: bool) -> str:  # noqa: ARG002
-        """Return in words how many results there are, where these are not the labels.
+        """In words how many results there are, where these are not the labels.
 
         Their confidence is told if probabilities are to be relied on.
         """
         return ""
 
     def arrange(self, labels: Labels, shown: bool, undecided: float | None) -> dict[str, Column] | None:  # noqa: ARG002
-        """Return the columns of the table of labels, where a row is about more than one item; None where it is not.
+        """The columns of the table of labels, where a row is about more than one item; None where it is not.
 
         Probabilities are missing unless `shown`, and labels whose confidence is below `undecided`.
         """
         return None
 
     def mark(self, labels: pa.Table) -> pa.Table:
-        """Return the table of labels with what writers of files need to know of its columns."""
+        """The table of labels with what writers of files need to know of its columns."""
         return labels
 
     def name_keys(self, columns: Mapping[str, Column]) -> dict[str, Column]:
-        """Return the columns of a table about single items, with keys that users know."""
+        """The columns of a table about single items, with keys that users know."""
         return dict(columns)
 
     def name_position(self, position: Any) -> object:
-        """Return what a position in a sequence is called."""
+        """What a position in a sequence is called."""
         return position
 
     def find_key(self, item: object) -> object:
-        """Return the key of an item that a user names."""
+        """The key of an item that a user names."""
         return item
 
     def collect(self, fused: Fused, labels: object) -> object:  # noqa: ARG002
-        """Return the results as what was brought, to be written as that; `labels` is the table of labels."""
+        """The results as what was brought, to be written as that; `labels` is the table of labels."""
         return labels
 
 
@@ -319,7 +313,7 @@ class TableKind(Kind[Answers]):
 
     @classmethod
     def pose(cls, brought: Answers) -> tuple[TableKind, Answers]:
-        """Return the answers themselves."""
+        """The answers themselves."""
         if are_measured(brought):
             name = shorten(brought.columns.get("label", "label"))
             warn_of(
@@ -332,20 +326,15 @@ class TableKind(Kind[Answers]):
 
     @classmethod
     def describe(cls, brought: Answers) -> str:
-        """Return how many answers there are, by whom and about what."""
+        """How many answers there are, by whom and about what."""
         return (
             f"{plural(brought.n_responses, 'answer')} by {plural(brought.n_workers, 'worker')} about "
             f"{plural(brought.n_items, 'item')}"
         )
 
     @classmethod
-    def find_format(cls, brought: Answers) -> str | None:
-        """Return the name of the format of the file."""
-        return None if brought.origin is None else brought.origin[1]
-
-    @classmethod
     def list_losses(cls, brought: Answers, source: str, form: str, carried: Container[str]) -> list[str]:  # noqa: ARG003
-        """Return what a layout cannot hold."""
+        """What a layout cannot hold."""
         n_silent = int(np.count_nonzero(np.diff(brought.offsets) == 0))
         lost = [f"{plural(n_silent, 'item')} without an answer"] if form == "long" and n_silent else []
         lost += ["the weights of answers"] * (form == "wide" and brought.weight is not None)

@@ -528,7 +528,6 @@ class MasksKind(Kind[Masks]):
     reviewed = False
     linked = True
     no_update = ("A fit to masks cannot go on.", "Fit again, to the masks of all readers, with all known masks.")
-    no_joining = ("Masks cannot be added to a fit.", "Fit again, to the masks of all readers.")
 
     @classmethod
     def pose(cls, brought: Masks) -> tuple[MasksKind, Answers]:
@@ -540,11 +539,6 @@ class MasksKind(Kind[Masks]):
         """Return how many masks there are, by whom and of what."""
         masks = plural(sum(map(len, brought.codes)), "mask")
         return f"{masks} by {plural(len(brought.readers), 'reader')} of {plural(len(brought.codes), 'image')}"
-
-    @classmethod
-    def find_format(cls, brought: Masks) -> str:  # noqa: ARG003
-        """Return the name of the format."""
-        return cls.name
 
     @classmethod
     def make_graph(cls, brought: Masks) -> Graph:

@@ -70,7 +70,6 @@ class SpansKind(Kind[Spans]):
         "A fit to spans of texts cannot go on.",
         "Fit again, to the spans of all workers, with all known spans.",
     )
-    no_joining = ("Spans of texts cannot be added to a fit.", "Fit again, to the spans of all workers.")
 
     @classmethod
     def pose(cls, brought: Spans) -> tuple[SpansKind, Answers]:
@@ -86,11 +85,6 @@ class SpansKind(Kind[Spans]):
             f"{plural(len(brought.marks.start), 'span')} by {plural(len(brought.workers), 'worker')} in "
             f"{plural(len(brought.documents), 'document')}"
         )
-
-    @classmethod
-    def find_format(cls, brought: Spans) -> str | None:
-        """Return the name of the format that the spans were read from."""
-        return None if brought.origin is None else brought.origin[1]
 
     @classmethod
     def take_known(

@@ -390,11 +390,6 @@ class TagsKind(Kind[Tags]):
         return f"{sets} by {plural(brought.n_workers, 'worker')} about {plural(brought.n_items, 'item')}"
 
     @classmethod
-    def find_format(cls, brought: Tags) -> str | None:
-        """The name of the format of the file."""
-        return None if brought.origin is None else brought.origin[1]
-
-    @classmethod
     def take_known(
         cls, brought: Tags, gold: object, open_known: Callable[[object, object], object]
     ) -> tuple[Tags, object]:

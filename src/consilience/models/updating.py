@@ -123,7 +123,7 @@ def update_model(model: Model, responses: object, graph: object, gold: object, e
     if responses is None and graph is None and gold is None:
         raise ParameterError("There is nothing to add.", "Give new answers, known labels or edges.")
     new, retracted, task = read_batch(responses, old, duplicates, before.task)
-    refuse(task.no_joining)
+    refuse(task.no_update)
     if before.blocked is not None:
         blocked = lookup(new.workers, to_column(before.blocked))
         new = drop_workers(new, blocked[blocked >= 0])
