@@ -273,7 +273,7 @@ def gather_spans(documents: Iterable[MarkedText], path: str, format: str) -> Spa
         raise InputError(f"{path}: {error.problem}", *error.remedies) from error
 
 
-def list_texts(spans: Spans) -> dict[str, MarkedText]:
+def list_marked_texts(spans: Spans) -> dict[str, MarkedText]:
     """All documents by their ids, with the annotations of each in order of workers; known spans come last."""
     labels, workers = ([str(plain(each)) for each in names.tolist()] for names in (spans.labels, spans.workers))
     judged, confidence = np.zeros(len(workers), bool), spans.marks.confidence
@@ -568,7 +568,7 @@ class Tool(ABC):
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         if only is None or not any(each is not None for each in columns["gold"]):
             del columns["gold"]
-        chosen = {name: _to_array(values) for name, values in columns.items() if wanted is None or name in wanted}
+        chosen = {name: _make_column(values) for name, values in columns.items() if wanted is None or name in wanted}
         if self.numbers_are_ratings:
             chosen |= {name: _to_levels(chosen[name]) for name in chosen.keys() - {"item", "worker", "gold"}}
         # A single question may also be called by its own name.
@@ -583,7 +583,7 @@ class Tool(ABC):
     def write_spans(self, spans: Spans, path: str) -> None:
         """Write the records that were read, with what they do not have yet of the spans of all workers."""
         workers = [str(plain(worker)) for worker in spans.workers.tolist()]
-        self.write(self._marked_records(list_texts(spans)), workers, path)
+        self.write(self._marked_records(list_marked_texts(spans)), workers, path)
 
     def _marked_records(self, documents: dict[str, MarkedText]) -> Iterator[tuple[str | None, Record]]:
         models: dict[str, PlacedRecord] = {}  # a record of each document
@@ -675,7 +675,7 @@ def _check_answer(place: Place, question: str, said: Any) -> Id | list[Id] | Non
     return None if said is None else place.check_id(said, what)
 
 
-def _to_array(values: Sequence[Any]) -> pa.Array:
+def _make_column(values: Sequence[Any]) -> pa.Array:
     """A column; ids of several types become text."""
     in_lists = any(isinstance(value, list) for value in values)
     kinds = {type(each) for value in values for each in (value or () if in_lists else (value,))} - {type(None)}

@@ -32,7 +32,7 @@ from .annotation_tools import (
     Scored,
     check_unchanged,
     gather_spans,
-    list_texts,
+    list_marked_texts,
     origin_of,
     say_nothing,
 )
@@ -86,7 +86,7 @@ def read_brat(path: str) -> Spans:
     for worker, folder in workers.items():
         for file in sorted(map(str, Path(folder).rglob("*.ann"))):
             name = os.path.relpath(file, folder).removesuffix(".ann").replace(os.sep, "/")
-            text = _read_text(_find_text(path, folder, name, file, workers))
+            text = _read_text(_find_text_file(path, folder, name, file, workers))
             spans, split = _parse_spans(file, text)
             n_split += split
             document = MarkedText(Place(file, "line", 1), name, text, None, [Reading(worker, spans)])
@@ -97,7 +97,7 @@ def read_brat(path: str) -> Spans:
     return gather_spans((each for name in sorted(documents) for each in documents[name]), path, "brat")
 
 
-def _find_text(root: str, folder: str, name: str, file: str, workers: dict[str, str]) -> str:
+def _find_text_file(root: str, folder: str, name: str, file: str, workers: dict[str, str]) -> str:
     for place in (folder, root, *workers.values()):
         text = os.path.join(place, f"{name}.txt")
         if os.path.isfile(text):
@@ -156,7 +156,7 @@ def write_brat(spans: Spans, path: str) -> None:
         raise InputError(f"{path!r} is a file.", "brat annotations are written to a folder: give its name.")
     origin, files = origin_of(spans, "brat"), dict[str, str]()
     sources = _find_workers(origin) if origin else {}
-    for name, document in list_texts(spans).items():
+    for name, document in list_marked_texts(spans).items():
         for reading in document.readings:
             if reading.worker is None:
                 continue
@@ -164,7 +164,7 @@ def write_brat(spans: Spans, path: str) -> None:
             folder = sources.get(reading.worker, "")
             old = os.path.join(folder, f"{name}.ann")
             if origin and folder and reading.worker != FUSED and os.path.isfile(old):
-                text = _find_text(origin, folder, name, old, sources)
+                text = _find_text_file(origin, folder, name, old, sources)
                 check_unchanged(Place(text, "line", 1), _read_text(text), document.text)
                 content = _read_text(old).removeprefix(_BOM)
             else:

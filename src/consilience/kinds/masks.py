@@ -198,7 +198,7 @@ class Masks:
                 raise parameter_error("readers", "Masks.from_arrays", "None, since the dicts name the readers", readers)
             given = arrays
         else:
-            stack = to_numbers(arrays, "The array")
+            stack = to_whole_numbers(arrays, "The array")
             if stack.ndim - 1 not in NEIGHBOURHOODS or not len(stack):
                 raise InputError(
                     f"An array of masks has the readers along its first axis, then two or three axes of pixels. This "
@@ -349,7 +349,7 @@ def encode_masks(
     arrays: dict[tuple[Any, Any], Values] = {}
     shapes: dict[Any, tuple[tuple[int, ...], str]] = {}
     for image, reader, array, name in entries:
-        numbers = to_numbers(array, f"The {name}")
+        numbers = to_whole_numbers(array, f"The {name}")
         if numbers.ndim not in NEIGHBOURHOODS or 0 in numbers.shape:
             raise InputError(
                 f"The {name} has the shape {numbers.shape}.", "Give one with two axes, or with three for a volume."
@@ -381,7 +381,7 @@ def encode_masks(
     return Masks(Pictures(images, sizes, labels, shown, missing, dtype, suffix), readers, tuple(by_image.values()))
 
 
-def to_numbers(array: Any, name: str) -> Values:
+def to_whole_numbers(array: Any, name: str) -> Values:
     """An array of whole numbers or truth values, with `NOTHING` where it holds none."""
     try:
         numbers = np.asarray(np.ma.getdata(array))

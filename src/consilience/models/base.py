@@ -426,10 +426,10 @@ class Model(LabelEstimator):
         undecided : float, optional
             As for `to_frame`: labels whose confidence is below this number are left open.
         """
-        from ..results.label_files import check_confidence, write_labels
+        from ..results.label_files import check_confidence, write_label_files
 
         least = None if undecided is None else check_confidence(undecided, "undecided", "write")
-        write_labels(self.result_, to_path("path", "write", path), least)
+        write_label_files(self.result_, to_path("path", "write", path), least)
 
     def undecided(self, confidence: float) -> Undecided:
         """Return how many labels have at least this confidence, and how many of these are expected to be wrong.

@@ -39,7 +39,7 @@ MARK = {b"consilience": b"labels"}
 ROUNDING = 1e-12
 
 
-def write_labels(found: Result, path: str, undecided: float | None = None) -> None:
+def write_label_files(found: Result, path: str, undecided: float | None = None) -> None:
     """Write the labels of a result to a folder of Parquet files, or to one file; those below a confidence are open."""
     if is_one_file(path):
         write_tables(list_tables(found, undecided), path)
