@@ -60,35 +60,23 @@ def simulate(
 
 
 def densify(responses):
-    """Return votes[item, worker, label] of a `Answers`."""
+    """Return votes[item, worker, label] of `Answers`; weights sum to the effective number of answers."""
     votes = np.zeros((responses.n_items, responses.n_workers, responses.n_labels))
     for i in range(responses.n_items):
         for j in range(responses.offsets[i], responses.offsets[i + 1]):
             weight = 1.0 if responses.weight is None else responses.weight[j]
             votes[i, responses.worker[j], responses.label[j]] += weight
-    return votes
+    if responses.weight is None or responses.silence_counts:
+        return votes
+    whole = votes.sum(axis=2)
+    return votes * whole.sum() / (whole**2).sum()
 
 
-class Mixed(NamedTuple):
-    logs: np.ndarray  # [item, worker, class]: log likelihood of each worker's answer; 0 where there is none
-    care: np.ndarray  # [item, worker, label, class]: the probability that it was this label, and given with care
-
-
-def mix_answers(votes, log_confusion):
-    """Return what weights make of answers.
-
-    With probability `votes[item, worker, label]` the answer was this label, given with care; with what is left to 1 it
-    was given without, and each of its labels, in proportion to the weights, is as frequent as in the whole crowd.
-    """
-    said, total = votes.sum(axis=(0, 1)) / max(votes.sum(), 1e-300), votes.sum(axis=2)
-    share = votes / np.where(total > 0, total, 1)[:, :, None]
-    with np.errstate(divide="ignore"):
-        careful = np.log(votes)[:, :, :, None] + log_confusion.transpose(0, 2, 1)
-        careless = np.log(np.maximum(1 - total, 0)) + np.log(share @ said)
-        logs = np.logaddexp(np.logaddexp.reduce(careful, axis=2), careless[:, :, None])
-        possible = logs[:, :, None] > -np.inf
-        care = np.where(possible, np.exp(careful - np.where(possible, logs[:, :, None], 0)), share[:, :, :, None])
-    return Mixed(np.where(total[:, :, None] > 0, logs, 0.0), care)
+def log_answers(votes, log_confusion):
+    """Return the log likelihood of each worker's answers, [item, worker, class], each to the power of its vote."""
+    logs = log_confusion.transpose(0, 2, 1)[None]  # [item, worker, label, class]
+    powers = np.broadcast_to(votes[:, :, :, None], (*votes.shape, logs.shape[3]))
+    return np.multiply(powers, logs, out=np.zeros(powers.shape), where=powers > 0).sum(axis=2)
 
 
 # ------------------------------------------------------------------------------------------------------------ kernels
@@ -191,7 +179,7 @@ def smoothing_table(smoothing, class_of_label, n_classes, n_workers):
 
 def dense_posterior(votes, log_confusion, log_prior, gold=None):
     """Return (posterior, sum of log normalisers) by the formula, in logarithms."""
-    joint = log_prior + mix_answers(votes, log_confusion).logs.sum(axis=1)
+    joint = log_prior + log_answers(votes, log_confusion).sum(axis=1)
     if gold is not None:
         for i, g in enumerate(gold):
             if g >= 0:
@@ -218,9 +206,9 @@ def fit_dense(
     if isinstance(fixed, str):
         fixed = np.full(n_classes, 1 / n_classes)
     posterior = vote_shares(votes, class_of_label, n_classes, gold) if start is None else start
-    trace, care = [], votes[:, :, :, None]
+    trace = []
     for _ in range(n_iter + 1):
-        counts = np.einsum("imlk,ik->mkl", np.broadcast_to(care, (*votes.shape, n_classes)), posterior)
+        counts = np.einsum("iml,ik->mkl", votes, posterior)
         total = counts + pseudo
         mass = posterior.sum(axis=0) + pseudo.min()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -242,7 +230,6 @@ def fit_dense(
                 shape = (1, n_classes, 1)
                 logs, more = dirichlet_logs(posterior.sum(axis=0).reshape(shape), np.full(shape, pseudo.min()))
                 log_prior, bound = logs.ravel(), bound + more
-        care = mix_answers(votes, log_confusion).care
         posterior, log_normaliser = dense_posterior(votes, log_confusion, log_prior, gold)
         trace.append(log_normaliser + float(bound))
     return DenseFit(posterior, mean, confusion, np.array(trace), log_confusion, log_prior)
@@ -258,7 +245,7 @@ def labelings(n_items, n_classes, gold=None):
 
 
 def log_joint(labeling, logs, log_prior):
-    """Return log p(y, answers) of one labeling, from the logs of `mix_answers`."""
+    """Return log p(y, answers) of one labeling, from the logs of `log_answers`."""
     return sum(log_prior[k] + logs[i, :, k].sum() for i, k in enumerate(labeling))
 
 
@@ -266,8 +253,8 @@ def enumerate_posterior(votes, confusion, prior, gold=None):
     """Return (marginals, log p(answers)) by summing p(y, answers) over all K^N labelings y."""
     with np.errstate(divide="ignore"):
         log_confusion, log_prior = np.log(confusion), np.log(prior)
-    every, mixed = list(labelings(len(votes), len(prior), gold)), mix_answers(votes, log_confusion).logs
-    logs = np.array([log_joint(y, mixed, log_prior) for y in every])
+    every, logs = list(labelings(len(votes), len(prior), gold)), log_answers(votes, log_confusion)
+    logs = np.array([log_joint(y, logs, log_prior) for y in every])
     log_total = special.logsumexp(logs)
     marginals = np.zeros((len(votes), len(prior)))
     for y, value in zip(every, np.exp(logs - log_total), strict=True):
@@ -308,9 +295,9 @@ def evidence_lower_bound(votes, posterior, pseudo, prior_pseudo, dirichlet, prio
     value = expected_log_density(prior_pseudo, log_prior) + stats.dirichlet(prior_dirichlet).entropy()
     for m, k in np.ndindex(dirichlet.shape[:2]):
         value += expected_log_density(pseudo[m, k], log_confusion[m, k]) + stats.dirichlet(dirichlet[m, k]).entropy()
-    mixed = mix_answers(votes, log_confusion).logs
+    logs = log_answers(votes, log_confusion)
     for y in labelings(len(votes), posterior.shape[1]):
         probability = np.prod(posterior[np.arange(len(votes)), list(y)])
         if probability > 0:
-            value += probability * (log_joint(y, mixed, log_prior) - np.log(probability))
+            value += probability * (log_joint(y, logs, log_prior) - np.log(probability))
     return float(value)

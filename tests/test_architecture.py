@@ -35,7 +35,7 @@ from consilience.formats.writing import check_table_path, write_table
 from consilience.inference.powers import raise_to
 from consilience.inference.structures import Structure, StructureParameters, Summary
 from consilience.inference.workers import WORKERS
-from consilience.inference.workers.confusion import ConfusionWorkers
+from consilience.inference.workers.base import ConfusionWorkers
 from consilience.models import register as models
 from consilience.models.latent import LatentModel
 from consilience.results.findings import Finding
@@ -82,7 +82,7 @@ def test_the_rooms_are_those_of_the_layers():
 
 def test_every_part_is_in_its_register():
     homes = {Path(sys.modules[model.__module__].__file__).stem for model in WORKERS.values()}
-    assert homes == modules_of("inference/workers")
+    assert homes - {"base"} == modules_of("inference/workers")
     homes = {each.home.partition(":")[0] for each in formats.FORMATS}
     assert all((PACKAGE / "formats" / f"{home}.py").is_file() for home in homes)
     engines = {Path(sys.modules[engine.__module__].__file__).stem for engine in ENGINES.values()}
@@ -136,17 +136,17 @@ class TwiceWorkers(ConfusionWorkers):
     def pseudo_counts(self, prior):
         return super().pseudo_counts(self.unfold(prior))
 
-    def learn_prior(self, counts, mass, prior, before=None):
-        return self.reshape(super().learn_prior(counts, mass, self.unfold(prior)), -1)
+    def learn_prior(self, counts, prior, before=None):
+        return self.reshape(super().learn_prior(counts, self.unfold(prior)), -1)
 
-    def update(self, counts, mass, prior, before=None):
-        return super().update(counts, mass, self.unfold(prior))
+    def update(self, counts, prior, before=None):
+        return super().update(counts, self.unfold(prior))
 
-    def counted(self, counts, mass, prior):
-        return super().counted(counts, mass, self.unfold(prior))
+    def counted(self, counts, prior):
+        return super().counted(counts, self.unfold(prior))
 
-    def crowd(self, counts, mass, prior):
-        return super().crowd(counts, mass, self.unfold(prior))
+    def crowd(self, counts, prior):
+        return super().crowd(counts, self.unfold(prior))
 
     def further_arrays(self, found, counts):
         return {"twice_": 2 * self.plain_counts(counts)}

@@ -19,7 +19,7 @@ from consilience.inference.chains import lagged_moments, match_transitions, mini
 from consilience.inference.em import Parameters, Problem, infer_posterior
 from consilience.inference.structures.chain import Chain
 from consilience.inference.structures.independent import Independent
-from consilience.inference.workers.confusion import ConfusionWorkers
+from consilience.inference.workers.base import ConfusionWorkers
 from consilience.inference.workers.priors import Prior
 from consilience.kernels.chain import forward_backward, viterbi
 from consilience.kernels.compile import LARGE, width_of
@@ -357,7 +357,7 @@ def plain_workers(r):
 def evidence_of(r, confusion, gold=None):
     votes = oracles.densify(r)
     with np.errstate(divide="ignore"):
-        logs = oracles.mix_answers(votes, np.log(confusion)).logs.sum(axis=1)
+        logs = oracles.log_answers(votes, np.log(confusion)).sum(axis=1)
     if gold is not None:
         logs[(gold >= 0)[:, None] & (np.arange(logs.shape[1]) != gold[:, None])] = -np.inf
     return np.exp(logs)
@@ -379,7 +379,7 @@ def test_chain_is_enumeration_at_any_coupling(coupling, known):
     parameters = Parameters(workers.given(confusion), structure.given(prior, start, transition), problem.prior)
     statistics = problem.expect(parameters)
     posterior, value = infer_posterior(
-        problem.engine, problem.placed, workers.factors(parameters.workers, False), parameters.structure
+        problem.engine, problem.placed, workers.factors(parameters.workers), parameters.structure
     )
     factors = (start / prior) ** coupling * prior, (transition / prior) ** coupling * prior
     expected = enumerate_chains(r.sequences.offsets, evidence_of(r, confusion, gold), *factors)
@@ -399,7 +399,7 @@ def test_a_chain_with_equal_rows_is_no_chain():
     r = cs.Answers.from_matrix(answers, lengths=lengths, labels=[0, 1, 2])
     prior, workers = np.array([0.5, 0.3, 0.2]), plain_workers(r)
     independent = Independent(3, None, 0.1, "em").given(prior)
-    factors = workers.factors(workers.given(confusion), False)
+    factors = workers.factors(workers.given(confusion))
     placed = blocks.cut_blocks(r, workers.encode(r), workers.n_rows)
     expected, value = infer_posterior(cs.engines.Threads(1), placed, factors, independent)
     for coupling in (0.0, 0.3, 1.0):

@@ -16,7 +16,7 @@ from consilience.errors import ConvergenceWarning, InputError, NotFittedError, P
 from consilience.inference.em import infer_posterior
 from consilience.inference.powers import raise_to
 from consilience.inference.structures.chain import Chain
-from consilience.inference.workers.confusion import ConfusionWorkers
+from consilience.inference.workers.base import ConfusionWorkers
 from effort import examples, rest_robust
 from test_chain import crowd_of_sequences, enumerate_chains, evidence_of
 
@@ -584,7 +584,7 @@ def oracle_labels(crowd):
     posterior, _ = infer_posterior(
         cs.engines.Threads(1),
         placed,
-        workers.factors(workers.given(p.confusion), False),
+        workers.factors(workers.given(p.confusion)),
         structure.given(p.prior, p.initial, p.transition),
     )
     return r.classes[posterior.argmax(axis=1)]

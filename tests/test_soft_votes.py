@@ -11,7 +11,6 @@ from consilience.answers.random_choices import hide_answers
 from consilience.checks.ways import TELLING, choose_way, measure_told, predict_labels
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
-from consilience.inference.learned import as_used
 from consilience.inference.sources import Source
 from consilience.inference.workers.temperatures import DAMPING, FLOOR, PULLS, TemperatureWorkers, describe_temperature
 from consilience.kernels.pools import count_pulls, pool_votes
@@ -104,7 +103,7 @@ def test_sums_of_pulls_lead_to_where_the_slope_vanishes():
     found = MODELS["temperatures"].result_.learned
     votes, posterior = workers.read_votes(r).astype(float), MODELS["temperatures"].uncalibrated_posterior_
     (block,) = Source(r).lay_out(workers)
-    own, item = workers.factors(as_used(found.log_weights), False).log_answers(block), r.item_of_answer()
+    own, item = workers.log_answers(block, found.log_weights), r.item_of_answer()
     said = special.softmax(own + found.log_weights[0, 2], axis=1)
     others = posterior[item] / np.exp(own)
     others /= others.sum(axis=1, keepdims=True)

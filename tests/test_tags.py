@@ -180,7 +180,7 @@ def test_types_are_shared_as_by_enumeration():
     follows = by_worker[:, None] * (1 - apart) * evidence / mixed
     own = (1 - follows.sum(axis=2, keepdims=True)) * evidence * shares / alone[:, :, None]
     np.testing.assert_allclose(responsibility, (follows + own).reshape(6, -1), atol=1e-12)
-    learned = workers.learn_prior(counts.reshape(-1, 2), np.ones(2), prior).types.own
+    learned = workers.learn_prior(counts.reshape(-1, 2), prior).types.own
     assert learned == pytest.approx((6 - follows.sum() + 1.0) / (6 + 1.5))
 
 

@@ -1,11 +1,10 @@
-"""Weights: the probability that an answer was given with care, against enumeration of labels and of care.
+"""Weights: how much each answer counts, compared with the others.
 
 `tests/oracles.py` holds the dense twin, which `test_dawid_skene.py` compares with; here are the parts beside it.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +14,6 @@ import consilience as cs
 import oracles
 from consilience.inference.sources import Source
 from consilience.inference.workers import WORKERS
-from consilience.inference.workers.rows import Care
-from consilience.results import intervals
 
 ESTIMATIONS = ("em", "variational")
 
@@ -50,131 +47,54 @@ def with_weight(r, weight):
     return replace(r, weight=np.broadcast_to(np.float64(weight), r.n_responses).copy())
 
 
-# -------------------------------------------------------------------------------------------------------- enumeration
+# ------------------------------------------------------------------------------------------------------------- powers
 
 
-def enumerate_care(r, confusion, prior):
-    """Return (posteriors, log p(answers)) by the sum over labels and, for each answer, over the ways it came about."""
-    votes, said = oracles.densify(r), r.label_shares()
-    posterior, log_total = np.zeros((r.n_items, r.n_classes)), 0.0
-    for i in range(r.n_items):
-        # An answer is one of its labels, given with care (its index), or given without (None).
-        who = np.flatnonzero(votes[i].sum(axis=1))
-        ways = [[*np.flatnonzero(votes[i, m]), None] for m in who]
-        for k, came in itertools.product(range(r.n_classes), itertools.product(*ways)):
-            chance = prior[k]
-            for m, label in zip(who, came, strict=True):
-                total = votes[i, m].sum()
-                if label is None:
-                    chance *= max(1 - total, 0) * (votes[i, m] @ said) / total
-                else:
-                    chance *= votes[i, m, label] * confusion[m, k, label]
-            posterior[i, k] += chance
-        log_total += np.log(posterior[i].sum())
-    return posterior / posterior.sum(axis=1, keepdims=True), log_total
+def test_powers_sum_to_the_effective_number_of_answers():
+    r = crowd(0)
+    whole = np.bincount(r.item_of_answer() * r.n_workers + r.worker, r.weight)
+    whole = whole[whole > 0]
+    assert r.scale == pytest.approx(whole.sum() / (whole**2).sum())
+    np.testing.assert_allclose(r.amount.sum(), whole.sum() ** 2 / (whole**2).sum())
+    some = r.about(np.arange(9))
+    assert some.scale == r.scale  # a part counts as much as in the whole
+    assert r.keep(r.weight < 1).scale == r.scale
+    assert replace(r, share=np.full(r.n_responses, 0.5)).amount.sum() == pytest.approx(r.amount.sum() / 2)
+    alike = with_weight(crowd(0, spread=False), 0.3)
+    np.testing.assert_allclose(alike.amount, 1.0)
 
 
-def test_posterior_and_likelihood_are_enumerations():
+def test_posterior_and_likelihood_are_those_of_powers():
     r = crowd(1, n_items=8, n_workers=4)
     model = cs.DawidSkene(estimation="em", **oracles.PLAIN).fit(r)
-    posterior, log_likelihood = enumerate_care(r, model.confusion_, model.prior_)
+    logs = np.log(model.confusion_), np.log(model.prior_)
+    posterior, log_likelihood = oracles.dense_posterior(oracles.densify(r), *logs)
     np.testing.assert_allclose(model.posterior_, posterior, atol=1e-12)
     assert model.score(r) == pytest.approx(log_likelihood / r.n_items, rel=1e-12)
 
 
-@pytest.mark.parametrize("sequences", [False, True])
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
-def test_what_answers_with_weights_are_worth(estimation, sequences):
-    """Accuracy with care and the information left about it, one answer after the other."""
-    r = crowd(4, sequences=sequences)
-    model = cs.DawidSkene(estimation=estimation, **oracles.PLAIN).fit(r)
-    gamma, said, votes = np.exp(model.result_.learned.log_weights), r.label_shares(), oracles.densify(r)
-    sums = model.result_.past.sums
-    (total, accuracy, _, left_of), report = intervals.measure_answers(sums.chances), model.worker_report()
-    for m in range(r.n_workers):
-        care, right = [], []
-        for i in np.flatnonzero(votes[:, m].sum(axis=1)):
-            w, q = votes[i, m], model.posterior_[i]
-            careful = w[:, None] * gamma[m]  # (L, K)
-            f = careful.sum(axis=0) + max(1 - w.sum(), 0) * (w @ said) / w.sum()
-            care.append(np.sum(q * careful / f))
-            right.append(np.sum(np.diagonal(q * careful / f)))
-        care, right = np.array(care), np.array(right)
-        x, n = right.sum() / care.sum(), care.sum()
-        left = (np.sum((right - x * care) ** 2) / n + 0.25 / n) / (x * (1 - x) + 0.25 / n)
-        assert (total[m], accuracy[m]) == pytest.approx((n, x), rel=1e-9)
-        assert left_of[m] == pytest.approx(left, rel=1e-4)
-        assert report["accuracy"].to_numpy()[m] == pytest.approx(x, abs=1e-3)
-    assert sums.votes[1] == 0 if not sequences else sums.votes[1] > 0
-    assert 0.5 < intervals.design_effect(sums.votes) < 1.5  # items of a sequence are independent here
-
-
-@pytest.mark.parametrize("estimation", ESTIMATIONS)
-def test_careless_answers_are_as_silence_where_that_is_an_answer(estimation):
-    """One step of the loop, case by case: label, and whether each answer was given with care."""
+def test_what_an_answer_lacks_in_weight_is_silence_where_that_is_an_answer(estimation):
+    """One step of the loop, case by case."""
     r = crowd(2, n_items=30, items=range(30), abstain="answer", background="a", spread=False, share=0.5)
     options = {"estimation": estimation, "tol": 0, **oracles.PLAIN}
     before, after = (cs.DawidSkene(max_iter=n, **options).fit(r) for n in (3, 4))
-    log_gamma, said = before.result_.learned.log_weights, r.label_shares()  # (M, A, K)
-    n_silent = log_gamma.shape[1] - 1
-    spoken = np.zeros((r.n_items, r.n_workers), bool)
-    spoken[r.item_of_answer(), r.worker] = True
-    counts, logs = np.zeros_like(log_gamma), np.tile(before.result_.learned.structure.log_prior(False), (30, 1))
+    log_gamma = before.result_.learned.log_weights  # (M, A, K)
+    spoken = oracles.densify(r)
+    said = np.concatenate([spoken, 1 - spoken.sum(axis=2, keepdims=True)], axis=2)
     workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
-    logs += Source(r).lay_out(workers)[0].anchor
-    with_care = np.zeros((r.n_responses, r.n_classes))
-    for j, i in enumerate(r.item_of_answer()):
-        careful = r.weight[j] * np.exp(log_gamma[r.worker[j], r.label[j]])
-        careless = (1 - r.weight[j]) * said[r.label[j]] * np.exp(log_gamma[r.worker[j], n_silent])
-        logs[i] += np.log(careful + careless)
-        with_care[j] = careful / (careful + careless)
-    for i, m in np.argwhere(~spoken):
-        logs[i] += log_gamma[m, n_silent]
+    logs = before.result_.learned.structure.log_prior(False) + Source(r).lay_out(workers)[0].anchor
+    logs = logs + np.einsum("iml,mlk->ik", said, log_gamma)
     q = np.exp(logs - logs.max(axis=1, keepdims=True))
     q /= q.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(before.posterior_, q, atol=1e-10)
-    for j, i in enumerate(r.item_of_answer()):
-        counts[r.worker[j], r.label[j]] += with_care[j] * q[i]
-        counts[r.worker[j], n_silent] += (1 - with_care[j]) * q[i]
-    for i, m in np.argwhere(~spoken):
-        counts[m, n_silent] += q[i]
     pseudo = workers.prior(
         oracles.smoothing_table((0.1, 1.1), r.class_of_label, 3, 1).transpose(0, 2, 1), estimation, r.vote_shares()
     )
-    total = counts + pseudo.smoothing
+    total = np.einsum("iml,ik->mlk", said, q) + pseudo.smoothing
     expected = (total / total.sum(axis=1, keepdims=True)).transpose(0, 2, 1)
     np.testing.assert_allclose(after.confusion_, expected, atol=1e-9)
     assert_never_falls(after.trace_)
-
-
-def test_silence_is_left_out_with_what_was_not_said_with_care():
-    r = crowd(3, n_items=25, items=range(25), abstain="answer", background="a", share=0.5)
-    workers = WORKERS["confusion"].of(r, r.class_of_label, r.n_classes)
-    prior = workers.prior(np.full((1, 3, 3), 0.4), "em", r.vote_shares())
-    posterior = np.random.default_rng(0).dirichlet(np.ones(3), 25)
-    (block,) = Source(r).lay_out(workers, anchored=False)
-    factors = workers.factors(workers.given(np.random.default_rng(1).dirichlet(np.ones(4), (6, 3))), True)
-    counts = np.zeros((workers.n_rows, 3))
-    found = factors.count_rows(block, posterior)
-    counts[found.rows] = found.counts
-    own, mass = factors.count_each(block, posterior), posterior.sum(axis=0)
-    np.testing.assert_allclose(own.sum(axis=0), counts.sum(axis=0), rtol=1e-12)
-    logs = workers.counted(counts, mass, prior).log_evidence(block, posterior, factors)
-    spoken = counts.reshape(6, 3, 3) + prior.smoothing[:, :3]
-    silence = np.maximum(mass - counts.reshape(6, 3, 3).sum(axis=1), 0) + prior.smoothing[0, 3]
-    total, said = spoken.sum(axis=1) + silence, r.label_shares()
-    for i in range(25):
-        expected, mine = np.zeros(3), slice(*r.offsets[i : i + 2])
-        for m in range(6):
-            rows = np.arange(r.n_responses)[mine][r.worker[mine] == m]
-            left = total[m] - posterior[i]
-            careless = posterior[i] - own[rows].sum(axis=0)  # all of it, if the worker was silent
-            quiet, w = (silence[m] - careless) / left, r.weight[rows]
-            factor = quiet if not len(rows) else (1 - w.sum()) * (w @ said[r.label[rows]]) / w.sum() * quiet
-            for j in rows:
-                factor = factor + r.weight[j] * (spoken[m, r.label[j]] - own[j]) / left
-            expected += np.log(factor)
-        np.testing.assert_allclose(logs[i], expected, rtol=1e-5)  # the silence of all is interpolated
 
 
 # ------------------------------------------------------------------------------------------- all models, and all ways
@@ -216,7 +136,7 @@ def test_weights_of_one_are_no_weights(estimation):
     assert cs.Answers.from_frame(table, weight="weight").weight is None
 
 
-def test_an_answer_of_next_to_no_weight_is_none():
+def test_answers_of_next_to_no_weight_are_none():
     r = replace(crowd(7, spread=False), weight=None)
     faint = np.arange(r.n_responses) % 5 == 0
     options = {"tol": 0, "max_iter": 20, **oracles.PLAIN}
@@ -225,7 +145,7 @@ def test_an_answer_of_next_to_no_weight_is_none():
     np.testing.assert_allclose(with_all.confusion_, without.confusion_, atol=1e-6)
 
 
-def test_predictions_and_files_take_the_shares_of_labels_with_them(tmp_path):
+def test_predictions_and_files_take_the_scale_of_weights_with_them(tmp_path):
     r = crowd(8)
     model = cs.DawidSkene(calibration="none").fit(r)
     some = r.about(np.arange(7))
@@ -235,33 +155,14 @@ def test_predictions_and_files_take_the_shares_of_labels_with_them(tmp_path):
         np.testing.assert_allclose(fitted.predict_proba(some), model.posterior_[:7], atol=1e-12)
 
 
-def test_a_stream_counts_what_was_said_with_care():
+def test_a_stream_adds_what_answers_count():
     r = crowd(9)
     batches = [r.about(np.arange(0, 30)), r.about(np.arange(30, 60))]
-    model = cs.DawidSkene(calibration="none").partial_fit(batches[0])
-    first = model.result_.learned
-    assert np.array_equal(first.said, batches[0].label_shares())
-    model.partial_fit(batches[1])
-    earlier, new = first.counts.sum(), batches[1].weight.sum()
-    expected = (earlier * first.said + new * batches[1].label_shares()) / (earlier + new)
-    np.testing.assert_allclose(model.result_.learned.said, expected, rtol=1e-12)
+    model = cs.DawidSkene(calibration="none").partial_fit(batches[0]).partial_fit(batches[1])
+    counted = sum(batch.amount.sum() for batch in batches)
+    np.testing.assert_allclose(model.result_.learned.counts.sum(), counted)
     assert_never_falls(model.trace_)
     assert np.array_equal(model.predict_proba(batches[1]), model.posterior_)
-
-
-def test_hidden_answers_are_predicted_with_their_care():
-    r = crowd(10)
-    answer = np.flatnonzero(np.isin(r.item_of_answer(), [3, 4, 11]))
-    chance = np.random.default_rng(0).uniform(0.1, 0.9, len(answer))
-    logs = Care.of(r, answer).log_chances(chance)
-    votes, said = oracles.densify(r), r.label_shares()
-    expected = 0.0
-    for i, m in {(int(r.items_of(answer[[n]])[0]), int(r.worker[j])) for n, j in enumerate(answer)}:
-        rows = [n for n, j in enumerate(answer) if r.items_of(answer[[n]])[0] == i and r.worker[j] == m]
-        total = votes[i, m].sum()
-        careful = sum(r.weight[answer[n]] * chance[n] for n in rows)
-        expected += np.log(careful + (1 - total) * (votes[i, m] @ said) / total)
-    assert logs.sum() == pytest.approx(expected, rel=1e-12)
 
 
 # --------------------------------------------------------------------------------------------- spread answers
@@ -277,7 +178,7 @@ def test_rows_of_an_answer_are_found_wherever_they_stand():
     np.testing.assert_allclose(models[1].posterior_, models[0].posterior_, atol=1e-9)
 
 
-def test_mean_of_duplicates_is_one_answer_that_may_be_any_of_them():
+def test_mean_of_duplicates_is_one_answer_that_is_spread_over_them():
     r = replace(crowd(12, spread=False), weight=None)
     rows = [
         {"item": int(i), "worker": int(m), "label": r.labels[label]}

@@ -236,7 +236,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "sequence": Option(COLUMN, "Column of sequences, whose positions are the items."),
     "position": Option(COLUMN, "Column of positions in a sequence."),
-    "weight": Option(COLUMN, "Column of weights in (0, 1]: how probably an answer was given with care."),
+    "weight": Option(COLUMN, "Column of weights in (0, 1]: how much each answer counts, compared with others."),
     "order": Option(COLUMN, "Column of times or numbers: when answers were given. Tells who gets worse."),
     "gold_column": Option(COLUMN, "Column of known labels beside the answers, if not gold, truth or the like."),
     "columns": Option(

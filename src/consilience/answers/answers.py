@@ -120,6 +120,7 @@ class Answers:
     # the likelihood of each answer is raised to.
     leader: Indices | None = None
     share: Floats | None = None
+    weight_scale: float | None = None  # see `scale`; that of all answers where these are a part of them
     order: Floats | None = None  # when each answer was given, see `items`; NaN where it is not known
     positions: tuple[float, ...] | None = None
     soft: Probabilities | None = None  # (n_answers, L): of each label, the most probable of which is in `label`
@@ -183,10 +184,10 @@ class Answers:
             Columns that name the sequence an item belongs to and its place in it; they replace `item`. Found by these
             names where the table has no item column.
         weight : str, optional
-            Column of weights in (0, 1]: the probability that an answer was given with care. Without care, labels are
-            as frequent as in all answers, whatever the truth. With weights a worker may spread one answer over several
-            labels of an item: it is one of them, each with the probability that its weight is. Weights below 1e-100
-            count as 1e-100.
+            Column of weights in (0, 1]: how much each answer counts, compared with the others. The likelihood of an
+            answer is raised to its weight, and weights are scaled so that they sum to the effective number of answers.
+            With weights a worker may spread one answer over several labels of an item, each with its part of the
+            weight. Weights below 1e-100 count as 1e-100.
         classes : sequence, optional
             What can be true, in this order. Default: all labels seen. May leave labels out ("unsure" is an answer and
             no class) and may name classes nobody said.
@@ -534,11 +535,29 @@ class Answers:
         return lookup(self.labels, to_column(self.classes))
 
     @cached_property
+    def scale(self) -> float:
+        """What weights are multiplied by: they then sum to the effective number of answers, (sum w)^2 / sum w^2.
+
+        The weights of an answer that is spread over several labels are added. Where silence is an answer, it is 1: what
+        an answer lacks in weight is silence.
+        """
+        if self.weight_scale is not None or self.weight is None or self.silence_counts:
+            return self.weight_scale or 1.0
+        codes = self.item_of_answer() * self.n_workers + self.worker
+        first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
+        whole = np.add.reduceat(self.weight, first) if len(first) else np.ones(1)
+        return float(whole.sum() / (whole**2).sum())
+
+    @cached_property
     def amount(self) -> Floats | None:
-        """How much each answer counts, by its weight and as one of near-copies; None if all count fully."""
-        if self.weight is None or self.share is None:
-            return self.share if self.weight is None else self.weight
-        return freeze(np.asarray(self.share * self.weight))
+        """How much each answer counts, by its weight and as one of near-copies; None if all count fully.
+
+        It is the power that the likelihood of the answer is raised to.
+        """
+        if self.weight is None:
+            return self.share
+        amount = self.weight * self.scale
+        return freeze(amount if self.share is None else amount * self.share)
 
     def weights(self, answers: slice | Indices = slice(None)) -> Floats:
         """How much each answer counts, or some answers: 1 where there are no weights."""
@@ -581,10 +600,6 @@ class Answers:
     def votes_per_worker(self) -> Indices:
         """The number of items that each worker answered."""
         return count_codes(self.worker if self.amount is None else self._spread_votes[1], self.n_workers)
-
-    def label_shares(self) -> Floats:
-        """The share of each label in all answers, each counted by its weight, (L,)."""
-        return to_shares(count_codes(self.label, self.n_labels, self.weight))
 
     def vote_shares(self) -> Floats:
         """What an item without votes is taken for: the background, or each class's share of all votes."""
@@ -667,7 +682,8 @@ class Answers:
     def take(self, answers: Truths | Indices) -> dict[str, Any]:
         """What is known of each of some answers, by the names of the fields."""
         arrays = {name: getattr(self, name) for name in ("worker", "label", "weight", "share", "order", "soft")}
-        return {name: None if array is None else array[answers] for name, array in arrays.items()}
+        parts: dict[str, Any] = {name: None if array is None else array[answers] for name, array in arrays.items()}
+        return parts if self.weight is None else {**parts, "weight_scale": self.scale}
 
     def with_classes(self, classes: Values) -> Self:
         """The same answers with other classes.

@@ -33,7 +33,7 @@ NO_VOTES: Probabilities = freeze(np.empty((0, 0), np.float32))
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive items. Arrays are read-only; an empty `weight`, `share` or `gold` means there are none.
+    """Consecutive items. Arrays are read-only; an empty `amount` or `gold` means there are none.
 
     Attributes
     ----------
@@ -46,8 +46,8 @@ class Block:
     rows : int64 array
         Which of all rows of the worker model these are. Only workers met in the block have rows here, so that what a
         block reads and returns stays small when there are hundreds of thousands of workers.
-    weight : float64 array
-        Weight of each answer: the probability that it was given with care.
+    amount : float64 array
+        The power that the likelihood of each answer is raised to, where answers have weights or near-copies count once.
     gold : int32 array
         Known class of each item, or -1.
     sequences : int64 array
@@ -65,15 +65,13 @@ class Block:
         probabilities.
     soft : float32 array (n_answers, K)
         What a worker model makes of the probabilities of soft votes, or empty.
-    share : float64 array
-        Where near-copies count once: the power that the likelihood of each answer is raised to.
     """
 
     first_item: int
     codes: Codes | NDArray[np.uint16]
     offsets: Indices | Codes
     rows: Indices
-    weight: Floats
+    amount: Floats
     gold: Codes
     sequences: Indices
     log_prior: Floats
@@ -81,19 +79,11 @@ class Block:
     total_size: int
     anchor: Floats
     soft: Probabilities
-    share: Floats
 
     @property
     def n_items(self) -> int:
         """Number of items in the block."""
         return len(self.offsets) - 1
-
-    @property
-    def amount(self) -> Floats:
-        """How much each answer counts, by its weight and its share; empty if all count fully."""
-        if not len(self.weight) or not len(self.share):
-            return self.weight if len(self.weight) else self.share
-        return freeze(self.share * self.weight)
 
     def width(self, n_classes: int) -> Width:
         """The `width` argument of kernels that work on this block."""
@@ -147,7 +137,7 @@ def cut_blocks(
                 codes=freeze(kept),
                 offsets=freeze((offsets[start : stop + 1] - offsets[start]).astype(np.int32 if many else np.int64)),
                 rows=freeze(rows),
-                weight=nothing if responses.weight is None else freeze(responses.weight[answers]),
+                amount=nothing if responses.amount is None else freeze(responses.amount[answers]),
                 gold=freeze(np.empty(0, np.int32) if gold is None else gold[start:stop].astype(np.int32)),
                 sequences=freeze(
                     np.empty(0, np.int64) if sequences is None else sequences.offsets[first : last + 1] - start
@@ -157,7 +147,6 @@ def cut_blocks(
                 total_size=total_size,
                 anchor=unknown,
                 soft=freeze(soft[answers]) if soft.shape[1] else NO_VOTES,
-                share=nothing if responses.share is None else freeze(responses.share[answers]),
             )
         )
         release_mapped()

@@ -33,7 +33,7 @@ from ..errors import (
     shorten,
     warn_of,
 )
-from ..kernels import Truths
+from ..kernels import Floats, Truths
 from . import LONG, MATRIX, translate
 from .answers import Answers, empty_responses, keep_weights
 from .classes import extend_scale, warn_of_slips
@@ -136,6 +136,11 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
             rescale=table.soft is not None,
         )
     return new, taken_back
+
+
+def weights_of(r: Answers) -> Floats:
+    """The weight of each answer as it was given; 1 where there are none."""
+    return np.ones(r.n_responses) if r.weight is None else r.weight
 
 
 def _find_retracted(table: Table, names: list[str], worker: str, old: Answers, duplicates: str) -> Indices:
@@ -259,12 +264,12 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
     else:  # an answer is the same if each label with its weight is as often in both
         both = np.intersect1d(pair_before, pair)
         there, here = np.isin(pair_before, both), np.isin(pair, both)
-        labels_before, weights_before = old_label[old.label[touched[there]]], old.weights(touched[there])
+        labels_before, weights_before = old_label[old.label[touched[there]]], weights_of(old)[touched[there]]
         rows = np.stack(
             [
                 np.concatenate([pair_before[there], pair[here]]),
                 np.concatenate([labels_before, said[here]]),
-                np.concatenate([weights_before, new.weights()[here]]).view(np.int64),
+                np.concatenate([weights_before, weights_of(new)[here]]).view(np.int64),
             ]
         )
         found, place = np.unique(rows, axis=1, return_inverse=True)
@@ -287,7 +292,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
     kept = old.keep(stays) if len(gone) else old
     # Of each item first the old answers that are left, then the new ones.
     fresh = ~np.isin(pair, repeated)
-    weights, orders = new.weights()[fresh], new.orders()[fresh]
+    weights, orders = weights_of(new)[fresh], new.orders()[fresh]
     weighted = kept.weight is not None or not (weights == 1.0).all()
     timed = kept.order is not None or not np.isnan(orders).all()
     soft = None if kept.soft is None else relabel(kept.soft, old_label, n_labels)
@@ -298,7 +303,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         keys,
         np.concatenate([old_worker[kept.worker], who[fresh]]),
         np.concatenate([old_label[kept.label], said[fresh]]),
-        np.concatenate([kept.weights(), weights]) if weighted else None,
+        np.concatenate([weights_of(kept), weights]) if weighted else None,
         np.concatenate([kept.orders(), orders]) if timed else None,
         soft,
     )
@@ -308,6 +313,7 @@ def join_responses(old: Answers, new: Answers, duplicates: str = "error", retrac
         worker=worker,
         label=label,
         weight=keep_weights(weight),
+        weight_scale=None,
         order=order,
         soft=soft,
         workers=workers,

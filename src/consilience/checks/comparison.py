@@ -40,10 +40,10 @@ from ..engines.base import Engine
 from ..errors import quietly, shorten
 from ..inference import ITEMS_AT_ONCE
 from ..inference.estimator import LabelEstimator, LatentEstimator, renew
-from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, log_chance, mean_and_error, shrink_rows
+from ..inference.hidden_fits import HiddenAnswers, Predicted, can_judge, mean_and_error, shrink_rows
+from ..inference.powers import log_chance
 from ..inference.sources import HIDDEN, Source
 from ..inference.votes import find_tied
-from ..inference.workers.rows import Care
 from ..kernels import Floats
 from ..kinds.base import TableKind
 from ..limits import release_mapped
@@ -224,8 +224,8 @@ def find_hidden(
     if not len(answer):
         return None
     shrunk = shrink_rows(again.learned.counts, r.worker[answer], r.label[answer])
-    by_class, care = again.labels.posterior[r.items_of(answer)], Care.of(r, answer)
-    return HiddenAnswers(answer, np.zeros_like(answer), unit, by_class, shrunk, shrunk, care).predict(1.0)
+    by_class = again.labels.posterior[r.items_of(answer)]
+    return HiddenAnswers(answer, np.zeros_like(answer), unit, by_class, shrunk, shrunk).predict(1.0)
 
 
 def settle(model: LabelEstimator, found: Result, coupling: bool = True) -> LabelEstimator:
@@ -254,9 +254,9 @@ def judge_hidden(
     for fold in range(hidden.fold.max() + 1):
         here = hidden.fold == fold
         shares[here], by_class[here] = vote_without(r, vote, counts, answer[here])
-    by_vote = hidden.score - log_chance(shares, by_class, Care.of(r, answer))
+    by_vote = hidden.score - log_chance(shares, by_class)
     unit = np.unique(r.owners_of(r.items_of(answer)), return_inverse=True)[1]
-    sizes, share = np.bincount(unit), np.ones(n_hidden) if r.share is None else r.share[answer]
+    sizes, share = np.bincount(unit), r.weights(answer)
     totals = [np.bincount(unit, share * gains).astype(np.float64) for gains in (by_vote, hidden.score - hidden.base)]
     by_label = math.nan, math.nan
     if r.soft is not None:

@@ -52,7 +52,6 @@ from ..inference.powers import score_powers
 from ..inference.sources import Source
 from ..inference.structures import Trail
 from ..inference.structures.field import Field, FieldSummary, find_linked, weight_unit
-from ..inference.workers.rows import Care
 from ..kernels import Floats
 from ..results.comparison import GraphCheck
 from ..results.fitting import fit_source
@@ -253,9 +252,9 @@ def learn_coupling(
         answer = np.flatnonzero(hidden)
         items, unit = np.unique(r.items_of(answer), return_inverse=True)
         by_class = confusion[r.worker[answer], r.label[answer]]
-        care, share = Care.of(r, answer), None if r.share is None else r.share[answer]
+        weight = r.weights(answer)
         posteriors = (infer(coupling, items)[items[unit]] for coupling in couplings)
-        by_fold.append([score_powers(posterior, by_class, unit, care, share) for posterior in posteriors])
+        by_fold.append([score_powers(posterior, by_class, unit, weight) for posterior in posteriors])
     coupling = pick_coupling(couplings, by_fold)[0] if by_fold else field.coupling
     return coupling, infer(coupling, np.empty(0, np.int64)).argmax(axis=1)
 

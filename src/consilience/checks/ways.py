@@ -51,11 +51,10 @@ from ..answers.random_choices import count_units, draw_numbers, hash_items, hide
 from ..engines.base import Engine
 from ..errors import quietly
 from ..inference.estimator import LatentEstimator, renew
-from ..inference.hidden_fits import log_chance, mean_and_error
+from ..inference.hidden_fits import mean_and_error
 from ..inference.learned import infer_as_used
-from ..inference.powers import POWERS, raise_to
+from ..inference.powers import POWERS, log_chance, raise_to
 from ..inference.sources import HIDDEN, Source
-from ..inference.workers.rows import Care
 from ..inference.workers.temperatures import LEAST, MOST, MeanWorkers, TemperatureWorkers
 from ..kernels import Floats, Integers
 from ..results.comparison import LEAST_HIDDEN, STANDARD_ERRORS, SURE, TELLING, ScaleCheck, SoftCheck, WayScore
@@ -110,7 +109,7 @@ def check_scale(model: LatentEstimator, crowd: Answers, order: Indices, engine: 
             posterior = infer_as_used(problem, fit.parameters)[r.items_of(answer)]
             learned = fit.parameters
             matrices = problem.workers.plain_mean(learned.workers, fit.statistics.counts, learned.prior)
-            scores.append(log_chance(posterior, matrices[r.worker[answer], r.label[answer]], Care.of(r, answer)))
+            scores.append(log_chance(posterior, matrices[r.worker[answer], r.label[answer]]))
     unit = np.unique(r.owners_of(r.items_of(answer)), return_inverse=True)[1]
     totals = np.bincount(unit, scores[0] - scores[1]).astype(np.float64)
     return ScaleCheck(*mean_and_error(totals, np.bincount(unit)))

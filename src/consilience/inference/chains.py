@@ -173,11 +173,10 @@ def follow_labels(
     Classes that nobody said and no label is are left out: left-out evidence does not hold it against them.
     """
     structure, unused = cast(ChainParameters, learned.structure), np.empty(0, np.int64)
-    factors = problem.factors(learned.workers)
-    weighing: Weighing = factors
+    weighing: Weighing = problem.factors(learned.workers)
     if statistics is not None:
-        counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
-        weighing = LeftOut(counted, posterior, factors)
+        counted = problem.workers.counted(statistics.counts, learned.prior)
+        weighing = LeftOut(counted, posterior)
         structure, unused = structure.for_left_out(), np.setdiff1d(problem.find_unsaid(), codes)
     shared = (weighing, structure, codes, goes_on, unused)
     return np.concatenate(list(problem.engine.map(follow_block, problem.placed, *shared)))

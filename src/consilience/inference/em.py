@@ -132,6 +132,7 @@ class Problem:
     graph: Graph | None
     n_responses: int
     weighted: bool
+    weight_scale: float  # what weights are multiplied by
     unvoted: Floats  # (K,): what an item without votes is taken for at first
     budget: Budget | None = None  # of answers that are mapped from files
     known: tuple[Any, ...] = ()  # what answers are joined by: labels, priors of items, and shares of answers
@@ -140,7 +141,7 @@ class Problem:
 
     def factors(self, found: Distributions) -> AnyFactors:
         """What each row of the worker model contributes to the evidence."""
-        return self.workers.factors(found, self.weighted)
+        return self.workers.factors(found)
 
     def expect(self, parameters: Parameters, trail: Trail | None = None) -> Statistics:
         """E-step: expected counts of answers and of the structure, those of earlier batches among them.
@@ -156,7 +157,7 @@ class Problem:
             found = found._replace(summary=summary.scaled_by(log_scale))
         else:
             found = add_up(self.engine.map(expect_block, self.placed, factors, structure), factors.shape)
-        return found if self.earlier is None else add_statistics(self.earlier, found)
+        return add_earlier(self, found)
 
     def weigh(self, factors: AnyFactors) -> tuple[Floats, float]:
         """The evidence of all items, in order, and the logarithm of its scales."""
@@ -175,7 +176,7 @@ class Problem:
         """M-step, with a prior that is learned from these statistics, or with the one that was."""
         prior = parameters.prior
         if learn:
-            prior = self.workers.learn_prior(statistics.counts, statistics.summary.mass, prior, parameters.workers)
+            prior = self.workers.learn_prior(statistics.counts, prior, parameters.workers)
         return maximise(self, statistics, prior, parameters.workers)
 
     def infer(self, found: Parameters) -> tuple[Floats, float]:
@@ -199,8 +200,8 @@ def place(
     if budget is not None:
         names = workers.name, type(structure).__name__, prior.estimation, r.classes.tolist()
         codes = None if source.gold is None else source.gold.codes
-        known = codes, source.log_prior, r.share, r.positions, structure, zlib.crc32(repr(names).encode())
-    weighted = r.weight is not None or r.share is not None
+        known = codes, source.log_prior, r.amount, r.positions, structure, zlib.crc32(repr(names).encode())
+    counted = r.amount is not None, r.scale
     return Problem(
         engine,
         placed,
@@ -209,7 +210,7 @@ def place(
         structure,
         graph,
         r.n_responses,
-        weighted,
+        *counted,
         r.vote_shares(),
         budget,
         known,
@@ -222,7 +223,14 @@ def expect_from_votes(problem: Problem) -> Statistics:
     workers = problem.workers
     shared = workers.votes(), problem.unvoted, problem.structure
     found = add_up(problem.engine.map(vote_block, problem.placed, *shared), (workers.n_rows, workers.n_classes))
-    return found if problem.earlier is None else add_statistics(problem.earlier, found)
+    return add_earlier(problem, found)
+
+
+def add_earlier(problem: Problem, statistics: Statistics) -> Statistics:
+    """The statistics of this batch and of all before, with counts of silence."""
+    found = statistics if problem.earlier is None else add_statistics(problem.earlier, statistics)
+    problem.workers.count_silence(found.counts, found.summary.mass)
+    return found
 
 
 def maximise(
@@ -237,7 +245,7 @@ def maximise(
         # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
         # weights it counts for at least 1 / K in some class.
         counts = np.where(np.abs(counts) < SMALLEST * problem.n_responses, 0.0, counts)
-    workers = problem.workers.update(counts, summary.mass, prior, before)
+    workers = problem.workers.update(counts, prior, before)
     return Parameters(workers, problem.structure.update(summary), prior)
 
 
@@ -263,9 +271,9 @@ def infer_left_out(
     `posterior` are those that went into the counts. Without `use_gold`, items with a known label are judged as if it
     were not known.
     """
-    counted = problem.workers.counted(statistics.counts, statistics.summary.mass, learned.prior)
+    counted = problem.workers.counted(statistics.counts, learned.prior)
     structure = problem.structure.for_left_out(learned.structure)
-    without = LeftOut(counted, posterior, problem.factors(learned.workers), use_gold)
+    without = LeftOut(counted, posterior, use_gold)
     left_out, _ = infer_posterior(problem.engine, problem.placed, without, structure, problem.graph)
     unsaid = problem.find_unsaid()
     return keep_unsaid(left_out, posterior, unsaid) if use_gold and len(unsaid) else left_out

@@ -36,7 +36,6 @@ from .sources import Source
 from .structures import Statistics, Summary
 from .structures.field import Field, FieldParameters, most_weight
 from .structures.independent import Independent, IndependentParameters
-from .workers.rows import Care
 
 # A loop from a start.
 Run: TypeAlias = Callable[[Problem, Parameters], Fit]
@@ -128,7 +127,7 @@ def choose_coupling(
         log.info("Choosing the coupling by hidden items: fold %d of %d", number, len(folds))
         rest = pose(source.keep(~hidden))
         answer = np.flatnonzero(hidden)
-        item, share = r.items_of(answer), None if r.share is None else r.share[answer]
+        item = r.items_of(answer)
         unit = np.unique(item, return_inverse=True)[1]
         statistics, scores = fit.statistics, []
         for coupling in couplings:  # from weak to strong, each from where the last one ended
@@ -137,7 +136,7 @@ def choose_coupling(
             learned, statistics = run(tried, maximise(tried, statistics, prior))[:2]
             confusion = tried.workers.plain_mean(learned.workers, statistics.counts, prior)
             by_class, posterior = confusion[r.worker[answer], r.label[answer]], tried.infer(learned)[0]
-            scores.append(score_powers(posterior[item], by_class, unit, Care.of(r, answer), share))
+            scores.append(score_powers(posterior[item], by_class, unit, r.weights(answer)))
         by_fold.append(scores)
     return pick_coupling(couplings, by_fold)
 

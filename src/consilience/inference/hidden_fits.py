@@ -38,6 +38,7 @@ from .powers import (
     Calibration,
     choose_power,
     find_leads,
+    log_chance,
     raise_to,
     score_powers,
     weigh_powers,
@@ -45,7 +46,6 @@ from .powers import (
 from .sources import HIDDEN, MOST_ANSWERS, Source
 from .structures import Statistics, Trail, subtract_statistics
 from .structures.field import FieldParameters
-from .workers.rows import WITH_CARE, Care
 
 # Folds, and steps of EM that follow answers that are hidden.
 N_FOLDS, STEPS = 5, 2
@@ -64,24 +64,22 @@ class HiddenAnswers(NamedTuple):
     posterior: Floats  # of the item of each, before calibration
     by_class: Floats  # the probability of each for each class, by the worker's matrix
     shrunk: Floats  # the same by counts that are shrunk as for `consilience.held_out_score`
-    care: Care = WITH_CARE
-    share: Floats | None = None  # how much each counts, where workers who copy each other share one answer
-    counts_units: bool = False  # whether units are counted, and not answers
+    weight: Floats | None = None  # how much each counts
 
     def choose_power(self) -> tuple[Calibration, Floats]:
         """Return the power at which they are predicted best, and the log weight of each of `POWERS`."""
-        scores = score_powers(self.posterior, self.by_class, self.unit, self.care, self.share)
+        scores = score_powers(self.posterior, self.by_class, self.unit, self.weight)
         if len(scores) < LEAST_UNITS:
             return Calibration(1.0), NOTHING_KNOWN
         leads = find_leads(scores)
-        n_hidden = len(scores) if self.counts_units else len(self.answer)
+        n_hidden = len(scores) if self.weight is not None else len(self.answer)
         return Calibration(choose_power(*leads), n_hidden), weigh_powers(*leads)
 
     def predict(self, power: float) -> Predicted:
         """Return how well they are predicted if posteriors are raised to a power."""
         raised = raise_to(self.posterior, power)
         alike = np.broadcast_to(raised.mean(axis=0), raised.shape)
-        score, base = (log_chance(each, self.shrunk, self.care) for each in (raised, alike))
+        score, base = log_chance(raised, self.shrunk), log_chance(alike, self.shrunk)
         return Predicted(self.answer, self.fold, score, base, self.posterior.argmax(axis=1))
 
 
@@ -154,9 +152,7 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
         left_out[order],
         by_class[order],
         shrunk[order],
-        Care.of(r, answer),
-        None if r.share is None else r.share[answer],
-        r.amount is not None,
+        None if r.amount is None else r.amount[answer],
     )
 
 
@@ -178,11 +174,6 @@ def can_judge(item: NDArray[np.int64], gold: Gold | None, n_left: NDArray[np.int
     """
     judging = np.ones(len(item), bool) if gold is None else gold.codes[item] < 0
     return judging if n_left is None else judging & (n_left > 0)
-
-
-def log_chance(posterior: Floats, by_class: Floats, care: Care) -> Floats:
-    """Return the log probability of answers from those of the classes of their items, and of the answers by class."""
-    return care.log_chances(np.einsum("ik,ik->i", posterior, by_class))
 
 
 class HeldOutScore(NamedTuple):
@@ -214,10 +205,8 @@ def score_hidden(
 ) -> HeldOutScore:
     """Score hidden answers by the posterior and the expected counts (M, L, K) of a fit to the others."""
     item, worker, label = r.item_of_answer()[hidden], r.worker[hidden], r.label[hidden]
-    logs = log_chance(posterior[item], shrink_rows(counts, worker, label), Care.of(r, np.flatnonzero(hidden)))
-    if r.share is not None:
-        logs = logs * r.share[hidden]
-    totals = np.bincount(unit, weights=logs).astype(np.float64)
+    logs = log_chance(posterior[item], shrink_rows(counts, worker, label))
+    totals = np.bincount(unit, weights=logs * r.weights(np.flatnonzero(hidden))).astype(np.float64)
     sizes = np.bincount(unit)
     score, error = mean_and_error(totals, sizes)
     return HeldOutScore(score, error, int(hidden.sum()), totals, sizes, np.flatnonzero(hidden))

@@ -48,8 +48,8 @@ class Learned:
         What the E-step uses.
     crowd : array (1, L, K)
         How the crowd answers on the whole.
-    said : array (L,)
-        The share of each label in all answers.
+    weight_scale : float
+        What weights of answers are multiplied by.
     further : dict
         Arrays that only this worker model has, which are attributes of a fitted model too.
     structure : StructureParameters
@@ -61,7 +61,7 @@ class Learned:
     counts: Floats
     log_weights: Floats
     crowd: Floats
-    said: Floats
+    weight_scale: float
     further: dict[str, Floats]
     structure: StructureParameters
 
@@ -75,8 +75,8 @@ class Learned:
             np.ascontiguousarray(confusion.transpose(0, 2, 1)),
             workers.plain_counts(counts),
             parameters.workers.log_weights,
-            workers.crowd(counts, statistics.summary.mass, parameters.prior),
-            workers.label_shares,
+            workers.crowd(counts, parameters.prior),
+            problem.weight_scale,
             workers.further_arrays(parameters.workers, counts),
             parameters.structure,
         )

@@ -9,7 +9,7 @@ with one power t for all items. t = 1 changes nothing; the nearer it is to 0, th
 
     log sum_k q_nk^t / Z_n Gamma_m[k, l]
 
-or, if it has a weight, what `consilience.inference.workers.rows` makes of that probability.
+times how much the answer counts.
 With s_u(t) the score of a unit u (an answer, or all answers of a worker in a sequence), and t* the power of the largest
 sum, the lead of t* over t and its standard error are
 
@@ -32,12 +32,13 @@ from numpy.typing import NDArray
 from ..errors import plural
 from ..kernels import Floats
 from . import ITEMS_AT_ONCE
-from .workers.rows import WITH_CARE, Care
 
 POWERS = np.geomspace(0.01, 1.0, 33)
 # Log weights before anything is known: workers err independently, and the power is 1, or, as likely, they do not, and
 # all powers from 0 to 1 are equally likely. (`POWERS` are dense where they are small.)
 NOTHING_KNOWN = np.log(POWERS / POWERS.sum() + (POWERS == 1))
+# Probabilities below this are as good as 0.
+IMPOSSIBLE = 1e-300
 # So many equally likely powers stand for what is not known of the right one.
 N_POWERS = 8
 # Fewer units than this say nothing.
@@ -126,14 +127,12 @@ def raise_in_place(changed: NDArray[np.bool_], posterior: Floats, power: float) 
         posterior[run] = raise_where(changed[run], posterior[run], power)
 
 
-def score_powers(
-    posterior: Floats, by_class: Floats, unit: NDArray[np.int64], care: Care = WITH_CARE, share: Floats | None = None
-) -> Floats:
+def score_powers(posterior: Floats, by_class: Floats, unit: NDArray[np.int64], weight: Floats | None = None) -> Floats:
     """Return the log probability of each hidden unit at each of `POWERS`, (n_units, n_powers).
 
     `posterior` (n, K) is that of the item of each hidden answer, and `by_class` (n, K) how probable the answer is for
     each class, both by the other answers. The unit of a hidden answer is the answer itself, or all answers of its
-    worker in the sequence, which are right or wrong together. `share` is how much each answer counts.
+    worker in the sequence, which are right or wrong together. `weight` is how much each answer counts.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(posterior)
@@ -141,9 +140,14 @@ def score_powers(
     scores = []
     for power in POWERS.tolist():
         raised = np.exp(power * logs)  # what is impossible stays so
-        score = care.log_chances(np.einsum("ik,ik->i", raised, by_class) / np.einsum("ik->i", raised))
-        scores.append(np.bincount(unit, score if share is None else share * score))
+        score = log_chance(raised, by_class) - np.log(np.einsum("ik->i", raised))
+        scores.append(np.bincount(unit, score if weight is None else weight * score))
     return np.stack(scores, axis=1)
+
+
+def log_chance(posterior: Floats, by_class: Floats) -> Floats:
+    """The log probability of answers from those of the classes of their items, and of the answers by class."""
+    return np.asarray(np.log(np.maximum(np.einsum("ik,ik->i", posterior, by_class), IMPOSSIBLE)))
 
 
 def score_gold(gold: NDArray[np.int32], posterior: Floats) -> Floats:

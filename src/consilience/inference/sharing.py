@@ -106,8 +106,8 @@ class JointProblem:
     def weigh(self, statistics: Sequence[Statistics]) -> list[Floats]:
         """The evidence for types, (M, T) of each question, up to a factor per worker."""
         found = []
-        for problem, (counts, summary), worker in zip(self.problems, statistics, self.worker, strict=True):
-            own = cast(TypedWorkers, problem.workers).compare_types(counts, summary.mass, types_of(problem.prior))
+        for problem, (counts, _), worker in zip(self.problems, statistics, self.worker, strict=True):
+            own = cast(TypedWorkers, problem.workers).compare_types(counts, types_of(problem.prior))
             every = np.ones((self.n_workers, own.shape[1]))
             every[worker] = own
             found.append(every)

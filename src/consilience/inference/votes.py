@@ -25,7 +25,7 @@ from .moments import strongest_answers
 from .sources import Source, list_groups
 from .structures.independent import Independent
 from .workers import voters
-from .workers.confusion import ConfusionWorkers
+from .workers.base import ConfusionWorkers
 from .workers.priors import START, Prior, smoothing_array
 from .workers.rows import vote
 

@@ -4,15 +4,8 @@ Evidence and counts are the two passes every worker model shares.
 
 An answer is one integer, its *row* in a table of shape (n_rows, K). Item i owns the answers
 `offsets[i]:offsets[i + 1]`. What a row means (worker and label, or also the worker's previous answer) is the worker
-model's affair. An empty `weight` or `share` means that every one is 1; an empty `gold` that no label is known.
-
-A weight w is the probability that an answer was given with care. One that was not is label l with probability rho_l,
-whatever the truth. Consecutive answers of a worker to an item are one answer that is spread over labels, whose weights
-w_j sum to W <= 1. With t the table, its likelihood, and the responsibility of care and label j for it, are
-
-    f_k = sum_j w_j t[j, k] + (1 - W) sum_j w_j rho_j / W,    r_jk = w_j t[j, k] / f_k
-
-A share is a power that likelihoods are raised to: near-copies share one answer.
+model's affair. An empty `weight` or `share`, the power that the likelihood of each answer is raised to, means that
+every one is 1; an empty `gold` that no label is known.
 
 Variational Bayes needs expectations of logarithms under Dirichlet distributions. For x >= 8 the asymptotic series of
 digamma and log gamma are exact to 2e-14; smaller x are first moved up by psi(x) = psi(x + n) - sum_i 1 / (x + i) and
@@ -39,8 +32,6 @@ LEAST = 1e-12
 # A quotient of counts is between 1e-19 and 1e19 up to ten million answers: so many of them can be multiplied before the
 # logarithm is taken. Counts beyond that are too large for an item to matter, and never that unequal.
 QUOTIENTS = 12
-# Likelihoods below this are computed from logarithms: they would lose digits, or vanish.
-FAINT = 1e-290
 HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 
 
@@ -150,145 +141,6 @@ def add_log_rows(
 
 
 @kernel
-def find_mixture(
-    codes: Rows, weight: Floats, chance: Floats, table: Floats, first: int, last: int, mixture: Floats
-) -> None:
-    """Write f_k of the answer first:last for each class k: see above. `chance` is rho of each row."""
-    total, other = 0.0, 0.0
-    for j in range(first, last):
-        total += weight[j]
-        other += weight[j] * chance[codes[j]]
-    other *= max(1.0 - total, 0.0) / total
-    for k in range(mixture.size):
-        mixture[k] = other
-        for j in range(first, last):
-            mixture[k] += weight[j] * table[codes[j], k]
-
-
-@kernel
-def log_mixture(
-    codes: Rows,
-    weight: Floats,
-    log_table: Floats,
-    first: int,
-    last: int,
-    mixture: Floats,
-    k: int,
-) -> float:
-    """Return log f_k, where `find_mixture` wrote f; from logarithms if f is too small to be exact."""
-    if last == first + 1 and weight[first] == 1.0:
-        return float(log_table[codes[first], k])
-    if mixture[k] > FAINT:
-        return float(np.log(mixture[k]))
-    top = -np.inf
-    for j in range(first, last):
-        top = max(top, log_table[codes[j], k])
-    if top == -np.inf:
-        return float(np.log(mixture[k]))
-    small = mixture[k] * 0.0
-    for j in range(first, last):
-        small += weight[j] * np.exp(log_table[codes[j], k] - top)
-    return float(max(np.log(mixture[k]), top + np.log(small)))
-
-
-@kernel
-def log_mixed_answers(
-    codes: Rows,
-    offsets: Integers,
-    weight: Floats,
-    share: Floats,
-    owner: Integers,
-    chance: Floats,
-    table: Floats,
-    log_table: Floats,
-    out: Floats,
-    mixture: Floats,
-) -> None:
-    """Write out[j, k] = s_j log f_k, if j is the first of the rows of an answer, and 0 for its other rows.
-
-    `owner` is the worker of each row, `log_table` the logarithm of `table`. `mixture` (K,) is scratch.
-    """
-    n_classes = mixture.size
-    for i in range(offsets.size - 1):
-        first = offsets[i]
-        while first < offsets[i + 1]:
-            last = first + 1
-            while last < offsets[i + 1] and owner[codes[last]] == owner[codes[first]]:
-                last += 1
-            find_mixture(codes, weight, chance, table, first, last, mixture)
-            s = share[first] if share.size > 0 else 1.0
-            for k in range(n_classes):
-                out[first, k] = s * log_mixture(codes, weight, log_table, first, last, mixture, k)
-                for j in range(first + 1, last):
-                    out[j, k] = 0.0
-            first = last
-
-
-@kernel
-def count_mixed_rows(
-    codes: Rows,
-    offsets: Integers,
-    weight: Floats,
-    share: Floats,
-    owner: Integers,
-    chance: Floats,
-    table: Floats,
-    log_table: Floats,
-    posterior: Floats,
-    place: Rows,
-    out: Floats,
-    mixture: Floats,
-) -> None:
-    """Add out[place[j], k] += s_j r_jk posterior[i, k] for each answer j of each item i.
-
-    What no class allows was said with care. Other arguments are those of `log_mixed_answers`.
-    """
-    n_classes = mixture.size
-    for i in range(offsets.size - 1):
-        first = offsets[i]
-        while first < offsets[i + 1]:
-            last, total = first + 1, weight[first]
-            while last < offsets[i + 1] and owner[codes[last]] == owner[codes[first]]:
-                total += weight[last]
-                last += 1
-            find_mixture(codes, weight, chance, table, first, last, mixture)
-            alone = last == first + 1 and weight[first] == 1.0
-            for k in range(n_classes):
-                if posterior[i, k] == 0.0:
-                    continue
-                log_f = 0.0
-                if not alone and mixture[k] <= FAINT:
-                    log_f = log_mixture(codes, weight, log_table, first, last, mixture, k)
-                for j in range(first, last):
-                    s = share[j] if share.size > 0 else 1.0
-                    if alone:
-                        r = 1.0
-                    elif mixture[k] > FAINT:
-                        r = weight[j] * table[codes[j], k] / mixture[k]
-                    elif log_f > -np.inf:
-                        r = weight[j] * np.exp(log_table[codes[j], k] - log_f)
-                    else:
-                        r = weight[j] / total
-                    out[place[j], k] += s * r * posterior[i, k]
-            first = last
-
-
-@kernel
-def add_logs(logs: Floats, offsets: Integers, gold: Integers, log_base: Floats, out: Floats, width: Width) -> float:
-    """Do what `add_log_rows` does, with logs[j, k] of each answer instead of each row."""
-    n_classes = len(width)
-    log_scale = 0.0
-    for i in range(offsets.size - 1):
-        for k in range(n_classes):
-            out[i, k] = log_base[k]
-        for j in range(offsets[i], offsets[i + 1]):
-            for k in range(n_classes):
-                out[i, k] += logs[j, k]
-        log_scale += scale_item(out, i, gold[i] if gold.size > 0 else -1)
-    return log_scale
-
-
-@kernel
 def scale_item(out: Floats, i: int, known: int) -> float:
     """Turn the log evidence out[i] into evidence whose largest entry is 1; return the logarithm of that entry."""
     n_classes = out.shape[1]
@@ -371,16 +223,14 @@ def count_without(
     owner: Integers,
     judged: Truths,
     log_posterior: Floats,
-    log_table: Floats,
-    place: Rows,
-    share: Floats,
+    log_answers: Floats,
     out: Floats,
     pairs: Floats,
     scratch: Floats,
 ) -> None:
     """Add out[r, k] += w p_k for each worker's answer to each item i that is judged; p is without that worker.
 
-        log p_k = log_posterior[i, k] - sum_j s_j log_table[place[j], k] + constant,    sum_k p_k = 1
+        log p_k = log_posterior[i, k] - sum_j log_answers[j, k] + constant,    sum_k p_k = 1
 
     The sum is over the worker's answers j to the item, which are in a row: one, or more if an answer is spread over
     labels. w is the sum of their weights, and r the row of the heaviest. `owner` is the worker of each row. What the
@@ -403,10 +253,9 @@ def count_without(
                 total += w
                 if weight.size > 0 and w > weight[heaviest]:
                     heaviest = j
-                s = share[j] if share.size > 0 else 1.0
                 for k in range(n_classes):
                     if scratch[k] > -np.inf:
-                        scratch[k] -= s * log_table[place[j], k]
+                        scratch[k] -= log_answers[j, k]
             for k in range(n_classes):
                 top = max(top, scratch[k])
             mass = 0.0

@@ -128,7 +128,7 @@ class LatentModel(Model, LatentEstimator):
         posterior = infer_as_used(problem, found)
         learned = Learned.of(problem, found, statistics)
         is_given = fixed_prior(self, r) is not None
-        estimates = gather_estimates(source, problem, found, statistics, posterior, is_given)
+        estimates = gather_estimates(source, problem, found, statistics, is_given)
 
         # Calibration and labels.
         opinion = None if guided is None else guided.opinion
@@ -148,7 +148,7 @@ class LatentModel(Model, LatentEstimator):
             # A field may lead small classes to adopt their neighbours' label, and would not know of it.
             apart, alone = plan.apart
             by_answers = infer_as_used(apart, alone.parameters)
-            known = gather_estimates(source, apart, alone.parameters, alone.statistics, by_answers, is_given)
+            known = gather_estimates(source, apart, alone.parameters, alone.statistics, is_given)
             low, high = judge_shares_of(r, by_answers, known)
             ends = np.minimum(low, intervals.prior[0]), np.maximum(high, intervals.prior[1])
             intervals = intervals._replace(prior=np.stack(ends))

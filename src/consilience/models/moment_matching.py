@@ -149,7 +149,7 @@ class MomentMatching(Model):
         statistics, posterior = problem.expect(learned), infer_as_used(problem, learned)
         codes = choose_labels(posterior, self.label_by)
         confidence = Confidence(np.ones(1), lambda _, run: posterior[run])
-        estimates = gather_estimates(source, problem, learned, statistics, posterior, given is not None)
+        estimates = gather_estimates(source, problem, learned, statistics, given is not None)
         checked, known = are_checked(r, count_known(source.gold), False), find_known(source.gold, codes)
         return make_result(
             self,

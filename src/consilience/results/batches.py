@@ -31,7 +31,7 @@ from ..inference.learned import Before
 from ..inference.sources import Source
 from ..inference.structures import Statistics
 from ..inference.workers.priors import make_pair
-from ..kernels import Floats, freeze
+from ..kernels import Floats
 from .intervals import Past
 from .prediction import check_silence
 from .result import Given, Result
@@ -98,13 +98,8 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
         if not problem.weighted:  # the M-step takes these for 0, and the objective would be minus infinity
             counts[np.abs(counts) < SMALLEST * problem.n_responses] = 0.0
         earlier = Statistics(counts, past.summary + problem.structure.one_of_each(new_classes))
-        # The share of each label in the answers of this batch and in those before.
-        said = np.zeros(r.n_labels)
-        said[label] = learned.said
-        own, n_earlier = used.responses, float(counts.sum())
-        n_new = float(own.n_responses if own.weight is None else own.weight.sum())
-        said = freeze((n_earlier * said + n_new * own.label_shares()) / max(n_earlier + n_new, 1e-300))
-        problem = replace(problem, earlier=earlier, workers=replace(problem.workers, said=said))
+        problem, own, n_earlier = replace(problem, earlier=earlier), used.responses, float(counts.sum())
+        problem.workers.count_silence(counts, earlier.summary.mass)
         # It starts from what earlier batches teach; with new classes, or more answers than before, also from votes.
         prior = problem.prior
         if prior.parts is not None and smoothing is not None and min(smoothing) > 0:

@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from ..inference import log_of, sum_by
-from ..inference.learned import as_used
 from ..inference.sources import Source
 from ..inference.workers.base import WorkerModel
 from ..inference.workers.ordinal import OrdinalWorkers
@@ -80,17 +79,11 @@ def count_judged(
         logs = log_of(posterior[run])
         if len(block.anchor):
             logs = logs - block.anchor  # it holds the worker's own vote
-        # What answers have added to the log evidence: a table, the row of each, and the power of each.
-        if len(block.weight) or len(block.soft):
-            table = workers.factors(as_used(log_weights), True).log_answers(block)
-            row, power = freeze(np.arange(len(table), dtype=np.int32)), freeze(np.empty(0))
-        else:
-            table, row, power = workers.weigh_rows(log_weights)[block.rows], block.codes, block.share
+        spoken = freeze(np.ascontiguousarray(workers.log_answers(block, log_weights)))
         owner = block.rows // (n_rows // workers.n_workers)
         own, scratch = np.zeros((len(block.rows), workers.n_classes)), np.zeros(workers.n_classes)
         answers = (block.codes, block.offsets, block.amount, freeze(owner), freeze(judged[run].copy()))
-        known = freeze(np.ascontiguousarray(logs)), freeze(np.ascontiguousarray(table)), row, power
-        count_without(*answers, *known, own, pairs, scratch)
+        count_without(*answers, freeze(np.ascontiguousarray(logs)), spoken, own, pairs, scratch)
         counts[block.rows] += own
     return workers.plain_counts(counts), pairs
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +44,6 @@ from ..answers.previews import frame_html, html_table, paragraph, text_table, to
 from ..answers.tables import build_frame
 from ..errors import InputError, listing, plural, shorten
 from ..inference.estimator import LabelEstimator, LatentEstimator
-from ..inference.learned import as_used
 from ..inference.sources import Source, count_once, number_groups
 from ..inference.structures.chain import ChainParameters
 from ..inference.structures.field import FieldParameters, find_linked
@@ -393,25 +392,13 @@ def weigh_evidence(
     `place` is that of the item among those of `near`.
     """
     learned, takes_silence, graph = found.learned, found.takes_silence, found.given.graph
-    layout = near.class_of_label, len(found.names.classes), takes_silence, learned.said
+    near = replace(near, weight_scale=learned.weight_scale)
+    layout = near.class_of_label, len(found.names.classes), takes_silence
     workers, structure = learned.worker_model.of(near, *layout), learned.structure
     impossible = np.maximum(learned.log_weights, LOG_IMPOSSIBLE)
 
-    # What each answer says of each class, (n_answers, K). Where silence is an answer, it is in the place of silence: of
-    # an answer that is spread over labels in the first of its rows.
-    replaced = np.zeros((near.n_responses, len(found.names.classes)))
-    if takes_silence:
-        vote = near.item_of_answer() * near.n_workers + near.worker
-        is_first = np.append(True, vote[1:] != vote[:-1])[: len(vote)]
-        replaced = np.where(is_first, 1.0 if near.share is None else near.share, 0.0)[:, None]
-        replaced = replaced * impossible[:, -1][near.worker]
-    block = Source(near).lay_out(workers, anchored=False)[0]
-    if len(block.weight) or len(block.soft):
-        by_answer = workers.factors(as_used(impossible), True).log_answers(block) + replaced
-        by_answer = np.maximum(by_answer[here], LOG_IMPOSSIBLE)
-    else:
-        by_answer = np.maximum(workers.weigh_rows(learned.log_weights)[workers.encode(near)[here]], LOG_IMPOSSIBLE)
-        by_answer = by_answer if near.share is None else by_answer * near.share[here, None]
+    # What each answer says of each class, (n_answers, K). Where silence is an answer, it is in the place of silence.
+    by_answer = workers.log_answers(Source(near).lay_out(workers, anchored=False)[0], impossible)[here]
 
     # What else speaks for the classes: kind, name, and log evidence (K,).
     is_linked = False
@@ -425,7 +412,7 @@ def weigh_evidence(
     if takes_silence:
         weight = np.ones(near.n_workers) if near.silence_weight is None else near.silence_weight
         n_silent = near.n_workers - len(np.unique(near.worker[here]))
-        silence = weight @ impossible[:, -1] - replaced[here].sum(axis=0)
+        silence = weight @ impossible[:, -1] - near.weights(here) @ impossible[near.worker[here], -1]
         others.append(("silence", f"silence of {plural(n_silent, 'worker')}", silence))
         others.append(("votes", "share of the votes", Source(near).lay_out(workers)[0].anchor[place]))
     used = found.guidance is not None and found.guidance.findings.used

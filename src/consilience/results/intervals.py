@@ -21,13 +21,7 @@ and its ends are quantiles of a Beta distribution with :math:`y n f / d` right a
 answers, and half an answer more of each kind. The variance of what all workers share (:math:`S`, below) is added to
 that of the worker's own answers, and makes these worth less.
 
-**Weights.** A weight is the probability that an answer was given with care, and the reported accuracy is that of
-answers given with care. With :math:`c_a` the posterior probability of care, and :math:`r_a` that of care and of being
-right (both summed over the labels that an answer is spread over), it is :math:`x = \sum_a r_a / \sum_a c_a`, and
-
-.. math:: f = \frac{\sum_a (r_a - x c_a)^2}{n x (1 - x)}, \quad n = \sum_a c_a
-
-Near-copies that share one answer count by their share.
+**Weights.** All sums are weighted by how much answers count, as those of near-copies or with weights.
 
 **What all share.** Class shares :math:`\pi`, and the accuracy of all workers for each class, may move together. The
 scores for item i of the log odds of right answers to class k, shared by all workers, and of the class shares are
@@ -102,11 +96,8 @@ from ..answers.gold import Gold
 from ..answers.graph import Graph
 from ..inference import ITEMS_AT_ONCE, sum_by
 from ..inference.em import Parameters, Problem
-from ..inference.learned import as_used
 from ..inference.sources import Source
 from ..inference.structures import Statistics, Summary
-from ..inference.workers.base import WorkerModel
-from ..inference.workers.rows import find_first_rows
 from ..kernels import Floats, Truths, freeze, read_only
 from ..limits import release_mapped
 
@@ -149,17 +140,6 @@ class Confidence(NamedTuple):
     reported: float = 1.0  # the power that is reported
 
 
-class Careful(NamedTuple):
-    """How probable it is that answers with weights were given with care, (n_answers,) each.
-
-    What is true of an answer that is spread over labels is in the first of its rows, and its other rows have zeros.
-    """
-
-    care: Floats
-    right: Floats  # with care, and right
-    amount: Floats  # how much each answer counts otherwise: as one of near-copies
-
-
 class Estimates(NamedTuple):
     """What was learned, as far as intervals depend on it."""
 
@@ -170,7 +150,6 @@ class Estimates(NamedTuple):
     prior_is_known: bool
     judged: Truths  # (N,): whether answers to an item are judged by others
     right: Floats  # (M, K): the probability that an answer of each worker is right
-    careful: Careful | None = None  # of answers with weights
 
 
 class Sums(NamedTuple):
@@ -237,10 +216,9 @@ def gather_estimates(
     problem: Problem,
     learned: Parameters,
     statistics: Statistics,
-    posterior: Floats,
     prior_is_known: bool = False,
 ) -> Estimates:
-    """What intervals depend on; `posterior` (N, K) is that before calibration."""
+    """What intervals depend on."""
     workers, r = problem.workers, source.responses
     confusion = workers.plain_mean(learned.workers, statistics.counts, learned.prior).transpose(0, 2, 1)
     return Estimates(
@@ -251,7 +229,6 @@ def gather_estimates(
         prior_is_known,
         find_judged(r, source.gold, problem.graph),
         right_matrix(confusion, r),
-        find_careful(source, workers, learned.workers.log_weights, posterior),
     )
 
 
@@ -262,31 +239,6 @@ def right_matrix(confusion: Floats, r: Answers) -> Floats:
     right = np.zeros(confusion.shape[:2])
     right[:, named] = confusion[:, named, r.label_of_class[named]]
     return np.asarray(np.divide(right, spoken, out=np.zeros_like(right), where=spoken > 0))
-
-
-def find_careful(source: Source, workers: WorkerModel, log_weights: Floats, posterior: Floats) -> Careful | None:
-    """How probable it is that each answer was given with care; None if there are no weights.
-
-    `log_weights` are those of the last E-step, and `posterior` (N, K) is what it returned.
-    """
-    r = source.responses
-    if r.weight is None:
-        return None
-    care, right, amounts = np.zeros(r.n_responses), np.zeros(r.n_responses), np.ones(r.n_responses)
-    factors = workers.factors(as_used(log_weights), True)
-    for block in source.lay_out(workers, anchored=False):
-        items = slice(block.first_item, block.first_item + block.n_items)
-        answers = slice(r.offsets[items.start], r.offsets[items.stop])
-        klass = r.class_of_label[r.label[answers]]
-        own, first = factors.count_each(block, posterior[items]), find_first_rows(block, factors.n_own)
-        if len(block.share):
-            amounts[answers] = block.share
-        if len(first):
-            hit = np.where(klass >= 0, own[np.arange(len(own)), klass], 0.0)
-            each = np.stack([own.sum(axis=1), hit]) / amounts[answers]
-            place = answers.start + first
-            care[place], right[place] = np.add.reduceat(each, first, axis=1)
-    return Careful(care, right, amounts)
 
 
 def find_intervals(
@@ -348,21 +300,11 @@ def sum_up(r: Answers, posterior: Floats, found: Estimates, earlier: Sums | None
     """The sums over these answers, and over those of earlier batches."""
     from ..kernels import answers as kernels
 
-    careful, right, n_classes = found.careful, found.right, len(found.prior)
+    right, n_classes = found.right, len(found.prior)
     named = np.flatnonzero(r.class_of_label >= 0)
-    if careful is None:
-        chances = np.zeros((3, r.n_workers))
-        known = read_only(r.class_of_label), read_only(posterior)
-        kernels.sum_chances(r.worker, r.label, r.offsets, list_amounts(r), *known, chances)
-    else:
-        # The accuracy a of the sums is not yet known where sums over parts are taken. So the square is that of
-        # (r - a c)^2 + 2 a r - a^2 c = r^2 + a (1 - c) (2 r - a c) with a near a, with an error of second order.
-        hits = found.counts[:, named, r.class_of_label[named]].sum(axis=1)
-        near = (hits / np.maximum(found.counts.sum(axis=(1, 2)), TINY))[r.worker]
-        squares = careful.right**2 + near * (1 - careful.care) * (2 * careful.right - near * careful.care)
-        figures = careful.care, careful.right, squares
-        chances = np.stack([sum_by(r.worker, careful.amount * each, r.n_workers) for each in figures])
-        chances = np.maximum(chances, 0.0)  # what is nearly a square may be negative
+    chances = np.zeros((3, r.n_workers))
+    known = read_only(r.class_of_label), read_only(posterior)
+    kernels.sum_chances(r.worker, r.label, r.offsets, list_amounts(r), *known, chances)
     total = chances if earlier is None else chances + earlier.chances
 
     # Which classes some answer means: by a label that was given or, where it is an answer, silence.
@@ -378,7 +320,7 @@ def sum_up(r: Answers, posterior: Floats, found: Estimates, earlier: Sums | None
     shares = found.prior / max(found.prior[meant].sum(), LEAST_SHARE)
     for run in cut_runs(r):
         q, part = posterior[run], slice(r.offsets[run.start], r.offsets[run.stop])
-        weight = r.weights(part) if careful is None else careful.amount[part] * careful.care[part]
+        weight = r.weights(part)
         counts = np.repeat(found.judged[run], np.diff(r.offsets[run.start : run.stop + 1]))
         judged += [sum_by(r.worker[part], each, r.n_workers) for each in (np.where(counts, weight, 0.0), weight)]
         if size:
@@ -395,7 +337,7 @@ def sum_up(r: Answers, posterior: Floats, found: Estimates, earlier: Sums | None
     own = Sums(
         chances,
         judged,
-        sum_votes(r, posterior, total, careful),
+        sum_votes(r, posterior, total),
         np.pad(both, ((0, 0), *[(0, 2 * n_classes - size)] * 2)) if size else np.empty((2, 0, 0)),
         lack,
         np.stack([posterior.sum(axis=0), np.einsum("nk,nk->k", posterior, posterior)]),
@@ -455,26 +397,20 @@ def list_amounts(r: Answers, answers: slice = slice(None)) -> Floats:
     return freeze(np.empty(0)) if r.amount is None else r.amount[answers]
 
 
-def sum_votes(r: Answers, posterior: Floats, chances: Floats, careful: Careful | None = None) -> Floats:
+def sum_votes(r: Answers, posterior: Floats, chances: Floats) -> Floats:
     """What `compare_votes` returns for the votes of all workers.
 
     A vote is all that a worker says about an item. Units are sequences, or items. Sums are of deviations from the
     worker's accuracy, which is that of `chances`: of these answers, and of others if there are any. Where each answer
     is a vote and a unit, nothing is to be summed.
     """
-    if r.sequences is None and (r.amount is None or careful is not None):
+    if r.sequences is None and r.amount is None:
         return np.zeros(3)
     total, accuracy, spread, _ = measure_answers(chances)
     item, weight = r.item_of_answer(), r.weights()
     unit = r.owners_of(item)
-    if careful is None:
-        klass = r.class_of_label[r.label]
-        away = weight * (np.where(klass >= 0, posterior[item, klass], 0.0) - accuracy[r.worker])
-    else:
-        weight = careful.amount * careful.care
-        away = careful.amount * (careful.right - accuracy[r.worker] * careful.care)
-        squares, scale = (sum_by(r.worker, each**2, r.n_workers) for each in (away, weight))
-        spread = squares / np.maximum(scale, TINY)
+    klass = r.class_of_label[r.label]
+    away = weight * (np.where(klass >= 0, posterior[item, klass], 0.0) - accuracy[r.worker])
     return compare_votes(r.worker, item, unit, weight, away, spread, total)
 
 

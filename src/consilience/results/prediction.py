@@ -86,15 +86,16 @@ class Applied(NamedTuple):
                     f"{listing(r.workers[new].tolist())}. They are taken to answer as the crowd does on the whole."
                 )
             )
-        r, learned = weigh_copies(found, r, worker), found.learned
+        learned = found.learned
+        r = replace(weigh_copies(found, r, worker), weight_scale=learned.weight_scale)
         kind, class_of_label = learned.worker_model, lookup(names.classes, to_column(r.labels))
-        workers = kind.of(r, class_of_label, len(names.classes), found.takes_silence, learned.said[label])
+        workers = kind.of(r, class_of_label, len(names.classes), found.takes_silence)
         check_prediction(found.model, workers)
         crowd = Distributions.known(learned.crowd)
         r = kind.read_as_before(r)
         weights = workers.adopt(known.weights, crowd.weights, worker, label)
         logs = workers.adopt(known.log_weights, crowd.log_weights, worker, label)
-        factors = workers.factors(Distributions(weights, logs, weights, 0.0), r.amount is not None)
+        factors = workers.factors(Distributions(weights, logs, weights, 0.0))
         # The fit may have added classes, which these answers do not know of.
         matched = match_gold(open_paths(self.gold), r, names.classes)
         source = replace(replace(self.source, responses=r).with_classes(names.classes), gold=matched)

@@ -146,7 +146,7 @@ SHAPES: dict[str, Mapping[str, Shape]] = {
         "confusion": "M K A: distributions",
         "counts": "M L K: counts",
         "crowd": "1 A K: label distributions",
-        "said": "L: distributions",
+        "weight_scale": ": positive",
     },
     "Sums": {
         "chances": "3 M: counts",

@@ -7,8 +7,7 @@ model. A new one is a file beside them and a line here.
 from __future__ import annotations
 
 from ...answers.answers import Answers
-from .base import WorkerModel
-from .confusion import ConfusionWorkers
+from .base import ConfusionWorkers, WorkerModel
 from .one_coin import OneCoinWorkers
 from .ordinal import NominalWorkers, OrdinalWorkers
 from .sequential import SequentialWorkers
@@ -33,4 +32,4 @@ WORKERS = {model.name: model for model in _KNOWN}
 def voters(r: Answers) -> WorkerModel:
     """Return the workers of models that only need the votes: silence is no vote."""
     kind: type[WorkerModel] = MeanWorkers if r.soft is not None else ConfusionWorkers
-    return kind(r.n_workers, r.class_of_label, r.n_classes, said=r.label_shares())
+    return kind(r.n_workers, r.class_of_label, r.n_classes)

@@ -37,11 +37,11 @@ class OneCoinWorkers(WorkerModel):
         coins = self._count_coins(smoothing) / n_classes if n_classes else np.ones((1, 2, 1))
         return Prior(freeze(coins), estimation)
 
-    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
+    def learn_prior(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
         """Return a prior under which the numbers of right and wrong answers are likelier."""
         return improve_pair(prior, self._count_coins(self.plain_counts(counts)))
 
-    def update(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
+    def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
         """Return the matrices (M, L, K) of the accuracies that expected counts call for."""
         coins = fit_distributions(self._count_coins(self.plain_counts(counts)), prior.smoothing, prior.estimation)
         right, wrong = coins.log_weights[:, :1], coins.log_weights[:, 1:]
@@ -51,7 +51,7 @@ class OneCoinWorkers(WorkerModel):
         logs = np.where(can_err, np.where(names, right, wrong + even), alone)
         return Distributions(freeze(np.exp(logs)), freeze(logs), self._spread(coins.mean[:, :1]), coins.bound)
 
-    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
+    def counted(self, counts: Floats, prior: Prior) -> Counted:
         """Return the numbers of right and wrong answers."""
         coins = self._count_coins(self.plain_counts(counts)) + prior.smoothing
         names = names_class(self.class_of_label, self.n_classes)
@@ -62,7 +62,7 @@ class OneCoinWorkers(WorkerModel):
         accuracy = self._count_coins(confusion.transpose(0, 2, 1))[:, :1] / max(self._can_err().sum(), 1)
         return Distributions.known(self._spread(accuracy))
 
-    def crowd(self, counts: Floats, mass: Floats, prior: Prior) -> Floats:
+    def crowd(self, counts: Floats, prior: Prior) -> Floats:
         """Return how the workers answer on the whole, (1, L, K)."""
         total = self._count_coins(self.plain_counts(counts)).sum(axis=0, keepdims=True)
         return self._spread(fit_distributions(total, prior.smoothing.mean(axis=0, keepdims=True), "em").mean[:, :1])

@@ -3,35 +3,18 @@ r"""What all worker models share: an answer is a row, with one column for each c
 Evidence for class k of an item is the product over its answers of `factors[row, k]`; expected counts add the item's
 posterior to the rows of its answers. A worker model only says which row an answer is, and how rows are estimated.
 
-**Weights.** A weight w is the probability that an answer l was given with care. If it was not, l is one of the answers
-of the crowd, of which a share rho_l says so, whatever the truth. So its factor for class k is
-
-    f_k = w Gamma_m[k, l] + (1 - w) rho_l
-
-and the posterior of class k is counted times w Gamma_m[k, l] / f_k, the probability of care given k. Care is one more
-hidden variable of the answer: in variational Bayes it has its posterior beside that of the label, exp(E[log Gamma])
-is in the place of Gamma, and the bound never falls. A worker may spread one answer over labels j, with weights that sum
-to W <= 1: w_j is the probability that j was the answer, and with care,
-
-    f_k = sum_j w_j Gamma_m[k, j] + (1 - W) sum_j w_j rho_j / W
-
-Where silence is an answer, who did not take care is as good as silent: Gamma_m[k, silence] rho_l is in the place of
-rho_l. An answer of a vanishing weight is then as one that was never given.
-
-Where classes are summed out, an answer whose label j
-has the probability p_j has itself the probability
-
-    sum_j w_j p_j + (1 - W) sum_j w_j rho_j / W
-
-with one term for each of the labels over which it is spread; mostly that is one.
+**Weights.** The likelihood of an answer of weight w is raised to the power c w, and it counts c w times. The scale c is
+such that all powers sum to the effective number of answers, (sum w)^2 / sum w^2: weights say how much answers count
+compared with each other, and do not make all of them less certain. (Without the scale, EM is tempered where all
+weights are small, and classes merge.) An answer that is spread over labels is several answers, each with its part of
+the weight. Near-copies that share one answer count by their share, another power. Where silence is an answer the scale
+is 1, and what an answer lacks in weight is silence.
 
 **Items left out.** An item's posterior q has helped to make the matrices that judge it; where workers gave few answers
 it confirms itself. What is reported therefore judges each answer by its worker's matrix without this item: with
-expected counts C, pseudo-counts a and an answer l that counts c, in the place of Gamma_m[k, l] there is
+expected counts C, pseudo-counts a and an answer l of the power s, in the place of Gamma_m[k, l] there is
 
-    (C_m[l, k] + a[l, k] - c q_k) / (C_m[., k] + a[., k] - c q_k)
-
-c is 1; less for near-copies that share one answer; and with a weight, that times the probability of care given k.
+    (C_m[l, k] + a[l, k] - s q_k) / (C_m[., k] + a[., k] - s q_k)
 """
 
 from __future__ import annotations
@@ -39,22 +22,18 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...answers.answers import Answers
 from ...answers.blocks import Block
-from ...kernels import Array, Floats, Rows, freeze, read_only
-from .. import Distributions, log_of, weigh_logs
+from ...kernels import Array, Floats, freeze, read_only
+from .. import Distributions, weigh_logs
 
-# Probabilities below this are as good as 0.
-IMPOSSIBLE = 1e-300
 LEAST = 1e-12  # of what is left of a count; see `consilience.kernels.answers`
 # Silence of all workers is computed at so many values of q, and interpolated, where so much of it was counted.
 N_STEPS, STEEP = 65, 3.0
-NOTHING = freeze(np.empty(0))
 # Added to vote shares that serve as priors: a class without a vote is not impossible.
 LEAST_SHARE = 1e-4
 
@@ -66,110 +45,69 @@ class AnyFactors(Protocol):
     def shape(self) -> tuple[int, ...]:
         """Number of rows and classes."""
 
-    @property
-    def n_own(self) -> int:
-        """How many rows in turn are of one worker."""
-
     def expect_log(self, counts: Floats, mass: Floats) -> float:
-        """Return the expected log probability of answers, from expected counts of rows and of classes."""
+        """The expected log probability of answers, from expected counts of rows and of classes."""
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
-        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
+        """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
 
     def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
-        """Return what is counted of a block, by posterior probability of each class."""
-
-    def count_each(self, block: Block, posterior: Floats) -> Floats:
-        """Return what each answer has contributed to the counts, (n_answers, K)."""
-
-    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:
-        """Return the log evidence of each answer that has a weight or is a soft vote, (n_answers, K)."""
+        """What is counted of a block, by posterior probability of each class."""
 
 
 class Factors(NamedTuple):
-    """What each row contributes to the evidence: exp(E[log probability]) of that kind of answer given each class.
+    """What each row contributes to the evidence: exp(E[log probability]) of that kind of answer given each class."""
 
-    `rows` holds logarithms where answers have weights or shares, or entries are too small to be multiplied.
-    """
-
-    rows: Floats  # (n_rows, K)
-    base: Floats  # (K,): the factor every item has, whatever the answers
-    in_logs: bool
-    chance: Floats = NOTHING  # (L,): how often each label is said without care; rows are in the order of labels
-    n_own: int = 1  # so many rows in turn are of one worker
+    logs: Floats  # (n_rows, K)
+    base: Floats  # (K,): the logarithm of the factor that every item has, whatever the answers
+    rows: Floats | None  # (n_rows, K): the factors themselves, unless some are too small to be multiplied
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of rows and classes."""
-        return self.rows.shape
+        return self.logs.shape
 
     def expect_log(self, counts: Floats, mass: Floats) -> float:
-        """Return the expected log probability of answers.
-
-        `counts` (n_rows, K) are expected counts of rows, `mass` (K,) those of the classes of items.
-        """
-        rows, base = (self.rows, self.base) if self.in_logs else (log_of(self.rows), log_of(self.base))
-        return weigh_logs(counts, rows) + weigh_logs(mass, base)
+        """The expected log probability of answers: of rows that were counted, and of the silence of all."""
+        return weigh_logs(counts, self.logs) + weigh_logs(mass, self.base)
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
-        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
-        from ...kernels.answers import add_log_rows, add_logs, multiply_rows
+        """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
+        from ...kernels.answers import add_log_rows, multiply_rows
 
-        n_classes = self.rows.shape[1]
-        evidence = np.zeros((block.n_items, n_classes))
-        rows = select_rows(self.rows, block.rows)
-        answers = (block.codes, block.offsets, block.gold)
-        if len(block.weight):
-            logs = freeze(self.log_answers(block))
-            log_scale = add_logs(logs, *answers[1:], self.base, evidence, block.width(n_classes))
-        elif self.in_logs:
-            log_scale = add_log_rows(*answers, block.share, rows, self.base, evidence, block.width(n_classes))
+        evidence = np.zeros((block.n_items, self.shape[1]))
+        answers, width = (block.codes, block.offsets, block.gold), block.width(self.shape[1])
+        if self.rows is None or len(block.amount):
+            logs = select_rows(self.logs, block.rows)
+            log_scale = add_log_rows(*answers, block.amount, logs, self.base, evidence, width)
         else:
-            log_scale = multiply_rows(*answers, rows, self.base, evidence, block.width(n_classes))
+            rows = select_rows(self.rows, block.rows)
+            log_scale = multiply_rows(*answers, rows, freeze(np.exp(self.base)), evidence, width)
         for logs in (block.log_prior, block.anchor):
             if len(logs):
                 log_scale += multiply_logs(evidence, logs, block.gold)
         return evidence, log_scale
 
     def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
-        """Return how often each row was met with care, by posterior probability of each class."""
-        if not len(block.weight):
-            return count_answers(block, posterior)
-        counts = np.zeros((len(block.rows), posterior.shape[1]))
-        self._count_with_care(block, posterior, block.codes, counts)
-        return RowCounts(block.rows, counts)
+        """How often each row was met, by posterior probability of each class."""
+        return count_answers(block, posterior)
 
-    def count_each(self, block: Block, posterior: Floats) -> Floats:
-        """Return what each answer with a weight has contributed to the counts, (n_answers, K)."""
-        own = np.zeros((len(block.codes), posterior.shape[1]))
-        self._count_with_care(block, posterior, np.arange(len(own), dtype=np.int32), own)
-        return own
 
-    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:
-        """Return the log evidence of answers with weights, (n_answers, K); of a spread one, in the first of its rows.
+def make_factors(found: Distributions, silent: bool, silence_weight: Floats | None) -> Factors:
+    """The factors of distributions (R, A, K); if `silent`, the last answer of each is silence."""
+    from ...kernels.answers import LOG_IMPOSSIBLE, SMALLEST
 
-        `logs` (n_answers, K) are logarithms of the factor of each answer, if these are not those of its row.
-        """
-        from ...kernels.answers import log_mixed_answers
-
-        row = block.rows if logs is None else block.rows[block.codes]
-        codes = block.codes if logs is None else np.arange(len(row), dtype=np.int32)
-        logs = self.rows[block.rows] if logs is None else logs
-        out = np.empty((len(block.codes), logs.shape[1]))
-        given = freeze(codes), block.offsets, block.weight, block.share
-        log_mixed_answers(*given, *self._of_rows(row, logs), out, np.empty(logs.shape[1]))
-        return out
-
-    def _count_with_care(self, block: Block, posterior: Floats, place: Rows, out: Floats) -> None:
-        from ...kernels.answers import count_mixed_rows
-
-        given = block.codes, block.offsets, block.weight, block.share, *self._of_rows(block.rows, self.rows[block.rows])
-        count_mixed_rows(*given, read_only(posterior), freeze(place), out, np.empty(posterior.shape[1]))
-
-    def _of_rows(self, row: NDArray[np.int64], logs: Floats) -> tuple[NDArray[np.int64], Floats, Floats, Floats]:
-        """Return worker, chance, factor and its logarithm of each of some rows."""
-        owner, chance = row // self.n_own, self.chance[row % len(self.chance)]
-        return freeze(owner), freeze(chance), freeze(np.exp(logs)), freeze(np.ascontiguousarray(logs))
+    n_classes = found.weights.shape[2]
+    if silent:
+        # A silence that never was stays finite: where the worker spoke it is added and taken away again.
+        silence = np.maximum(found.log_weights[:, -1:], LOG_IMPOSSIBLE)
+        logs = np.ascontiguousarray(found.log_weights - silence)
+        weighted = silence if silence_weight is None else silence * silence_weight[:, None, None]
+        return Factors(freeze(logs.reshape(-1, n_classes)), freeze(weighted.sum(axis=(0, 1))), None)
+    logs = found.log_weights.reshape(-1, n_classes)
+    # Exact zeros may be multiplied; what is positive and tiny would leave the range of doubles.
+    tiny = bool(np.any(np.isfinite(logs) & (logs < np.log(SMALLEST))))
+    return Factors(logs, freeze(np.zeros(n_classes)), None if tiny else found.weights.reshape(-1, n_classes))
 
 
 class RowCounts(NamedTuple):
@@ -177,20 +115,6 @@ class RowCounts(NamedTuple):
 
     rows: NDArray[np.int64]
     counts: Floats
-
-
-def make_factors(found: Distributions, weighted: bool, chance: Floats, n_own: int) -> Factors:
-    """Return the factors of distributions of shape (R, L, K), rows in the order of (r, l); see `Factors`."""
-    from ...kernels.answers import SMALLEST
-
-    n_classes = found.weights.shape[2]
-    logs = found.log_weights.reshape(-1, n_classes)
-    # Exact zeros may be multiplied; what is positive and tiny would leave the range of doubles.
-    finite = np.isfinite(logs)
-    tiny = bool(np.any(finite & (logs < np.log(SMALLEST))))
-    if weighted or tiny:
-        return Factors(logs, freeze(np.zeros(n_classes)), True, chance, n_own)
-    return Factors(found.weights.reshape(-1, n_classes), freeze(np.ones(n_classes)), False, chance, n_own)
 
 
 def multiply_logs(evidence: Floats, logs: Floats, gold: NDArray[np.int32]) -> float:
@@ -228,7 +152,7 @@ def select_rows(values: Array, rows: NDArray[np.int64]) -> Array:
 
 
 def count_answers(block: Block, posterior: Floats) -> RowCounts:
-    """Return how often each row was met, by posterior probability of each class, whatever the care."""
+    """How often each row was met, by posterior probability of each class."""
     from ...kernels.answers import count_rows
 
     n_classes = posterior.shape[1]
@@ -250,7 +174,7 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
         add_votes(block.codes, block.offsets, block.amount, select_rows(votes, block.rows), shares)
     else:
         soft = block.soft.astype(np.float64)
-        shares = sum_answers(block, soft * block.amount[:, None] if len(block.amount) else soft)
+        shares = sum_answers(block, of_answers(block, soft))
     total = reduce(add, shares.T)  # faster than `sum` where there are few classes
     shares /= np.where(total > 0, total, 1.0)[:, None]
     shares[total == 0] = prior
@@ -264,11 +188,8 @@ def vote(block: Block, votes: NDArray[np.int64], prior: Floats) -> Floats:
 class Counted(Protocol):
     """What a worker model has counted, ready to leave items out."""
 
-    def log_evidence(self, block: Block, posterior: Floats, factors: AnyFactors) -> Floats:
-        """Return the log evidence (n_items, K) of a block whose items have these posteriors.
-
-        `factors` are those by which the answers were counted.
-        """
+    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
+        """The log evidence (n_items, K) of a block whose items have these posteriors."""
 
 
 class LeftOut(NamedTuple):
@@ -279,7 +200,6 @@ class LeftOut(NamedTuple):
 
     counted: Counted
     posterior: Floats  # of all items, which went into the counts
-    factors: AnyFactors  # by which answers were counted
     use_gold: bool = True
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
@@ -288,7 +208,7 @@ class LeftOut(NamedTuple):
         An anchor, which keeps classes to their meaning during a fit, is left out: it would count votes twice.
         """
         posterior = self.posterior[block.first_item : block.first_item + block.n_items]
-        return exponentiate(block, self.counted.log_evidence(block, posterior, self.factors), self.use_gold)
+        return exponentiate(block, self.counted.log_evidence(block, posterior), self.use_gold)
 
 
 def exponentiate(block: Block, logs: Floats, use_gold: bool = True) -> tuple[Floats, float]:
@@ -308,69 +228,45 @@ def exponentiate(block: Block, logs: Floats, use_gold: bool = True) -> tuple[Flo
 
 
 class CountedRows(NamedTuple):
-    """Counts of rows, and of the groups of rows that are one distribution for each class: `size` rows in turn."""
+    """Counts and pseudo-counts of rows, (R, A, K), and their sums over answers, (R, K)."""
 
-    rows: Floats  # (n_rows, K): counts and pseudo-counts
-    totals: Floats  # (n_rows / size, K): their sums
-    size: int
+    rows: Floats
+    totals: Floats
 
-    def log_evidence(self, block: Block, posterior: Floats, factors: AnyFactors) -> Floats:
-        """Return the log evidence of a block."""
-        rows, totals = self.rows[block.rows], self.totals[block.rows // self.size]
-        if not len(block.weight):
-            return divide_left_out(block, posterior, rows, totals)
-        own = factors.count_each(block, posterior)
-        logs = log_left(rows[block.codes] - own) - log_left(totals[block.codes] - own)
-        return sum_answers(block, factors.log_answers(block, logs))
+    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
+        """The log evidence of a block."""
+        matrix, answer = np.divmod(block.rows, self.rows.shape[1])
+        return divide_left_out(block, posterior, self.rows[matrix, answer], self.totals[matrix])
 
 
 class CountedSilence(NamedTuple):
     """As `CountedRows`, where each worker who said nothing about an item has answered, too: with silence."""
 
-    rows: Floats  # (M L, K)
-    silence: Floats  # (M, K)
-    totals: Floats  # (M, K), with those of silence
+    rows: Floats
+    totals: Floats
     weight: Floats | None = None  # (M,): how much the silence of each worker counts
 
-    def log_evidence(self, block: Block, posterior: Floats, factors: AnyFactors) -> Floats:
-        """Return the log evidence of a block: silence of all, and answers in its place."""
-        rows, silence = self.rows[block.rows], self.silence[block.rows // (len(self.rows) // len(self.silence))]
+    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
+        """The log evidence of a block: silence of all, and answers in its place."""
+        matrix, answer = np.divmod(block.rows, self.rows.shape[1])
+        silence = np.ascontiguousarray(self.rows[:, -1])
         # An answer and the silence in whose place it is have the same total, which the silence of all has taken.
-        if len(block.weight):
-            evidence = self._replace_silence(block, posterior, factors, silence[block.codes])
-        else:
-            evidence = divide_left_out(block, posterior, rows, silence)
+        evidence = divide_left_out(block, posterior, self.rows[matrix, answer], silence[matrix])
+        weight = np.ones(len(silence)) if self.weight is None else self.weight
+
+        def log_silence(taken: Floats, workers: NDArray[np.int64], k: int) -> Floats:
+            own = taken[:, None] * weight[workers]
+            left, total = (np.maximum(counts[workers, k] - own, LEAST) for counts in (silence, self.totals))
+            return np.asarray((weight[workers] * (np.log(left) - np.log(total))).sum(axis=1))
+
         at = np.linspace(0.0, 1.0, N_STEPS)
         for k in range(posterior.shape[1]):
             # Where little silence was counted, its logarithm is too steep to be interpolated.
-            steep = self.silence[:, k] < STEEP
-            shallow = self._log_silence(at, ~steep, k)
-            evidence[:, k] += np.interp(posterior[:, k], at, shallow)
+            steep = silence[:, k] < STEEP
+            evidence[:, k] += np.interp(posterior[:, k], at, log_silence(at, np.flatnonzero(~steep), k))
             for worker in np.flatnonzero(steep):
-                evidence[:, k] += self._log_silence(posterior[:, k], np.array([worker]), k)
+                evidence[:, k] += log_silence(posterior[:, k], np.array([worker]), k)
         return evidence
-
-    def _replace_silence(self, block: Block, posterior: Floats, factors: AnyFactors, silence: Floats) -> Floats:
-        """Return the log evidence of answers with weights, each in the place of silence that was counted so often.
-
-        What was not said with care was counted as silence, and is taken away from that.
-        """
-        own, every = factors.count_each(block, posterior), own_shares(block, posterior)
-        first = find_first_rows(block, factors.n_own)
-        spoken = np.add.reduceat(own, first, axis=0) if len(first) else own
-        left = silence - every + np.repeat(spoken, np.diff(np.append(first, len(own))), axis=0)
-        logs = factors.log_answers(block, log_left(self.rows[block.rows[block.codes]] - own) - log_left(left))
-        power = block.share[first, None] if len(block.share) else 1.0
-        logs[first] += power * (log_left(left[first]) - log_left(silence[first] - every[first]))
-        return sum_answers(block, logs)
-
-    def _log_silence(self, taken: Floats, workers: NDArray[Any], k: int) -> Floats:
-        """Return the log evidence for class k of the silence of some workers, for items with these posteriors of k."""
-        weight = np.ones(len(self.silence)) if self.weight is None else self.weight
-        own = taken[:, None] * weight[workers]
-        silence, total = (counts[workers, k] - own for counts in (self.silence, self.totals))
-        logs = np.log(np.maximum(silence, LEAST)) - np.log(np.maximum(total, LEAST))
-        return np.asarray((weight[workers] * logs).sum(axis=1))
 
 
 class CountedCoins(NamedTuple):
@@ -380,21 +276,18 @@ class CountedCoins(NamedTuple):
     names: Floats  # (L, K): 1 where a label names a class
     can_err: Floats  # (K,): 1 where there are right and wrong answers
 
-    def log_evidence(self, block: Block, posterior: Floats, factors: AnyFactors) -> Floats:
-        """Return the log evidence of a block."""
-        n_labels, weighted = len(self.names), len(block.weight) > 0
-        row = block.rows[block.codes]
-        own = factors.count_each(block, posterior) if weighted else own_shares(block, posterior)
-        coins, named = self.coins[row // n_labels], self.names[row % n_labels]
+    def log_evidence(self, block: Block, posterior: Floats) -> Floats:
+        """The log evidence of a block."""
+        n_labels = len(self.names)
+        worker, label = np.divmod(block.rows[block.codes], n_labels)
+        own = of_answers(block, np.repeat(posterior, np.diff(block.offsets), axis=0))
+        named = self.names[label]
         right = (own * named * self.can_err).sum(axis=1)
         wrong = (own * (1 - named) * self.can_err).sum(axis=1)
-        left = np.maximum(coins - np.stack([right, wrong], axis=1), LEAST)
+        left = np.maximum(self.coins[worker] - np.stack([right, wrong], axis=1), LEAST)
         logs = np.log(left) - np.log(left.sum(axis=1, keepdims=True))
-        even = np.log(max(n_labels - 1, 1))
-        logs = np.where(named > 0, logs[:, :1], logs[:, 1:] - even) * self.can_err
-        if weighted:
-            return sum_answers(block, factors.log_answers(block, logs))
-        return sum_answers(block, logs * block.share[:, None] if len(block.share) else logs)
+        logs = np.where(named > 0, logs[:, :1], logs[:, 1:] - np.log(max(n_labels - 1, 1))) * self.can_err
+        return sum_answers(block, of_answers(block, logs))
 
 
 def divide_left_out(block: Block, posterior: Floats, above: Floats, below: Floats) -> Floats:
@@ -407,26 +300,13 @@ def divide_left_out(block: Block, posterior: Floats, above: Floats, below: Float
     n_classes = posterior.shape[1]
     evidence = np.empty((block.n_items, n_classes))
     counts = freeze(above), freeze(below), read_only(np.ascontiguousarray(posterior))
-    add_left_out(block.codes, block.offsets, block.share, *counts, evidence, block.width(n_classes))
+    add_left_out(block.codes, block.offsets, block.amount, *counts, evidence, block.width(n_classes))
     return evidence
 
 
-def own_shares(block: Block, posterior: Floats) -> Floats:
-    """Return what each answer of a block, given with care, has contributed to the counts, (n_answers, K)."""
-    own = np.repeat(posterior, np.diff(block.offsets), axis=0)
-    return own * block.share[:, None] if len(block.share) else own
-
-
-def find_first_rows(block: Block, n_own: int) -> NDArray[np.int64]:
-    """Return the first of the rows of each answer of a block: one that is spread over labels has several."""
-    worker = block.rows[block.codes] // n_own
-    item = np.repeat(np.arange(block.n_items), np.diff(block.offsets))
-    return np.flatnonzero(np.append(True, (np.diff(worker) != 0) | (np.diff(item) != 0))[: len(worker)])
-
-
-def log_left(counts: Floats) -> Floats:
-    """Return the logarithms of what is left of counts."""
-    return np.asarray(np.log(np.maximum(counts, LEAST)))
+def of_answers(block: Block, values: Floats) -> Floats:
+    """What is true of each answer of a block, (n_answers, K), times how much the answer counts."""
+    return values * block.amount[:, None] if len(block.amount) else values
 
 
 def sum_answers(block: Block, logs: Floats) -> Floats:
@@ -436,40 +316,3 @@ def sum_answers(block: Block, logs: Floats) -> Floats:
     if len(answered):
         sums[answered] = np.add.reduceat(logs, block.offsets[answered], axis=0)
     return sums
-
-
-class Care(NamedTuple):
-    """With what care some answers were given."""
-
-    weight: Floats | None  # of each row; None if all were given with care
-    first: NDArray[np.int64]  # the first of the rows of each answer
-    other: Floats  # how probable each answer is without care, times the probability that it was given so
-
-    @classmethod
-    def of(cls, r: Answers, answer: NDArray[np.int64]) -> Care:
-        """Return that of some rows, ascending. All rows of an answer that is spread over labels must be among them."""
-        if r.weight is None:
-            return WITH_CARE
-        item, worker, weight = r.items_of(answer), r.worker[answer], r.weight[answer]
-        first = np.flatnonzero(np.append(True, (np.diff(item) != 0) | (np.diff(worker) != 0))[: len(answer)])
-        total, said = (
-            np.add.reduceat(each, first) if len(first) else np.empty(0)
-            for each in (weight, weight * r.label_shares()[r.label[answer]])
-        )
-        return cls(weight, first, np.maximum(1.0 - total, 0.0) / total * said)
-
-    def log_chances(self, probability: Floats) -> Floats:
-        """Return the log probability of each row; of an answer that is spread over labels, in the first of its rows.
-
-        `probability` is that of each row if it was given with care.
-        """
-        if self.weight is None:
-            return np.asarray(np.log(np.maximum(probability, IMPOSSIBLE)))
-        logs = np.zeros(len(probability))
-        if len(self.first):
-            mixed = np.add.reduceat(self.weight * probability, self.first) + self.other
-            logs[self.first] = np.log(np.maximum(mixed, IMPOSSIBLE))
-        return logs
-
-
-WITH_CARE = Care(None, np.empty(0, np.int64), np.empty(0))

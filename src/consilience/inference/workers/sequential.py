@@ -1,11 +1,10 @@
 """Sequential workers: the answer depends on the truth, and on what the same worker said just before.
 
 Worker m answers l when the truth is k and its own answer at the previous position was l' with probability
-Gamma_m[l', k, l]. That is the plain confusion matrix of a pseudo-worker (m, l'), so that rows, evidence and counts are
-those of confusion workers with M (L + 1) pseudo-workers; l' = L stands for "none" (at the first position, or no
-answer there). Where a pseudo-worker has few answers it falls back on its worker's plain matrix: the pseudo-counts of
-(m, l') are those of plain matrices and `BACK_OFF` answers per class in the proportions of that matrix. As that prior
-moves with the fit, the objective is a guide here, no bound: it may fall by a little.
+Gamma_m[l', k, l]: the previous answer is the context, and l' = L stands for "none" (at the first position, or no
+answer there). Where few answers were given in a context, its matrix falls back on the worker's plain one: its
+pseudo-counts are those of plain matrices, and `BACK_OFF` answers per class in the proportions of the plain matrix. As
+that prior moves with the fit, the objective is a guide here, no bound: it may fall by a little.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from numpy.typing import NDArray
 
 from ...answers.answers import Answers
 from ...answers.columns import Column, Values, to_column
-from ...kernels import Floats, Integers
+from ...kernels import Floats
 from .. import Distributions, fit_distributions
-from .base import Axes, WorkerModel, count_groups
+from .base import WorkerModel
 from .priors import Prior, improve_pair
-from .rows import Counted
+from .rows import Counted, CountedRows
 
 # How many answers per class the worker's plain matrix counts for.
 BACK_OFF = 2.0
@@ -32,98 +31,56 @@ class SequentialWorkers(WorkerModel):
     """One confusion matrix per worker and previous answer, with back-off to the worker's plain matrix."""
 
     name: ClassVar[str] = "sequential"
+    context: ClassVar[str] = "sequential"
     shapes: ClassVar[Mapping[str, str | Mapping[str, str]]] = {
         "log_weights": "MP L K: log weights",
         "further": {"sequential_confusion_": "M P K L: distributions", "_sequential_counts": "M P L K: counts"},
     }
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.n_workers * (self.n_labels + 1) * self.n_labels
+    def count_contexts(self, n_labels: int) -> int:
+        """Number of previous answers: all labels, and none."""
+        return n_labels + 1
+
+    def find_contexts(self, responses: Answers) -> NDArray[np.int64]:
+        """What the worker of each answer said before."""
+        return previous_answers(responses)
+
+    def match_contexts(self, label: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
+        """The index of each previous answer where there are other labels."""
+        return np.append(label, n_labels)
 
     def describe_size(self) -> str:
-        """Return in words what makes a table large."""
-        return super().describe_size().replace(" x ", f" x {self.n_labels + 1:,} previous answers x ", 1)
+        """What makes a table large."""
+        return super().describe_size().replace(" x ", f" x {self.n_contexts:,} previous answers x ", 1)
 
-    def encode(self, responses: Answers) -> Integers:
-        """Return the row of each answer."""
-        pseudo = responses.worker.astype(np.int64) * (self.n_labels + 1) + previous_answers(responses)
-        return pseudo * self.n_labels + responses.label
+    def learn_prior(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
+        """A prior under which the counts by previous answer are likelier, the plain matrices held."""
+        return improve_pair(prior, self.by_matrix(counts), BACK_OFF * self._plain_repeated(counts, prior))
 
-    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
-        """Return a prior under which the counts by previous answer are likelier, the plain matrices held."""
-        fixed = BACK_OFF * self._plain_repeated(counts, prior)
-        return improve_pair(prior, counts.reshape(-1, self.n_labels, self.n_classes), fixed)
+    def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
+        """The matrices (M (L + 1), L, K) that expected counts call for."""
+        return fit_distributions(self.by_matrix(counts), self._backed(counts, prior), prior.estimation)
 
-    def update(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
-        """Return the matrices (M (L + 1), L, K) that expected counts call for."""
-        by_previous = counts.reshape(-1, self.n_labels, self.n_classes)
-        return fit_distributions(by_previous, self._backed(counts, prior), prior.estimation)
+    def counted(self, counts: Floats, prior: Prior) -> Counted:
+        """The counts by previous answer. What a plain matrix lends to them is taken as it is."""
+        total = self.by_matrix(counts) + self._backed(counts, prior)
+        return CountedRows(total, total.sum(axis=1))
 
     def _backed(self, counts: Floats, prior: Prior) -> Floats:
-        """Return pseudo-counts by previous answer, which the plain matrices are a part of."""
+        """Pseudo-counts by previous answer, which the plain matrices are a part of."""
         smoothing = prior.smoothing
         if len(smoothing) > 1:
-            smoothing = np.repeat(smoothing, self.n_labels + 1, axis=0)
+            smoothing = np.repeat(smoothing, self.n_contexts, axis=0)
         return smoothing + BACK_OFF * self._plain_repeated(counts, prior)
 
     def _plain_repeated(self, counts: Floats, prior: Prior) -> Floats:
-        """Return each worker's plain matrix once for every previous answer, (M (L + 1), L, K)."""
+        """Each worker's plain matrix once for every previous answer, (M (L + 1), L, K)."""
         own = fit_distributions(self.plain_counts(counts), prior.smoothing, prior.estimation).mean
-        return np.repeat(own, self.n_labels + 1, axis=0)
-
-    def embed_counts(
-        self, counts: Floats, further: Mapping[str, Floats], worker: NDArray[np.int64], axes: Axes
-    ) -> Floats:
-        """Return expected counts of rows from those by previous answer, of a fit to fewer workers and labels."""
-        embedded = np.zeros((self.n_workers, self.n_labels + 1, self.n_labels, self.n_classes))
-        embedded[np.ix_(worker, np.append(axes[0], self.n_labels), *axes)] = further["_sequential_counts"]
-        return embedded.reshape(-1, self.n_classes)
-
-    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
-        """Return the counts by previous answer. What a plain matrix lends to them is taken as it is."""
-        return count_groups(counts.reshape(-1, self.n_labels, self.n_classes) + self._backed(counts, prior))
-
-    def given(self, confusion: Floats) -> Distributions:
-        """Return known plain matrices (M, K, L), the same whatever was said before."""
-        known = super().given(confusion)
-        weights, log_weights, mean = (np.repeat(part, self.n_labels + 1, axis=0) for part in known[:3])
-        return Distributions(weights, log_weights, mean, 0.0)
-
-    def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
-        """Return the matrices of a fitted crowd for these workers and labels, by previous answer."""
-        n_before = known.shape[1] + 1
-        own = known.reshape(-1, n_before, *known.shape[1:])
-        everyone = np.concatenate([own, np.repeat(crowd, n_before, axis=0)[None]])[worker]
-        before = np.append(label, n_before - 1)
-        chosen = everyone[:, before][:, :, label]
-        return np.ascontiguousarray(chosen.reshape(-1, len(label), known.shape[2]))
-
-    def plain_counts(self, counts: Floats) -> Floats:
-        """Return expected counts (M, L, K) whatever was said before."""
-        shape = (self.n_workers, self.n_labels + 1, self.n_labels, self.n_classes)
-        return np.asarray(counts.reshape(shape).sum(axis=1))
-
-    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
-        """Return the marginal confusion matrices (M, L, K)."""
-        return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
-
-    def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
-        """Return the matrices and the expected counts by previous answer, which comes last for none."""
-        shape = (self.n_workers, self.n_labels + 1, self.n_labels, self.n_classes)
-        by_previous = np.ascontiguousarray(found.mean.reshape(shape).transpose(0, 1, 3, 2))
-        return {"sequential_confusion_": by_previous, "_sequential_counts": counts.reshape(shape)}
-
-    @classmethod
-    def reported(cls, confusion: Floats, further: Mapping[str, Floats]) -> Floats:
-        """Return the matrices by previous answer as (M (L + 1), L, K)."""
-        by_previous = further["sequential_confusion_"].transpose(0, 1, 3, 2)
-        return np.ascontiguousarray(by_previous.reshape(-1, *by_previous.shape[2:]))
+        return np.repeat(own, self.n_contexts, axis=0)
 
     @classmethod
     def further_columns(cls, further: Mapping[str, Floats], labels: Values, classes: Values) -> dict[str, Column]:
-        """Return how far a worker's answers depend on their own previous one."""
+        """How far a worker's answers depend on their own previous one."""
         return describe_dependence(further["_sequential_counts"], further["sequential_confusion_"], labels, classes)
 
 

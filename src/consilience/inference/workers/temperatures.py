@@ -47,11 +47,11 @@ from numpy.typing import NDArray
 from ...answers.answers import Answers
 from ...answers.blocks import Block
 from ...answers.soft_votes import Probabilities
-from ...kernels import Floats, Integers, freeze, read_only
+from ...kernels import Floats, freeze, read_only
 from .. import Distributions, fit_distributions
 from .base import Axes, WorkerModel
 from .priors import Prior
-from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, own_shares, sum_answers
+from .rows import AnyFactors, Counted, RowCounts, count_answers, exponentiate, of_answers, sum_answers
 
 # Classifiers are trained on alike data, and err alike: hidden answers, which have the same errors, call for a power
 # about twice as large as is right.
@@ -102,28 +102,20 @@ class Pool(NamedTuple):
         """How many rows in turn are of one worker."""
         return self.n_labels + PULLS
 
-    def log_evidence(self, block: Block, posterior: Floats | None = None, factors: AnyFactors | None = None) -> Floats:
-        """Return the log evidence (n_items, K); two numbers for all items hardly depend on any of them."""
-        return self.pool(block, self.common - self.pooled)
-
-    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:
-        """Return the log evidence of each vote, (n_answers, K)."""
-        temperature, shift = self._of_rows(block)
-        each = temperature[block.codes, None] * block.soft + shift[block.codes]
-        return np.asarray(each * block.share[:, None] if len(block.share) else each)
-
-    def count_each(self, block: Block, posterior: Floats) -> Floats:
-        """Return what each vote has contributed to the counts of labels, (n_answers, K)."""
-        return own_shares(block, posterior)
-
-    def pool(self, block: Block, base: Floats) -> Floats:
-        """Return the pool of each item, (n_items, K), with a base that counts once."""
+    def log_evidence(self, block: Block, posterior: Floats | None = None) -> Floats:
+        """The pool of each item, (n_items, K); two numbers for all items hardly depend on any of them."""
         from ...kernels.pools import pool_votes
 
+        base = self.common - self.pooled
         logs = np.empty((block.n_items, len(base)))
-        votes = block.codes, block.offsets, block.share, block.soft
+        votes = block.codes, block.offsets, block.amount, block.soft
         pool_votes(*votes, *self._of_rows(block), freeze(base), logs, block.width(len(base)))
         return logs
+
+    def log_answers(self, block: Block) -> Floats:
+        """The log evidence of each vote, (n_answers, K)."""
+        temperature, shift = self._of_rows(block)
+        return of_answers(block, temperature[block.codes, None] * block.soft + shift[block.codes])
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
         """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
@@ -135,7 +127,7 @@ class Pool(NamedTuple):
 
         workers, place = np.unique(self.find_workers(block), return_inverse=True)
         pulls, scratch = np.zeros((len(workers), PULLS, len(self.common))), np.zeros((3, len(self.common)))
-        votes = block.codes, block.offsets, block.share, block.soft, *self._of_rows(block), freeze(self.common.copy())
+        votes = block.codes, block.offsets, block.amount, block.soft, *self._of_rows(block), freeze(self.common.copy())
         given = freeze(place.astype(np.int64)), read_only(np.ascontiguousarray(posterior))
         stride = max(1, block.total_size // (len(self.temperature) * ENOUGH_VOTES))
         count_pulls(*votes, *given, stride, scratch, pulls, block.width(len(self.common)))
@@ -192,14 +184,9 @@ class TemperatureWorkers(WorkerModel):
         return replace(made, shares=freeze(responses.vote_shares() + LEAST_SHARE / made.n_classes))
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.n_workers * (self.n_labels + PULLS)
-
-    def encode(self, responses: Answers) -> Integers:
-        """Return the row of each answer."""
-        size = (np.int32 if self.n_rows < 2**31 else np.int64)(self.n_labels + PULLS)
-        return responses.worker * size + responses.label
+    def n_answers(self) -> int:
+        """Number of rows of a worker: labels, and what is counted of votes."""
+        return self.n_labels + PULLS
 
     def read_votes(self, responses: Answers) -> Probabilities:
         """Return x of each vote."""
@@ -207,11 +194,7 @@ class TemperatureWorkers(WorkerModel):
         logs -= logs.mean(axis=1, keepdims=True)
         return logs
 
-    def votes(self) -> NDArray[np.int64]:
-        """Return which class each row votes for: the one its label names."""
-        return np.tile(np.append(self.class_of_label, [-1] * PULLS), self.n_workers)
-
-    def update(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
+    def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
         """Return temperatures and biases that suit the votes better, and the matrices of the most probable labels."""
         plain = fit_distributions(self.plain_counts(counts), prior.smoothing, prior.estimation)
         temperature, bias = self._step(counts, DAMPING)
@@ -260,12 +243,15 @@ class TemperatureWorkers(WorkerModel):
         logs[:, 3] = np.log(np.maximum(pooled / pooled.sum(), TINY_SHARE))
         return Distributions(freeze(np.exp(logs)), freeze(logs), mean, 0.0)
 
-    def factors(self, found: Distributions, weighted: bool) -> AnyFactors:
-        """Return the votes as they count."""
-        return self._pool(found)
+    def factors(self, found: Distributions) -> AnyFactors:
+        """The votes as they count."""
+        return self._pool(found.log_weights)
 
-    def _pool(self, found: Distributions) -> Pool:
-        logs = found.log_weights
+    def log_answers(self, block: Block, log_weights: Floats) -> Floats:
+        """The log evidence of each vote, (n_answers, K)."""
+        return self._pool(log_weights).log_answers(block)
+
+    def _pool(self, logs: Floats) -> Pool:
         return Pool(np.exp(logs[:, 0, 0]), logs[:, 1].copy(), logs[0, 2].copy(), logs[0, 3].copy(), self.n_labels)
 
     def given(self, confusion: Floats) -> Distributions:
@@ -277,26 +263,18 @@ class TemperatureWorkers(WorkerModel):
         self, counts: Floats, further: Mapping[str, Floats], worker: NDArray[np.int64], axes: Axes
     ) -> Floats:
         """Return the counts of rows from those of a fit to fewer workers, labels and classes."""
-        embedded = np.zeros((self.n_workers, self.n_labels + PULLS, self.n_classes))
-        embedded[np.ix_(worker, *axes)] = counts
+        embedded = self.by_matrix(super().embed_counts(counts, further, worker, axes))
         embedded[np.ix_(worker, self.n_labels + np.arange(PULLS), axes[1])] = further["_pulls"]
         return embedded.reshape(-1, self.n_classes)
 
-    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
-        """Return the votes as the counts let them count: as in the fit, once it has settled."""
-        return self._pool(self._make(*self._step(counts, 1.0), counts, np.empty(0)))
-
-    def plain_counts(self, counts: Floats) -> Floats:
-        """Return expected counts of answers as (M, L, K)."""
-        return np.ascontiguousarray(self._by_worker(counts)[:, : self.n_labels])
-
-    def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
-        """Return the confusion matrices of the most probable labels."""
-        return fit_distributions(self.plain_counts(counts), prior.smoothing, "em").mean
+    def counted(self, counts: Floats, prior: Prior) -> Counted:
+        """The votes as the counts let them count: as in the fit, once it has settled."""
+        return self._pool(self._make(*self._step(counts, 1.0), counts, np.empty(0)).log_weights)
 
     def adopt(self, known: Floats, crowd: Floats, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
         """Return what a fit learned of these workers; the median of all for one who was not there."""
-        return np.ascontiguousarray(np.concatenate([known, np.median(known, axis=0, keepdims=True)])[worker])
+        every = np.arange(known.shape[1])
+        return super().adopt(known, np.median(known, axis=0, keepdims=True), worker, every)
 
     def further_arrays(self, found: Distributions, counts: Floats) -> dict[str, Floats]:
         """Return temperatures and biases, and the sums by which they go on."""
@@ -322,12 +300,9 @@ class TemperatureWorkers(WorkerModel):
         found = workers._make(further["temperatures_"], further["class_bias_"], counts, confusion)
         return found.weights
 
-    def _by_worker(self, counts: Floats) -> Floats:
-        return counts.reshape(self.n_workers, self.n_labels + PULLS, self.n_classes)
-
     def _pulls(self, counts: Floats) -> Floats:
         """Return what was counted beside labels, (M, PULLS, K)."""
-        return np.ascontiguousarray(self._by_worker(counts)[:, self.n_labels :])
+        return np.ascontiguousarray(self.by_matrix(counts)[:, self.n_labels :])
 
 
 def describe_temperature(temperature: float) -> str:
@@ -348,8 +323,8 @@ def describe_temperature(temperature: float) -> str:
 class MeanPool(Pool):
     """Votes that all count alike."""
 
-    def log_evidence(self, block: Block, posterior: Floats | None = None, factors: AnyFactors | None = None) -> Floats:
-        """Return the log evidence (n_items, K)."""
+    def log_evidence(self, block: Block, posterior: Floats | None = None) -> Floats:
+        """The log evidence (n_items, K)."""
         total = sum_answers(block, read_shares(block))
         answered = np.diff(block.offsets) > 0
         logs = np.zeros_like(total)
@@ -357,7 +332,7 @@ class MeanPool(Pool):
         logs[answered] = np.log(np.maximum(mean, LEAST_MEAN)) - self.pooled
         return logs
 
-    def log_answers(self, block: Block, logs: Floats | None = None) -> Floats:
+    def log_answers(self, block: Block) -> Floats:
         """Return the logarithm of the mean of each item, shared out to its votes by what they give to each class."""
         logs, given = self._replace(pooled=np.zeros_like(self.pooled)).log_evidence(block), read_shares(block)
         logs += 1 - logs.min(axis=1, keepdims=True)  # the same for all classes, so that a larger share speaks for one
@@ -378,8 +353,7 @@ class MeanPool(Pool):
 
 def read_shares(block: Block) -> Floats:
     """Return what each vote gives to each class, as much as it counts."""
-    soft = block.soft.astype(np.float64)
-    return np.asarray(soft * block.share[:, None] if len(block.share) else soft)
+    return of_answers(block, block.soft.astype(np.float64))
 
 
 class MeanWorkers(TemperatureWorkers):
@@ -396,5 +370,5 @@ class MeanWorkers(TemperatureWorkers):
         """Return nothing: the probabilities are the votes."""
         return np.empty(0, np.int64)
 
-    def _pool(self, found: Distributions) -> MeanPool:
-        return MeanPool(*super()._pool(found))
+    def _pool(self, logs: Floats) -> MeanPool:
+        return MeanPool(*super()._pool(logs))

@@ -83,13 +83,13 @@ class TypedWorkers(WorkerModel):
         types = Types(freeze(pseudo_counts), freeze(np.zeros((1, len(pseudo_counts)))))
         return share_types(Prior(freeze(mean), estimation, learns=True), types, np.zeros(len(pseudo_counts)))
 
-    def learn_prior(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
+    def learn_prior(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
         """Return a prior with shares of types under which the counts are likelier.
 
         Types are left out, of a worker or of all, where the objective does not fall by that.
         """
         assert prior.types is not None
-        inner, types = self._split(counts, mass)[0], prior.types._replace(likely=None)
+        inner, types = self._split(counts)[0], prior.types._replace(likely=None)
         if prior.estimation == "em":
             modes = self._inner(find_modes(inner, types) if before is None else before)
             return share_types(prior, types, respond_to_modes(modes, types)[0].sum(axis=0))
@@ -99,18 +99,17 @@ class TypedWorkers(WorkerModel):
             likely[part] = responsibility >= NEGLIGIBLE
             n_workers += responsibility.sum(axis=0)
             evidence += value
-        few = n_workers < FEW_WORKERS
-        if few.any() and not few.all():
-            kept = Types(freeze(types.pseudo_counts[~few]), types.log_shares[:, ~few], types.n_gone + int(few.sum()))
-            fewer = share_types(prior, kept._replace(likely=likely[:, ~few]), n_workers[~few])
-            if sum_evidence(inner, fewer) >= evidence + prior.log_density:
-                return fewer
-        return share_types(prior, types._replace(likely=likely), n_workers)
+        types = types._replace(likely=likely)
+        fewer, n_left = leave_out_rare(types, n_workers)
+        found = share_types(prior, fewer, n_left)
+        if fewer is not types and sum_evidence(inner, found) < evidence + prior.log_density:
+            return share_types(prior, types, n_workers)
+        return found
 
-    def update(self, counts: Floats, mass: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
+    def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
         """Return the matrices that expected counts call for."""
         assert prior.types is not None
-        inner, outer = self._split(counts, mass)
+        inner, outer = self._split(counts)
         if prior.estimation == "em":
             found = find_modes(inner, prior.types, None if before is None else self._inner(before))
         else:
@@ -126,9 +125,9 @@ class TypedWorkers(WorkerModel):
         mean[:, self.within] = shares.mean[:, :1] * found.mean
         return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), found.bound + shares.bound)
 
-    def compare_types(self, counts: Floats, mass: Floats, types: Types) -> Floats:
+    def compare_types(self, counts: Floats, types: Types) -> Floats:
         """Return how well each type explains the counts of each worker, (M, T): the evidence e over its sum."""
-        inner = self._split(counts, mass)[0]
+        inner = self._split(counts)[0]
         even = types._replace(log_shares=freeze(np.zeros((1, types.n_types))), likely=None)
         return np.concatenate([responsibility for _, responsibility, _ in respond_by_parts(inner, even)])
 
@@ -143,13 +142,13 @@ class TypedWorkers(WorkerModel):
         accuracy = np.clip(accuracy, 1e-3, 1 - 1e-3)
         return np.asarray(np.log(max(len(right) - 1, 1) * accuracy / (1 - accuracy)))
 
-    def pseudo_counts_of(self, counts: Floats, mass: Floats, prior: Prior) -> Floats:
+    def pseudo_counts_of(self, counts: Floats, prior: Prior) -> Floats:
         """Return the pseudo-counts that stand for the types of each worker, (M, A, K).
 
         Those of answers outside are so many that their shares are the ones that are reported.
         """
         assert prior.types is not None
-        inner, outer = self._split(counts, mass)
+        inner, outer = self._split(counts)
         found = np.empty((len(inner), *prior.smoothing.shape[1:]))
         responsibility = np.concatenate([each for _, each, _ in respond_by_parts(inner, prior.types)])
         found[:, self.within] = np.tensordot(responsibility, prior.types.pseudo_counts, axes=1)
@@ -158,18 +157,18 @@ class TypedWorkers(WorkerModel):
             found[:, ~self.within] = (outer[:, 1:] + OUTSIDE) * total / (outer[:, :1] + WITHIN) - outer[:, 1:]
         return found
 
-    def counted(self, counts: Floats, mass: Floats, prior: Prior) -> Counted:
+    def counted(self, counts: Floats, prior: Prior) -> Counted:
         """Return the counts behind the matrices, each worker with the pseudo-counts of their types."""
-        return super().counted(counts, mass, prior._replace(smoothing=self.pseudo_counts_of(counts, mass, prior)))
+        return super().counted(counts, prior._replace(smoothing=self.pseudo_counts_of(counts, prior)))
 
     def _inner(self, found: Distributions) -> Floats:
         """Return the matrices of answers within, (M, L', K)."""
         inner = found.mean[:, self.within]
         return np.asarray(inner / inner.sum(axis=1, keepdims=True))
 
-    def _split(self, counts: Floats, mass: Floats) -> tuple[Floats, Floats]:
+    def _split(self, counts: Floats) -> tuple[Floats, Floats]:
         """Return the counts of answers within, (M, L', K), and those of all of them together and of the others."""
-        every = self._all_counts(counts, mass)
+        every = self.by_matrix(counts)
         if self.within.all():
             return every, every[:, :0]
         inner = np.ascontiguousarray(every[:, self.within])
@@ -208,6 +207,19 @@ class WorkerTypes:
         crowd = np.log(np.exp(self.log_shares).mean(axis=0, keepdims=True))
         place = lookup(self.workers, to_column(workers))  # -1 is the last row
         return give_shares(prior, np.concatenate([self.log_shares, crowd])[place])
+
+
+def leave_out_rare(types: Types, n_workers: Floats) -> tuple[Types, Floats]:
+    """Types without those of which hardly any worker is, and how many workers are of each that is left."""
+    kept = n_workers >= FEW_WORKERS
+    if kept.all() or not kept.any():
+        return types, n_workers
+    likely = None if types.likely is None else types.likely[:, kept]
+    shares, n_gone = types.log_shares[:, kept], types.n_gone + int((~kept).sum())
+    fewer = types._replace(
+        pseudo_counts=freeze(types.pseudo_counts[kept]), log_shares=shares, n_gone=n_gone, likely=likely
+    )
+    return fewer, n_workers[kept]
 
 
 def share_types(prior: Prior, types: Types, n_workers: Floats) -> Prior:
