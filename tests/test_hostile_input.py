@@ -372,13 +372,13 @@ def test_adjacency_matrices_of_something_else(matrix):
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize("features", [np.zeros((5, 0)), sparse.csr_array((5, 0))], ids=["dense", "sparse"])
 def test_neighbours_without_features(features, metric):
-    assert "at least one; got an array of shape (5, 0)" in refusal(cs.Graph.knn, features, 2, metric=metric)
+    assert "at least one column. They have the shape (5, 0)" in refusal(cs.Graph.knn, features, 2, metric=metric)
 
 
 def test_neighbours_at_distances_beyond_all_numbers():
     features = np.linspace(-1e300, 1e300, 10).reshape(5, 2)
-    assert "must not be larger than 1e+150" in refusal(cs.Graph.knn, features, 2)
-    assert cs.Graph.knn(features * 1e-150, 2).n_items == 5
+    assert "must not be larger than 1e+15" in refusal(cs.Graph.knn, features, 2)
+    assert cs.Graph.knn(features * 1e-290, 2).n_items == 5
 
 
 def test_sparse_features_whose_indices_lie():
