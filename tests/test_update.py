@@ -422,12 +422,12 @@ def test_what_cannot_be_updated():
     project = cs.simulate.spans(20, seed=1)
     of_spans = cs.HiddenMarkov(transitions="bio", coupling=1.0).fit(project.spans)
     for more in ({"responses": project.spans}, {"responses": "absent.json"}, {"gold": {}}):
-        with pytest.raises(InputError, match="A fit to spans of texts cannot go on"):
+        with pytest.raises(InputError, match="Spans of texts cannot be added to a fit"):
             of_spans.update(**more)
     with pytest.raises(InputError, match="Spans of texts cannot be added"):
         cs.DawidSkene().fit(r).update(project.spans)
     masks = cs.Masks.from_arrays(np.random.default_rng(1).integers(0, 2, (3, 8, 8)))
-    with pytest.raises(InputError, match="A fit to masks cannot go on"):
+    with pytest.raises(InputError, match="Masks cannot be added to a fit"):
         cs.DawidSkene().fit(masks).update({"item": [1], "worker": [1], "label": [1]})
 
 

@@ -172,7 +172,7 @@ def test_a_fit_that_cannot_go_on_says_so_before_anything_else(crowd, monkeypatch
     for given in (["absent.json"], ["more.json", "-o", "fused.json"], ["--gold", "gold.csv", "-o", "fused.json"]):
         done = run("update", "spans.model", *given)
         assert done.exit_code == 2
-        assert done.stderr.startswith("Error: A fit to spans of texts cannot go on. Fit again")
+        assert done.stderr.startswith("Error: Spans of texts cannot be added to a fit. Fit again")
 
 
 def test_corrections_and_retractions(crowd):

@@ -527,7 +527,7 @@ class MasksKind(Kind[Masks]):
     item = "pixel"
     reviewed = False
     linked = True
-    no_update = ("A fit to masks cannot go on.", "Fit again, to the masks of all readers, with all known masks.")
+    no_update = ("Masks cannot be added to a fit.", "Fit again, to the masks of all readers, with all known masks.")
 
     @classmethod
     def pose(cls, brought: Masks) -> tuple[MasksKind, Answers]:

@@ -67,7 +67,7 @@ class SpansKind(Kind[Spans]):
     results = "spans"
     cut_by_known = True
     no_update = (
-        "A fit to spans of texts cannot go on.",
+        "Spans of texts cannot be added to a fit.",
         "Fit again, to the spans of all workers, with all known spans.",
     )
 
