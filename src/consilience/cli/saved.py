@@ -25,9 +25,8 @@ from ..formats.files import name_of
 from ..formats.reading import open_path, read_table
 from ..formats.sources import as_graph
 from ..formats.writing import write_table
-from ..inference.estimator import renew
 from ..models.base import name_source
-from ..models.questions import Questions
+from ..models.questions import Questions, in_arrow
 from ..models.standalone import Standalone
 from ..models.updating import check_answers, read_like
 from ..options import N_LISTED
@@ -47,13 +46,6 @@ def open_labels(path: str) -> tuple[Any, bool]:
         problem = f"{path!r} holds a {type(found).__name__}, which has no labels."
         raise InputError(problem, "Compute it again, from all answers.")
     return found, isinstance(found, Questions)
-
-
-def in_arrow(found: Any) -> Any:
-    """A fitted model, or several, whose tables are of Arrow."""
-    if isinstance(found, Questions):
-        return Questions({name: in_arrow(each) for name, each in found.items()}, found.shared_)
-    return renew(found)._adopt(replace(found.result_, backend="pyarrow"))
 
 
 def find_version(path: str) -> tuple[int, ...] | None:

@@ -40,7 +40,7 @@ def split_labels(labels: object, label: str | None) -> dict[str, object] | None:
     if "label" in table.names or not wide:
         return None
     before = list(table.names)[: list(table.names).index(wide[0])]
-    found = {}
+    found: dict[str, object] = {}
     for name in wide:
         columns = {**dict(zip(before, before, strict=True)), "label": name, "confidence": f"{name}{CONFIDENCE}"}
         found[name] = open_frame({title: table.read(source) for title, source in columns.items()})

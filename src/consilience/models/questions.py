@@ -495,9 +495,11 @@ def count_question(found: Result) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
-def in_arrow(model: Model) -> Model:
-    """A model whose tables are those of Arrow."""
-    return renew(model)._adopt(replace(model.result_, backend="pyarrow"))
+def in_arrow(found: Any) -> Any:
+    """A fitted model, or several, whose tables are of Arrow."""
+    if isinstance(found, Questions):
+        return Questions({name: in_arrow(each) for name, each in found.items()}, found.shared_)
+    return renew(found)._adopt(replace(found.result_, backend="pyarrow"))
 
 
 def to_columns(table: pa.Table) -> dict[str, Column]:
@@ -505,7 +507,7 @@ def to_columns(table: pa.Table) -> dict[str, Column]:
     return {name: to_column(table.column(name)) for name in table.column_names}
 
 
-def stack(tables: Mapping[str, pa.Table], names: Sequence[str]) -> pa.Table:
+def stack_rows(tables: Mapping[str, pa.Table], names: Sequence[str]) -> pa.Table:
     """The rows of all questions, with these columns: as text where types differ. Column question says of which one."""
 
     def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -541,7 +543,7 @@ def merge_rows(tables: Mapping[str, pa.Table], first: str, by: str) -> pa.Table:
     every = next(iter(tables.values())).column_names
     shared = [name for name in every if all(name in table.column_names for table in tables.values())]
     place = shared.index(TAG if TAG in shared else first)
-    rows = stack(tables, [*shared[:place], "question", *shared[place:]])
+    rows = stack_rows(tables, [*shared[:place], "question", *shared[place:]])
     return rows.take(np.argsort(-np.nan_to_num(rows.column(by).to_numpy().astype(np.float64)), kind="stable"))
 
 
@@ -559,13 +561,13 @@ def lengthen(tables: Mapping[str, pa.Table]) -> pa.Table:
     first = next(iter(tables.values())).column_names
     n_keys = first.index("label")
     same = all(table.column_names == first for table in tables.values())
-    return stack(tables, [*first[:n_keys], "question", *(first[n_keys:] if same else ["label", "confidence"])])
+    return stack_rows(tables, [*first[:n_keys], "question", *(first[n_keys:] if same else ["label", "confidence"])])
 
 
 def widen(tables: Mapping[str, pa.Table]) -> pa.Table:
     """A table with a row for each item."""
     first = next(iter(tables.values())).column_names
-    keys = stack(tables, first[: first.index("label")])
+    keys = stack_rows(tables, first[: first.index("label")])
     row = dict[tuple[object, ...], int]()
     places = [row.setdefault(key, len(row)) for key in zip(*keys.to_pydict().values(), strict=True)]
     wide, begin = keys.take(np.unique(np.array(places, np.int64), return_index=True)[1]), 0

@@ -17,7 +17,7 @@ from ..errors import InputError, ParameterError, Sentence, listing, parameter_er
 from ..inference.em import Progress
 from ..models.standalone import Standalone
 from .comparisons import open_comparisons, open_verdicts
-from .page import RANKING_CHARTS, check_ranking, describe_page, describe_ranking
+from .page import RANKING_CHARTS, check_ranking, describe_ranking, report_ranking
 from .ranking import Ranking, WinProbability, list_next_comparisons, rank_comparisons
 
 # More candidates than this have a covariance that is too large.
@@ -254,7 +254,7 @@ class BradleyTerry(Standalone[Ranking]):
 
     def page(self, title: str = "Ranking") -> Document:
         """The report."""
-        return describe_page(self.result_, self.findings_, title, type(self).__name__)
+        return report_ranking(self.result_, self.findings_, title, type(self).__name__)
 
     def _describe(self) -> str:
         numbers = self.result_.numbers

@@ -62,7 +62,7 @@ INTERVAL, WIDTH = (0.025, 0.975), 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class VerdictCells:
     """Verdicts that were summed: all of one judge on one pair, and of one effect and item if there are any.
 
     Attributes
@@ -96,13 +96,13 @@ class Cells:
     learned: Truths
     mean: Floats
 
-    def sample(self, step: int) -> Cells:
+    def sample(self, step: int) -> VerdictCells:
         """Every so many-th cell, with the same parameters."""
         arrays = {name: getattr(self, name)[..., ::step] for name in ("columns", "sign", "n", "lead", "ties", "first")}
         return replace(self, **arrays)
 
 
-def count_verdicts(data: Comparisons, discrimination: bool, bias: bool, *, by_item: bool = False) -> Cells:
+def count_verdicts(data: Comparisons, discrimination: bool, bias: bool, *, by_item: bool = False) -> VerdictCells:
     """Sum verdicts over rows of the same judge, pair and effect (and item).
 
     Judges beyond those of `data.workers` are sources of known verdicts. The discrimination of a single judge is the
@@ -144,7 +144,7 @@ def count_verdicts(data: Comparisons, discrimination: bool, bias: bool, *, by_it
     offsets = start[[SCORE, SCORE, DISCRIMINATION, BIAS, EFFECT]]
     columns = np.array([place[first] + offset for place, offset in zip(places, offsets, strict=True)])
     n = n_left + n_right + ties
-    return Cells(columns, sign[first], n, n_left - n_right, ties, first, sizes, kind, learned, mean)
+    return VerdictCells(columns, sign[first], n, n_left - n_right, ties, first, sizes, kind, learned, mean)
 
 
 def group_rows(*keys: Integers) -> tuple[Integers, Integers, Integers]:
@@ -191,7 +191,7 @@ def find_odds(z: Floats, log_tie: float) -> Odds:
     return Odds(tie / total, np.copysign(1 - square, z) / total, half + np.log(total))
 
 
-def predict(cells: Cells, vector: Floats) -> tuple[Odds, Floats, Floats]:
+def predict_cells(cells: VerdictCells, vector: Floats) -> tuple[Odds, Floats, Floats]:
     """Odds and z of each cell, and the derivatives of z by the five parameters of the cell, (5, R)."""
     left, right, discrimination, bias, effect = vector[cells.columns]
     ahead = left - right
@@ -200,13 +200,13 @@ def predict(cells: Cells, vector: Floats) -> tuple[Odds, Floats, Floats]:
     return find_odds(z, float(vector[cells.sizes[SCORE]])), z, slopes
 
 
-def find_loss(cells: Cells, vector: Floats, spreads: Floats) -> tuple[float, Floats]:
+def find_loss(cells: VerdictCells, vector: Floats, spreads: Floats) -> tuple[float, Floats]:
     r"""The negative log posterior up to a constant, and its gradient, 0 for what is not learned.
 
     A cell adds :math:`n \log(e^{z/2} + e^{-z/2} + \nu) - (n_l - n_r) z / 2 - n_t \log \nu`, with the derivative
     :math:`(n (p_l - p_r) - n_l + n_r) / 2` by z.
     """
-    odds, z, slopes = predict(cells, vector)
+    odds, z, slopes = predict_cells(cells, vector)
     loss = float(np.sum(cells.n * odds.log_total - cells.lead * z / 2))
     slopes *= (cells.n * odds.lead - cells.lead) / 2
     gradient = np.bincount(cells.columns.ravel(), slopes.ravel(), len(vector))
@@ -219,9 +219,9 @@ def find_loss(cells: Cells, vector: Floats, spreads: Floats) -> tuple[float, Flo
     return loss + float(np.sum(off * pull)) / 2, (gradient + pull) * cells.learned
 
 
-def find_diagonal(cells: Cells, vector: Floats, spreads: Floats) -> Floats:
+def find_diagonal(cells: VerdictCells, vector: Floats, spreads: Floats) -> Floats:
     """The expected curvature of each parameter taken alone."""
-    odds, _, slopes = predict(cells, vector)
+    odds, _, slopes = predict_cells(cells, vector)
     weight = cells.n * ((1 - odds.tie) - odds.lead**2) / 4
     diagonal = np.bincount(cells.columns.ravel(), (weight * slopes**2).ravel(), len(vector))
     diagonal[cells.sizes[SCORE]] = np.sum(cells.n * odds.tie * (1 - odds.tie))
@@ -256,7 +256,7 @@ class Curvature:
     variance: Floats
 
 
-def find_curvature(cells: Cells, vector: Floats, spreads: Floats) -> Curvature:
+def find_curvature(cells: VerdictCells, vector: Floats, spreads: Floats) -> Curvature:
     r"""The expected curvature of the negative log posterior at an estimate.
 
     A shared effect takes its share of the information of n verdicts: they count
@@ -266,7 +266,7 @@ def find_curvature(cells: Cells, vector: Floats, spreads: Floats) -> Curvature:
     n_inner, size = c + 1, len(vector)
     precision = spreads[cells.kind] ** -2.0 * cells.learned
     precision[c] = spreads[LOG_TIE] ** -2.0
-    odds, _, slopes = predict(cells, vector)
+    odds, _, slopes = predict_cells(cells, vector)
     slopes *= cells.learned[cells.columns]
     # The variance of 1/2, -1/2 or 0 for left, right and tie; and its covariance with a tie.
     weight = cells.n * ((1 - odds.tie) - odds.lead**2) / 4
@@ -342,7 +342,7 @@ def invert_bordered(matrix: Floats, n_inner: int) -> Floats:
 # ----------------------------------------------------------------------------------------------------------------- fit
 
 
-class Fit(NamedTuple):
+class RankingFit(NamedTuple):
     """The parameters, the spread of each kind of them, and how the search ended."""
 
     vector: Floats
@@ -351,7 +351,9 @@ class Fit(NamedTuple):
     converged: bool
 
 
-def fit(cells: Cells, max_iter: int, tol: float, callback: Callable[[Progress], object] | None = None) -> Fit:
+def fit(
+    cells: VerdictCells, max_iter: int, tol: float, callback: Callable[[Progress], object] | None = None
+) -> RankingFit:
     """Learn parameters and spreads. The callback gets the progress of each round.
 
     With contrary judges, the order and its reverse are both maxima. If some verdicts are known, the search is repeated
@@ -361,7 +363,7 @@ def fit(cells: Cells, max_iter: int, tol: float, callback: Callable[[Progress], 
     step = len(cells.n) // MANY_CELLS
     if step > 1:
         vector, spreads, n_iter, _ = fit(cells.sample(step), max_iter, tol)
-    found = alternate(cells, Fit(vector, spreads, n_iter, False), max_iter, tol, callback)
+    found = alternate(cells, RankingFit(vector, spreads, n_iter, False), max_iter, tol, callback)
     is_judge = cells.kind == DISCRIMINATION
     learned = is_judge & cells.learned
     if learned.sum() == is_judge.sum() or not (found.vector[learned] < 0).any():
@@ -372,7 +374,7 @@ def fit(cells: Cells, max_iter: int, tol: float, callback: Callable[[Progress], 
     return other if losses[1] < losses[0] else found
 
 
-def find_start(cells: Cells) -> Floats:
+def find_start(cells: VerdictCells) -> Floats:
     """Where the search begins: all judges alike, and as many ties as there are.
 
     Scores begin with the share of verdicts that each candidate won, which is on the right side for most of them: at 0
@@ -389,14 +391,18 @@ def find_start(cells: Cells) -> Floats:
 
 
 def alternate(
-    cells: Cells, start: Fit, max_iter: int, tol: float, callback: Callable[[Progress], object] | None = None
-) -> Fit:
+    cells: VerdictCells,
+    start: RankingFit,
+    max_iter: int,
+    tol: float,
+    callback: Callable[[Progress], object] | None = None,
+) -> RankingFit:
     """Learn parameters and spreads in turns, until the spreads settle."""
     vector, spreads, n_iter, _ = start
     n_learned = np.bincount(cells.kind, cells.learned, 5)
     n_free = n_learned - (n_learned > 0) * (np.arange(5) == DISCRIMINATION)  # their mean is given
     for number in range(ROUNDS):
-        vector, n_more, converged = maximise(cells, vector, spreads, max_iter, tol)
+        vector, n_more, converged = climb(cells, vector, spreads, max_iter, tol)
         n_iter += n_more
         variance = find_curvature(cells, vector, spreads).variance
         off = np.subtract(vector, cells.mean, out=np.zeros_like(vector), where=cells.learned)
@@ -407,13 +413,13 @@ def alternate(
         if callback is not None:
             callback(Progress(number + 1, ROUNDS, -find_loss(cells, vector, spreads)[0], change))
         if change < SETTLED:
-            return Fit(vector, spreads, n_iter, converged)
+            return RankingFit(vector, spreads, n_iter, converged)
         spreads = learned
-    vector, n_more, _ = maximise(cells, vector, spreads, max_iter, tol)
-    return Fit(vector, spreads, n_iter + n_more, False)
+    vector, n_more, _ = climb(cells, vector, spreads, max_iter, tol)
+    return RankingFit(vector, spreads, n_iter + n_more, False)
 
 
-def maximise(cells: Cells, vector: Floats, spreads: Floats, max_iter: int, tol: float) -> tuple[Floats, int, bool]:
+def climb(cells: VerdictCells, vector: Floats, spreads: Floats, max_iter: int, tol: float) -> tuple[Floats, int, bool]:
     """The maximum of the posterior near a vector, the number of iterations, and whether the search settled.
 
     The search is for parameters times the root of their curvature, which all have about the same scale. It stops when
@@ -446,7 +452,9 @@ def maximise(cells: Cells, vector: Floats, spreads: Floats, max_iter: int, tol: 
     return place(result.x), int(result.nit), settled
 
 
-def find_covariance(cells: Cells, found: Curvature, part: Integers, middle: Floats | None = None) -> tuple[Floats, ...]:
+def find_covariance(
+    cells: VerdictCells, found: Curvature, part: Integers, middle: Floats | None = None
+) -> tuple[Floats, ...]:
     """The covariance of scores with mean 0 in each part, and a matrix whose square it is.
 
     Parameters
@@ -476,7 +484,7 @@ def centring(part: Integers) -> Floats:
     return np.asarray(np.eye(len(part)) - same / same.sum(axis=1, keepdims=True))
 
 
-def square_items(cells: Cells, item: Integers, vector: Floats, found: Curvature, n_items: int) -> Floats:
+def square_items(cells: VerdictCells, item: Integers, vector: Floats, found: Curvature, n_items: int) -> Floats:
     r"""K as a sum over items, (S, S), of cells that are kept apart by item.
 
     The cells may be those of some of the N items, and stand for all of them.
@@ -505,10 +513,10 @@ def square_items(cells: Cells, item: Integers, vector: Floats, found: Curvature,
     return np.asarray(mixed * max(1.0, 1 / max(excess, 1e-300)) + prior)
 
 
-def sum_squares(cells: Cells, item: Integers, vector: Floats, found: Curvature) -> Floats:
+def sum_squares(cells: VerdictCells, item: Integers, vector: Floats, found: Curvature) -> Floats:
     """The sum over items of the squared gradients by scores and ties, without what judges explain, (S, S)."""
     c, (n_rows, n_columns) = cells.sizes[SCORE], found.explained.shape
-    odds, _, slopes = predict(cells, vector)
+    odds, _, slopes = predict_cells(cells, vector)
     slopes *= cells.learned[cells.columns] * (cells.n * odds.lead - cells.lead) / 2
     places = np.tile(item, 6), np.append(cells.columns.ravel(), np.full(len(item), c))
     entries = np.append(slopes.ravel(), cells.n * odds.tie - cells.ties)

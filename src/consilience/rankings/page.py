@@ -100,7 +100,7 @@ def check_ranking(found: Ranking) -> list[Finding]:
             camps = f"{plural(second, 'judge')} {verb} the opposite order, and nobody clearly prefers this one."
         problem = f"{camps} The verdicts do not tell which is right: the order may be the wrong way round."
         add("camps", problem, Sentence("Give some known verdicts with {gold}."), _CONFUSED)
-    if not are_ties and not kinds.two_camps and find_chance(found) > LEAST_CHANCE:
+    if not are_ties and not kinds.two_camps and chance_of_coins(found) > LEAST_CHANCE:
         n = plural(numbers.comparisons, "verdict")
         problem = f"These {n} agree no better than chance: coins would give an order that looks as good."
         add("chance", problem, "Ask for more verdicts.", "Check the columns, and how judges understood the question.")
@@ -155,7 +155,7 @@ def check_ranking(found: Ranking) -> list[Finding]:
     return findings
 
 
-def find_chance(found: Ranking) -> float:
+def chance_of_coins(found: Ranking) -> float:
     r"""The probability that coins give scores that differ as much.
 
     Without any differences, :math:`s^T V^{-1} s` is at most a chi-squared variable of as many degrees of freedom as
@@ -244,7 +244,7 @@ def describe_ranking(found: Ranking, findings: Sequence[Finding], title: str = "
 # ---------------------------------------------------------------------------------------------------------------- page
 
 
-def describe_page(found: Ranking, findings: Sequence[Finding], title: str, model: str) -> Document:
+def report_ranking(found: Ranking, findings: Sequence[Finding], title: str, model: str) -> Document:
     """The page about a ranking by a `model`: who is best, how sure that is, who beats whom, and how judges judge."""
     overview = describe_ranking(found, findings).parts[0]
     n_pairs, n_judges, n = len(found.candidates) - found.n_parts, len(found.workers), len(found.candidates)
