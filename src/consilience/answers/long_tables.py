@@ -73,7 +73,8 @@ def find_columns(table: Table, names: Names) -> dict[str, str]:
         del roles["sequence"], roles["position"]
         roles["item"] = _prefer_ids(table) if item is None else item
     roles |= {role: names[role] for role in ("weight", "order") if names.get(role) is not None}
-    table = replace(table, preferred={**table.preferred, **{role: name for role, name in roles.items() if name}})
+    named = {role: name for role, name in roles.items() if name is not None}
+    table = replace(table, preferred={**table.preferred, **named})
     missing = [role for role, given in roles.items() if table.find(role, given) is None]
     if len(missing) > 1:
         raise table.no_columns(missing)
