@@ -212,7 +212,8 @@ def _duplicate_error(answers: Answers, same: Indices, n_pairs: int, item: Intege
     file, comma, _ = here.rpartition(", ")
     where = f"{here} and {there.removeprefix(file + comma)}" if comma else f"{here} and {there} of {table.name}"
     last = "Or let the last one count, with {duplicates}."
-    why, remedies = "", ["Remove them.", Sentence(last, duplicates="last")]
+    why = ""
+    remedies: list[str | Sentence] = ["Remove them.", Sentence(last, duplicates="last")]
     further = _find_further_column(answers, item, table) if table.soft is None else None
     if further is not None:
         remedies = [further, *remedies]

@@ -147,8 +147,8 @@ class Table:
     ----------
     names : sequence of str
         Names of the columns.
-    read : callable
-        Returns the column of a name.
+    raw : callable
+        Returns the column of a name as it came: in Arrow, as a series, or as a sequence of values.
     n_rows : int
         Length of the columns.
     backend : str
@@ -169,14 +169,18 @@ class Table:
         Other names by which users may call a column.
     ignored : sequence of str
         Columns that are not taken for workers, where each of these has a column.
-    cells : callable
-        Returns the cells of a column that may hold lists, in Arrow or as Python objects; None for other columns.
     soft : SoftRows or None
         What each row gives to each label, where answers are soft votes.
+    rows : int64 array or None
+        The rows that are left of those that came; None for all.
+    added : mapping
+        Columns that were made of others.
+    encoded : bool
+        Whether what came are columns that can be encoded as they are.
     """
 
     names: Sequence[str]
-    read: Callable[[str], Column]
+    raw: Callable[[str], Any]
     n_rows: int = 0
     backend: str = "pyarrow"
     name: str = "the table"
@@ -187,8 +191,18 @@ class Table:
     origin: tuple[str, str] | None = None
     synonyms: Mapping[str, str] = field(default_factory=dict)
     ignored: Sequence[str] = ()
-    cells: Callable[[str], Any] = lambda name: None  # noqa: ARG005
     soft: SoftRows | None = None
+    rows: Indices | None = None
+    added: Mapping[str, Column] = field(default_factory=dict)
+    encoded: bool = False
+
+    def read(self, name: str) -> Column:
+        """A column that can be encoded."""
+        if name in self.added:
+            return self.added[name]
+        raw = self.raw(name)
+        column = raw if self.encoded else read_column(raw, f"Column {name!r} of {self.name}")
+        return column if self.rows is None else column.take(self.rows)
 
     def find(self, role: str, given: str | None = None) -> str | None:
         """The name of the column that plays `role`: the given one, or the first alias that exists."""
@@ -287,28 +301,19 @@ class Table:
 
     def keep(self, rows: Indices) -> Table:
         """The table of some of the rows, which know where they came from."""
-
-        def cells(name: str) -> Any:
-            found = self.cells(name)
-            return [found[row] for row in rows.tolist()] if isinstance(found, list) else found and found.take(rows)
-
         return replace(
             self,
-            read=lambda name: self.read(name).take(rows),
+            rows=rows if self.rows is None else self.rows[rows],
+            added={name: column.take(rows) for name, column in self.added.items()},
             n_rows=len(rows),
             locate=lambda row: self.locate(int(rows[row])),
-            cells=cells,
             soft=None if self.soft is None else self.soft.pick(rows),
         )
 
     def add(self, columns: Mapping[str, Column]) -> Table:
         """The table with some columns more, or others of the same names."""
-        return replace(
-            self,
-            names=[*self.names, *(name for name in columns if name not in self.names)],
-            read=lambda name: columns[name] if name in columns else self.read(name),
-            cells=lambda name: None if name in columns else self.cells(name),
-        )
+        new = [name for name in columns if name not in self.names]
+        return replace(self, names=[*self.names, *new], added={**self.added, **columns})
 
     def melt(
         self, item: str | None, gold: str | None, rows: Indices, place: Callable[[int], str], **others: Column
@@ -342,7 +347,29 @@ class Table:
             lambda row: f"{self.locate(int(rows[row]))}, {place(row)}",
             preferred,
             items=to_column(split_repeated(keys)[0]),
+            encoded=True,
         )
+
+    def cells(self, name: str) -> Any:
+        """The cells of a column that may hold lists, in Arrow or as a list of objects; None for other columns."""
+        if name in self.added or self.encoded:
+            return None
+        raw = self.raw(name)
+        if isinstance(raw, nw.Series):
+            if not isinstance(raw.dtype, (nw.List, nw.Array, nw.Object)):
+                return None
+            in_arrow = raw.dtype != nw.Object and not raw.implementation.is_pandas_like()
+            raw = raw.to_arrow() if in_arrow else raw.to_list()
+        elif isinstance(raw, (pa.Array, pa.ChunkedArray)):
+            if not pa.types.is_nested(raw.type):
+                return None
+        elif isinstance(raw, range) or (isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind != "O"):
+            return None
+        else:
+            raw = list(raw)
+        if self.rows is None:
+            return raw
+        return [raw[row] for row in self.rows.tolist()] if isinstance(raw, list) else raw.take(self.rows)
 
     def lists(self, name: str) -> list[Any] | None:
         """The lists in the cells of a column, None where a cell is missing; None for other columns.
@@ -350,9 +377,7 @@ class Table:
         Tuples and frozen sets are values like any other: they may be labels.
         """
         cells = self.cells(name)
-        if cells is None:
-            return None
-        entries: list[Any] = cells if isinstance(cells, list) else cells.to_pylist()
+        entries: list[Any] = [] if cells is None else cells if isinstance(cells, list) else cells.to_pylist()
         there = [entry for entry in entries if not is_missing(entry)]
         if not there or not all(isinstance(entry, (list, set, np.ndarray)) for entry in there):
             return None
@@ -501,32 +526,13 @@ def open_frame(frame: object, name: str = "the table") -> Table:
             "see Answers.from_matrix.",
         )
     eager: Any = native
-    in_pandas = eager.implementation.is_pandas_like()
-
-    def read(column: str) -> Column:
-        return _series_to_column(eager.get_column(column), f"Column {column!r} of {name}")
-
-    def cells(column: str) -> Any:
-        series = eager.get_column(column)
-        if not isinstance(series.dtype, (nw.List, nw.Array, nw.Object)):
-            return None
-        return series.to_list() if in_pandas or series.dtype == nw.Object else series.to_arrow()
-
-    backend = "pandas" if in_pandas else eager.implementation.name.lower()
-    return Table(eager.columns, read, len(eager), backend, name, cells=cells)
+    backend = "pandas" if eager.implementation.is_pandas_like() else eager.implementation.name.lower()
+    return Table(eager.columns, eager.get_column, len(eager), backend, name)
 
 
 def open_arrow(table: pa.Table, name: str) -> Table:
     """An Arrow table as a `Table`."""
-
-    def read(column: str) -> Column:
-        return to_column(table.column(column), f"Column {column!r} of {name}")
-
-    def cells(column: str) -> Any:
-        values = table.column(column)
-        return values if pa.types.is_nested(values.type) else None
-
-    return Table(table.column_names, read, table.num_rows, name=name, cells=cells)
+    return Table(table.column_names, table.column, table.num_rows, name=name)
 
 
 def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
@@ -537,16 +543,7 @@ def _open_mapping(columns: Mapping[str, Any], name: str) -> Table:
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
         raise InputError(f"The columns of {name} have different lengths: {listing(sorted(lengths))}.")
-
-    def read(column: str) -> Column:
-        return read_column(columns[column], f"Column {column!r} of {name}")
-
-    def cells(column: str) -> Any:
-        values = columns[column]
-        is_plain = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind != "O"
-        return None if is_plain or isinstance(values, range) else list(values)
-
-    return Table(list(columns), read, lengths.pop() if lengths else 0, name=name, cells=cells)
+    return Table(list(columns), columns.__getitem__, lengths.pop() if lengths else 0, name=name)
 
 
 def is_table(values: object) -> bool:
@@ -585,6 +582,8 @@ def read_column(values: object, what: str = "The data") -> Column:
 
     `what` stands for the values in messages.
     """
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return to_column(values, what)
     if isinstance(values, (range, np.ndarray)):
         # A range, or an array that repeats one number, takes no memory yet and would take all.
         n_values = values.size if isinstance(values, np.ndarray) else (values.stop - values.start) // values.step

@@ -67,7 +67,11 @@ def open_copy(folder: Path, path: str, found: Format) -> Table:
     opened = open_arrow(table, name_of(path))
     # Columns are of plain types, with distinct values in their vocabularies: there is nothing to make of them.
     return replace(
-        opened, read=columns.__getitem__, locate=lambda row: source.locate(int(rows[row])), origin=(path, found.name)
+        opened,
+        raw=columns.__getitem__,
+        encoded=True,
+        locate=lambda row: source.locate(int(rows[row])),
+        origin=(path, found.name),
     )
 
 
