@@ -34,9 +34,8 @@ from ..formats.reading import open_path
 from ..kernels import Floats, Integers
 from ..kinds.spans import FUSED, Spans, find_span_columns
 from ..metrics import log_loss
-from ..metrics.labels import class_f1, count_invalid_transitions, relaxed_span_score, span_score
+from ..metrics.labels import class_f1, count_invalid_transitions, quadratic_kappa, relaxed_span_score, span_score
 from ..metrics.probabilities import brier, calibration_error, rank_correlation
-from ..metrics.scales import quadratic_kappa
 from ..models.base import Model
 from ..rankings.bradley_terry import BradleyTerry
 from .evaluation import Evaluation, QuestionsEvaluation

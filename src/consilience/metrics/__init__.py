@@ -23,6 +23,8 @@ from .labels import (
     confusion_counts,
     count_invalid_transitions,
     macro_f1,
+    mean_absolute_error,
+    quadratic_kappa,
     relaxed_span_score,
     span_f1,
     span_score,
@@ -39,7 +41,6 @@ from .probabilities import (
     reliability_curve,
     transition_error,
 )
-from .scales import mean_absolute_error, quadratic_kappa
 
 __all__ = [
     "AlphaInterval",

@@ -13,16 +13,14 @@ weights they are :math:`\sum_c n_{ic} (n_{ic} - 1)` and :math:`n_i (n_i - 1)`. W
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.columns import MANY
 from ..arguments import is_among
 from ..errors import InputError, listing, parameter_error
-from ..kernels import freeze, read_only
+from ..kernels import Floats, freeze, read_only
 from ..limits import allocate
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ _MOST_WORKERS = 5_000  # two dense matrices of this side take 400 MB
 
 
 def krippendorff_alpha(r: Answers, level: str = "nominal") -> float:
-    r"""Return Krippendorff's alpha.
+    r"""Krippendorff's alpha.
 
     .. math:: \alpha = 1 - \frac{D_o}{D_e}, \quad
               D_o = \frac{1}{n} \sum_i n_i \Big( 1 - \frac{A_i}{P_i} \Big), \quad
@@ -85,11 +83,11 @@ def krippendorff_alpha(r: Answers, level: str = "nominal") -> float:
     >>> round(krippendorff_alpha(ratings), 2), round(krippendorff_alpha(ratings, "ordinal"), 2)
     (0.2, 0.81)
     """
-    return _alpha_of(_count_pairs(r, level))
+    return _count_pairs(r, level).alpha()
 
 
 def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
-    r"""Return Krippendorff's alpha with a 95 % interval.
+    r"""Krippendorff's alpha with a 95 % interval.
 
     The answers are taken as a sample of items: the interval is for the alpha of all items that could have been drawn,
     answered by the same workers. Item i of weight 1 moves alpha by its influence
@@ -128,18 +126,18 @@ def krippendorff_interval(r: Answers, level: str = "nominal") -> AlphaInterval:
     from scipy.special import stdtrit
 
     pairs = _count_pairs(r, level)
-    alpha = _alpha_of(pairs)
+    alpha = pairs.alpha()
     if np.isnan(alpha):
         return AlphaInterval(alpha, alpha, alpha)
     influence = _find_influences(pairs, alpha)
     if r.sequences is not None:
-        influence = _sum_at(np.unique(r.sequences.of_items()[pairs.paired], return_inverse=True)[1], influence)
+        influence = np.bincount(np.unique(r.sequences.of_items()[pairs.paired], return_inverse=True)[1], influence)
     n_units = len(influence)
     if n_units < 2:
         return AlphaInterval(alpha, -1.0, 1.0)
     if alpha >= 1 - 1e-12:
         # With probability 2.5 % no unit disagrees if each does so with this one.
-        return AlphaInterval(alpha, max(-1.0, 1 - (1 - 0.025 ** (1 / n_units)) / _expected(pairs)), 1.0)
+        return AlphaInterval(alpha, max(-1.0, 1 - (1 - 0.025 ** (1 / n_units)) / pairs.expected()), 1.0)
     influence -= influence.mean()
     influence *= influence
     error = np.sqrt(influence.sum() * n_units / (n_units - 1))
@@ -157,7 +155,7 @@ class AlphaInterval(NamedTuple):
 
 
 def pairwise_agreement(r: Answers) -> float:
-    r"""Return the probability that two answers to one item by different workers agree, over all pairs.
+    r"""The probability that two answers to one item by different workers agree, over all pairs.
 
     .. math:: \frac{\sum_i A_i}{\sum_i P_i}
 
@@ -182,7 +180,8 @@ def pairwise_agreement(r: Answers) -> float:
     0.7143
     """
     pairs = _count_pairs(r, "nominal")
-    return float(pairs.agreeing.sum() / pairs.total.sum()) if pairs.total.size else float("nan")
+    total = (pairs.mass**2 - pairs.own_total).sum()
+    return float(pairs.agreeing.sum() / total) if total > 0 else float("nan")
 
 
 def agreement_matrix(r: Answers) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -221,21 +220,22 @@ def agreement_matrix(r: Answers) -> tuple[NDArray[np.float64], NDArray[np.int64]
             f"An agreement matrix is made for at most {_MOST_WORKERS:,} workers. Got {r.n_workers:,} instead.",
             "Select the workers to compare first.",
         )
-    item = r.item_of_answer()
-    owner_item, owner, owner_mass = _sum_by_worker(r, item)
-    n_common = _products(owner, owner_item, np.ones(len(owner), dtype=np.int64), r.n_workers)
+    from scipy.sparse import csr_array
+
+    item, ones = r.item_of_answer(), np.ones(len(r.worker))
+    given = csr_array((ones if r.amount is None else r.amount, (r.worker, item)), shape=(r.n_workers, r.n_items))
+    met = (given > 0).astype(np.int64)
+    n_common = (met @ met.T).toarray()
     # Numbering only the (item, label) pairs that occur keeps the sparse matrix small however many labels there are.
-    _, item_label = np.unique(item * len(r.labels) + r.label, return_inverse=True)
-    if r.amount is None:
-        total, weight = n_common, np.ones(len(item))
-    else:
-        total, weight = _products(owner, owner_item, owner_mass, r.n_workers), r.amount
-    agreeing = _products(r.worker, item_label, weight, r.n_workers)
+    _, pair = np.unique(item * len(r.labels) + r.label, return_inverse=True)
+    shape = (r.n_workers, int(pair.max(initial=0)) + 1)
+    said = csr_array((ones if r.amount is None else r.amount, (r.worker, pair)), shape=shape)
+    agreeing, total = (said @ said.T).toarray(), (given @ given.T).toarray()
     return np.divide(agreeing, total, out=np.full(total.shape, np.nan), where=n_common > 0), n_common
 
 
 def span_agreement(spans: Spans) -> float:
-    """Return how far workers agree about spans: the mean strict F1 of all pairs of workers.
+    """How far workers agree about spans: the mean strict F1 of all pairs of workers.
 
     Of a pair the documents count that both have read. Pairs without such a document are left out, and so are pairs of
     whom neither marked a span there. It is NaN if no pair is left.
@@ -272,96 +272,73 @@ def span_agreement(spans: Spans) -> float:
 class _Scale(NamedTuple):
     """What sums over pairs are on a scale of K levels, beside numbers of items."""
 
-    by_level: NDArray[np.float64]  # (n, K): n_ic
-    gaps: NDArray[np.float64]  # (K, K): distances between levels, the largest of them 1
-    observed: NDArray[np.float64]  # (K, K): how often two answers to an item are these levels
-    expected: NDArray[np.float64]  # (K, K): how often two answers to any items are
+    by_level: Floats  # (n, K): n_ic
+    gaps: Floats  # (K, K): distances between levels, the largest of them 1
+    observed: Floats  # (K, K): how often two answers to an item are these levels
+    expected: Floats  # (K, K): how often two answers to any items are
     ordinal: bool
-
-    @property
-    def near(self) -> NDArray[np.float64]:
-        """How much two levels agree, (K, K)."""
-        return 1 - self.gaps**2
-
-    def find_slopes(self, alpha: float) -> NDArray[np.float64]:
-        r"""Return the derivative of :math:`D_o - (1 - \alpha) D_e` by the number of answers of each level, (K,).
-
-        It is that of ordinal distances, which are sums of these numbers; only their ratios count.
-        """
-        n_levels = len(self.gaps)
-        if not self.ordinal:
-            return np.zeros(n_levels)
-        low, high, each = np.ogrid[:n_levels, :n_levels, :n_levels]
-        between = (each >= np.minimum(low, high)) & (each <= np.maximum(low, high))
-        moved = between - 0.5 * (each == low) - 0.5 * (each == high)
-        change = (self.observed - (1 - alpha) * self.expected) * 2 * self.gaps
-        return np.asarray(np.einsum("cd,cdg->g", change, moved) / find_ranks(self.by_level.sum(axis=0)).max())
 
 
 class _Pairs(NamedTuple):
     """Sums over pairs of answers, on the items that at least two workers answered."""
 
     paired: NDArray[np.int64]  # which items these are
-    mass: NDArray[np.float64]  # n_i
-    agreeing: NDArray[np.float64]  # A_i
-    total: NDArray[np.float64]  # P_i
-    label_mass: NDArray[np.float64]  # n_c
-    own_agreeing: NDArray[np.float64]  # sum of w_a^2 of each item, with entries of one group and label added first
-    own_total: NDArray[np.float64]  # sum of m_iw^2 of each item
-    chance: NDArray[np.float64]  # sum over labels of n_c n_ic; on a scale, of pairs of them by how near they are
+    mass: Floats  # n_i
+    agreeing: Floats  # A_i
+    own_agreeing: Floats  # sum of w_a^2 of each item, with entries of one group and label added first
+    own_total: Floats  # sum of m_iw^2 of each item; P_i is n_i^2 less this
+    chance: Floats  # sum over labels of n_c n_ic; on a scale, of pairs of them by how near they are
+    label_mass: Floats  # n_c
     scale: _Scale | None = None
 
-    @property
-    def all_agreeing(self) -> float:
-        """Agreeing pairs of all answers, those of an answer with itself among them."""
-        mass = self.label_mass
-        return float(np.sum(mass**2) if self.scale is None else mass @ self.scale.near @ mass)
-
-    @property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self, run: slice = slice(None)) -> Floats:
         """The share of agreeing pairs of each item; 1 where the weights of all pairs are lost in rounding."""
-        return np.divide(self.agreeing, self.total, out=np.ones_like(self.total), where=self.total > 0)
+        total = self.mass[run] ** 2 - self.own_total[run]
+        return np.divide(self.agreeing[run], total, out=np.ones_like(total), where=total > 0)
 
-    def runs(self) -> Iterator[_Pairs]:
-        """Yield the sums of some items at a time, so that what is made of them takes little memory."""
-        for first in range(0, len(self.paired), ITEMS_AT_ONCE):
-            run = slice(first, first + ITEMS_AT_ONCE)
-            whole = ("label_mass", "scale")
-            by_item = {name: value[run] for name, value in self._asdict().items() if name not in whole}
-            yield self._replace(**by_item)
+    def runs(self) -> list[slice]:
+        """Runs of items, so that what is made of them takes little memory."""
+        return [slice(first, first + ITEMS_AT_ONCE) for first in range(0, len(self.paired), ITEMS_AT_ONCE)]
 
+    def observed(self) -> float:
+        """The observed disagreement."""
+        total = sum(float(np.sum((1 - self.shares(run)) * self.mass[run])) for run in self.runs())
+        return total / float(self.mass.sum())
 
-def _alpha_of(pairs: _Pairs) -> float:
-    if np.count_nonzero(pairs.label_mass) < 2:
-        return float("nan")
-    expected = _expected(pairs)
-    return float(1 - _observed(pairs) / expected) if expected > 0 else float("nan")
+    def expected(self) -> float:
+        """The disagreement that chance would give."""
+        mass, scale = self.label_mass, self.scale
+        every = float(np.sum(mass**2) if scale is None else mass @ (1 - scale.gaps**2) @ mass)
+        total = float(np.sum(self.mass) ** 2 - self.own_total.sum())
+        return 1 - (every - float(self.own_agreeing.sum())) / total if total > 0 else 0.0  # lost in rounding
 
-
-def _observed(pairs: _Pairs) -> float:
-    total = sum(float(np.sum((1 - part.shares) * part.mass)) for part in pairs.runs())
-    return total / float(pairs.mass.sum())
-
-
-def _expected(pairs: _Pairs) -> float:
-    agreeing = pairs.all_agreeing - pairs.own_agreeing.sum()
-    total = float(np.sum(pairs.mass) ** 2 - pairs.own_total.sum())
-    return float(1 - agreeing / total) if total > 0 else 0.0  # weights may be lost in rounding
+    def alpha(self) -> float:
+        """Krippendorff's alpha."""
+        expected = self.expected() if np.count_nonzero(self.label_mass) > 1 else 0.0
+        return float(1 - self.observed() / expected) if expected > 0 else float("nan")
 
 
-def _find_influences(pairs: _Pairs, alpha: float) -> NDArray[np.float64]:
-    """Return the derivative of alpha by the weight of each item, at weights of 1."""
-    observed, expected, n = _observed(pairs), _expected(pairs), pairs.mass.sum()
-    n_pairs, found, first = n**2 - pairs.own_total.sum(), np.empty(len(pairs.paired)), 0
-    for part in pairs.runs():
-        by_observed = part.mass * (1 - part.shares - observed) / n
+def _find_influences(pairs: _Pairs, alpha: float) -> Floats:
+    """The derivative of alpha by the weight of each item, at weights of 1."""
+    observed, expected, n = pairs.observed(), pairs.expected(), pairs.mass.sum()
+    n_pairs, found, scale = n**2 - pairs.own_total.sum(), np.empty(len(pairs.paired)), pairs.scale
+    for run in pairs.runs():
+        by_observed = pairs.mass[run] * (1 - pairs.shares(run) - observed) / n
         # D_e = 1 - G / T: agreeing pairs of all answers, and all pairs. Own pairs are of one item, and linear in it.
-        by_agreeing = 2 * part.chance - part.own_agreeing
-        by_total = 2 * n * part.mass - part.own_total
+        by_agreeing = 2 * pairs.chance[run] - pairs.own_agreeing[run]
+        by_total = 2 * n * pairs.mass[run] - pairs.own_total[run]
         by_expected = ((1 - expected) * by_total - by_agreeing) / n_pairs
-        found[first : first + len(part.paired)] = ((1 - alpha) * by_expected - by_observed) / expected
-        first += len(part.paired)
-    return found if pairs.scale is None else found - pairs.scale.by_level @ pairs.scale.find_slopes(alpha) / expected
+        found[run] = ((1 - alpha) * by_expected - by_observed) / expected
+    if scale is None or not scale.ordinal:
+        return found
+    # Ordinal distances are sums of the numbers of answers of each level; only their ratios count.
+    n_levels = len(scale.gaps)
+    low, high, each = np.ogrid[:n_levels, :n_levels, :n_levels]
+    between = (each >= np.minimum(low, high)) & (each <= np.maximum(low, high))
+    moved = between - 0.5 * (each == low) - 0.5 * (each == high)
+    change = (scale.observed - (1 - alpha) * scale.expected) * 2 * scale.gaps
+    slopes = np.einsum("cd,cdg->g", change, moved) / find_ranks(pairs.label_mass).max()
+    return np.asarray(found - scale.by_level @ slopes / expected)
 
 
 def _check_answers(r: object) -> None:
@@ -372,104 +349,87 @@ def _check_answers(r: object) -> None:
 
 
 def _count_pairs(r: Answers, level: str) -> _Pairs:
+    from ..kernels.agreement import add_chance, count_pairs
+
     _check_answers(r)
     if not is_among(level, LEVELS):
         raise parameter_error("level", "krippendorff_alpha", f"one of {listing(LEVELS)}", level)
     if level != "nominal":
         return _count_scaled_pairs(r, level)
-    return _count_many_pairs(r) if r.leader is None and r.n_responses >= MANY else _count_few_pairs(r)
-
-
-def _count_many_pairs(r: Answers) -> _Pairs:
-    """Do what `_count_few_pairs` does in compiled code, for workers who count on their own."""
-    from ..kernels.agreement import add_chance, count_pairs
-
-    weight = freeze(np.empty(0)) if r.amount is None else r.amount
+    offsets, owner, label, weight = r.offsets, r.worker, r.label, freeze(np.empty(0)) if r.amount is None else r.amount
+    if r.leader is not None:  # what one group says of an item by one label is one answer
+        key = (r.item_of_answer() * r.n_workers + r.leader[r.worker]) * r.n_labels + r.label
+        rows, place = np.unique(key, return_inverse=True)
+        weight = freeze(np.bincount(place, r.weights()))
+        pair, label = np.divmod(rows, r.n_labels)
+        item, owner = np.divmod(pair, r.n_workers)
+        offsets = freeze(np.searchsorted(item, np.arange(r.n_items + 1)).astype(r.offsets.dtype))
+        owner, label = freeze(owner.astype(r.worker.dtype)), freeze(label.astype(r.label.dtype))
     paired, sums, label_mass = np.empty(r.n_items, np.int64), allocate((4, r.n_items)), np.zeros(r.n_labels)
     scratch = np.zeros(r.n_workers), np.zeros(r.n_labels)
-    n_paired = count_pairs(r.offsets, r.worker, r.label, weight, *scratch, paired, sums, label_mass)
+    n_paired = count_pairs(offsets, owner, label, weight, *scratch, paired, sums, label_mass)
     paired, chance = paired[:n_paired], np.empty(n_paired)
+    add_chance(offsets, label, weight, read_only(paired), read_only(label_mass), chance)
     mass, agreeing, own_agreeing, own_total = sums[:, :n_paired]
-    add_chance(r.offsets, r.label, weight, read_only(paired), read_only(label_mass), chance)
-    return _Pairs(paired, mass, agreeing, mass**2 - own_total, label_mass, own_agreeing, own_total, chance)
-
-
-def _count_few_pairs(r: Answers) -> _Pairs:
-    item = r.item_of_answer()
-    weight = np.ones(len(item)) if r.amount is None else r.amount
-    if r.leader is None:
-        owner_item, _, owner_mass = _sum_by_worker(r, item)
-        own_item, own_mass = item, weight
-    else:
-        owner = r.leader[r.worker]
-        owner_item, _, owner_mass = _sum_by_pair(item, owner, r.n_workers, r.amount)
-        own_item, _, own_mass = _sum_by_pair(item, owner * r.n_labels + r.label, r.n_workers * r.n_labels, r.amount)
-    label_item, label, label_mass = _sum_by_pair(item, r.label, len(r.labels), r.amount)
-    paired = np.bincount(owner_item, minlength=r.n_items) >= 2
-    by_label = _sum_at(label, label_mass * paired[label_item], len(r.labels))
-    mass = _sum_at(item, weight, r.n_items)[paired]
-    own_agreeing = _sum_at(own_item, own_mass**2, r.n_items)[paired]
-    own_total = _sum_at(owner_item, owner_mass**2, r.n_items)[paired]
-    return _Pairs(
-        paired=np.flatnonzero(paired),
-        mass=mass,
-        agreeing=_sum_at(label_item, label_mass**2, r.n_items)[paired] - own_agreeing,
-        total=mass**2 - own_total,
-        label_mass=by_label,
-        own_agreeing=own_agreeing,
-        own_total=own_total,
-        chance=_sum_at(label_item, label_mass * by_label[label], r.n_items)[paired],
-    )
+    return _Pairs(paired, mass, agreeing, own_agreeing, own_total, chance, label_mass)
 
 
 def _count_scaled_pairs(r: Answers, level: str) -> _Pairs:
-    """Do what `_count_few_pairs` does for answers on a scale."""
-    place = _find_places(r)
+    """The same for answers on a scale."""
+    if r.positions is not None:
+        place = np.where(r.class_of_label >= 0, np.array(r.positions)[r.class_of_label], np.nan)
+    else:
+        try:
+            place = np.array([float(label) for label in r.labels.tolist()])
+        except (TypeError, ValueError):
+            raise InputError(
+                f"Labels have no order: {listing(r.labels.tolist())}.",
+                "Say ordered=True where the answers are read, with classes= from low to high.",
+                'Or take level="nominal".',
+            ) from None
     kept = np.flatnonzero(np.isfinite(place[r.label]))
     item, weight = r.item_of_answer()[kept], r.weights(kept)
     places, code = np.unique(place[r.label[kept]], return_inverse=True)
-    owner = r.worker[kept] if r.leader is None else r.leader[r.worker[kept]]
-    by_level = _sum_at(item * len(places) + code, weight, r.n_items * len(places)).reshape(-1, len(places))
-    if r.weight is None and r.leader is None:
-        paired = by_level.sum(axis=1) >= 2
-        by_level, of_owner, group_item = by_level[paired], by_level[:0], item[:0]
+    n_levels = len(places)
+    by_level = np.bincount(item * n_levels + code, weight, r.n_items * n_levels).reshape(-1, n_levels)
+    if r.weight is None and r.leader is None:  # each answer is a pair with itself alone
+        paired, of_owner, row = np.flatnonzero(by_level.sum(axis=1) >= 2), by_level[:0], item[:0]
     else:
+        owner = r.worker[kept] if r.leader is None else r.leader[r.worker[kept]]
         owners, group = np.unique(item * r.n_workers + owner, return_inverse=True)
-        group_item = owners // r.n_workers
-        paired = np.bincount(group_item, minlength=r.n_items) >= 2
-        of_owner = _sum_at(group * len(places) + code, weight, len(owners) * len(places)).reshape(-1, len(places))
-        by_level, of_owner, group_item = by_level[paired], of_owner[paired[group_item]], group_item[paired[group_item]]
+        of_owner = np.bincount(group * n_levels + code, weight, len(owners) * n_levels).reshape(-1, n_levels)
+        owned = owners // r.n_workers
+        paired = np.flatnonzero(np.bincount(owned, minlength=r.n_items) >= 2)
+        here = np.isin(owned, paired)
+        of_owner, row = of_owner[here], np.searchsorted(paired, owned[here])
+    by_level = by_level[paired]
     mass, label_mass = by_level.sum(axis=1), by_level.sum(axis=0)
     gaps = find_ranks(label_mass) if level == "ordinal" else np.abs(places[:, None] - places)
     gaps = gaps / max(gaps.max(initial=0.0), 1e-300)
-    near, row = 1 - gaps**2, np.searchsorted(np.flatnonzero(paired), group_item)
-    if len(of_owner):
-        own_agreeing = _sum_at(row, np.sum(of_owner @ near * of_owner, axis=1), len(mass))
-        own_total = _sum_at(row, of_owner.sum(axis=1) ** 2, len(mass))
-    else:
-        own_agreeing = own_total = mass  # each answer is a pair with itself alone
-    total = mass**2 - own_total
-    share = mass / total / mass.sum()
+    near = 1 - gaps**2
+    own_agreeing = own_total = mass
+    if len(row):
+        own_agreeing = np.bincount(row, np.sum(of_owner @ near * of_owner, axis=1), len(mass))
+        own_total = np.bincount(row, of_owner.sum(axis=1) ** 2, len(mass))
+    share = mass / (mass**2 - own_total) / mass.sum()
     # Own pairs of one level would be on the diagonal, where the distance is 0.
     observed = (by_level.T * share) @ by_level - (of_owner.T * share[row]) @ of_owner
-    expected = (np.outer(label_mass, label_mass) - of_owner.T @ of_owner) / max(
-        mass.sum() ** 2 - own_total.sum(), 1e-300
-    )
+    n_pairs = max(mass.sum() ** 2 - own_total.sum(), 1e-300)
+    expected = (np.outer(label_mass, label_mass) - of_owner.T @ of_owner) / n_pairs
     return _Pairs(
-        paired=np.flatnonzero(paired),
+        paired=paired,
         mass=mass,
         agreeing=np.sum(by_level @ near * by_level, axis=1) - own_agreeing,
-        total=total,
-        label_mass=label_mass,
         own_agreeing=own_agreeing,
         own_total=own_total,
         chance=by_level @ (near @ label_mass),
+        label_mass=label_mass,
         scale=_Scale(by_level, gaps, observed, expected, level == "ordinal"),
     )
 
 
 def find_ranks(mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ordinal distances between levels with so many answers, (K, K).
+    """Ordinal distances between levels with so many answers, (K, K).
 
     >>> find_ranks(np.array([2.0, 1.0, 3.0]))
     array([[0. , 1.5, 3.5],
@@ -478,60 +438,3 @@ def find_ranks(mass: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     middle = np.cumsum(mass) - mass / 2
     return np.asarray(np.abs(middle[:, None] - middle))
-
-
-def _find_places(r: Answers) -> NDArray[np.float64]:
-    """Return where each label is on the scale, NaN outside of it."""
-    if r.positions is None:
-        try:
-            return np.array([float(label) for label in r.labels.tolist()])
-        except (TypeError, ValueError):
-            raise InputError(
-                f"Labels have no order: {listing(r.labels.tolist())}.",
-                "Say ordered=True where the answers are read, with classes= from low to high.",
-                'Or take level="nominal".',
-            ) from None
-    return np.where(r.class_of_label >= 0, np.array(r.positions)[r.class_of_label], np.nan)
-
-
-def _sum_by_worker(
-    r: Answers, item: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.float64]]:
-    if r.amount is None:  # only a weighted answer may be spread over several entries
-        return item, r.worker, np.ones(len(item))
-    return _sum_by_pair(item, r.worker, r.n_workers, r.amount)
-
-
-def _sum_by_pair(
-    item: NDArray[np.int64], code: NDArray[np.integer], n_codes: int, weight: NDArray[np.float64] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return item, code and summed weight of each (item, code) pair that occurs, in order."""
-    key = item * n_codes + code
-    n_pairs = (int(item[-1]) + 1 if len(item) else 0) * n_codes  # items are in order
-    if n_pairs <= 4 * len(key):
-        # A table of all pairs is about as large as the answers, and faster than sorting.
-        table = np.bincount(key, weight, minlength=n_pairs)
-        pair = np.flatnonzero(table)
-        return pair // n_codes, pair % n_codes, table[pair].astype(np.float64)
-    if weight is None:
-        pair, count = np.unique(key, return_counts=True)
-        mass = count.astype(np.float64)
-    else:
-        pair, position = np.unique(key, return_inverse=True)
-        mass = _sum_at(position, weight, len(pair))
-    return pair // n_codes, pair % n_codes, mass
-
-
-def _sum_at(index: NDArray[np.integer], value: NDArray[np.float64], length: int = 0) -> NDArray[np.float64]:
-    return np.bincount(index, weights=value, minlength=length).astype(np.float64, copy=False)
-
-
-def _products(
-    worker: NDArray[np.integer], column: NDArray[np.integer], value: NDArray[Any], n_workers: int
-) -> NDArray[Any]:
-    """Return the inner products of the rows of the sparse matrix with `value` at (worker, column)."""
-    from scipy.sparse import csr_array
-
-    rows = csr_array((value, (worker, column)), shape=(n_workers, int(column.max(initial=0)) + 1))
-    product: NDArray[Any] = (rows @ rows.T).toarray()
-    return product

@@ -1,5 +1,8 @@
 """Scores of labels and spans against known ones; and where labels of any hashable type become integer codes.
 
+On a scale it counts how far labels are from the known ones. Levels are numbers, and distances those between them; or
+`classes` lists the levels from low to high, and distances are those of ranks.
+
 Spans are entities, populations, anything that is marked in texts, by tags or by offsets.
 
 Tags are B, I and O of each token; `consilience.answers.tagging` says how spans are read from them.
@@ -40,7 +43,7 @@ class ClassScore(NamedTuple):
 
 
 def accuracy(gold: Labels, predicted: Labels) -> float:
-    r"""Return the share of items whose predicted label is the gold label.
+    r"""The share of items whose predicted label is the gold label.
 
     .. math:: \frac{1}{N} \sum_i 1[\hat y_i = y_i]
 
@@ -64,7 +67,7 @@ def accuracy(gold: Labels, predicted: Labels) -> float:
 
 
 def class_f1(gold: Labels, predicted: Labels) -> dict[Hashable, ClassScore]:
-    r"""Return precision, recall, F1 and support of each class found in gold or prediction.
+    r"""Precision, recall, F1 and support of each class found in gold or prediction.
 
     .. math:: P_k = \frac{TP_k}{TP_k + FP_k}, \quad R_k = \frac{TP_k}{TP_k + FN_k}, \quad
               F_k = \frac{2 TP_k}{2 TP_k + FP_k + FN_k}
@@ -102,7 +105,7 @@ def class_f1(gold: Labels, predicted: Labels) -> dict[Hashable, ClassScore]:
 
 
 def macro_f1(gold: Labels, predicted: Labels) -> float:
-    r"""Return the unweighted mean of the F1 of all classes found in gold or prediction.
+    r"""The unweighted mean of the F1 of all classes found in gold or prediction.
 
     .. math:: \frac{1}{K} \sum_k \frac{2 TP_k}{2 TP_k + FP_k + FN_k}
 
@@ -126,7 +129,7 @@ def macro_f1(gold: Labels, predicted: Labels) -> float:
 
 
 def confusion_counts(gold: Labels, predicted: Labels) -> tuple[list[Hashable], NDArray[np.int64]]:
-    r"""Return the classes and how often each gold class was predicted as each class.
+    r"""The classes and how often each gold class was predicted as each class.
 
     .. math:: C_{kl} = \sum_i 1[y_i = k] \, 1[\hat y_i = l]
 
@@ -159,7 +162,7 @@ def confusion_counts(gold: Labels, predicted: Labels) -> tuple[list[Hashable], N
 
 
 def as_labels(values: Labels, name: str) -> list[Hashable]:
-    """Return the labels as a list of hashable, non-null values; `name` stands for them in messages."""
+    """The labels as a list of hashable, non-null values; `name` stands for them in messages."""
     if isinstance(values, Sequence) and not isinstance(values, str | bytes):
         # numpy would turn [1, "a"] into strings and a list of tuples into a matrix.
         labels = list(values)
@@ -193,7 +196,7 @@ def same_length(gold: Sequence[object], other: Sequence[object], name: str) -> N
 
 
 def encode_pair(gold: Labels, predicted: Labels) -> tuple[list[Hashable], Codes, Codes]:
-    """Return the classes found on either side, in order, and both sides as indices into them."""
+    """The classes found on either side, in order, and both sides as indices into them."""
     gold_labels = as_labels(gold, "gold labels")
     predicted_labels = as_labels(predicted, "predicted labels")
     same_length(gold_labels, predicted_labels, "predicted labels")
@@ -203,7 +206,7 @@ def encode_pair(gold: Labels, predicted: Labels) -> tuple[list[Hashable], Codes,
 
 
 def encode_gold(gold: Labels, classes: Labels) -> tuple[Codes, int]:
-    """Return gold as indices into `classes`, and the number of classes."""
+    """Gold as indices into `classes`, and the number of classes."""
     class_labels = as_labels(classes, "classes")
     index = {label: code for code, label in enumerate(class_labels)}
     if len(index) < len(class_labels):
@@ -246,6 +249,106 @@ def _first_unhashable(labels: list[Hashable]) -> str:
     return "one"
 
 
+# ------------------------------------------------------------------------------------------------- labels on a scale
+
+
+def mean_absolute_error(gold: Labels, predicted: Labels, classes: Labels | None = None) -> float:
+    r"""By how many levels labels are off, on average.
+
+    .. math:: \frac{1}{N} \sum_i |\hat y_i - y_i|
+
+    Parameters
+    ----------
+    gold, predicted : array-like of labels
+        One label per item, in the same order.
+    classes : array-like of labels, optional
+        The levels from low to high, which are then one apart. By default labels are numbers, such as medians and means.
+
+    Returns
+    -------
+    float
+        0 is best.
+
+    Examples
+    --------
+    >>> mean_absolute_error([1, 2, 5, 4], [1, 3, 3, 4])
+    0.75
+    >>> mean_absolute_error(["low", "high"], ["mid", "high"], classes=["low", "mid", "high"])
+    0.5
+    """
+    return float(np.mean(np.abs(np.subtract(*rank_levels(gold, predicted, classes)))))
+
+
+def quadratic_kappa(gold: Labels, predicted: Labels, classes: Labels | None = None) -> float:
+    r"""Cohen's kappa with quadratic weights: how much closer labels are than by chance.
+
+    .. math:: \kappa = 1 - \frac{\frac1N \sum_i (\hat y_i - y_i)^2}{\frac{1}{N^2} \sum_{ij} (\hat y_i - y_j)^2}
+
+    Parameters
+    ----------
+    gold, predicted : array-like of labels
+        One label per item, in the same order.
+    classes : array-like of labels, optional
+        The levels from low to high, which are then one apart. By default labels are numbers.
+
+    Returns
+    -------
+    float
+        1 if all labels are right, 0 is chance. nan if both sides hold one and the same level throughout.
+
+    References
+    ----------
+    J. Cohen, "Weighted kappa: nominal scale agreement with provision for scaled disagreement or partial credit",
+    Psychological Bulletin 70(4), 1968.
+
+    Examples
+    --------
+    >>> round(quadratic_kappa([1, 2, 5, 4], [1, 3, 3, 4]), 3)
+    0.667
+    """
+    truth, guess = rank_levels(gold, predicted, classes)
+    chance = truth.var() + guess.var() + (truth.mean() - guess.mean()) ** 2
+    return float(1 - np.mean((truth - guess) ** 2) / chance) if chance > 0 else float("nan")
+
+
+def rank_levels(gold: Labels, predicted: Labels, classes: Labels | None = None) -> tuple[Floats, Floats]:
+    """Both sides as numbers: their own values, or ranks among the classes."""
+    sides = as_labels(gold, "gold labels"), as_labels(predicted, "predicted labels")
+    same_length(*sides, "predicted labels")
+    if classes is None:
+        try:
+            truth, guess = (np.array([float(label) for label in side]) for side in sides)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            truth, guess = np.array([np.nan]), np.array([np.nan])
+        if not (np.isfinite(truth).all() and np.isfinite(guess).all()):
+            strange = [label for side in sides for label in dict.fromkeys(side) if not is_finite_number(label)]
+            raise InputError(
+                f"Labels on a scale must be numbers, or their classes must be listed. Found {listing(strange)}.",
+                "List the levels from low to high, with classes=.",
+            )
+        return truth, guess
+    ranks = {label: float(rank) for rank, label in enumerate(as_labels(classes, "classes"))}
+    unknown = [label for side in sides for label in dict.fromkeys(side) if label not in ranks]
+    if unknown:
+        raise InputError(
+            f"Labels are not among the {len(ranks)} classes: {listing(unknown)}. The classes are {listing(ranks)}.",
+            "List all levels from low to high.",
+        )
+    truth, guess = (np.array([ranks[label] for label in side]) for side in sides)
+    return truth, guess
+
+
+def is_finite_number(label: Hashable) -> bool:
+    """Whether a label is a finite number, or the text of one."""
+    try:
+        return bool(np.isfinite(float(label)))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+
+
+# -------------------------------------------------------------------------------------------------------------- spans
+
+
 class SpanScore(NamedTuple):
     """Precision, recall and their harmonic mean, with the numbers of spans."""
 
@@ -258,7 +361,7 @@ class SpanScore(NamedTuple):
 
 
 def span_f1(gold: object, predicted: object, lengths: ArrayLike | None = None) -> float:
-    """Return the strict span F1: a span counts if start, end and type are all right.
+    """The strict span F1: a span counts if start, end and type are all right.
 
     Parameters
     ----------
@@ -281,7 +384,7 @@ def span_f1(gold: object, predicted: object, lengths: ArrayLike | None = None) -
 
 
 def span_score(gold: object, predicted: object, lengths: ArrayLike | None = None) -> SpanScore:
-    """Return strict precision, recall and F1 of spans; arguments as for `span_f1`.
+    """Strict precision, recall and F1 of spans; arguments as for `span_f1`.
 
     Examples
     --------
@@ -292,7 +395,7 @@ def span_score(gold: object, predicted: object, lengths: ArrayLike | None = None
 
 
 def relaxed_span_score(gold: object, predicted: object, lengths: ArrayLike | None = None) -> SpanScore:
-    """Return scores that count the part of each span that is right.
+    """Scores that count the part of each span that is right.
 
     Precision is the mean share of a predicted span that lies in gold spans of its type, recall the mean share of a gold
     span that lies in predicted ones.
@@ -306,7 +409,7 @@ def relaxed_span_score(gold: object, predicted: object, lengths: ArrayLike | Non
 
 
 def count_invalid_transitions(tags: object, lengths: ArrayLike | None = None) -> int:
-    """Return how many tags IOB2 does not allow where they stand: I-X that follows neither B-X nor I-X.
+    """How many tags IOB2 does not allow where they stand: I-X that follows neither B-X nor I-X.
 
     Parameters
     ----------
@@ -327,12 +430,12 @@ def count_invalid_transitions(tags: object, lengths: ArrayLike | None = None) ->
 
 
 def _firsts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the index of the first token of each sequence."""
+    """The index of the first token of each sequence."""
     return np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
 
 
 def make_score(found_right: float, true_found: float, n_gold: int, n_predicted: int, n_correct: int) -> SpanScore:
-    """Return scores from how much of the predicted spans is right, and how much of the true ones is found."""
+    """Scores from how much of the predicted spans is right, and how much of the true ones is found."""
     precision = found_right / n_predicted if n_predicted else 0.0
     recall = true_found / n_gold if n_gold else 0.0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
@@ -400,7 +503,7 @@ class SpanScores(NamedTuple):
 
 
 def compare_spans(gold: Marks, found: Marks) -> SpanScores:
-    """Return how good found spans are; documents and types are numbered alike on both sides. Workers do not matter.
+    """How good found spans are; documents and types are numbered alike on both sides. Workers do not matter.
 
     A span that one side holds twice counts once.
 
@@ -416,7 +519,7 @@ def compare_spans(gold: Marks, found: Marks) -> SpanScores:
 
 
 def _compare(known: NDArray[np.int64], said: NDArray[np.int64]) -> SpanScores:
-    """Return the scores of spans as rows, of which no side holds one twice."""
+    """The scores of spans as rows, of which no side holds one twice."""
     right = count_common(known, said)
     shares = overlap_shares(said, known), overlap_shares(known, said)
     touched = [float((share > 0).sum()) for share in shares]
@@ -429,18 +532,18 @@ def _compare(known: NDArray[np.int64], said: NDArray[np.int64]) -> SpanScores:
 
 
 def _rows(marks: Marks) -> NDArray[np.int64]:
-    """Return the distinct spans as rows: type, document, start, end."""
+    """The distinct spans as rows: type, document, start, end."""
     rows = np.stack([marks.label, marks.document, marks.start, marks.end], axis=1)
     return np.unique(rows, axis=0) if len(rows) else rows
 
 
 def count_common(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
-    """Return how many rows are in both, each of which holds distinct rows."""
+    """How many rows are in both, each of which holds distinct rows."""
     return len(one) + len(other) - len(np.unique(np.concatenate([one, other]), axis=0))
 
 
 def overlap_shares(rows: NDArray[np.int64], others: NDArray[np.int64]) -> Floats:
-    """Return which share of each span lies in other spans of its type in its document."""
+    """Which share of each span lies in other spans of its type in its document."""
     if not len(rows) or not len(others):
         return np.zeros(len(rows))
     # All documents and types follow each other on one line, with room for the longest text.

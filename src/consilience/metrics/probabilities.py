@@ -29,7 +29,7 @@ class ReliabilityCurve(NamedTuple):
 
 
 def log_loss(gold: Labels, posterior: ArrayLike, classes: Labels) -> float:
-    r"""Return the mean negative log probability of the gold label, in nats.
+    r"""The mean negative log probability of the gold label, in nats.
 
     .. math:: -\frac{1}{N} \sum_i \log \max(p_i(y_i), 10^{-10})
 
@@ -58,7 +58,7 @@ def log_loss(gold: Labels, posterior: ArrayLike, classes: Labels) -> float:
 
 
 def brier(gold: Labels, posterior: ArrayLike, classes: Labels) -> float:
-    r"""Return the multi-class Brier score.
+    r"""The multi-class Brier score.
 
     .. math:: \frac{1}{N} \sum_i \sum_k (p_i(k) - 1[k = y_i])^2
 
@@ -90,7 +90,7 @@ def brier(gold: Labels, posterior: ArrayLike, classes: Labels) -> float:
 def calibration_error(
     gold: Labels, posterior: ArrayLike, classes: Labels, bins: int = 15, adaptive: bool = False
 ) -> float:
-    r"""Return the expected calibration error (ECE) of the top label.
+    r"""The expected calibration error (ECE) of the top label.
 
     .. math:: \sum_b \frac{n_b}{N} \, | \mathrm{accuracy}_b - \mathrm{confidence}_b |
 
@@ -129,7 +129,7 @@ def calibration_error(
 def reliability_curve(
     gold: Labels, posterior: ArrayLike, classes: Labels, bins: int = 15, adaptive: bool = False
 ) -> ReliabilityCurve:
-    r"""Return the accuracy of the top label against its probability, in bins.
+    r"""The accuracy of the top label against its probability, in bins.
 
     .. math:: \mathrm{confidence}_b = \frac{1}{n_b} \sum_{i \in b} \max_k p_i(k), \quad
               \mathrm{accuracy}_b = \frac{1}{n_b} \sum_{i \in b} 1[\arg\max_k p_i(k) = y_i]
@@ -180,7 +180,7 @@ def reliability_curve(
 
 
 def accuracy_at_coverage(gold: Labels, posterior: ArrayLike, classes: Labels, coverage: float = 0.8) -> float:
-    r"""Return the accuracy on the most confident share of the items.
+    r"""The accuracy on the most confident share of the items.
 
     .. math:: \frac{1}{cN} \sum_{i \in S_c} 1[\arg\max_k p_i(k) = y_i]
 
@@ -251,7 +251,7 @@ def _top(truth: Codes, probability: NDArray[np.float64]) -> tuple[NDArray[np.flo
 
 
 def confusion_error(true: ArrayLike, estimated: ArrayLike) -> float:
-    r"""Return the mean over workers of the induced 1-norm of the error of their confusion matrices.
+    r"""The mean over workers of the induced 1-norm of the error of their confusion matrices.
 
     .. math:: \frac{1}{M} \sum_w \max_k \sum_l | \Gamma_w(k, l) - \hat\Gamma_w(k, l) |
 
@@ -279,7 +279,7 @@ def confusion_error(true: ArrayLike, estimated: ArrayLike) -> float:
 
 
 def transition_error(true: ArrayLike, estimated: ArrayLike) -> float:
-    r"""Return the induced 1-norm of the error of a transition matrix.
+    r"""The induced 1-norm of the error of a transition matrix.
 
     .. math:: \max_k \sum_l | T(k, l) - \hat T(k, l) |
 
@@ -304,7 +304,7 @@ def transition_error(true: ArrayLike, estimated: ArrayLike) -> float:
 
 
 def prior_error(true: ArrayLike, estimated: ArrayLike) -> float:
-    r"""Return the L1 distance between two distributions over classes.
+    r"""The L1 distance between two distributions over classes.
 
     .. math:: \sum_k | \pi(k) - \hat\pi(k) |
 
@@ -327,7 +327,7 @@ def prior_error(true: ArrayLike, estimated: ArrayLike) -> float:
 
 
 def rank_correlation(x: ArrayLike, y: ArrayLike) -> float:
-    r"""Return Spearman's rank correlation, e.g. of estimated against true accuracies of workers.
+    r"""Spearman's rank correlation, e.g. of estimated against true accuracies of workers.
 
     .. math:: \rho = \mathrm{cor}(\mathrm{rank}(x), \mathrm{rank}(y))
 
