@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import warnings
 
 import numpy as np
@@ -44,20 +43,16 @@ GOLD = {
     "categorical series": pd.Series(pd.Categorical(["yes", "no"]), index=pd.CategoricalIndex(["c", "a"])),
     "object series": pd.Series(["yes", "no"], index=["c", "a"], dtype=object),
     "columns": {"item": ["c", "a"], "label": ["yes", "no"]},
-    "columns by alias": {"Question": ("c", "a"), "answer": np.array(["yes", "no"])},
     "columns of series": {"item": pd.Series(["c", "a"]), "label": pl.Series(["yes", "no"])},
     "pandas": pd.DataFrame({"task": ["c", "a"], "label": ["yes", "no"], "name": ["n", "m"]}),
     "polars": pl.DataFrame({"item": ["c", "a"], "Response": ["yes", "no"]}),
-    "lazy": pl.LazyFrame({"item": ["c", "a"], "label": ["yes", "no"]}),
     "pyarrow": pa.table({"id": ["c", "a"], "label": ["yes", "no"]}),
     "table": open_frame({"item": ["c", "a"], "label": ["yes", "no"]}, "gold.csv"),
     "repeated": pd.DataFrame({"item": ["c", "a", "c"], "label": ["yes", "no", "yes"]}),
     "with unknowns": {"c": "yes", "b": None, "a": "no"},
     "with nan": {"c": "yes", "b": NAN, "a": "no"},
-    "with NA": {"c": "yes", "b": pd.NA, "a": "no"},
     "series with nan": pd.Series({"c": "yes", "b": NAN, "a": "no"}),
     "frame with nulls": pl.DataFrame({"item": ["c", "b", "a"], "label": ["yes", None, "no"]}),
-    "frame with NA": pd.DataFrame({"item": ["c", "b", "a"], "label": pd.array(["yes", None, "no"], dtype="string")}),
 }
 
 
@@ -69,13 +64,11 @@ def test_gold_in_every_form(gold):
 PAIRS = {
     "dict": {("s", 9): "B", ("t", 0): "O"},
     "text": {("s", "9"): "B", ("t", "0"): "O"},
-    "floats": {("s", 9.0): "B", ("t", 0.0): "O"},
     "series": pd.Series(["B", "O"], index=pd.MultiIndex.from_tuples([("s", 9), ("t", 0)])),
     "named series": pd.Series({("s", 9): "B", ("t", 0): "O"}).rename_axis(["sequence", "position"]),
     "columns": {"sequence": ["s", "t"], "position": [9, 0], "label": ["B", "O"]},
     "pandas": pd.DataFrame({"sequence": ["s", "t"], "position": [9, 0], "label": ["B", "O"]}),
     "polars": pl.DataFrame({"Sequence": ["s", "t"], "POSITION": [9, 0], "answer": ["B", "O"]}),
-    "lazy": pl.LazyFrame({"sequence": ["s", "t"], "position": [9, 0], "label": ["B", "O"]}),
     "pyarrow": pa.table({"sequence": ["s", "t"], "position": ["9", "0"], "label": ["B", "O"]}),
 }
 
@@ -89,11 +82,8 @@ NUMBERS = {
     "numbers": {7: "yes"},
     "text": {"7": "yes"},
     "floats": {7.0: "yes"},
-    "scalars": {np.int32(7): "yes"},
     "series": pd.Series(["yes"], index=["7"]),
-    "pandas": pd.DataFrame({"item": ["7"], "label": ["yes"]}),
     "floats of pandas": pd.DataFrame({"item": [7.0], "label": ["yes"]}),
-    "polars": pl.DataFrame({"item": ["7"], "label": ["yes"]}),
     "small numbers": pa.table({"item": pa.array([7], pa.uint8()), "label": ["yes"]}),
     "categories": pd.DataFrame({"item": pd.Categorical(["7"]), "label": ["yes"]}),
 }
@@ -102,11 +92,6 @@ NUMBERS = {
 @pytest.mark.parametrize("gold", NUMBERS.values(), ids=NUMBERS)
 def test_numbers_and_their_text_are_the_same_items(gold):
     assert match(gold, NUMBERED) == [-1, -1, 1]
-
-
-@pytest.mark.parametrize("gold", [{7: "yes"}, pl.DataFrame({"item": [7], "label": ["yes"]})])
-def test_text_and_its_numbers_are_the_same_items(gold):
-    assert match(gold, {**ANSWERS, "item": ["1", "1", "2", "7"]}) == [-1, -1, 1]
 
 
 @pytest.mark.parametrize(
@@ -127,16 +112,6 @@ def test_enums_are_not_their_values():
     answers = {**ANSWERS, "label": [Size.SMALL, Size.LARGE, Size.SMALL, Size.SMALL]}
     assert match({"a": Size.LARGE}, answers) == [1, -1, -1]
     assert "not among the classes" in error({"a": "l"}, answers)
-
-
-def test_times_as_items():
-    days = pd.to_datetime(["2020-01-01", "2020-01-01", "2020-01-02", "2020-01-03"])
-    for column in (days, days.astype("M8[ns]"), days.to_pydatetime().tolist(), days.tz_localize("UTC")):
-        answers = {**ANSWERS, "item": column}
-        day = column[2]
-        zone = getattr(day, "tzinfo", None)
-        for gold in ({day: "yes"}, {dt.datetime(2020, 1, 2, tzinfo=zone): "yes"}, pd.Series(["yes"], index=[day])):
-            assert match(gold, answers) == [-1, 1, -1]
 
 
 def test_tuples_as_items():
@@ -196,13 +171,6 @@ def test_rounds_that_contradict_each_other():
     assert "gold must be a dict" in error([])
 
 
-def test_items_with_several_labels_are_counted_once():
-    table = pd.DataFrame({"item": ["a", "a", "a", "b"], "label": ["yes", "no", "yes", "no"]})
-    assert "gold gives 1 item more than one label, such as 'a'" in error(table)
-    three = pd.DataFrame({"item": ["a", "a", "a"], "label": ["yes", "no", "no"]})
-    assert "gold gives 1 item more than one label" in error(three.iloc[::-1])
-
-
 def test_classes_that_nobody_said_may_be_gold():
     assert match({"a": "maybe"}, classes=["no", "yes", "maybe"]) == [2, -1, -1]
 
@@ -224,13 +192,11 @@ def error(gold, answers=ANSWERS, **options):
         ),
         ({"A": "yes"}, "the answers have 'a', 'b', 'c'"),
         ({}, "gold holds no label"),
-        ({"a": None, "b": NAN, "c": pd.NA}, "gold holds no label"),
         ({"a": ["yes"]}, "gold must hold single values, such as text, numbers or tuples. Got ['yes'] instead"),
         (
             pd.DataFrame({"item": ["a", "a"], "label": ["yes", "no"]}),
             "gold gives 1 item more than one label, such as 'a'",
         ),
-        (pd.Series(["yes", "no"], index=["a", "a"]), "more than one label, such as 'a'"),
         (pd.DataFrame({"item": ["a"], "lable": ["yes"]}), "gold has no column for the known label (looked for"),
         (pd.DataFrame({"item": ["a"], "lable": ["yes"]}), "Rename 'lable'?"),
         (pl.DataFrame({"label": ["yes"]}), "gold has no column for the item"),
@@ -239,7 +205,6 @@ def error(gold, answers=ANSWERS, **options):
         ({"item": ["a", "b"], "label": ["yes"]}, "different lengths"),
         ([("a", "yes")], "gold must be a dict such as {item: label}, a Series, or a table"),
         (7, "gold must be a dict"),
-        (np.array(["yes"]), "gold must be a dict"),
         (pl.Series(["yes"]), "gold must be a dict"),
     ],
 )
@@ -334,11 +299,6 @@ def test_a_column_random_of_something_else(random):
     r = Answers.from_frame(ANSWERS)
     with pytest.raises(InputError, match=r"Column 'random' of gold must say whether an item was drawn at random"):
         match_gold(RANDOM | {"random": random}, r, r.classes)
-
-
-def test_a_dict_of_items_may_have_one_called_random():
-    r = Answers.from_frame({"item": ["random", "b"], "worker": [1, 1], "label": ["x", "y"]})
-    assert match_gold({"random": "x"}, r, r.classes).judging.tolist() == [True, False]
 
 
 def test_labels_of_a_fit_are_not_taken_for_known_ones_without_a_word(tmp_path):
