@@ -53,6 +53,7 @@ from .columns import (
     to_column,
     to_values,
 )
+from .items import Sequences
 from .tables import read_distinct
 from .tagging import SCHEMES, looks_tagged
 
@@ -508,9 +509,8 @@ def are_measured(r: Answers) -> bool:
 
 def _doubt_classes(r: Answers) -> tuple[str, str]:
     """What labels look like if they are no classes (ids, free text or scores), and what else to do; else nothing."""
-    sequences = r.sequences
     if r.n_labels >= 3 and r.n_responses >= FEWEST_IN_ALL and not r.silence_counts:
-        for whose, ids in (("workers", r.workers), ("items", r.keys if sequences is None else sequences.ids)):
+        for whose, ids in (("workers", r.workers), ("items", r.keys.ids if isinstance(r.keys, Sequences) else r.keys)):
             if not len(ids) / 2 <= r.n_labels <= len(ids):
                 continue
             owner: Any = r.worker if whose == "workers" else r.owners_of(r.item_of_answer())

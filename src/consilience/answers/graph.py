@@ -517,7 +517,7 @@ class Graph:
         """
         first, second = (each.aligned_with(items) for each in (self, other))
         pairs = [each.sources * len(items) + each.neighbours for each in (first, second)]
-        stays = ~np.isin(*pairs)
+        stays = ~np.isin(pairs[0], pairs[1])
         source, target = np.divmod(np.concatenate([pairs[0][stays], pairs[1]]), max(len(items), 1))
         weights = np.concatenate([first.weights[stays], second.weights])
         joined = Graph.of(source, target, weights, items, self.description)
