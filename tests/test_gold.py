@@ -188,7 +188,7 @@ def error(gold, answers=ANSWERS, **options):
         ({"a": "YES"}, "'YES'"),
         (
             {"z": "yes", "y": "no"},
-            "None of the 2 gold items occurs in the answers (gold has 'z', 'y'; the answers have",
+            "None of the 2 items of gold occurs in the answers (gold has 'z', 'y'; the answers have",
         ),
         ({"A": "yes"}, "the answers have 'a', 'b', 'c'"),
         ({}, "gold holds no label"),

@@ -143,7 +143,7 @@ def match_items(table: Table, r: Answers, rows: Truths | None = None) -> Indices
         columns = [to_values(key)[wanted[:3]].tolist() for key in keys]
         example = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
         raise InputError(
-            f"None of the {len(wanted):,} {table.name} items occurs in the answers ({table.name} has "
+            f"None of the {plural(len(wanted), 'item')} of {table.name} occurs in the answers ({table.name} has "
             f"{listing(example)}; the answers have {listing(r.items[:3].tolist())}).",
             "Check that both use the same ids.",
         )
