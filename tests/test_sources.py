@@ -17,7 +17,7 @@ from consilience.answers import DIALECTS, LONG
 from consilience.answers.answers import LAYOUTS, to_long, to_wide
 from consilience.cli import main as commands
 from consilience.errors import DataWarning, InputError, ParameterError
-from consilience.formats import FORMATS, find_by_name, span_formats, writable_formats
+from consilience.formats import FORMATS, find_by_name, span_formats
 from consilience.formats.sources import find_source, open_source
 from consilience.formats.targets import choose_form, choose_target, read_content
 from consilience.formats.writing import write_table
@@ -166,13 +166,6 @@ def test_read_write_read(name):
     else:
         assert triples(again) == triples(first.opened)
         assert first.opened.n_responses == len(triples(again)) > 0
-
-
-def test_there_are_enough_formats():
-    assert set(EXAMPLES) == set(NAMES)
-    assert len(NAMES) >= 10
-    written = {*(each.name for each in (*writable_formats(), *span_formats())), "masks", *LAYOUTS}
-    assert len(written) >= 6
 
 
 # --------------------------------------------------------------------------------------------------------------- fuse
@@ -385,19 +378,6 @@ def test_fields_of_fused_answers():
     assert {"id": 0, "text": "text 0", "label": ["good"], "page": 0, "confidence": 0.75} in lines
 
 
-def test_questions_of_prodigy_about_several_labels():
-    tasks = [{"text": "t", "_input_hash": 5, "_task_hash": n, "label": label, "answer": said, "_annotator_id": who}
-             for n, (label, who, said) in enumerate([("A", "x", "accept"), ("A", "y", "accept"), ("B", "x", "reject"),
-                                                     ("B", "y", "reject")])]  # fmt: skip
-    path = write_lines("in.jsonl", tasks)
-    done("fuse", path, "-o", "out.jsonl", "--model", "majority", "-q")
-    new = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()][4:]
-    assert [(each["label"], each["answer"], each["_annotator_id"]) for each in new] == [
-        ("A", "accept", FUSED),
-        ("B", "reject", FUSED),
-    ]
-
-
 @quiet
 def test_one_of_several_questions():
     tasks = []
@@ -414,18 +394,6 @@ def test_one_of_several_questions():
     assert (first["from_name"], first["value"]) == ("mood", {"choices": ["good"]})
     with pytest.raises(InputError, match="not clear which question"):
         cs.write_labels({"item": [0], "label": ["good"]}, "other.json", path)
-
-
-def test_tasks_without_ids_in_several_files():
-    """They are numbered across the files, not anew in each; those with the same text are one item."""
-    Path("in").mkdir()
-    for name in "ab":
-        task = choices(0, {"x": name})
-        del task["id"]
-        write_json(f"in/{name}.json", [{**task, "data": {"text": name}}])
-    assert triples(open_source("in")) == [("1", "x", "a"), ("2", "x", "b")]
-    write_json("in/c.json", [{**choices(0, {"y": "a"}), "id": None, "data": {"text": "b"}}])
-    assert triples(open_source("in")) == [("1", "x", "a"), ("2", "x", "b"), ("2", "y", "a")]
 
 
 # -------------------------------------------------------------------------------------------------------- the way back
@@ -545,14 +513,6 @@ def test_what_cannot_be_converted():
     assert Path("out.csv").read_text() == Path("soft.csv").read_text()
     write_rows("names.csv", "item,worker,label", "1,item,x", "2,b,y")
     assert "share a column" in refused("convert", "names.csv", "out.csv", "--to", "wide")
-
-
-def test_sequences_stay_sequences():
-    r = cs.Answers.from_frame({"sequence": ["s", "s", "t"], "position": [0, 1, 0], "worker": list("aab"),
-                                 "label": ["B-X", "O", "O"]})  # fmt: skip
-    write_table(to_long(r), "in.parquet")
-    done("convert", "in.parquet", "out.csv", "-q")
-    assert triples(cs.read_answers("out.csv")) == triples(r)
 
 
 def test_quiet_and_masks():

@@ -30,7 +30,6 @@ from consilience.errors import DataWarning, InputError, NotFittedError
 from consilience.kernels import freeze
 from consilience.kernels.chain import follow_paths
 from consilience.kinds.spans import Marks, SpanCollector, pick_marks
-from consilience.results.calibration import raise_odds
 from effort import examples
 
 CLASSES = objects(["O", "B-X", "I-X", "B-Y", "I-Y"])
@@ -256,17 +255,6 @@ def test_damaged_texts_are_refused(project, changed, tmp_path):
         cs.load(rewrite(path, tmp_path / "damaged", **changed))
 
 
-def test_neither_the_order_of_rows_nor_the_number_of_threads_matters(project):
-    table = project.spans.to_frame().drop_columns("text")
-    texts = dict(zip(project.spans.documents.tolist(), project.spans.texts, strict=True))
-    readings = {"document": project.spans.readings[:, 0], "worker": project.spans.workers[project.spans.readings[:, 1]]}
-    order = np.random.default_rng(0).permutation(table.num_rows)
-    model = cs.HiddenMarkov(transitions="bio")
-    expected = model.fit(project.spans).to_spans()
-    shuffled = cs.Spans.from_frame(table.take(order), texts, readings=readings)
-    assert model.fit(shuffled, engine=cs.engines.Threads(3)).to_spans().equals(expected)
-
-
 def test_tags_of_tables_are_spans_of_tokens():
     pd = pytest.importorskip("pandas")
     tags = {"a": ["B-X", "I-X", "O", "B-X"], "b": ["O", "B-X", "I-X"]}
@@ -308,17 +296,6 @@ def test_known_spans_are_certain_and_used_by_fuse(project):
     table = model.fit(project.spans).to_spans()
     assert model.fit(known.without_gold()).to_spans().equals(table)
     assert not model.fit(known, gold=known.known_tags()).to_spans().equals(table)
-
-
-def test_one_worker_and_one_document():
-    spans = cs.Spans.from_frame(
-        {"document": ["d"], "worker": ["w"], "start": [0], "end": [3], "label": ["PER"]}, {"d": "Ann Lee"}
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        table = cs.fuse(spans).to_spans().to_pydict()
-    assert table["text"] == ["Ann"]
-    assert 0 < table["confidence"][0] < 1
 
 
 # Metrics.
@@ -395,13 +372,6 @@ def test_evaluation_says_what_it_cannot_compare(project):
         cs.evaluate(exact_majority(project.spans), other.truth)
     with pytest.raises(InputError, match="has no column for the start"):
         cs.evaluate({"item": [1], "label": ["a"]}, project.truth)
-
-
-def test_odds_are_raised():
-    p = np.array([0.0, 1e-300, 0.3, 0.5, 1.0])
-    np.testing.assert_allclose(raise_odds(p, 0.5)[[0, 3, 4]], [0.0, 0.5, 1.0])
-    assert raise_odds(p, 1.0) is p
-    assert raise_odds(p, 1e300).tolist() == [0.0, 0.0, 0.0, 0.5, 1.0]
 
 
 def test_simulated_projects_depend_on_the_seed_alone():

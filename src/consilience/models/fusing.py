@@ -89,6 +89,8 @@ def choose_estimator(
         few = answers.n_items <= FEW_ITEMS
         if few or not is_auto or not given.keys() <= list_defaults(DawidSkene).keys():
             model, graph = "markov-field", kind.make_graph(prepared.source)
+        else:
+            log.info("Note: neighbours of more than %s %ss count only in a markov-field", f"{FEW_ITEMS:,}", kind.item)
     if is_auto and kind.model and prepared.graph is None:
         model = kind.model
     chosen = choose_model(model, answers, graph, given)
