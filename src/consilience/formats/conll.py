@@ -244,8 +244,8 @@ def _write_columns(spans: Spans, path: str) -> None:
                     raise InputError(f"Spans in {shorten(name)} do not begin and end with a token.", _OTHER_FORMAT)
                 lines = [line for line in sentence.before if not line.startswith("# global.columns")]
                 rest = [[*row[1:], *[_UNREAD] * (width - len(row))] for row in sentence.rows]
-            columns = [said.get((number, worker), [_UNREAD] * len(words)) for worker in range(len(workers))]
-            lines += ["\t".join([word, *rest[i], *(each[i] for each in columns)]) for i, word in enumerate(words)]
+            own_tags = [said.get((number, worker), [_UNREAD] * len(words)) for worker in range(len(workers))]
+            lines += ["\t".join([word, *rest[i], *(each[i] for each in own_tags)]) for i, word in enumerate(words)]
             try:
                 sink.write("".join(f"{line}\n" for line in [*lines, ""]).encode())
             except UnicodeEncodeError as error:
