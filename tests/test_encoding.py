@@ -11,8 +11,7 @@ from consilience.answers.answers import Answers
 from consilience.answers.columns import count_codes, encode_in_order_of_appearance, encode_sorted
 from consilience.errors import InputError
 from consilience.kernels import columns as column_kernels
-from consilience.kernels.columns import encode_integers, encode_texts, group_answers, order_by
-from effort import all_pairs
+from consilience.kernels.columns import group_answers, order_by
 
 
 def encode_slowly(values):
@@ -41,12 +40,8 @@ def columns():
     }
 
 
-@pytest.mark.parametrize(("name", "part", "n_threads"), all_pairs([*columns()], [1, 64, 1 << 14], [1, 3]))
-def test_codes_are_in_order_of_appearance(name, part, n_threads, monkeypatch):
-    monkeypatch.setattr(vocabulary, "MANY", 1)
-    monkeypatch.setattr(vocabulary, "MANY_DISTINCT", 1)
-    monkeypatch.setattr(column_kernels, "PART", part)
-    monkeypatch.setenv("CONSILIENCE_THREADS", str(n_threads))
+@pytest.mark.parametrize("name", [*columns()])
+def test_codes_are_in_order_of_appearance(name):
     column = columns()[name]
     codes, values = encode_in_order_of_appearance(column)
     expected_codes, expected_values = encode_slowly(column.to_pylist())
@@ -58,23 +53,6 @@ def test_codes_are_in_order_of_appearance(name, part, n_threads, monkeypatch):
         codes, values = encode_sorted(column)
         assert values.tolist() == sorted(expected_values)
         assert values[codes].tolist() == column.to_pylist()
-
-
-def test_texts_that_differ_in_their_length_alone():
-    texts = ["", "\0", "\0\0", "a", "a\0", "12345678", "12345678\0", "123456789012345", "12345678\0" + "\0" * 6]
-    column = pa.array(texts * 2)
-    offsets, data = np.frombuffer(column.buffers()[1], np.int32)[:19], np.frombuffer(column.buffers()[2], np.uint8)
-    assert encode_texts(data, offsets, 2)[0].tolist() == [*range(9), *range(9)]
-
-
-def test_large_columns_take_the_compiled_way_without_being_told():
-    values = np.random.default_rng(5).integers(0, 2**60, 5_000)
-    values = values[np.random.default_rng(6).integers(0, 5_000, vocabulary.MANY)]
-    texts = pa.array([f"id {value}" for value in values.tolist()])
-    for column in (pa.array(values), pa.array(values % 70_000), texts):
-        codes, distinct = encode_in_order_of_appearance(column)
-        assert (codes.tolist(), distinct.tolist()) == encode_slowly(column.to_pylist())
-    assert encode_integers(values, 2)[0].tolist() == encode_slowly(values.tolist())[0]
 
 
 def test_answers_are_grouped_in_stable_order(monkeypatch):
@@ -99,7 +77,6 @@ def test_counts_of_codes(monkeypatch):
 @pytest.mark.parametrize("many", [1, 10**9])
 def test_tables_are_read_the_same_way_however_large(many, shuffled, monkeypatch):
     monkeypatch.setattr(vocabulary, "MANY", many)
-    monkeypatch.setattr(vocabulary, "MANY_DISTINCT", 1)
     monkeypatch.setattr(column_kernels, "LARGE", many)
     rng = np.random.default_rng(9)
     rows = [(i * 7, f"w{w}", (i + w) % 3, rng.uniform(0.1, 1)) for i in range(60) for w in range(i % 4 + 1)]

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, shorten
 from ..kernels import Integers, Truths
-from ..limits import count_threads
 
 Column: TypeAlias = pa.Array | NDArray[np.object_]
 Codes = NDArray[np.int32]
@@ -268,8 +267,6 @@ def distinct_names(names: list[str], taken: Sequence[str] = ()) -> list[str]:
 MANY = 100_000
 # From so many entries on, memory counts more than the time to compile kernels for codes of one byte.
 VERY_MANY = 1_000_000
-# Arrow is the faster one for texts if the first ones are of fewer kinds.
-SAMPLE, MANY_DISTINCT = 1 << 14, 1 << 12
 # So many codes are counted together.
 AT_ONCE = 1 << 17
 
@@ -288,29 +285,8 @@ def encode_in_order_of_appearance(column: Column) -> tuple[Codes, Values]:
             return indices, values
         codes, seen = encode_in_order_of_appearance(column.indices)
         return codes, values[seen]
-    if MANY <= len(column) < 2**31 and column.null_count == 0:
-        found = _encode_many(column)
-        if found is not None:
-            return found[0], to_values(column.take(pa.array(found[1])))
     encoded = pc.dictionary_encode(column)
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32), to_values(encoded.dictionary)
-
-
-def _encode_many(column: pa.Array) -> tuple[Codes, Integers] | None:
-    """Return codes, and the row of each distinct value; None where Arrow is the faster one, or knows better."""
-    from ..kernels.columns import SHORT, encode_integers, encode_texts
-
-    if pa.types.is_integer(column.type):
-        # Beyond the range of 64 bits with a sign numbers wrap around, and stay distinct.
-        return encode_integers(column.to_numpy().astype(np.int64, copy=False), count_threads())
-    if not is_text(column.type) or len(column.slice(0, SAMPLE).unique()) < MANY_DISTINCT:
-        return None
-    _, ends, data = column.buffers()
-    width: Any = np.int64 if pa.types.is_large_string(column.type) else np.int32
-    offsets = np.frombuffer(ends, width)[column.offset : column.offset + len(column) + 1]
-    if np.diff(offsets).max() > SHORT:
-        return None
-    return encode_texts(np.frombuffer(data or b"", np.uint8), offsets, count_threads())
 
 
 def are_in_order(codes: Integers) -> bool:
