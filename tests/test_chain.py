@@ -347,7 +347,7 @@ def pose(r, workers, structure, gold=None):
     placed = engine.place(blocks.cut_blocks(r, workers.encode(r), workers.n_rows, gold))
     prior = Prior(np.full((1, r.n_labels, r.n_classes), 0.5), "em")
     weighted = r.weight is not None
-    return Problem(engine, placed, workers, prior, structure, None, r.n_responses, weighted, r.vote_shares())
+    return Problem(engine, placed, workers, prior, structure, None, r.n_responses, weighted, r.scale, r.vote_shares())
 
 
 def plain_workers(r):

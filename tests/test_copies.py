@@ -278,7 +278,7 @@ def test_few_false_alarms(kind):
 def test_agreement_is_counted_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Answers.from_matrix(votes, labels=[0, 1, 2])
-    sample = copies.draw_sample(r, None, copies.draw_items(r))
+    sample = copies.draw_sample(r, None)
     order = np.lexsort((sample.worker, sample.item))
     assert np.array_equal(order, np.arange(len(order)))
     by_hand = {}
@@ -286,11 +286,6 @@ def test_agreement_is_counted_as_by_hand():
         for b in range(a + 1, 7):
             both = (votes[:, a] >= 0) & (votes[:, b] >= 0)
             by_hand[a, b] = (both.sum(), (votes[both, a] == votes[both, b]).sum())
-    codes = sample.item, sample.item * 3 + sample.label
-    dense = copies.count_densely(sample, None), sum(copies.count_densely(sample, label) for label in range(3))
-    for common, agree in (dense, [copies.count_sparsely(sample, code).toarray() for code in codes]):
-        for (a, b), (n_common, n_agree) in by_hand.items():
-            assert (common[a, b], agree[a, b]) == (n_common, n_agree)
     pairs, few = copies.count_agreement(sample)
     for a, b, n_common, n_agree in zip(*pairs, strict=True):
         assert by_hand[a, b] == (n_common, n_agree)
@@ -301,11 +296,12 @@ def test_common_items_of_pairs_as_by_hand():
     votes, _ = crowd(60, 3, 5, 2, seed=4, answers_per_item=4)
     r = cs.Answers.from_matrix(votes, labels=[0, 1, 2])
     first, second = np.triu_indices(7, 1)
-    pair, item, agree = copies.find_common(r, copies.Pairs(first, second, np.zeros(21)))
+    item = r.item_of_answer()
+    pair, one, other = copies.look_up(r.worker.astype(np.int64), item, 7, copies.Pairs(first, second, np.zeros(21)))
+    assert np.array_equal(item[one], item[other])
     for p, (a, b) in enumerate(zip(first, second, strict=True)):
         both = np.flatnonzero((votes[:, a] >= 0) & (votes[:, b] >= 0))
-        assert item[pair == p].tolist() == both.tolist()
-        assert agree[pair == p].tolist() == (votes[both, a] == votes[both, b]).tolist()
+        assert item[one[pair == p]].tolist() == both.tolist()
 
 
 def test_copies_in_a_large_crowd():
@@ -317,21 +313,15 @@ def test_copies_in_a_large_crowd():
     assert cs.MajorityVote().fit(draw_teams(100, 0)[0]).copies_ == []
 
 
-def test_a_sample_is_extended(monkeypatch):
+@pytest.mark.parametrize("limits", [{"MOST_ANSWERS": 0, "MOST_APART": 1_000}, {"MOST_ANSWERS": 0, "MOST_WORK": 60_000}])
+def test_copies_are_found_in_a_sample(monkeypatch, limits):
     r, true = draw_teams(10, 3)
     whole = cs.MajorityVote().fit(r).copies_
     assert whole
-    for name, value in {"MOST_ANSWERS": 1_000, "N_SAMPLED": 1_000}.items():
+    for name, value in limits.items():
         monkeypatch.setattr(copies, name, value)
-    numbers = copies.draw_items(r)
-    sample = copies.draw_sample(r, None, numbers)
-    assert sample.is_part
-    assert len(sample.item) < 2_000
-    pairs = copies.Pairs(np.array([0, 3]), np.array([1, 4]), np.zeros(2), np.zeros(2))
-    larger = copies.extend_sample(r, None, sample, numbers, pairs, np.array([True, False]))
-    assert set(range(100)) | set(r.items[sample.items]) == set(r.items[larger.items])  # all items of the first team
     found = cs.MajorityVote().fit(r).copies_
-    assert len(found) >= len(whole)
+    assert len(found) >= len(whole) * ("MOST_APART" in limits)
     assert all(group in true for group in found)
 
 
@@ -339,7 +329,7 @@ def test_the_probability_of_agreement_as_by_hand():
     """The twin takes one pair and one item at a time."""
     votes, _ = crowd(80, 2, 5, 2, seed=2)
     r = cs.Answers.from_matrix(votes)
-    sample = copies.draw_sample(r, None, copies.draw_items(r))
+    sample = copies.draw_sample(r, None)
     rng = np.random.default_rng(0)
     prior, halves = np.array([0.6, 0.4]), rng.dirichlet([1, 1], size=(2, 7, 2)).transpose(0, 1, 3, 2)
     fits = iter([(prior, halves[0]), (prior, halves[1])])

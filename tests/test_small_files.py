@@ -13,8 +13,6 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError
-from consilience.inference import copies as copy_suspects
-from consilience.inference.copies import find_copies
 from consilience.kinds import masks as masks_task
 from test_cli import run
 
@@ -208,17 +206,3 @@ def test_ratings_with_few_answers_for_each_entry(n_workers, n_classes):
     r = cs.Answers.from_frame(table, ordered=True)
     with pytest.raises(InputError, match=r"with 540 types of workers, which takes too long.*Use workers='confusion'"):
         cs.DawidSkene(workers="ordinal").fit(r)
-
-
-# What stays as it was
-
-
-def test_pairs_of_very_many_workers_are_not_counted(monkeypatch):
-    r = cs.Answers.from_matrix(np.random.default_rng(0).integers(0, 3, (12, 60)))
-    monkeypatch.setattr(copy_suspects, "MOST_DENSE", 50)
-
-    def refuse_to_count(*_):
-        raise AssertionError("pairs are counted")
-
-    monkeypatch.setattr(copy_suspects, "count_densely", refuse_to_count)
-    assert not find_copies(r, None, refuse_to_count).any()

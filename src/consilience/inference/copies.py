@@ -37,18 +37,16 @@ is usual for each,
 
 Two good workers among bad ones are suspects, too.
 
-If there are many answers, everything is computed on a sample of the items (of whole sequences). In a large crowd two
-workers have few common items in it. So the pairs that agree most in the sample, for what is usual, are looked up among
-all answers before suspects are named, and items that the pairs to be judged have in common are added to the sample
-after it. All this depends on ids and not on the order of rows.
+Pairs are counted in all answers, or, where that would take long, in as many as can be counted. If there are many
+answers, suspects are judged on a sample of the items: those that the pairs to be judged have in common, and some
+others. All this depends on ids and not on the order of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -64,20 +62,14 @@ from .sources import count_once
 Integers: TypeAlias = NDArray[np.int64]
 # Common items that a pair must have.
 FEWEST_ITEMS = 10
-# If only a part of all answers was sampled: common items that a pair must have there, and from which on these suffice.
-FEWEST_SAMPLED, ENOUGH_SAMPLED = 3, 200
-# Answers that are looked up to find the common items of pairs, and that are added to the sample: to items of suspects
-# and of others.
-MOST_LOOKUPS, MOST_OF_SUSPECTS, MOST_OF_OTHERS = 120_000, 240_000, 60_000
 # The share of copied answers from which workers count as copies.
 LEAST_COPIED = 0.5
-# Answers that are all looked at, and how many are sampled of more.
-MOST_ANSWERS, N_SAMPLED = 60_000, 30_000
-# Multiplications that it may take to count all pairs from dense matrices; those of sparse ones take longer each. And
-# the size from which on sparse ones stay sparse.
-MOST_WORK, SPARSE_WORK, MOST_CELLS = 5e8, 100, 10_000_000
-# Workers whose pairs fit in a dense matrix. If more of them answered nearly all items, no pairs are looked for.
-MOST_DENSE = 5_000
+# Multiplications that it may take to count all pairs; and the size of a matrix of all pairs that is dense.
+MOST_WORK, MOST_CELLS = 1e7, 10_000_000
+# Answers that all take part in judging; of more, those to items that the pairs have in common, and others.
+MOST_ANSWERS, MOST_IN_COMMON, MOST_APART = 60_000, 240_000, 30_000
+# Answers that are looked up to find common items.
+MOST_LOOKUPS = 2_000_000
 # Pairs that are judged because they are suspect, and for comparison.
 MOST_SUSPECTS, MOST_OTHERS, FEWEST_OTHERS = 1_000, 300, 5
 # Fits a plain model to answers, some of whose labels are known (-1: unknown). It gives the class prior (K,), and how
@@ -115,18 +107,14 @@ def find_copies(r: Answers, gold: NDArray[np.int32] | None, fit: FitPlain) -> In
     nobody = np.zeros(r.n_workers, np.int64)
     if r.n_workers < FEWEST_WORKERS or r.n_labels + r.silence_counts < 2:
         return nobody
-    numbers = draw_items(r)
-    sample = draw_sample(r, gold, numbers)
-    pairs, few = count_agreement(sample)
-    usual = typical_agreement(sample, pairs)
-    if sample.is_part:
-        pairs = count_closely(r, pairs, usual)
+    counted = draw_sample(r, gold)
+    pairs, few = count_agreement(counted)
+    usual = typical_agreement(counted, pairs)
     suspect = find_suspects(pairs, usual)
-    if not suspect.any() or len(np.unique(sample.half)) < 2:  # a few sequences may all be in one half
+    if not suspect.any() or len(np.unique(counted.half)) < 2:  # a few sequences may all be in one half
         return nobody
     judged = choose_pairs(r, pairs, suspect, few)
-    if sample.is_part:
-        sample = extend_sample(r, gold, sample, numbers, *judged)
+    sample = counted if len(counted.item) <= MOST_ANSWERS else choose_items(r, gold, counted, *judged)
     events = find_events(sample, *judged)
     by_all = np.ascontiguousarray(fit(sample.responses, sample.gold)[1].transpose(2, 0, 1))
     copied, shared = events.suspect, 0.0
@@ -157,7 +145,7 @@ class Sample:
     items : array
         The index of each item among all.
     is_part : bool
-        Whether there are other answers, which can be looked up.
+        Whether pairs were counted in a part of the answers only.
     """
 
     responses: Answers
@@ -192,18 +180,30 @@ def draw_items(r: Answers) -> Hashes:
     return draw_numbers(0, hash_ids(r.sequences.ids))[r.sequences.of_items()]
 
 
-def draw_sample(r: Answers, gold: NDArray[np.int32] | None, numbers: Hashes) -> Sample:
-    """Return the answers to as many items (of as many sequences) as can be looked at; `numbers` are of `draw_items`."""
+def draw_sample(r: Answers, gold: NDArray[np.int32] | None) -> Sample:
+    """The answers to as many items (of as many sequences) as pairs can be counted in."""
     sizes = np.full(r.n_items, r.n_workers) if r.silence_counts else np.diff(r.offsets)
-    n_answers = sizes.sum()
-    share = min(1.0 if n_answers <= MOST_ANSWERS else N_SAMPLED / n_answers, MOST_WORK / max(work_of(sizes, r), 1.0))
+    share = MOST_WORK / max(float(np.sum(sizes.astype(np.float64) ** 2)), 1.0)
     limit = np.uint64(min(share * 2.0**64, 2.0**64 - 4096))
-    items = np.flatnonzero((numbers <= limit) & ((sizes > 1) | r.silence_counts))
-    return sample_items(r, gold, numbers, items, share < 1 and not r.silence_counts)
+    items = np.flatnonzero((draw_items(r) <= limit) & ((sizes > 1) | r.silence_counts))
+    return sample_items(r, gold, items, share < 1 and not r.silence_counts)
 
 
-def sample_items(r: Answers, gold: NDArray[np.int32] | None, numbers: Hashes, items: Integers, is_part: bool) -> Sample:
-    """Return the answers to these items."""
+def choose_items(
+    r: Answers, gold: NDArray[np.int32] | None, counted: Sample, pairs: Pairs, suspect: NDArray[np.bool_]
+) -> Sample:
+    """The answers to items that pairs have in common, and to some others, as many of each as can be looked at."""
+    in_common = np.zeros(len(counted.items), bool)
+    in_common[counted.item[find_events(counted, pairs, suspect).first]] = True
+    sizes, chosen = np.bincount(counted.item, minlength=len(in_common)), np.zeros(len(in_common), bool)
+    for which, most in ((in_common, MOST_IN_COMMON), (~in_common, MOST_APART)):
+        chosen |= which & (np.cumsum(sizes * which) <= most)
+    return sample_items(r, gold, np.sort(counted.items[chosen]), counted.is_part)
+
+
+def sample_items(r: Answers, gold: NDArray[np.int32] | None, items: Integers, is_part: bool) -> Sample:
+    """The answers to these items."""
+    numbers = draw_items(r)
     items = items[np.argsort(numbers[items] if r.sequences is None else hash_items(r.keys, items), kind="stable")]
     part = replace(r, keys=np.arange(r.n_items)).about(items)
     known = None if gold is None else gold[items]
@@ -217,16 +217,6 @@ def sample_items(r: Answers, gold: NDArray[np.int32] | None, numbers: Hashes, it
     label[part.item_of_answer(), part.worker] = part.label
     item, worker = (index.ravel() for index in np.indices(label.shape))
     return Sample(part, known, half, item, worker, label.ravel(), items, is_part)
-
-
-def work_of(sizes: Integers, r: Answers) -> float:
-    """Return how much work it is to count all pairs, in multiplications of a dense matrix."""
-    return min(dense_work(len(sizes), r), SPARSE_WORK * float(np.sum(sizes.astype(np.float64) ** 2)))
-
-
-def dense_work(n_items: int, r: Answers) -> float:
-    """Return how many multiplications it takes to count all pairs from dense matrices."""
-    return (r.n_labels + 1.0) * n_items * r.n_workers**2
 
 
 class Pairs(NamedTuple):
@@ -243,45 +233,27 @@ class Pairs(NamedTuple):
 
 
 def count_agreement(sample: Sample) -> tuple[Pairs, Pairs]:
-    """Return all pairs of workers with enough items in common, and some with fewer, whose agreement is not counted."""
-    r = sample.responses
-    sizes = np.bincount(sample.item, minlength=r.n_items)
-    dense = dense_work(r.n_items, r) <= work_of(sizes, r)
-    if dense and r.n_workers > MOST_DENSE:
-        nothing = np.zeros(0, np.int64)
-        return Pairs(nothing, nothing, np.zeros(0)), Pairs(nothing, nothing, np.zeros(0))
-    found = coo_array(count_densely(sample, None) if dense else count_sparsely(sample, sample.item))
-    upper = found.row < found.col
-    enough = upper & (found.data >= (FEWEST_SAMPLED if sample.is_part else FEWEST_ITEMS))
+    """All pairs of workers with enough items in common, and some with fewer, whose agreement is not counted."""
+
+    def count(code: Integers) -> csr_array:
+        """How often each two workers have the same code."""
+        shape = (int(code.max(initial=0)) + 1, sample.responses.n_workers)
+        said = csr_array((np.ones(len(code), np.float32), (code, sample.worker)), shape=shape)
+        return said.T.tocsr() @ said
+
+    found = coo_array(count(sample.item))
+    upper, enough = found.row < found.col, found.data >= FEWEST_ITEMS
     pairs, few = (
         Pairs(found.row[chosen].astype(np.int64), found.col[chosen].astype(np.int64), found.data[chosen].astype(float))
-        for chosen in (np.flatnonzero(enough), np.flatnonzero(upper & ~enough))
+        for chosen in (np.flatnonzero(upper & enough), np.flatnonzero(upper & ~enough))
     )
-    if not enough.any():
+    if not len(pairs.first):
         return pairs, few
-    if dense:
-        agree: Any = reduce(add, (count_densely(sample, label) for label in range(sample.n_symbols)))
-    else:
-        agree = count_sparsely(sample, sample.item * r.n_labels + sample.label)
-        agree = agree.toarray() if r.n_workers**2 <= MOST_CELLS else agree  # which is faster to look up
+    agree: Any = count(sample.item * sample.n_symbols + sample.label)
+    agree = agree.toarray() if sample.responses.n_workers**2 <= MOST_CELLS else agree  # which is faster to look up
     n_agree = agree[pairs.first, pairs.second]
     n_agree = n_agree.toarray() if issparse(n_agree) else n_agree  # which depends on the release of SciPy
     return pairs._replace(n_agree=np.asarray(n_agree, dtype=np.float64).ravel()), few
-
-
-def count_densely(sample: Sample, label: int | None) -> NDArray[Any]:
-    """Return about how many items each two workers say anything, or this label."""
-    said = np.zeros((sample.responses.n_items, sample.responses.n_workers), np.float32)
-    here = slice(None) if label is None else np.flatnonzero(sample.label == label)
-    said[sample.item[here], sample.worker[here]] = 1.0
-    return said.T @ said
-
-
-def count_sparsely(sample: Sample, code: Integers) -> csr_array:
-    """Return how often each two workers have the same code."""
-    shape = (int(code.max(initial=0)) + 1, sample.responses.n_workers)
-    said = csr_array((np.ones(len(code), np.float32), (code, sample.worker)), shape=shape)
-    return said.T.tocsr() @ said
 
 
 def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
@@ -291,7 +263,6 @@ def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
     """
     n_workers = sample.responses.n_workers
     code = sample.item * sample.n_symbols + sample.label
-    pairs = pairs.of(pairs.n_common >= FEWEST_ITEMS)
     worker = np.concatenate([pairs.first, pairs.second])
     both, alike = (
         np.bincount(sample.worker, np.bincount(each)[each] - 1.0, minlength=n_workers) for each in (sample.item, code)
@@ -313,13 +284,11 @@ def typical_agreement(sample: Sample, pairs: Pairs) -> Floats:
     return usual
 
 
-def look_up(
-    worker: Integers, item: Integers, n_workers: int, pairs: Pairs, most: int | None = None
-) -> tuple[Integers, Integers, Integers]:
-    """Return the common items of pairs: of which pair, and the answers of both, as indices.
+def look_up(worker: Integers, item: Integers, n_workers: int, pairs: Pairs) -> tuple[Integers, Integers, Integers]:
+    """The common items of pairs: of which pair, and the answers of both, as indices.
 
-    Answers are in order of their items. Each answer of the one who gave fewer, or each of the first `most`, is looked
-    up among those of the other.
+    Answers are in order of their items. Those of the one who gave fewer, as many as can be, are looked up among those
+    of the other.
     """
     by_worker = np.argsort(worker, kind="stable")
     ends = np.searchsorted(worker[by_worker], np.arange(n_workers + 1))
@@ -328,7 +297,7 @@ def look_up(
     n_answers = np.diff(ends)
     swap = n_answers[pairs.first] > n_answers[pairs.second]
     one, other = np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)
-    sizes = n_answers[one] if most is None else np.minimum(n_answers[one], most)
+    sizes = np.minimum(n_answers[one], MOST_LOOKUPS // max(len(one), 1))
     pair = np.repeat(np.arange(len(one)), sizes)
     first = by_worker[np.arange(len(pair)) + np.repeat(ends[one] - np.cumsum(sizes) + sizes, sizes)]
     wanted = other[pair] * width + item[first]
@@ -337,75 +306,10 @@ def look_up(
     return pair[common], first[common], by_worker[found[common]]
 
 
-def count_lookups(r: Answers, pairs: Pairs) -> Integers:
-    """Return how many answers are looked up for each pair: those of the one who gave fewer."""
-    n_answers = r.votes_per_worker()
-    return np.minimum(n_answers[pairs.first], n_answers[pairs.second])
-
-
-def find_common(r: Answers, pairs: Pairs) -> tuple[Integers, Integers, NDArray[np.bool_]]:
-    """Return all common items of pairs: of which pair, which item, and whether they agree."""
-    looked_at = np.zeros(r.n_workers, bool)
-    looked_at[pairs.first] = looked_at[pairs.second] = True
-    answer = np.flatnonzero(looked_at[r.worker])
-    item, label = r.items_of(answer), r.label[answer]
-    pair, first, second = look_up(r.worker[answer].astype(np.int64), item, r.n_workers, pairs)
-    return pair, item[first], label[first] == label[second]
-
-
-def count_closely(r: Answers, pairs: Pairs, usual: Floats) -> Pairs:
-    """Return pairs of a sample with those counted in all answers that may be copies, and have few items in the sample.
-
-    These are as many as can be looked up, in order of how improbable their agreement is. Others with too few items are
-    left as they are.
-    """
-    expected = np.maximum(usual[pairs.first], usual[pairs.second])
-    n_common, n_agree = pairs.n_common.copy(), pairs.n_agree.copy()
-    high = n_agree - n_common * expected >= LEAST_COPIED * n_common * (1 - expected)
-    chosen = np.flatnonzero(high & (n_common < ENOUGH_SAMPLED) & (expected < 1))
-    if not len(chosen):
-        return pairs
-    tail = betainc(np.maximum(n_agree[chosen], 1e-9), (n_common - n_agree)[chosen] + 1, expected[chosen])
-    hashes = hash_ids(r.workers)
-    chosen = chosen[np.lexsort((hashes[pairs.first[chosen]] ^ hashes[pairs.second[chosen]], tail))]
-    chosen = chosen[np.cumsum(count_lookups(r, pairs.of(chosen))) <= MOST_LOOKUPS]
-    pair, _, agree = find_common(r, pairs.of(chosen))
-    n_common[chosen] = np.bincount(pair, minlength=len(chosen))
-    n_agree[chosen] = np.bincount(pair, agree, minlength=len(chosen))
-    return pairs._replace(n_common=n_common, n_agree=n_agree)
-
-
-def extend_sample(
-    r: Answers,
-    gold: NDArray[np.int32] | None,
-    sample: Sample,
-    numbers: Hashes,
-    pairs: Pairs,
-    suspect: NDArray[np.bool_],
-) -> Sample:
-    """Return the sample with items added that pairs have in common, if they have few; as many of each as possible."""
-    inside = np.zeros(r.n_items, bool)
-    inside[sample.items] = True
-    for which, most in ((suspect, MOST_OF_SUSPECTS), (~suspect, MOST_OF_OTHERS)):
-        chosen = pairs.of(np.flatnonzero(which & (pairs.n_common < ENOUGH_SAMPLED)))
-        chosen = chosen.of(np.cumsum(count_lookups(r, chosen)) <= MOST_LOOKUPS)
-        pair, item, _ = find_common(r, chosen)
-        order = np.lexsort((numbers[item], pair))
-        pair, item = pair[order], item[order]
-        rank = np.arange(len(pair)) - np.searchsorted(pair, pair)
-        rank[inside[item]] = -1
-        item = item[np.lexsort((numbers[item], rank))]
-        item = item[np.sort(np.unique(item, return_index=True)[1])]
-        item = item[~inside[item]]
-        inside[item[np.cumsum(np.diff(r.offsets)[item]) <= most]] = True
-    return sample_items(r, gold, numbers, np.flatnonzero(inside), sample.is_part)
-
-
 def find_suspects(pairs: Pairs, usual: Floats) -> NDArray[np.bool_]:
     """Tell which pairs agree much more than is usual for both, on enough items."""
     expected = np.maximum(usual[pairs.first], usual[pairs.second])
-    suspect = is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
-    return suspect & (pairs.n_common >= FEWEST_ITEMS)
+    return is_copied(pairs.n_common, pairs.n_agree, expected, 1.0 / max(len(pairs.first), 1))
 
 
 def is_copied(
@@ -458,7 +362,9 @@ class Events(NamedTuple):
 def find_events(sample: Sample, pairs: Pairs, suspect: NDArray[np.bool_]) -> Events:
     """Return the common items of pairs, as many of each as can be looked at."""
     n_workers, most = sample.responses.n_workers, max(FEWEST_ITEMS, MOST_EVENTS // max(len(pairs.first), 1))
-    pair, first, second = look_up(sample.worker, sample.item, n_workers, pairs, most)
+    pair, first, second = look_up(sample.worker, sample.item, n_workers, pairs)
+    kept = np.arange(len(pair)) - np.searchsorted(pair, pair) < most
+    pair, first, second = pair[kept], first[kept], second[kept]
     n_answers = np.maximum(np.bincount(sample.worker, minlength=n_workers), 1)
     uncertainty = 1 / n_answers[pairs.first] + 1 / n_answers[pairs.second]
     return Events(pairs, suspect, uncertainty, pair, first, second, sample.label[first] == sample.label[second])

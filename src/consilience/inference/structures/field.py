@@ -23,12 +23,9 @@ field's own normaliser, which nobody can compute, is left out. At fixed coupling
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from queue import SimpleQueue
-from threading import Thread
-from typing import ClassVar, Self, TypeVar, cast
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +35,6 @@ from ...answers.graph import Graph
 from ...kernels import Floats, freeze
 from . import Structure, StructureParameters, Summary, Trail
 from .independent import IndependentParameters
-
-Result = TypeVar("Result")
 
 MOST_COUPLING = 3.0
 LEAST_UNIT, MOST_UNIT = 2.0**-300, 2.0**1000
@@ -254,9 +249,13 @@ def run_mean_field(
     def update(bounds: NDArray[np.int64]) -> float:
         return sweep_mean_field(bounds, *edges, unary, coupling, posterior, width)
 
-    with share_work(update, max(map(len, steps))) as run:
+    with ThreadPoolExecutor(max(map(len, steps))) as pool:
         for _ in range(max_sweeps):
-            if max(change for step in steps for change in run(step)) < tol:
+            largest = 0.0
+            for step in steps:
+                changes = map(update, step) if len(step) == 1 else pool.map(update, step)
+                largest = max(largest, *changes)
+            if largest < tol:
                 break
     return posterior
 
@@ -270,9 +269,9 @@ def add_neighbours(graph: Graph, values: Floats, n_threads: int) -> Floats:
     def add(bounds: NDArray[np.int64]) -> None:
         neighbour_sums(int(bounds[0]), int(bounds[-1]), *edges, values, sums)
 
-    with share_work(add, n_threads) as run:
+    with ThreadPoolExecutor(n_threads) as pool:
         for step in share_nodes(graph, np.array([0, graph.n_items]), n_threads):
-            run(step)
+            list(pool.map(add, step))
     return sums
 
 
@@ -293,47 +292,6 @@ def share_nodes(graph: Graph, bounds: NDArray[np.int64], n_threads: int) -> list
         steps.append([cuts[i : i + 2] for i in range(n_parts[s])])
         done = s + 1
     return steps if done == len(bounds) - 1 else [*steps, [bounds[done:]]]
-
-
-@contextmanager
-def share_work(
-    function: Callable[[NDArray[np.int64]], Result], n_threads: int
-) -> Iterator[Callable[[list[NDArray[np.int64]]], list[Result]]]:
-    """Give a function that applies another to all parts of a step at once, the first of them in this thread.
-
-    The futures of a pool take about as long as the work of a small step; these threads only wait for the next part.
-    """
-    todo: SimpleQueue[NDArray[np.int64] | None] = SimpleQueue()
-    done: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
-
-    def work() -> None:
-        while (part := todo.get()) is not None:
-            try:
-                done.put((function(part), None))
-            except BaseException as error:  # which belongs to the thread that waits for the part
-                done.put((None, error))
-
-    def run(step: list[NDArray[np.int64]]) -> list[Result]:
-        for part in step[1:]:
-            todo.put(part)
-        results = [function(step[0])]
-        for _ in step[1:]:
-            result, error = done.get()
-            if error is not None:
-                raise error
-            results.append(cast(Result, result))
-        return results
-
-    threads = [Thread(target=work, daemon=True) for _ in range(n_threads - 1)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield run
-    finally:
-        for _ in threads:
-            todo.put(None)
-        for thread in threads:
-            thread.join()
 
 
 def run_belief_propagation(

@@ -186,15 +186,16 @@ class WorkerModel:
         return np.tile(choice, self.n_workers * self.n_contexts)
 
     def by_matrix(self, counts: Floats) -> Floats:
-        """Expected counts of rows, (n_rows, K), as (R, A, K)."""
-        return counts.reshape(-1, self.n_answers, self.n_classes)
+        """Expected counts of labels, and of silence, from those of rows, (n_rows, K), as (R, A, K)."""
+        rows = counts.reshape(-1, self.n_answers, self.n_classes)
+        return np.ascontiguousarray(rows[:, : self.n_labels + self.silent])
 
     def count_silence(self, counts: Floats, mass: Floats) -> None:
         """Write expected counts of silence into those of rows: what is left of the items of each class, (K,)."""
         if self.silent:
-            by_matrix = self.by_matrix(counts)
+            rows = counts.reshape(-1, self.n_answers, self.n_classes)
             items = mass if self.silence_weight is None else mass * self.silence_weight[:, None]
-            by_matrix[:, -1] = np.maximum(items - by_matrix[:, :-1].sum(axis=1), 0.0)
+            rows[:, -1] = np.maximum(items - rows[:, :-1].sum(axis=1), 0.0)
 
     # -------------------------------------------------------------------------------------------------- what is learned
 
@@ -271,8 +272,8 @@ class WorkerModel:
 
     def _over_contexts(self, counts: Floats) -> Floats:
         """Expected counts of labels and of silence, (M, A, K)."""
-        shape = self.n_workers, self.n_contexts, self.n_answers, self.n_classes
-        return np.asarray(counts.reshape(shape).sum(axis=1)[:, : self.n_labels + self.silent])
+        by_matrix = self.by_matrix(counts)
+        return np.asarray(by_matrix.reshape(self.n_workers, self.n_contexts, *by_matrix.shape[1:]).sum(axis=1))
 
     def plain_mean(self, found: Distributions, counts: Floats, prior: Prior) -> Floats:
         """The confusion matrices to report, as (M, A, K): those over all contexts."""

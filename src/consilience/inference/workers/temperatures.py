@@ -263,7 +263,7 @@ class TemperatureWorkers(WorkerModel):
         self, counts: Floats, further: Mapping[str, Floats], worker: NDArray[np.int64], axes: Axes
     ) -> Floats:
         """Return the counts of rows from those of a fit to fewer workers, labels and classes."""
-        embedded = self.by_matrix(super().embed_counts(counts, further, worker, axes))
+        embedded = self._by_worker(super().embed_counts(counts, further, worker, axes))
         embedded[np.ix_(worker, self.n_labels + np.arange(PULLS), axes[1])] = further["_pulls"]
         return embedded.reshape(-1, self.n_classes)
 
@@ -300,9 +300,12 @@ class TemperatureWorkers(WorkerModel):
         found = workers._make(further["temperatures_"], further["class_bias_"], counts, confusion)
         return found.weights
 
+    def _by_worker(self, counts: Floats) -> Floats:
+        return counts.reshape(self.n_workers, self.n_answers, self.n_classes)
+
     def _pulls(self, counts: Floats) -> Floats:
         """Return what was counted beside labels, (M, PULLS, K)."""
-        return np.ascontiguousarray(self.by_matrix(counts)[:, self.n_labels :])
+        return np.ascontiguousarray(self._by_worker(counts)[:, self.n_labels :])
 
 
 def describe_temperature(temperature: float) -> str:
