@@ -12,8 +12,14 @@ from consilience.checks.ways import TELLING, choose_way, measure_told, predict_l
 from consilience.errors import InputError, ParameterError
 from consilience.inference.estimator import renew
 from consilience.inference.sources import Source
-from consilience.inference.workers.temperatures import DAMPING, FLOOR, PULLS, TemperatureWorkers, describe_temperature
-from consilience.kernels.pools import count_pulls, pool_votes
+from consilience.inference.workers.temperatures import (
+    DAMPING,
+    FLOOR,
+    PULLS,
+    Pool,
+    TemperatureWorkers,
+    describe_temperature,
+)
 from consilience.results.comparison import WayScore
 
 CLASSES = ["ant", "bee", "cow"]
@@ -44,56 +50,42 @@ SOFT = read(P)
 MODELS = {way: cs.DawidSkene(workers=way).fit(SOFT) for way in WAYS}
 
 
-# ---------------------------------------------------------------------------------------------------------- the kernels
-
-
-def draw_block(seed, weighted):
-    rng = np.random.default_rng(seed)
-    offsets = np.array([0, 3, 3, 5, 9])
-    codes = rng.integers(4, size=9).astype(np.int32)
-    votes = rng.normal(size=(9, 3)).astype(np.float32)
-    weight = rng.random(9) + 0.1 if weighted else np.empty(0)
-    temperature, shift, base = rng.random(4) + 0.5, rng.normal(size=(4, 3)), rng.normal(size=3)
-    for array in (offsets, codes, votes, weight, temperature, shift, base):
-        array.flags.writeable = False
-    return offsets, codes, votes, weight, temperature, shift, base
+# ------------------------------------------------------------------------------------------------ what votes add up to
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_pools_equal_their_slow_twin(weighted):
-    offsets, codes, votes, weight, temperature, shift, base = draw_block(0, weighted)
-    out = np.empty((4, 3))
-    pool_votes(codes, offsets, weight, votes, temperature, shift, base, out, np.zeros(3, np.int8))
-    w = weight if weighted else np.ones(9)
-    each = w[:, None] * (temperature[codes][:, None] * votes + shift[codes])
-    for i in range(4):
-        own = each[offsets[i] : offsets[i + 1]]
-        np.testing.assert_allclose(out[i], base + own.sum(axis=0) if len(own) else 0.0, rtol=1e-6)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_pulls_equal_their_slow_twin(weighted):
-    offsets, codes, votes, weight, temperature, shift, base = draw_block(1, weighted)
-    posterior = np.random.default_rng(2).dirichlet(np.ones(3), 4)
-    worker, out = np.array([0, 0, 1, 1]), np.zeros((2, PULLS, 3))
-    for array in (posterior, worker):
-        array.flags.writeable = False
-    votes_of = codes, offsets, weight, votes, temperature, shift, base, worker, posterior
-    count_pulls(*votes_of, 1, np.zeros((3, 3)), out, np.zeros(3, np.int8))
-    expected, w = np.zeros_like(out), weight if weighted else np.ones(9)
-    for i in range(4):
-        own = np.arange(offsets[i], offsets[i + 1])
-        logs = temperature[codes[own]][:, None] * votes[own] + shift[codes[own]]
-        pool = special.softmax(base + (w[own][:, None] * logs).sum(axis=0))
-        for j, e in zip(own, logs, strict=True):
-            x, t, said = votes[j].astype(float), temperature[codes[j]], special.softmax(e + base)
+def test_pools_and_pulls_equal_their_slow_twins(weighted):
+    rng = np.random.default_rng(1)
+    r = read(draw(seed=5, n_items=9, missing=0.4)[1])
+    r = replace(r, share=rng.random(r.n_responses) + 0.1) if weighted else r
+    workers = TemperatureWorkers.of(r, r.class_of_label, 3)
+    (block,) = Source(r).lay_out(workers)
+    n = r.n_workers
+    pool = Pool(rng.random(n) + 0.5, rng.normal(size=(n, 3)), rng.normal(size=3), rng.normal(size=3), 3)
+    posterior, w = rng.dirichlet(np.ones(3), r.n_items), r.weights()
+    found, logs = pool.count_rows(block, posterior), pool.log_evidence(block)
+    counts = np.zeros((workers.n_rows, 3))
+    counts[found.rows] = found.counts
+    expected, labels = np.zeros((n, PULLS, 3)), np.zeros((n, 3, 3))
+    for i in range(r.n_items):
+        own = np.arange(r.offsets[i], r.offsets[i + 1])
+        votes = block.soft[own].astype(float)
+        each = pool.temperature[r.worker[own], None] * votes + pool.shift[r.worker[own]]
+        total = (w[own, None] * each).sum(axis=0)
+        np.testing.assert_allclose(logs[i], total + pool.common - pool.pooled if len(own) else 0.0, rtol=1e-6)
+        for j, x, e in zip(own, votes, each, strict=True):
+            t, said = pool.temperature[r.worker[j]], special.softmax(e + pool.common)
             others = posterior[i] / np.exp(w[j] * e)
             others /= others.sum()
             curvature = said * (x - said @ x) ** 2
             rows = w[j] * ((others - said) * x + t * curvature), w[j] * curvature, w[j] * said
+            before, share = w[j] * (t + pool.shift[r.worker[j]] + pool.common), special.softmax(total + pool.common)
             whole = w[j] * ((posterior[i] - said) * x + t * curvature)
-            expected[worker[codes[j]]] += *rows, pool / len(own), w[j] * (t + shift[codes[j]] + base), whole
-    np.testing.assert_allclose(out, expected, rtol=1e-6)
+            expected[r.worker[j]] += *rows, share / len(own), before, whole
+            labels[r.worker[j], r.label[j]] += w[j] * posterior[i]
+    by_worker = counts.reshape(n, 3 + PULLS, 3)
+    np.testing.assert_allclose(by_worker[:, 3:], expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(by_worker[:, :3], labels, rtol=1e-9, atol=1e-12)
 
 
 def test_sums_of_pulls_lead_to_where_the_slope_vanishes():

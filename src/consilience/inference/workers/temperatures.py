@@ -43,11 +43,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from ...answers.answers import Answers
 from ...answers.blocks import Block
 from ...answers.soft_votes import Probabilities
-from ...kernels import Floats, freeze, read_only
+from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from .base import Axes, WorkerModel
 from .priors import Prior
@@ -66,7 +67,7 @@ DAMPING, RIDGE, LEAST, MOST = 0.5, 0.25, 0.02, 50.0
 LONGEST = 1.0
 # By so many votes of each worker, temperatures are known well enough.
 ENOUGH_VOTES = 2_000
-# Rows of a worker beside those of labels; see `consilience.kernels.pools`.
+# Rows of a worker beside those of labels; see `Pool.count_rows`.
 TARGET, CURVATURE, SAID, POOLED, BEFORE, WHOLE, PULLS = 0, 1, 2, 3, 4, 5, 6
 # Added to shares of classes before they are divided, or their logarithm is taken.
 LEAST_SHARE = 1e-2
@@ -97,58 +98,75 @@ class Pool(NamedTuple):
         """Return nothing for answers of earlier batches."""
         return 0.0
 
-    @property
-    def n_own(self) -> int:
-        """How many rows in turn are of one worker."""
-        return self.n_labels + PULLS
-
     def log_evidence(self, block: Block, posterior: Floats | None = None) -> Floats:
         """The pool of each item, (n_items, K); two numbers for all items hardly depend on any of them."""
-        from ...kernels.pools import pool_votes
-
-        base = self.common - self.pooled
-        logs = np.empty((block.n_items, len(base)))
-        votes = block.codes, block.offsets, block.amount, block.soft
-        pool_votes(*votes, *self._of_rows(block), freeze(base), logs, block.width(len(base)))
+        logs = sum_answers(block, self.log_answers(block))
+        logs[np.diff(block.offsets) > 0] += self.common - self.pooled
         return logs
 
     def log_answers(self, block: Block) -> Floats:
         """The log evidence of each vote, (n_answers, K)."""
-        temperature, shift = self._of_rows(block)
-        return of_answers(block, temperature[block.codes, None] * block.soft + shift[block.codes])
+        worker = self.find_workers(block)[block.codes]
+        return of_answers(block, self.temperature[worker, None] * block.soft + self.shift[worker])
 
     def weigh(self, block: Block) -> tuple[Floats, float]:
-        """Return the block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
+        """The block's evidence up to a factor per item, and the sum of the logarithms of these factors."""
         return exponentiate(block, self.log_evidence(block))
 
     def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
-        """Return expected counts of labels, and what votes say of their workers; of many votes, some say enough."""
-        from ...kernels.pools import count_pulls
+        """Expected counts of labels, and what votes say of their workers; of many votes, some say enough.
 
-        workers, place = np.unique(self.find_workers(block), return_inverse=True)
-        pulls, scratch = np.zeros((len(workers), PULLS, len(self.common))), np.zeros((3, len(self.common)))
-        votes = block.codes, block.offsets, block.amount, block.soft, *self._of_rows(block), freeze(self.common.copy())
-        given = freeze(place.astype(np.int64)), read_only(np.ascontiguousarray(posterior))
+        A vote alone says S = softmax(b x + a), and the others say T, which is proportional to q / exp(w e), q the
+        posterior and e the log evidence of the vote, which counts w times. How b should change so that S predicts T is
+        told by the slope and the curvature of sum_k T_k log S_k,
+
+            slope = sum_k (T_k - S_k) x_k,    curvature = sum_k S_k (x_k - m)^2,    m = sum_k S_k x_k
+
+        What is counted, class by class, is the curvature, and the slope plus b times the curvature: the quotient of the
+        sums is where Newton's step leads, and sums that were taken at different b add.
+        """
+        n_votes = np.diff(block.offsets)
         stride = max(1, block.total_size // (len(self.temperature) * ENOUGH_VOTES))
-        count_pulls(*votes, *given, stride, scratch, pulls, block.width(len(self.common)))
-        return add_pulls(count_answers(block, posterior), workers, pulls, self.n_labels)
+        item = np.repeat(np.arange(block.n_items), n_votes)
+        chosen = np.flatnonzero(item % stride == 0)
+        item, worker, x = item[chosen], self.find_workers(block)[block.codes[chosen]], block.soft[chosen].astype(float)
+        weight = block.amount[chosen, None] if len(block.amount) else 1.0
+        temperature, shift, own = self.temperature[worker, None], self.shift[worker], posterior[item]
+        evidence = temperature * x + shift
+        said = softmax(evidence + self.common, axis=1)
+        # A share of the own vote, if it counts less, is left among the others.
+        taken = weight * evidence
+        others = own * np.exp(taken.min(axis=1, keepdims=True) - taken)
+        total = others.sum(axis=1, keepdims=True)
+        others /= np.where(total > 0, total, 1.0)
+        curvature = said * (x - (said * x).sum(axis=1, keepdims=True)) ** 2
+        pool = (
+            softmax(sum_answers(block, self.log_answers(block)) + self.common, axis=1) / np.maximum(n_votes, 1)[:, None]
+        )
+        counted = np.empty((PULLS, len(x), x.shape[1]))
+        counted[TARGET] = weight * ((others - said) * x + temperature * curvature)
+        counted[CURVATURE] = weight * curvature
+        counted[SAID] = weight * said
+        counted[POOLED] = pool[item]
+        counted[BEFORE] = weight * (temperature + shift + self.common)
+        counted[WHOLE] = weight * ((own - said) * x + temperature * curvature)
+        return add_pulls(count_answers(block, posterior), worker, counted, self.n_labels)
 
     def find_workers(self, block: Block) -> NDArray[np.int64]:
-        """Return the worker of each row of a block."""
-        return block.rows // self.n_own
-
-    def _of_rows(self, block: Block) -> tuple[Floats, Floats]:
-        worker = self.find_workers(block)
-        return freeze(self.temperature[worker]), freeze(self.shift[worker])
+        """The worker of each row of a block."""
+        return block.rows // (self.n_labels + PULLS)
 
 
-def add_pulls(found: RowCounts, workers: NDArray[np.int64], pulls: Floats, n_labels: int) -> RowCounts:
-    """Return counts of rows with those, (n, PULLS, K), that say something of the votes of some workers."""
+def add_pulls(found: RowCounts, worker: NDArray[np.int64], counted: Floats, n_labels: int) -> RowCounts:
+    """Counts of rows with those, (PULLS, n, K), that votes of these workers, (n,), say of them."""
+    workers, place = np.unique(worker, return_inverse=True)
+    pulls = np.zeros((len(workers), *counted[:, 0].shape))
+    for row, k in np.ndindex(pulls.shape[1:]):
+        pulls[:, row, k] = np.bincount(place, counted[row, :, k], len(workers))
     rows = (workers[:, None] * (n_labels + PULLS) + n_labels + np.arange(PULLS)).ravel()
     every = np.concatenate([found.rows, rows])
     order = np.argsort(every)
-    counts = np.concatenate([found.counts, pulls.reshape(len(rows), pulls.shape[2])])
-    return RowCounts(every[order], counts[order])
+    return RowCounts(every[order], np.concatenate([found.counts, pulls.reshape(len(rows), -1)])[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,15 +361,12 @@ class MeanPool(Pool):
         return np.asarray(given / np.maximum(sum_answers(block, given), LEAST_MEAN)[item] * logs[item])
 
     def count_rows(self, block: Block, posterior: Floats) -> RowCounts:
-        """Return expected counts of labels, and the shares of the classes in the mean."""
+        """Expected counts of labels, and the shares of the classes in the mean."""
         logs = self._replace(pooled=np.zeros_like(self.pooled)).log_evidence(block)
         n_votes = np.diff(block.offsets)
-        each = np.repeat(np.exp(logs) / np.maximum(n_votes, 1)[:, None], n_votes, axis=0)
-        workers, place = np.unique(self.find_workers(block)[block.codes], return_inverse=True)
-        pulls = np.zeros((len(workers), PULLS, len(self.common)))
-        for k in range(len(self.common)):
-            pulls[:, POOLED, k] = np.bincount(place, each[:, k], len(workers))
-        return add_pulls(count_answers(block, posterior), workers, pulls, self.n_labels)
+        counted = np.zeros((PULLS, len(block.codes), logs.shape[1]))
+        counted[POOLED] = np.repeat(np.exp(logs) / np.maximum(n_votes, 1)[:, None], n_votes, axis=0)
+        return add_pulls(count_answers(block, posterior), self.find_workers(block)[block.codes], counted, self.n_labels)
 
 
 def read_shares(block: Block) -> Floats:
