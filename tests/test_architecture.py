@@ -136,10 +136,10 @@ class TwiceWorkers(ConfusionWorkers):
     def pseudo_counts(self, prior):
         return super().pseudo_counts(self.unfold(prior))
 
-    def learn_prior(self, counts, prior, before=None):
+    def learn_prior(self, counts, prior):
         return self.reshape(super().learn_prior(counts, self.unfold(prior)), -1)
 
-    def update(self, counts, prior, before=None):
+    def update(self, counts, prior):
         return super().update(counts, self.unfold(prior))
 
     def counted(self, counts, prior):
@@ -222,7 +222,7 @@ class FirstModel(LatentModel):
     """The model of that structure."""
 
     _structure_type = FirstParameters
-    estimation = "em"
+    estimation = "variational"
     tol = 1e-6
 
     def __init__(

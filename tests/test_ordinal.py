@@ -15,8 +15,6 @@ from consilience.inference.workers.ordinal import CARELESS, N_BIASES, SPREADS, O
 from consilience.inference.workers.priors import Types
 from consilience.inference.workers.types import OUTSIDE, RARE, STRENGTHS, WITHIN, find_means, share_types
 
-ESTIMATIONS = ("em", "variational")
-
 
 def draw_ratings(seed=0, n_items=80, n_raters=12, levels=4, per_item=4):
     """Truth, biases and a table of ratings."""
@@ -101,7 +99,7 @@ def test_shares_of_types_are_learned(raters):
     prior = raters.prior(np.ones((1, 4, 4)), "variational", np.full(4, 0.25))
     responsibility, evidence = slow_respond(counts, prior.types)
     n_workers = responsibility.sum(axis=0)
-    learned = raters.learn_prior(counts.reshape(-1, 4), counts.sum(axis=(0, 1)), prior)
+    learned = raters.learn_prior(counts.reshape(-1, 4), prior)
     kept = n_workers >= 0.02 if learned.types.n_gone else np.ones(len(n_workers), bool)
     shares = (n_workers + RARE) / (n_workers[kept].sum() + RARE * len(n_workers))
     np.testing.assert_allclose(np.exp(learned.types.log_shares[0]), shares[kept], rtol=1e-9)
@@ -124,17 +122,15 @@ def cs_prior():
     return Prior(np.ones((1, 2, 2)), "variational")
 
 
-@pytest.mark.parametrize("estimation", ESTIMATIONS)
 @pytest.mark.parametrize("seed", range(6))
-def test_the_objective_never_falls(estimation, seed):
+def test_the_objective_never_falls(seed):
     _, _, table = draw_ratings(seed, levels=3 + seed % 3)
-    model = cs.DawidSkene(workers="ordinal", estimation=estimation, tol=1e-6, max_iter=500)
+    model = cs.DawidSkene(workers="ordinal", tol=1e-6, max_iter=500)
     trace = model.fit(cs.Answers.from_frame(table)).trace_
     assert np.diff(trace).min() >= -1e-9 * np.abs(trace).max()
 
 
-@pytest.mark.parametrize("estimation", ESTIMATIONS)
-def test_answers_outside_of_the_scale_have_a_share_of_their_own(estimation):
+def test_answers_outside_of_the_scale_have_a_share_of_their_own():
     """Some raters say "can't tell", some of them mostly where the truth is 0."""
     rng = np.random.default_rng(0)
     truth, _, table = draw_ratings(3, n_items=300)
@@ -142,7 +138,7 @@ def test_answers_outside_of_the_scale_have_a_share_of_their_own(estimation):
     shy = np.where(table["worker"] % 3 == 0, np.where(truth[table["item"]] == 0, 0.6, 0.05), 0.0)
     label[rng.random(len(label)) < shy] = "can't tell"
     answers = cs.Answers.from_frame(table | {"label": label}, classes=["0", "1", "2", "3"])
-    model = cs.DawidSkene(workers="ordinal", estimation=estimation).fit(answers)
+    model = cs.DawidSkene(workers="ordinal").fit(answers)
     assert np.diff(model.trace_).min() >= -1e-9 * np.abs(model.trace_).max()
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1.0)
     silent = model.confusion_[:, :, answers.labels.tolist().index("can't tell")]
@@ -187,3 +183,12 @@ def test_raters_with_few_ratings_make_probabilities_less_sure():
     few, many = (cs.simulate.ratings(200, n_raters=n, seed=1).responses for n in (60, 6))
     caution = [cs.DawidSkene(workers="ordinal").fit(r).result_.calibrated.found.power for r in (few, many)]
     assert caution[0] < 0.5 < caution[1]  # ten ratings each
+
+
+def test_types_are_for_variational_bayes():
+    _, _, table = draw_ratings(0)
+    for kind in ("ordinal", "nominal"):
+        with pytest.raises(cs.errors.ParameterError, match="estimated by variational Bayes only"):
+            cs.DawidSkene(workers=kind, estimation="em").fit(cs.Answers.from_frame(table))
+    ordered = cs.Answers.from_frame(table, ordered=True)
+    assert cs.fuse(ordered, estimation="em").get_params()["workers"] == "confusion"

@@ -293,8 +293,9 @@ def draw_common(rng: Rng, r: Any) -> dict[str, Any]:
         start = cs.MajorityVote().fit(r)
     max_iter = int(rng.choice([0, 1, 3, 20, 200], p=[0.05, 0.15, 0.4, 0.3, 0.1]))
     fitted = max_iter > 0 and not (isinstance(start, str) and start == "best" and not max_iter)
+    kinds = [kind for kind in list_workers(r) if estimation != "em" or kind not in ("ordinal", "nominal")]
     return {
-        "workers": str(rng.choice(list_workers(r))),
+        "workers": str(rng.choice(kinds)),
         "estimation": estimation,
         "prior": draw_prior(rng, r.n_classes),
         "smoothing": smoothings[rng.integers(len(smoothings))],

@@ -176,8 +176,8 @@ class Problem:
         """M-step, with a prior that is learned from these statistics, or with the one that was."""
         prior = parameters.prior
         if learn:
-            prior = self.workers.learn_prior(statistics.counts, prior, parameters.workers)
-        return maximise(self, statistics, prior, parameters.workers)
+            prior = self.workers.learn_prior(statistics.counts, prior)
+        return maximise(self, statistics, prior)
 
     def infer(self, found: Parameters) -> tuple[Floats, float]:
         """The posteriors that parameters call for, as `infer_posterior` does."""
@@ -233,10 +233,8 @@ def add_earlier(problem: Problem, statistics: Statistics) -> Statistics:
     return found
 
 
-def maximise(
-    problem: Problem, statistics: Statistics, prior: Prior | None = None, before: Distributions | None = None
-) -> Parameters:
-    """M-step, with the prior that the problem has or with a later one; `before` is what the E-step has used."""
+def maximise(problem: Problem, statistics: Statistics, prior: Prior | None = None) -> Parameters:
+    """M-step, with the prior that the problem has or with a later one."""
     from ..kernels.answers import SMALLEST
 
     prior = problem.prior if prior is None else prior
@@ -245,7 +243,7 @@ def maximise(
         # What EM drives to zero is zero, before it becomes too small to be multiplied. No answer is lost: without
         # weights it counts for at least 1 / K in some class.
         counts = np.where(np.abs(counts) < SMALLEST * problem.n_responses, 0.0, counts)
-    workers = problem.workers.update(counts, prior, before)
+    workers = problem.workers.update(counts, prior)
     return Parameters(workers, problem.structure.update(summary), prior)
 
 

@@ -125,9 +125,9 @@ def hide_from_fit(source: Source, problem: Problem, fit: Fit, seed: int) -> Hidd
         rest, parameters = pose(shown, others), start
         statistics = rest.expect(parameters, trail)
         for _ in range(STEPS):
-            parameters = maximise(rest, statistics, start.prior, parameters.workers)
+            parameters = maximise(rest, statistics, start.prior)
             statistics = rest.expect(parameters, trail)
-        learned = maximise(rest, statistics, start.prior, parameters.workers)
+        learned = maximise(rest, statistics, start.prior)
         left_out = infer_left_out(rest, learned, statistics, rest.infer(parameters)[0])
         item = r.items_of(answer)
         alone = problem.graph is None and r.sequences is None

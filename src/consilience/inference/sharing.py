@@ -128,15 +128,9 @@ class JointProblem:
         skills, evidence = parameters.prior, self.weigh(statistics)
         for _ in range(STEPS if learn else 0):
             skills = learn_skills(evidence, skills)
-        return self.maximise(statistics, evidence, skills, parameters.parts)
+        return self.maximise(statistics, evidence, skills)
 
-    def maximise(
-        self,
-        statistics: tuple[Statistics, ...],
-        evidence: list[Floats],
-        skills: Skills,
-        before: tuple[Parameters, ...] | None = None,
-    ) -> JointParameters:
+    def maximise(self, statistics: tuple[Statistics, ...], evidence: list[Floats], skills: Skills) -> JointParameters:
         """The matrices of each question, given what is known of all workers by the others."""
         # Factors of the evidence cancel: those in J are those in the evidence of questions.
         shares, log_share = expect_types(evidence, skills)
@@ -146,7 +140,7 @@ class JointProblem:
             own = shares[q][worker]
             log_share -= float(np.log((evidence[q][worker] * own).sum(axis=1)).sum())
             prior = give_shares(problem.prior, np.log(own))
-            parts.append(maximise(problem, statistics[q], prior, None if before is None else before[q].workers))
+            parts.append(maximise(problem, statistics[q], prior))
         return JointParameters(tuple(parts), skills, log_share)
 
 

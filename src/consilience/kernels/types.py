@@ -9,24 +9,6 @@ from . import Floats, read_only
 from .answers import digamma_and_log_gamma
 from .compile import kernel
 
-HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
-
-
-@kernel
-def log_gamma(x: float) -> float:
-    """Return log Gamma(x) for x > 0."""
-    product = 1.0
-    while x < 8.0:
-        product *= x
-        x += 1.0
-    u = 1.0 / x
-    v = u * u
-    series = u * (1 / 12 - v * (1 / 360 - v * (1 / 1260 - v * (1 / 1680 - v * (1 / 1188 - v * (691 / 360360))))))
-    value = (x - 0.5) * np.log(x) - x + HALF_LOG_TWO_PI + series
-    if product != 1.0:
-        value -= np.log(product)
-    return float(value)
-
 
 def respond(
     counts: Floats, pseudo_counts: Floats, log_shares: Floats, likely: NDArray[np.bool_], responsibility: Floats
@@ -53,9 +35,9 @@ def list_log_gammas(pseudo_counts: Floats, own: Floats, totals: Floats) -> None:
         for k in range(n_classes):
             total = 0.0
             for label in range(n_labels):
-                own[t, label, k] = log_gamma(pseudo_counts[t, label, k])
+                own[t, label, k] = digamma_and_log_gamma(pseudo_counts[t, label, k])[1]
                 total += pseudo_counts[t, label, k]
-            totals[t, k] = log_gamma(total)
+            totals[t, k] = digamma_and_log_gamma(total)[1]
 
 
 @kernel
@@ -87,9 +69,9 @@ def weigh_types(
                     count = counts[m, label, k]
                     if count > 0.0:
                         mass += count
-                        value += log_gamma(count + pseudo_counts[t, label, k]) - own[t, label, k]
+                        value += digamma_and_log_gamma(count + pseudo_counts[t, label, k])[1] - own[t, label, k]
                 if mass > 0.0:
-                    value -= log_gamma(mass + strength[t, k]) - totals[t, k]
+                    value -= digamma_and_log_gamma(mass + strength[t, k])[1] - totals[t, k]
             responsibility[m, t] = value
             top = max(top, value)
         total = 0.0

@@ -99,6 +99,7 @@ def choose_estimator(
 
     scale = None
     may_be_scale = is_auto and may_choose and prepared.may_be_scale and not answers.is_ordered
+    may_be_scale &= chosen.get_params().get("estimation") != "em"  # types of workers know no other way than Bayes
     order = order_levels(answers) if may_be_scale and not OrdinalWorkers.are_too_many(answers) else None
     if order is not None:
         log.info("Comparing classes in order with classes without an order")
@@ -121,6 +122,7 @@ def choose_estimator(
         and is_one_of_several
         and isinstance(chosen, DawidSkene)
         and chosen.workers == "confusion"
+        and chosen.estimation != "em"
     ):
         chosen = chosen.set_params(workers=NominalWorkers.name)
 
@@ -167,7 +169,8 @@ def choose_model(
     check_parameters(kind, given)
     if model == "hidden-markov" and looks_iob2(responses.classes):
         given = {"transitions": "bio", **given}
-    if responses.is_ordered and "workers" in list_defaults(kind) and "workers" not in given:
+    may_have_types = "workers" in list_defaults(kind) and "workers" not in given and given.get("estimation") != "em"
+    if responses.is_ordered and may_have_types:
         if OrdinalWorkers.are_too_many(responses):
             warn(
                 DataWarning(

@@ -238,15 +238,12 @@ class WorkerModel:
         """
         return np.asarray(prior.smoothing.sum(axis=1).mean(axis=0))
 
-    def learn_prior(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
-        """A prior under which expected counts are likelier; `before` is what the E-step has used."""
+    def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
+        """A prior under which expected counts are likelier."""
         return improve_pair(prior, self.by_matrix(counts))
 
-    def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
-        """What expected counts of rows, (n_rows, K), call for: the M-step.
-
-        Where that is sought step by step, the search goes on from `before`.
-        """
+    def update(self, counts: Floats, prior: Prior) -> Distributions:
+        """What expected counts of rows, (n_rows, K), call for: the M-step."""
         return fit_distributions(self.by_matrix(counts), prior.smoothing, prior.estimation)
 
     def factors(self, found: Distributions) -> AnyFactors:

@@ -37,11 +37,11 @@ class OneCoinWorkers(WorkerModel):
         coins = self._count_coins(smoothing) / n_classes if n_classes else np.ones((1, 2, 1))
         return Prior(freeze(coins), estimation)
 
-    def learn_prior(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
+    def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
         """Return a prior under which the numbers of right and wrong answers are likelier."""
         return improve_pair(prior, self._count_coins(self.plain_counts(counts)))
 
-    def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
+    def update(self, counts: Floats, prior: Prior) -> Distributions:
         """Return the matrices (M, L, K) of the accuracies that expected counts call for."""
         coins = fit_distributions(self._count_coins(self.plain_counts(counts)), prior.smoothing, prior.estimation)
         right, wrong = coins.log_weights[:, :1], coins.log_weights[:, 1:]

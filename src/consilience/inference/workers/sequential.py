@@ -53,11 +53,11 @@ class SequentialWorkers(WorkerModel):
         """What makes a table large."""
         return super().describe_size().replace(" x ", f" x {self.n_contexts:,} previous answers x ", 1)
 
-    def learn_prior(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
+    def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
         """A prior under which the counts by previous answer are likelier, the plain matrices held."""
         return improve_pair(prior, self.by_matrix(counts), BACK_OFF * self._plain_repeated(counts, prior))
 
-    def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
+    def update(self, counts: Floats, prior: Prior) -> Distributions:
         """The matrices (M (L + 1), L, K) that expected counts call for."""
         return fit_distributions(self.by_matrix(counts), self._backed(counts, prior), prior.estimation)
 

@@ -88,7 +88,7 @@ class TagWorkers(TypedWorkers):
         skills = Skills(np.exp(types.log_shares[0]), types.own, (None,) * self.n_tags)
         return list(np.ascontiguousarray(by_tag)), skills
 
-    def learn_prior(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
+    def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
         """Shares of types, and of tags with a skill of their own, under which the counts are likelier."""
         types = types_of(prior)
         evidence, skills = self._weigh(counts, types)
@@ -114,10 +114,10 @@ class TagWorkers(TypedWorkers):
         log_shares = np.log(np.stack(likely, axis=1)).reshape(self.n_workers * self.n_tags, -1)
         return give_shares(prior, log_shares), log_evidence - alone
 
-    def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
+    def update(self, counts: Floats, prior: Prior) -> Distributions:
         """The matrices that expected counts call for."""
         given, more = self._hear_others(counts, prior)
-        found = super().update(counts, given, before)
+        found = super().update(counts, given)
         return found._replace(bound=found.bound + more)
 
     def counted(self, counts: Floats, prior: Prior) -> Counted:

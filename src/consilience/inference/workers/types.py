@@ -10,14 +10,10 @@ With C the expected counts of a worker and :math:`n_k` their sums, the evidence 
 .. math:: e_t = \prod_k \frac{\Gamma(c_t)}{\Gamma(c_t + n_k)} \prod_l
           \frac{\Gamma(C_{kl} + c_t \pi_{tkl})}{\Gamma(c_t \pi_{tkl})}, \quad r_t = \frac{w_t e_t}{\sum_u w_u e_u}
 
-**Variational Bayes.** The matrix is distributed as the mixture of :math:`\operatorname{Dir}(C_k + c_t \pi_{tk})` with
+By variational Bayes, the matrix is distributed as the mixture of :math:`\operatorname{Dir}(C_k + c_t \pi_{tk})` with
 weights r. The E-step uses its mean logarithms, a mixture of digammas, and its mean is reported. The worker adds
-:math:`\log \sum_t w_t e_t - \sum_{kl} C_{kl} \operatorname{E} \log \Gamma_{kl}` to the bound.
-
-**EM.** The matrix is the mode of its posterior, found by turns, which begin with the responsibilities above:
-
-.. math:: \Gamma_k \propto C_k + \sum_t r_t c_t \pi_{tk}, \quad
-          r_t \propto w_t \prod_k \operatorname{Dir}(\Gamma_k; c_t \pi_{tk} + 1)
+:math:`\log \sum_t w_t e_t - \sum_{kl} C_{kl} \operatorname{E} \log \Gamma_{kl}` to the bound. There is no EM: the mode
+of a mixture is no summary of it.
 
 The shares of types have the density :math:`\prod_t w_t^{0.02}`, so that :math:`w_t \propto \sum_m r_{mt} + 0.02`. With
 many workers, types that hardly anyone is of are left out, once the objective does not fall by that.
@@ -36,9 +32,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from ...answers.columns import Values, lookup, to_column
+from ...errors import ParameterError, Sentence
 from ...kernels import Floats, freeze
 from .. import Distributions, fit_distributions
 from ..skills import RARE
@@ -56,8 +52,6 @@ NEGLIGIBLE = 1e-10
 FEW_WORKERS = 0.02
 # Responsibilities that are held at a time.
 MOST_HELD = 1 << 22
-# Turns to find the mode, and the change of a log density that ends them.
-MOST_TURNS, SETTLED = 100, 1e-9
 
 
 class TypedWorkers(WorkerModel):
@@ -76,6 +70,13 @@ class TypedWorkers(WorkerModel):
 
     def prior(self, smoothing: Floats, estimation: str, unvoted: Floats) -> Prior:
         """Return types that are equally frequent. Pseudo-counts are those of the types."""
+        if estimation == "em":
+            raise ParameterError(
+                f"Workers of the kind {self.name!r} are estimated by variational Bayes only.",
+                Sentence("Leave out {estimation}."),
+                Sentence("Or use {workers}.", workers="confusion"),
+                keyword="estimation",
+            )
         shapes = self.draw_types()
         pseudo_counts = np.concatenate([strength * shapes for strength in STRENGTHS])
         mean = np.full((1, len(self.within), self.n_classes), OUTSIDE)
@@ -83,16 +84,13 @@ class TypedWorkers(WorkerModel):
         types = Types(freeze(pseudo_counts), freeze(np.zeros((1, len(pseudo_counts)))))
         return share_types(Prior(freeze(mean), estimation, learns=True), types, np.zeros(len(pseudo_counts)))
 
-    def learn_prior(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Prior:
+    def learn_prior(self, counts: Floats, prior: Prior) -> Prior:
         """Return a prior with shares of types under which the counts are likelier.
 
         Types are left out, of a worker or of all, where the objective does not fall by that.
         """
         assert prior.types is not None
         inner, types = self._split(counts)[0], prior.types._replace(likely=None)
-        if prior.estimation == "em":
-            modes = self._inner(find_modes(inner, types) if before is None else before)
-            return share_types(prior, types, respond_to_modes(modes, types)[0].sum(axis=0))
         likely = np.empty((len(inner), types.n_types), bool)
         n_workers, evidence = np.zeros(types.n_types), 0.0
         for part, responsibility, value in respond_by_parts(inner, types):
@@ -106,14 +104,11 @@ class TypedWorkers(WorkerModel):
             return share_types(prior, types, n_workers)
         return found
 
-    def update(self, counts: Floats, prior: Prior, before: Distributions | None = None) -> Distributions:
+    def update(self, counts: Floats, prior: Prior) -> Distributions:
         """Return the matrices that expected counts call for."""
         assert prior.types is not None
         inner, outer = self._split(counts)
-        if prior.estimation == "em":
-            found = find_modes(inner, prior.types, None if before is None else self._inner(before))
-        else:
-            found = find_means(inner, prior.types)
+        found = find_means(inner, prior.types)
         if self.within.all():
             return found
         pseudo_counts = np.full((1, outer.shape[1], 1), OUTSIDE)
@@ -160,11 +155,6 @@ class TypedWorkers(WorkerModel):
     def counted(self, counts: Floats, prior: Prior) -> Counted:
         """Return the counts behind the matrices, each worker with the pseudo-counts of their types."""
         return super().counted(counts, prior._replace(smoothing=self.pseudo_counts_of(counts, prior)))
-
-    def _inner(self, found: Distributions) -> Floats:
-        """Return the matrices of answers within, (M, L', K)."""
-        inner = found.mean[:, self.within]
-        return np.asarray(inner / inner.sum(axis=1, keepdims=True))
 
     def _split(self, counts: Floats) -> tuple[Floats, Floats]:
         """Return the counts of answers within, (M, L', K), and those of all of them together and of the others."""
@@ -263,66 +253,3 @@ def find_means(counts: Floats, types: Types) -> Distributions:
         evidence += value + float(np.log(kept).sum())
     bound = evidence - float(np.sum(counts * logs))
     return Distributions(freeze(np.exp(logs)), freeze(logs), freeze(mean), bound)
-
-
-def find_modes(counts: Floats, types: Types, before: Floats | None = None) -> Distributions:
-    """Return the most probable matrices, given expected counts (M, L', K).
-
-    Turns begin with the responsibilities of the counts, and with those of the matrices `before`. The better end counts,
-    so that the objective never falls.
-    """
-    mean, bound = np.empty_like(counts), 0.0
-    for part, responsibility, _ in respond_by_parts(counts, types):
-        own = types if len(types.log_shares) == 1 else types._replace(log_shares=types.log_shares[part])
-        found, density = climb(counts[part], own, responsibility)
-        if before is not None:
-            other, other_density = climb(counts[part], own, respond_to_modes(before[part], own)[0])
-            gain = np.sum(counts[part] * np.log(other / found), axis=(1, 2)) + other_density - density
-            found = np.where(gain[:, None, None] > 0, other, found)
-            density = np.where(gain > 0, other_density, density)
-        mean[part] = found
-        bound += float(density.sum())
-    return Distributions(freeze(mean), freeze(np.log(mean)), freeze(mean), bound)
-
-
-def climb(counts: Floats, types: Types, responsibility: Floats) -> tuple[Floats, Floats]:
-    """Return the matrices where turns end that begin with these responsibilities, and their log densities.
-
-    Workers whose density has settled take part in no further turns.
-    """
-    matrices, density = np.empty_like(counts), np.full(len(counts), -np.inf)
-    left, constants = np.arange(len(counts)), find_constants(types)
-    for _ in range(MOST_TURNS):
-        total = counts[left] + np.tensordot(responsibility, types.pseudo_counts, axes=1)
-        matrices[left] = total / total.sum(axis=1, keepdims=True)
-        known = constants if len(constants) == 1 else constants[left]
-        responsibility, reached = respond_with(matrices[left], types.pseudo_counts, known)
-        moves = np.abs(reached - density[left]) >= SETTLED
-        density[left] = reached
-        left, responsibility = left[moves], responsibility[moves]
-        if not len(left):
-            break
-    return matrices, density
-
-
-def respond_to_modes(matrices: Floats, types: Types) -> tuple[Floats, Floats]:
-    """Return the responsibility of each type for matrices, (M, T), and their log densities, (M,)."""
-    return respond_with(matrices, types.pseudo_counts, find_constants(types))
-
-
-def find_constants(types: Types) -> Floats:
-    """Return what is added to the log density of each type, (1 or M, T): shares, and the constants of Dirichlet."""
-    a = types.pseudo_counts
-    return np.asarray(types.log_shares + np.sum(gammaln((a + 1).sum(axis=1)) - gammaln(a + 1).sum(axis=1), axis=1))
-
-
-def respond_with(matrices: Floats, pseudo_counts: Floats, constants: Floats) -> tuple[Floats, Floats]:
-    """Return the same, given the constants that `find_constants` returns."""
-    n_types = len(pseudo_counts)
-    scores = constants + np.log(matrices).reshape(len(matrices), -1) @ pseudo_counts.reshape(n_types, -1).T
-    top = scores.max(axis=1, keepdims=True)
-    scores -= top
-    np.exp(scores, out=scores)
-    total = scores.sum(axis=1, keepdims=True)
-    scores /= total
-    return scores, (top + np.log(total)).ravel()
