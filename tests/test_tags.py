@@ -433,12 +433,6 @@ def test_sets_are_judged_by_known_ones(tmp_path):
 
 
 def test_a_file_about_other_tags_is_refused(fused):
-    learned = fused.result_.learned
-    TagWorkers.check_saved(learned.log_weights, learned.further, 4)
-    with pytest.raises(ValueError, match="not those of the sets"):
-        TagWorkers.check_saved(learned.log_weights, learned.further, 3)
-    with pytest.raises(ValueError, match="not those of the sets"):
-        TagWorkers.check_saved(learned.log_weights[1:], learned.further, 4)
     keys = {"sequence": pa.array([1, 1]), "position": pa.array([0, 2])}
     with pytest.raises(ValueError, match="not those of the sets"):
         fused.result_.task.check_items(keys)

@@ -500,7 +500,10 @@ def check_whole(found: Result, model: LabelEstimator, sizes: Mapping[str, int]) 
         raise ValueError("what was learned is missing")
     if sizes["A"] - sizes["L"] not in (0, int(estimates.worker_model.hears_silence)):
         raise ValueError(f"workers of the kind {estimates.kind!r} cannot give {sizes['A']} answers")
-    estimates.worker_model.check_saved(estimates.log_weights, estimates.further, estimates.structure.n_columns)
+    context = estimates.worker_model.context
+    n_contexts = estimates.further[f"_{context}_counts"].shape[1] if context else 1
+    if len(estimates.log_weights) != sizes["M"] * n_contexts:
+        raise ValueError(f"log_weights are not those of {n_contexts:,} matrices of each worker")
     parts = [found.calibrated, labels.uncalibrated, *([found.intervals.workers] if is_latent else [])]
     if {part is not None for part in parts} != {is_latent}:
         raise ValueError(f"calibration and intervals are not those of {found.model}")

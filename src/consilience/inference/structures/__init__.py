@@ -69,7 +69,6 @@ class Trail:
 class StructureParameters(ABC):
     """What is learned of a structure."""
 
-    n_columns: int | None = None  # how many items each thing has, where items are parts of things
     mean: Floats  # (K,): the class prior to report
     bound: float  # what the parameters add to the objective
 

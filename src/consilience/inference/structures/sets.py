@@ -40,11 +40,6 @@ class SetsParameters(StructureParameters):
     mean: Floats
     bound: float
 
-    @property
-    def n_columns(self) -> int:  # type: ignore[override]
-        """Number of tags."""
-        return len(self.shares)
-
     def infer_block(self, block: Block, evidence: Floats) -> SetsSummary:
         """Turn the evidence of one block, (n T, 2), into posteriors in place."""
         by_thing = evidence.reshape(-1, len(self.shares), 2)

@@ -304,10 +304,6 @@ class WorkerModel:
         """Columns of the worker report that come after those of every model."""
         return {}
 
-    @classmethod
-    def check_saved(cls, log_weights: Floats, further: Mapping[str, Floats], n_columns: int | None) -> None:
-        """Raise a `Fault` unless arrays of a file go together; `n_columns` are those of a structure that has some."""
-
     # ------------------------------------------------------------------------------ what was learned, for other answers
 
     @classmethod

@@ -125,14 +125,6 @@ class TagWorkers(TypedWorkers):
         return super().counted(counts, self._hear_others(counts, prior)[0])
 
     @classmethod
-    def check_saved(cls, log_weights: Floats, further: Mapping[str, Floats], n_columns: int | None) -> None:
-        """Raise a `ValueError` unless all arrays are about the same tags."""
-        n_workers, n_tags = further["tag_confusion_"].shape[:2]
-        alike = further["_tag_counts"].shape[1] == n_tags and len(log_weights) == n_workers * n_tags
-        if not alike or n_columns not in (None, n_tags):
-            raise ValueError("the tags of workers are not those of the sets")
-
-    @classmethod
     def further_columns(cls, further: Mapping[str, Floats], labels: Values, classes: Values) -> dict[str, Column]:
         """How often each worker misses a tag that fits, and gives one that does not, over all tags."""
         counts = further["_tag_counts"].sum(axis=1)
