@@ -11,7 +11,6 @@ import pytest
 
 import consilience as cs
 from consilience.errors import InputError, ParameterError
-from consilience.formats.writing import write_table
 from consilience.rankings.comparisons import pair_rows
 
 LEFT, RIGHT, TIE = 0, 1, 2
@@ -50,12 +49,6 @@ def test_candidates_may_be_called_like_sides():
     assert read(["A", "B"], ["B", "C"], ["C", "A"]).verdict.tolist() == [LEFT, RIGHT]
 
 
-def test_candidates_may_be_numbers():
-    data = read([1, 3], [1, 2], [2, 3])
-    assert data.candidates.tolist() == [1, 2, 3]
-    assert data.verdict.tolist() == [LEFT, RIGHT]
-
-
 @pytest.mark.parametrize(
     ("table", "roles"),
     [
@@ -85,11 +78,11 @@ def test_usual_names_are_found(table, roles):
     assert data.verdict.tolist() == [LEFT]
 
 
-@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame])
 def test_frames_of_all_libraries(make):
     table = {"left": ["a", "b"], "right": ["b", "c"], "winner": ["a", "tie"], "worker": ["u", "v"]}
     model = cs.rank(make(table))
-    expected = {dict: pa.Table, pa.table: pa.Table}.get(make, make)
+    expected = {dict: pa.Table}.get(make, make)
     frame = model.judge_report()
     assert isinstance(getattr(frame, "arrow", frame), expected)
     assert str(next(iter(frame["worker"]))) == "u"
@@ -208,9 +201,9 @@ def test_bad_tables_are_refused(table, words):
         cs.rank(table)
 
 
-@pytest.mark.parametrize("weight", [0, -1, float("inf"), "many"])
+@pytest.mark.parametrize("weight", [0, -1, float("inf"), 1e300, "many"])
 def test_bad_weights_are_refused(weight):
-    with pytest.raises(InputError, match=r"weight|numbers"):
+    with pytest.raises(InputError, match=r"weight|no number"):
         cs.rank({"left": ["a"], "right": ["b"], "winner": ["a"], "weight": [weight]}, weight="weight")
 
 
@@ -220,8 +213,6 @@ def test_bad_parameters_are_refused():
         cs.rank(table, left="left", score="winner")
     with pytest.raises(ParameterError, match="discrimination"):
         cs.rank(table, discrimination="maybe")
-    with pytest.raises(ParameterError, match="no parameter 'smoothing'"):
-        cs.rank(table, smoothing=1)
     with pytest.raises(ParameterError, match="seed"):
         cs.BradleyTerry(seed=-1).fit(table)
     with pytest.raises(InputError, match="candidates that were not compared: 'z'"):
@@ -261,6 +252,7 @@ def test_candidates_called_1_and_2_are_not_taken_for_sides():
         cs.rank(numbers | {"winner": [1, 1, 2]})
     same = cs.Comparisons.from_frame({"left": [1, 1], "right": [2, 2], "winner": [1, 2]})  # both readings agree
     assert same.verdict.tolist() == [LEFT, RIGHT]
+    assert read([1, 3], [1, 2], [2, 3]).verdict.tolist() == [LEFT, RIGHT]
     assert read([2, 0, 1], left=[0, 0, 1], right=[2, 1, 2]).verdict.tolist() == [RIGHT, LEFT, LEFT]
 
 
@@ -307,39 +299,6 @@ def test_errors_say_what_to_name(table, given, words):
 # ---------------------------------------------------------------------------------------------------------- large files
 
 
-def write_verdicts(folder, ending, n=3000):
-    rng = np.random.default_rng(4)
-    left = rng.integers(8, 12, n)
-    right = (left - 8 + rng.integers(1, 4, n)) % 4 + 8
-    table = pa.table(
-        {
-            "text": [f"a long text {row}" for row in range(n)],
-            "prompt": [f"p{row}" for row in rng.integers(0, n // 3, n).tolist()],
-            "judge": [f"j{row}" for row in rng.integers(0, 12, n).tolist()],
-            "left": left.astype(str).tolist(),
-            "right": right.astype(str).tolist(),
-            "winner": [("left", "right", "tie")[row] for row in rng.integers(0, 3, n).tolist()],
-            "family": [f"f{row}" for row in rng.integers(0, 3, n).tolist()],
-            "times": [f"{row / 2}" for row in rng.integers(1, 9, n).tolist()],
-            "when": [f"2026-01-01 00:00:{row % 60:02d}.{row:06d}" for row in range(n)],
-        }
-    )
-    paths = [folder / f"{number}.{ending}" for number in range(2)]
-    for path, part in zip(paths, (table.slice(0, n // 2), table.slice(n // 2)), strict=True):
-        write_table(part, path)
-    return str(folder / f"*.{ending}")
-
-
-def same(first, second):
-    for name, value in vars(first).items():
-        other = getattr(second, name)
-        if isinstance(value, np.ndarray):
-            np.testing.assert_array_equal(value, other)
-            assert value.dtype == other.dtype
-        else:
-            assert value == other
-
-
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -353,10 +312,3 @@ def test_errors_in_files_say_where(tmp_path, line, words):
     path.write_text("\n".join(["left,right,winner", *["a,b,left"] * 50, line, *["b,a,tie"] * 60]))
     with pytest.raises(InputError, match=words):
         cs.rank(path)
-
-
-def test_weights_beyond_counting_are_refused():
-    with pytest.raises(InputError, match=r"add up to 3e\+300, and at most 1e\+12 verdicts"):
-        cs.rank(
-            {"left": ["a", "b", "c"], "right": ["b", "c", "a"], "winner": ["a", "b", "c"], "n": [1e300] * 3}, weight="n"
-        )
