@@ -15,6 +15,7 @@ from consilience.errors import DataWarning, InputError, ParameterError
 from consilience.formats.writing import write_table
 from consilience.inference.structures.sets import SetsParameters
 from consilience.inference.workers.tags import TagWorkers
+from consilience.inference.workers.types import respond_by_parts
 
 SETS = {(1, "ann"): ["spam", "urgent"], (1, "bob"): ["urgent"], (2, "ann"): [], (2, "bob"): ["spam"]}
 ROWS = {
@@ -173,7 +174,9 @@ def test_types_are_shared_as_by_enumeration():
         evidence[m, t, p] = np.exp(single.sum() + sums.sum())
     alone = evidence @ shares
     mixed = (1 - apart) * evidence + apart * alone[:, :, None]
-    responsibility, log_evidence = workers.respond(counts.reshape(-1, 2), prior)
+    heard, more = workers._hear_others(counts.reshape(-1, 2), prior)
+    parts = list(respond_by_parts(workers.by_matrix(counts.reshape(-1, 2)), heard.types))
+    responsibility, log_evidence = np.concatenate([each for _, each, _ in parts]), more + sum(e for _, _, e in parts)
     by_worker = shares * mixed.prod(axis=1)
     assert log_evidence == pytest.approx(np.log(by_worker.sum(axis=1)).sum())
     by_worker /= by_worker.sum(axis=1, keepdims=True)
