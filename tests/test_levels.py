@@ -388,8 +388,8 @@ def test_scores_of_simulated_raters():
 
 def test_a_remark_has_room_beside_a_wide_interval():
     rows = [("ann", 0.1, -2.0, 2.2, "by chance"), ("bob", 0.0, -0.1, 0.1, "")]
-    domain = draw_biases("title", "alt", rows, [1.0, 1.0]).figure["hconcat"][0]["layer"][0]["encoding"]["x"]["scale"][
-        "domain"
-    ]
+    domain = draw_biases("title", "alt", ("Rater", "Bias", "95% interval", "Spread"), rows, [1.0, 1.0]).figure[
+        "hconcat"
+    ][0]["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert domain[0] == -domain[1]
     assert domain[0] < -2 * 2.0  # more than half of the left side is free

@@ -214,7 +214,7 @@ def test_charts_one_by_one(arena):
     assert len(cs.chart(model, "wins").rows) == 6
     dots = cs.chart(model, "judges")
     assert len(dots.rows) == 8
-    assert dots.columns[0] == "Name"
+    assert dots.columns[0] == "Judge"
     with pytest.raises(cs.errors.ParameterError, match="one of 'ranking', 'wins', 'judges'"):
         cs.chart(model, "confusion")
     with pytest.raises(cs.errors.ParameterError, match="there is only one judge"):

@@ -53,8 +53,6 @@ UNIT = {"domain": [0, 1]}
 QUARTERS = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1]}
 # A cell of a heat map must be so wide to have a number in it; with more rows, only large shares have one.
 LEAST_SIDE, FEW_ROWS = 28, 6
-# So many remarkable dots have their name beside them.
-MOST_NAMED = 12
 # The most that a label of an axis takes.
 LABEL = 130
 
@@ -322,7 +320,7 @@ def draw_intervals(
         is_left = low + high >= sum(domain) and room > 12 + 8 * len(remark)
         ends = {"value": round(value, 4), "low": round(low, 4), "high": round(high, 4)}
         values.append({"name": name, **ends, "remark": remark, "is_left": is_left})
-    scale, word = {"domain": list(domain)}, "" if form.endswith("%") else heads[1].partition(" ")[0]
+    scale, word = {"domain": list(domain)}, "" if form.endswith("%") else heads[1].removesuffix(" in levels")
     rule = {"type": "rule", "strokeWidth": 4, "opacity": 0.35, "strokeCap": "round"}
     layers: list[Spec] = [
         {
@@ -354,83 +352,33 @@ def draw_intervals(
     return Chart(title, alt, figure, heads, table)
 
 
-def draw_biases(title: str, alt: str, rows: Sequence[Interval], spreads: Sequence[float]) -> Chart:
-    """The bias of each name with its interval, on a scale with 0 in the middle, and beside it its spread."""
+def draw_biases(
+    title: str, alt: str, heads: tuple[str, ...], rows: Sequence[Interval], others: Sequence[float]
+) -> Chart:
+    """The bias of each name with its interval, on a scale with 0 in the middle, and beside it another figure."""
     width = WIDTH - 160
     # So wide that each remark has room beside its interval, on the side where there is more.
     free = [max(0.3, 1 - 2 * (8 + 7 * len(remark)) / width) for *_, remark in rows]
     needed = [min(-row[2], row[3]) / share for row, share in zip(rows, free, strict=True) if row[4]]
     reach = math.ceil(2 * max([1e-9, *needed, *(max(-low, high) for _, _, low, high, _ in rows)])) / 2
     axis = {"tickCount": 5, "labelExpr": "datum.value ? format(datum.value, '+~f') : '0'"}
-    heads = ("Rater", "Bias in levels", "95% interval", "Spread in levels")
-    biases = draw_intervals(
-        title, alt, heads, rows, (-reach, reach), axis, "+.2f", [f"{spread:.2f}" for spread in spreads]
-    )
-    values = [{"name": row[0], "spread": round(spread, 4)} for row, spread in zip(rows, spreads, strict=True)]
-    most = max(1, math.ceil(max(spreads, default=1)))
-    scale, ticks = {"domain": [0, most]}, {"tickCount": min(most, 2), "format": "~f"}
+    more = [f"{other:.2f}" for other in others]
+    biases = draw_intervals(title, alt, heads, rows, (-reach, reach), axis, "+.2f", more)
+    least, most = min(0, math.floor(min(others, default=0))), max(1, math.ceil(max(others, default=1)))
+    scale, ticks = {"domain": [least, most]}, {"tickCount": min(most - least, 2), "format": "~f"}
     beside = {
         "width": 90,
         "height": biases.figure["height"],
-        "data": {"values": values},
+        "data": {"values": [{"name": row[0], "x": round(x, 4)} for row, x in zip(rows, others, strict=True)]},
         "mark": {**_POINT, "size": 50, "color": ACCENT},
         "encoding": {
             "y": _name("name", axis={"labels": False}),
-            "x": _measure("spread", "Spread", scale=scale, axis=ticks),
+            "x": _measure("x", heads[3].removesuffix(" in levels"), scale=scale, axis=ticks),
         },
     }
     padding = biases.figure.pop("padding")
     figure = {"padding": padding, "spacing": 16, "hconcat": [{**biases.figure, "width": width}, beside]}
     return Chart(title, alt, figure, heads, biases.rows)
-
-
-# A name, two figures, a size, and a remark if it is remarkable.
-Dot = tuple[str, float, float, float, str]
-
-
-def draw_dots(title: str, alt: str, dots: Sequence[Dot], x: str, y: str, size: str) -> Chart:
-    """Dots at two figures, with lines at 0; those with a remark are coloured, and the largest of them named."""
-    reach = 1.1 * max((abs(dot[1]) for dot in dots), default=1) or 1
-    heights = [0.0, *(dot[2] for dot in dots)]
-    room = 0.1 * (max(heights) - min(heights)) or 1
-    width, height = 2 * reach, max(heights) - min(heights) + 2 * room
-    # Remarkable dots that have room for their name, the largest first.
-    named = list[Dot]()
-    for dot in sorted((dot for dot in dots if dot[-1]), key=lambda dot: -dot[3]):
-        is_free = all(abs(dot[1] - near[1]) > 0.14 * width or abs(dot[2] - near[2]) > 0.06 * height for near in named)
-        if is_free and len(named) < MOST_NAMED:
-            named.append(dot)
-    fields = ("name", "x", "y", "size", "remark", "shown")
-    values = [
-        dict(zip(fields, (dot[0], round(dot[1], 4), round(dot[2], 4), *dot[3:], dot[0] * (dot in named)), strict=True))
-        for dot in dots
-    ]
-    zero: Spec = {"mark": {"type": "rule", **_DASHED}}
-    across = _measure("x", x, scale={"domain": [-reach, reach]}, axis={"grid": False, "tickCount": 5})
-    domain = [min(heights) - room, max(heights) + room]
-    up = _measure("y", y, scale={"domain": domain, "nice": False}, axis={"tickCount": 5})
-    sizes = _measure("size", legend=None, scale={"range": [25, 220], "zero": True})
-    texts = {
-        "mark": {"type": "text", "align": "left", "dx": 9, "fontSize": 12, "limit": 90},
-        "encoding": {"text": {"field": "shown"}},
-    }
-    colours = {"condition": {"test": "datum.remark", "value": CARE}, "value": ACCENT}
-    shown: Spec = {
-        "data": {"values": values},
-        "encoding": {"x": across, "y": up, "color": colours},
-        "layer": [{"mark": {**_POINT, "opacity": 0.8}, "encoding": {"size": sizes}}, texts],
-    }
-    figure = {
-        "width": WIDTH - 60,
-        "height": 260,
-        "layer": [
-            {**zero, "data": {"values": [{"x": 0}]}, "encoding": {"x": across}},
-            {**zero, "data": {"values": [{"y": 0}]}, "encoding": {"y": up}},
-            shown,
-        ],
-    }
-    table = [(name, f"{b:.2f}", f"{a:+.2f}", round(weight), remark) for name, a, b, weight, remark in dots]
-    return Chart(title, alt, figure, ("Name", y, x, size, "Remarks"), table)
 
 
 # The mean probability of some labels, which share of them is right, and how many there are.

@@ -229,7 +229,9 @@ def draw_raters(rows: Sequence[Row]) -> Chart | None:
         (name, row["bias"], row["bias_low"], row["bias_high"], row["flag"].removeprefix("answers as if "))
         for name, row in zip(name_all([row["name"] for row in shown], 24), shown, strict=True)
     ]
-    return draw_biases("Bias and spread of the raters, in levels", alt, drawn, [row["spread"] for row in shown])
+    heads = ("Rater", "Bias in levels", "95% interval", "Spread in levels")
+    title, spreads = "Bias and spread of the raters, in levels", [row["spread"] for row in shown]
+    return draw_biases(title, alt, heads, drawn, spreads)
 
 
 def spread_out(rows: Sequence[Row], most: int) -> list[Row]:

@@ -10,7 +10,7 @@ from scipy.special import chdtrc
 from ..answers.columns import to_values
 from ..answers.previews import MOST_ROWS, fit_text, spell_estimate
 from ..answers.tables import build_frame
-from ..documents.charts import Chart, draw_dots, draw_heat, draw_intervals
+from ..documents.charts import Chart, draw_biases, draw_heat, draw_intervals
 from ..documents.document import (
     Column,
     Columns,
@@ -33,7 +33,7 @@ from .likelihood import WIDTH
 from .ranking import Ranking, list_next_comparisons
 
 # The most candidates, pairs of candidates and judges that charts and tables show.
-MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_NEXT = 40, 10, 60, 10
+MOST_CANDIDATES, MOST_IN_HEAT, MOST_JUDGES, MOST_DRAWN, MOST_NEXT = 40, 10, 60, 20, 10
 # The most parts whose leaders are named.
 MOST_PARTS = 3
 # Longer names are cut in charts; the part in which they differ must not be.
@@ -378,18 +378,21 @@ def draw_wins(found: Ranking) -> Chart:
 
 
 def draw_judges(found: Ranking) -> Chart | None:
-    """Judges as dots: discrimination by position bias."""
+    """The position bias of judges with its interval, and their discrimination; those with a remark come first."""
     if not found.numbers.has_workers or len(found.workers) < 2:
         return None
-    names, remarks, judges = name_all(found.workers), found.remarks, found.judges
-    most = np.lexsort((np.arange(len(names)), -judges.comparisons))[:MOST_JUDGES]
-    dots = [
-        (names[m], *(float(each[m]) for each in (judges.bias, judges.discrimination, judges.comparisons)), remarks[m])
-        for m in most.tolist()
-    ]
-    alt = f"{plural(len(dots), 'judge')}, {sum(bool(remark) for *_, remark in dots)} of them with a remark."
-    title, x, y = "Judges: larger dots have more verdicts", "Position bias", "Discrimination"
-    return draw_dots(title, alt, dots, x, y, "Verdicts")
+    names, judges = name_all(found.workers), found.judges
+    flagged = np.array([bool(remark) for remark in found.remarks])
+    most = np.lexsort((-judges.comparisons, ~flagged))[:MOST_DRAWN]
+    rows = []
+    for m in most[np.argsort(-judges.bias[most], kind="stable")].tolist():
+        bias, half = float(judges.bias[m]), WIDTH * float(judges.bias_error[m])
+        rows.append((names[m], bias, bias - half, bias + half, found.remarks[m].partition(";")[0]))
+    which = "" if len(rows) == len(names) else f" {len(rows)} of them are shown."
+    alt = f"{plural(len(names), 'judge')}, {int(flagged.sum())} of them with a remark.{which}"
+    heads = ("Judge", "Position bias", "95% interval", "Discrimination")
+    others = judges.discrimination[[names.index(row[0]) for row in rows]].tolist()
+    return draw_biases("Position bias and discrimination of the judges", alt, heads, rows, others)
 
 
 # The charts that can be drawn one by one, by their names.
