@@ -256,8 +256,8 @@ def report_ranking(found: Ranking, findings: Sequence[Finding], title: str, mode
         n_coins = int(found.kinds.coins.sum())
         figures.append(Fact("coins", "Toss coins", n_coins, format="count", detail=f"of {plural(n_judges, 'judge')}"))
     headline, *lead = conclude(found)
-    parts: list[Part] = [Facts([Fact("model", "Model", model)]), overview, Facts(figures, "figures")]
-    parts += [Text(lead)] if lead else []
+    parts: list[Part] = [overview, Facts([Fact("model", "Model", model)]), *([Text(lead)] if lead else [])]
+    parts.append(Facts(figures, "figures"))
     notes: list[Part] = [Findings(findings)] if findings else [Text(["Nothing stands out."])]
     parts.append(Section("What needs attention", notes, "attention", "Attention"))
 
