@@ -20,8 +20,6 @@ from click.testing import Result
 
 import consilience as cs
 from command_line import CLEAN, run
-from consilience import options
-from consilience.answers.classes import ABSTAIN
 from consilience.answers.previews import fit_text, fit_texts
 from consilience.cli.command import spell_options
 from consilience.cli.main import program
@@ -29,7 +27,6 @@ from consilience.cli.simulate import draw_demo
 from consilience.errors import InputError, Python, Sentence, make_inert
 from consilience.formats.reading import read_table
 from consilience.formats.writing import write_table
-from consilience.options import DUPLICATES
 from fuzz.kills import MAIN, children_hear_signals
 
 
@@ -267,12 +264,6 @@ def test_models_and_settings(answers):
     assert "Verdict" not in run("fuse", "answers.csv", "--model", "majority").stdout
 
 
-def test_moments(answers):
-    found = json.loads(run("fuse", "answers.csv", "--model", "moments", "--json").stdout)
-    assert found["model"] == "MomentMatching"
-    assert found["comparison"]["better"] is True
-
-
 def write_tags(n_sequences: int = 40) -> None:
     """Write answers of four workers about tagged sequences, and the truth."""
     rng = np.random.default_rng(1)
@@ -322,11 +313,6 @@ def test_tagged_sequences(folder):
     assert cs.evaluate(model, {(1, 1): "x"}).strict is None
 
 
-def test_choices_are_those_of_the_library():
-    assert DUPLICATES == options.DUPLICATES
-    assert ABSTAIN == options.ABSTAIN
-
-
 def test_columns_classes_weights_duplicates(folder):
     write_lines(
         folder / "odd.csv", "thing,who,said,trust", "1,a,x,0.5", "1,a,y,1", "1,b,x,1", "2,a,unsure,1", "2,b,y,0.25"
@@ -357,20 +343,6 @@ def test_gold_is_kept_and_strangers_are_counted(answers):
     assert [float(confidence) for confidence in labels["confidence"].to_pylist()] == [1, 1]
 
 
-def test_threads_do_not_change_the_result(answers):
-    for n in (1, 3):
-        assert run("fuse", "answers.csv", "-o", f"{n}.csv", "--threads", n).exit_code == 0
-    assert Path("1.csv").read_bytes() == Path("3.csv").read_bytes()
-
-
-def test_dask(answers):
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
-        assert run("fuse", "answers.csv", "-o", "dask.csv", "--engine", "dask", "-q").exit_code == 0
-    assert run("fuse", "answers.csv", "-o", "threads.csv", "-q").exit_code == 0
-    assert Path("dask.csv").read_bytes() == Path("threads.csv").read_bytes()
-
-
 def test_gold_with_names_of_its_own(answers):
     write_lines(Path("gold.csv"), "thing,truth", "i000,ant", "i001,bee")
     assert_refused(run("fuse", "answers.csv", "--gold", "gold.csv"), "gold.csv", "no column for the item")
@@ -392,15 +364,6 @@ def test_gold_with_names_of_its_own(answers):
     ):
         assert fused.labels_[:2].tolist() == ["ant", "bee"]
         assert fused.posterior_[:2].max(axis=1).tolist() == [1, 1]
-
-
-def test_folders_and_patterns_are_read(answers):
-    table = read_table("answers.csv").table
-    (answers.parent / "parts").mkdir()
-    for n in range(3):
-        write_table(table.slice(n * 240, 240), f"parts/{n}.parquet")
-    for source in ("parts", "parts/*.parquet"):
-        assert json.loads(run("fuse", source, "--json").stdout)["answers"] == 720
 
 
 def test_few_answers_are_not_ranked(folder):
@@ -598,14 +561,6 @@ def test_one_answer_each(folder):
     assert "Columns    item=id, worker=worker" in result.stdout
     assert "row number" not in run("fuse", "rows.csv", "--item", "id").stderr
     assert "one answer" not in run("fuse", "rows.csv", "--item", "image").stderr
-
-
-def test_a_misspelt_class(answers):
-    result = run("fuse", "answers.csv", "--classes", "ant,Bees")
-    assert "Nobody said 'Bees', which is among the classes, while 'bee' (" in result.stderr
-    assert "Did you mean 'bee' by 'Bees'?" in result.stderr
-    assert "Nobody said" not in run("fuse", "answers.csv", "--classes", "ant,bee,cow").stderr
-    assert "Nobody said" not in run("fuse", "answers.csv", "--classes", "ant").stderr
 
 
 # Failures and interruptions
@@ -1163,11 +1118,6 @@ def test_names_of_columns_hold_for_the_file_of_items(folder):
     result = run("fuse", "answers.csv", "--item", "qid", "--items", "items.csv", "-o", "labels.csv")
     assert result.exit_code == 0, result.stderr
     assert read_table("labels.csv").table["item"].to_pylist() == [3, 2, 1]
-
-
-def test_simulated_networks_are_fused_with_their_graph(folder):
-    printed = run("simulate", "network", "-o", "crowd", "--items", "50").stdout
-    assert "consilience fuse crowd/answers.csv --graph crowd/edges.csv -o crowd/labels.csv" in printed
 
 
 def test_a_command_does_not_load_pandas(answers):

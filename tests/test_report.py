@@ -526,20 +526,6 @@ def test_biases_are_labels_given_too_often():
     assert abs(int(found[4].removeprefix("yes +").removesuffix("%")) / 100 - share) < 0.03
 
 
-def test_two_wrong_answers_are_no_bias():
-    data = {"item": [], "worker": [], "label": []}
-    for item in range(60):
-        for worker in range(5):
-            data["item"].append(item)
-            data["worker"].append(f"w{worker}")
-            data["label"].append("ab"[item % 2])
-    data["item"] += [0, 2]
-    data["worker"] += ["new", "new"]
-    data["label"] += ["b", "b"]
-    rows = workers.tabulate(View(cs.fuse(data)))
-    assert {row["words"] for row in rows} == {""}
-
-
 def test_many_labels_of_an_item_are_summed_up():
     labels = [str(n) for n in range(9)] + ["0"]
     model = cs.DawidSkene().fit({"item": [1] * 10, "worker": range(10), "label": labels})
@@ -587,16 +573,6 @@ def test_differences_from_the_vote(fused):
     assert sum(n_workers for _, n_workers, _ in example["said"]) == 8
 
 
-def test_bins_hold_everything():
-    values = np.random.default_rng(0).integers(0, 5000, 300)
-    for most in (3, 16):
-        names, counts = charts.bin_counts(values, most)
-        assert len(names) == len(counts) <= most
-        assert sum(counts) == 300
-        low, high = (int(part.replace(",", "")) for part in names[0].split("-"))
-        assert counts[0] == ((values >= low) & (values <= high)).sum()
-
-
 def test_of_many_classes_each_that_is_shown_has_a_row_and_a_column():
     rng = np.random.default_rng(0)
     truth = np.arange(1200) % 60
@@ -626,14 +602,6 @@ def test_labels_that_are_no_classes_are_no_votes():
     assert "votes are tied, or there are none." in words
     chart = pages.draw_agreement(subject)
     assert chart.rows[-1] == ("all", int((votes.max(axis=1) == 5).sum()))
-
-
-def test_rare_classes_are_shown_together():
-    place, names = workers.merge_rare(np.array([5.0, 1.0, 9.0, 2.0]), ["a", "b", "c", "d"], 3)
-    assert names == ["a", "c", "2 other classes"]
-    assert place.tolist() == [0, 2, 1, 2]
-    table = workers.count_places(np.ones((1, 4, 4)), (names, names, place, place))
-    assert table.tolist() == [[1, 1, 2], [1, 1, 2], [2, 2, 4]]
 
 
 def test_known_labels_judge_the_probabilities():
@@ -750,15 +718,6 @@ def test_words_stand_above_the_tracks():
     page = page_of(cs.fuse(crowd), content)
     assert any(text.startswith("word") for attrs, text in page.all("th") if attrs.get("scope") == "col")
     assert any(text.startswith("word") for attrs, text in page.all("mark") if attrs["class"] == "here")
-
-
-def test_items_of_texts_are_called_by_their_word():
-    project = cs.simulate.spans(40, seed=1)
-    subject = View(cs.fuse(project.spans))
-    words = [word for text in project.spans.texts for word in re.findall(r"\w+|[^\w\s]", text)]
-    names = [subject.name_of(item) for item in range(subject.answers.n_items)]
-    assert [re.sub(r".*: “(.*)”", r"\1", name) for name in names] == words
-    assert any(text.endswith("”") for _, text in page_of(subject.model).all("h3"))
 
 
 def test_labels_of_words_are_not_taken_for_spans():
@@ -1045,7 +1004,7 @@ def test_specifications_stand_alone(fused):
     assert len(repr(chart)) < 300
 
 
-@pytest.mark.parametrize("n", [1, 2, 9, 16, 20])
+@pytest.mark.parametrize("n", [1, 9, 20])
 def test_names_of_bars_stand_below_them(n):
     names = [f"{k}-{k + 5}%" for k in range(n)]
     chart = charts.draw_bars("t", "", [*names, "all"], [*range(1, n + 1), 5], "x", "y")
@@ -1056,7 +1015,7 @@ def test_names_of_bars_stand_below_them(n):
     assert all(f">{tick}</text>" in svg for tick in ticks)
 
 
-@pytest.mark.parametrize("most", [0, 1, 2, 3, 4, 5, 7, 10, 15, 26, 1500])
+@pytest.mark.parametrize("most", [0, 1, 3, 1500])
 def test_ticks_of_counts_are_whole_numbers(most):
     svg = charts.draw_bars("t", "", ["a", "b"], np.array([most, most // 2]), "x", "y").svg
     ticks = [text for text in re.findall(r">([^<>]+)</text>", svg) if text not in ("a", "b", "x", "y")]
