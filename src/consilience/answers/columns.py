@@ -320,6 +320,19 @@ def are_distinct(column: Column) -> bool:
     return len(codes) == len(distinct)
 
 
+def number_groups(columns: Iterable[Column]) -> Indices:
+    """For each row the number of its values together, in order of first appearance.
+
+    >>> number_groups([to_column(["a", "a", "b"]), to_column([1, 2, 1])])
+    array([0, 1, 2])
+    """
+    group: Any = 0
+    for column in columns:
+        codes, values = encode_in_order_of_appearance(column)
+        group = encode_in_order_of_appearance(to_column(group * np.int64(len(values)) + codes))[0].astype(np.int64)
+    return np.asarray(group)
+
+
 def encode_sorted(column: Column) -> tuple[Codes, Values]:
     """Return each entry's index among the distinct values, sorted; of a categorical, the categories seen, in order.
 

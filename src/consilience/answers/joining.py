@@ -42,9 +42,10 @@ from .columns import (
     Values,
     count_codes,
     encode_in_order_of_appearance,
-    find_missing,
+    is_present,
     keep_values,
     lookup,
+    number_groups,
     objects,
     to_column,
     to_values,
@@ -53,7 +54,7 @@ from .columns import (
 from .items import Sequences, count_items, join_keys, key_of
 from .long_tables import find_columns, sort_rows
 from .soft_votes import relabel
-from .tables import ROLES, Table, is_table, open_frame, plays
+from .tables import ROLES, Table, is_table, key_roles, open_frame, plays
 from .tagging import SCHEMES, complete_tags, looks_tagged
 
 POLICIES = ("error", "last")
@@ -94,23 +95,16 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
         table = translate(table, format, {**unnamed, "label": old.columns.get("label")})
     # Roles that are not to be found by their usual names.
     names: dict[str, Any] = dict.fromkeys(ROLES)
-    if old.sequences is not None:
-        names |= {role: table.need(role, parameter=role) for role in ("sequence", "position")}
-    else:
-        same = "item" in old.columns and old.columns["item"] in table.names
-        names["item"] = old.columns["item"] if same else table.need("item", parameter="item")
+    for role in key_roles(old.sequences is not None):
+        names[role] = table.need(role, parameter=role)
     for role in ("weight", "order"):
         names[role] = old.columns.get(role) if old.columns.get(role) in table.names else None
     columns = find_columns(table, names)
-    keys, weighted = [role for role in ("item", "sequence", "position") if role in columns], "weight" in columns
-    is_missing = np.zeros(table.n_rows, bool)
-    is_missing[find_missing(table.read(columns["label"]))] = True
-    taken_back = NOTHING
+    keys, weighted = [columns[role] for role in key_roles(old.sequences is not None)], "weight" in columns
+    is_missing, taken_back = ~is_present(table.read(columns["label"])), NOTHING
     if is_missing.any() and duplicates == "last":
-        pair = np.zeros(table.n_rows, np.int64)
-        for role in (*keys, "worker"):
-            codes, values = encode_in_order_of_appearance(table.values(columns[role], "Fill it in or drop the row."))
-            pair = np.unique(pair * len(values) + codes, return_inverse=True)[1]
+        fill = "Fill it in or drop the row."
+        pair = number_groups(table.values(name, fill) for name in (*keys, columns["worker"]))
         if weighted:  # a row without a label counts where there is none with one
             counts = ~(is_missing & (np.bincount(pair, ~is_missing) > 0)[pair])
         else:  # of several rows the last one
@@ -119,7 +113,7 @@ def read_further(table: Table, old: Answers, duplicates: str, format: str | None
         table, is_missing = table.keep(np.flatnonzero(counts)), is_missing[counts]
     if is_missing.any():
         silent = table.keep(np.flatnonzero(is_missing))
-        taken_back = _find_retracted(silent, [columns[role] for role in keys], columns["worker"], old, duplicates)
+        taken_back = _find_retracted(silent, keys, columns["worker"], old, duplicates)
         if is_missing.all():
             return replace(no_answers(old), columns=columns), taken_back
         table = table.keep(np.flatnonzero(~is_missing))
@@ -154,11 +148,10 @@ def _find_retracted(table: Table, names: list[str], worker: str, old: Answers, d
     pairs = np.where((item < 0) | (who < 0), -1, item * old.n_workers + who)
     given = items[owner] * old.n_workers + old.worker[answers]
     rows = np.flatnonzero(np.isin(pairs, given))
-    n_lost = table.n_rows - len(rows)
     if duplicates == "last":
-        if n_lost:
-            rows_of = f"{plural(n_lost, 'row')} of {table.name} without a label"
-            warn_of(f"{rows_of} {'takes' if n_lost == 1 else 'take'} back nothing: there is no such answer.")
+        if len(rows) < table.n_rows:
+            lost = plural(table.n_rows - len(rows), "row")
+            warn_of(f"There are no answers that {lost} of {table.name} without a label would take back.")
         return np.asarray(answers[np.isin(given, pairs)])
     if len(rows):
         raise InputError(
@@ -168,9 +161,8 @@ def _find_retracted(table: Table, names: list[str], worker: str, old: Answers, d
             "To keep them, drop these rows.",
             keyword="duplicates",
         )
-    verb = "has no label and is" if table.n_rows == 1 else "have no label and are"
     warn_of(
-        f"{plural(table.n_rows, 'row')} of {table.name} {verb} left out: not answered yet.",
+        f"Left out, since they are not answered yet: {plural(table.n_rows, 'row')} of {table.name} without a label.",
         "An update takes lists of questions that are answered in part. Where answers are first read, such rows are "
         "an error, since they may be a slip.",
     )

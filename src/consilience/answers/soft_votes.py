@@ -45,6 +45,7 @@ from .columns import (
     encode_in_order_of_appearance,
     encode_sorted,
     is_text,
+    number_groups,
     to_column,
     to_values,
 )
@@ -210,7 +211,7 @@ def check_votes(
 # ------------------------------------------------------------------------------------------------- columns of numbers
 
 
-def to_numbers(column: Column) -> Floats | None:
+def read_floats(column: Column) -> Floats | None:
     """A column as numbers, NaN where one is missing; None if it holds anything else."""
     if isinstance(column, np.ndarray):
         return None
@@ -231,7 +232,7 @@ def stack(table: Table, columns: Sequence[str]) -> Floats | None:
     )
     found = []
     for name in columns:
-        numbers = to_numbers(table.read(name))
+        numbers = read_floats(table.read(name))
         if numbers is None:
             return None
         found.append(numbers)
@@ -242,7 +243,7 @@ def need_numbers(table: Table, columns: Sequence[str]) -> Floats:
     """The same; anything else in the columns is an error."""
     votes = stack(table, columns)
     if votes is None:
-        odd = [name for name in columns if to_numbers(table.read(name)) is None]
+        odd = [name for name in columns if read_floats(table.read(name)) is None]
         raise InputError(
             f"Columns of {table.name} that are to hold probabilities hold something else: {listing(odd)}.",
             Sentence("Leave them out with {ignore}."),
@@ -259,7 +260,7 @@ def are_shares(numbers: Floats) -> bool:
 
 def refuse_shares(table: Table, labels: Values) -> None:
     """Raise an error for labels of a wide table that seem to be probabilities."""
-    numbers = to_numbers(to_column(labels))
+    numbers = read_floats(to_column(labels))
     if numbers is not None and are_shares(numbers):
         raise InputError(
             f"{table.name} has fractions between 0 and 1 where labels should be, such as {labels.tolist()[0]}.",
@@ -269,7 +270,7 @@ def refuse_shares(table: Table, labels: Values) -> None:
         )
 
 
-def list_classes(table: Table, names: Names) -> dict[str, str]:
+def find_class_columns(table: Table, names: Names) -> dict[str, str]:
     """The columns of classes, each with its class."""
     called = {name: match.group(1) for name in table.names if (match := _NAMED.fullmatch(str(name))) is not None}
     if len(called) > 1:
@@ -309,7 +310,7 @@ def read_soft(table: Table, names: Names, named: bool) -> Table | None:
         return table
     if named:
         refuse_roles(table, names, ("label", "weight"), _HOW)
-    columns = list_classes(table, names)
+    columns = find_class_columns(table, names)
     if not named:
         is_other = any(names.get(role) is not None for role in ("label", "weight")) or not columns
         if is_other or not plays(table, names, "item", "sequence") or not plays(table, names, "worker"):
@@ -360,11 +361,11 @@ def read_soft_long(table: Table, names: Names, named: bool) -> Table | None:
         return None
     label = table.need("label", names.get("label"), parameter="label")
     if not named:
-        numbers = to_numbers(table.read(column))
+        numbers = read_floats(table.read(column))
         if numbers is None:
             return None
         is_single = are_shares(numbers) and len(encode_in_order_of_appearance(table.read(label))[1]) == 1
-        if not is_single and int(_find_pairs(table, names).max()) + 1 == table.n_rows:
+        if not is_single and int(_number_votes(table, names).max()) + 1 == table.n_rows:
             return None
     codes, labels = encode_sorted(table.values(label, "Each probability is that of a label: fill it in."))
     if len(labels) < 2:
@@ -373,7 +374,7 @@ def read_soft_long(table: Table, names: Names, named: bool) -> Table | None:
             "Give a row to each class. If there are two, that of the other one is 1 minus the first.",
         )
     (numbers,) = need_numbers(table, [column]).T
-    pair = _find_pairs(table, names)
+    pair = _number_votes(table, names)
     n_pairs = int(pair.max()) + 1
     n_cells = n_pairs * len(labels)
     size = f"{table.name} has {n_pairs:,} votes on {len(labels):,} labels"
@@ -395,15 +396,11 @@ def read_soft_long(table: Table, names: Names, named: bool) -> Table | None:
     return with_votes(table.keep(rows), SoftRows(labels, votes, lacks_rows=True))
 
 
-def _find_pairs(table: Table, names: Names) -> Indices:
+def _number_votes(table: Table, names: Names) -> Indices:
     """For each row the number of its item and worker, in order of appearance."""
     in_sequences = names.get("item") is None and (names.get("sequence") is not None or table.has_sequences())
-    pair = np.zeros(table.n_rows, np.int64)
-    for role in (*key_roles(in_sequences), "worker"):
-        column = table.values(table.need(role, names.get(role), parameter=role), "Fill it in or drop the row.")
-        codes, values = encode_in_order_of_appearance(column)
-        pair = encode_in_order_of_appearance(to_column(pair * len(values) + codes))[0].astype(np.int64)
-    return pair
+    roles = [table.need(role, names.get(role), parameter=role) for role in (*key_roles(in_sequences), "worker")]
+    return number_groups(table.values(name, "Fill it in or drop the row.") for name in roles)
 
 
 def read_soft_wide(table: Table, names: Names, named: bool) -> Table | None:

@@ -21,14 +21,14 @@ from . import Codec, files
 Record = dict[str, Any]
 
 
-def _read(path: str, wanted: Collection[str] | None) -> pa.Table:
+def _read_json(path: str, wanted: Collection[str] | None) -> pa.Table:
     names: dict[str, None] = {}
     tables, number = [], 1
     with io.BufferedReader(files.open_input(path)) as file:
         while lines := file.readlines(files.BLOCK):
             if number == 1:
                 lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
-            numbers, records = _parse(path, number, lines)
+            numbers, records = _parse_lines(path, number, lines)
             names.update(dict.fromkeys(chain.from_iterable(records)))
             chosen = [name for name in names if wanted is None or name in wanted]
             tables.append(pa.table({name: _to_array(path, name, numbers, records) for name in chosen}))
@@ -39,7 +39,7 @@ def _read(path: str, wanted: Collection[str] | None) -> pa.Table:
         raise InputError(f"{path!r}: {first_line(error)}.", "Give all values of a column one type.") from error
 
 
-def _parse(path: str, first: int, lines: list[bytes]) -> tuple[list[int], list[Record]]:
+def _parse_lines(path: str, first: int, lines: list[bytes]) -> tuple[list[int], list[Record]]:
     """The objects of a run of lines, and the numbers of their lines."""
     numbers = [number for number, line in enumerate(lines, first) if line.strip()]
     try:  # as one array, which takes a third of the time
@@ -86,7 +86,7 @@ def _to_array(path: str, name: str, numbers: list[int], records: list[Record]) -
         ) from error
 
 
-def _write(tables: Iterable[pa.Table], path: str) -> None:
+def _write_json(tables: Iterable[pa.Table], path: str) -> None:
     """Write one object per row; a number that is not finite becomes null."""
     encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
     with files.open_output(path) as sink:
@@ -117,8 +117,8 @@ def _recognise(head: bytes, _path: str) -> bool:
         return False
 
 
-def _find_lines(path: str) -> Iterator[int]:
+def _find_json_lines(path: str) -> Iterator[int]:
     return (number for number, _ in files.numbered_lines(path))
 
 
-JSON_LINES = Codec(read=_read, write=_write, recognise=_recognise, find_lines=_find_lines)
+JSON_LINES = Codec(read=_read_json, write=_write_json, recognise=_recognise, find_lines=_find_json_lines)

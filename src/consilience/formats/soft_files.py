@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.columns import to_column
-from ..answers.soft_votes import SoftRows, list_classes, stack, sum_to_one, with_votes
+from ..answers.soft_votes import SoftRows, find_class_columns, stack, sum_to_one, with_votes
 from ..answers.tables import Table, open_frame
 from ..errors import InputError, listing, quietly
 from ..limits import NUMBER, require_memory
@@ -113,5 +113,5 @@ def _holds_votes(path: str) -> bool:
         return False
     if table.find("item") is None or any(table.find(role) is not None for role in ("worker", "label")):
         return False
-    votes = stack(table, list(list_classes(table, {})))
+    votes = stack(table, list(find_class_columns(table, {})))
     return votes is not None and votes.shape[1] > 1 and sum_to_one(votes)
