@@ -17,16 +17,16 @@ from consilience.errors import (
     NotFittedError,
     ParameterError,
 )
+from consilience.inference import starts
 from consilience.inference.estimator import renew
-from consilience.models import updating
 from consilience.models.updating import SHARE
 from effort import rest_robust
 
 
-@pytest.fixture(params=[0, updating.LARGE], ids=["goes on", "starts again"])
+@pytest.fixture(params=[0, starts.LARGE], ids=["goes on", "starts again"])
 def large(request, monkeypatch):
     """From how many answers on the loop starts from what was learned."""
-    monkeypatch.setattr(updating, "LARGE", request.param)
+    monkeypatch.setattr(starts, "LARGE", request.param)
     return request.param
 
 

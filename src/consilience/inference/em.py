@@ -379,4 +379,4 @@ def add_up(results: Iterable[tuple[RowCounts, Any]], shape: tuple[int, ...]) -> 
         else:  # small data are one block: nothing need be compiled for them
             total[counts.rows] = counts.counts
         summaries.append(summary)
-    return Statistics(total, reduce(add, summaries) if summaries[0] is not None else None)
+    return Statistics(total, reduce(add, summaries) if summaries[0] is not None else summaries[0])

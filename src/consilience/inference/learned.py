@@ -118,24 +118,3 @@ def explain_choice(chosen: float, scores: list[CouplingScore], words: str, note:
         f"{best.coupling * unit:.3g} (mean log probability by coupling: {tried}); "
         "the smallest coupling within one standard error was taken."
     )
-
-
-class Before(NamedTuple):
-    """What a fit that goes on takes from the one before; see `consilience.models.updating`.
-
-    Attributes
-    ----------
-    starts_there : bool
-        Whether the loop starts from what was learned.
-    names, learned, smoothing
-        Who was there, and what was learned of them.
-    coupling, coupling_scores
-        The coupling that was found, which is kept if it is one that is learned.
-    """
-
-    starts_there: bool
-    names: Names
-    learned: Learned
-    smoothing: tuple[float, float] | None
-    coupling: float | None
-    coupling_scores: list[CouplingScore]

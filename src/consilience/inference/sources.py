@@ -7,7 +7,7 @@ is 1 / g: the power that its likelihood is raised to. Together they count as one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,6 @@ from .workers.base import WorkerModel
 from .workers.rows import anchor
 from .workers.types import WorkerTypes
 
-if TYPE_CHECKING:
-    from .learned import Before
-
 # Answers that are looked at one by one, and the part of them that is hidden at a time.
 MOST_ANSWERS, HIDDEN = 100_000, 0.1
 
@@ -41,7 +38,7 @@ class Source:
     features: Features | None = None  # what describes the items
     task: AnyKind = TABLE  # what the items are
     worker_types: WorkerTypes | None = None  # what the workers' answers to other questions say of them
-    before: Before | None = None  # of a fit that goes on from another
+    before: Any = None  # the `Result` of the fit before, of one that goes on from it
 
     @classmethod
     def of_codes(cls, r: Answers, known: NDArray[np.int32] | None) -> Source:

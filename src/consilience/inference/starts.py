@@ -25,7 +25,6 @@ from ..errors import (
 from ..kernels import Floats, freeze
 from . import Distributions
 from .em import Parameters, Problem, expect_from_votes, maximise
-from .learned import Before
 from .moments import MomentFit, answers_to_match, find_obstacles, learn_moments
 from .preconditions import check_moments, fixed_prior
 from .sources import Source
@@ -36,6 +35,14 @@ from .workers.priors import make_pair
 if TYPE_CHECKING:
     from .estimator import LatentEstimator
 
+# With so many answers, the loop starts from what was learned.
+LARGE = 500_000
+
+
+def goes_on(source: Source) -> bool:
+    """Whether the loop starts where the fit before ended; few answers are fitted anew in no time."""
+    return source.before is not None and source.responses.n_responses >= LARGE
+
 
 def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dict[str, Parameters]:
     """The parameters to start from, by name: those asked for by `start`, then `n_init - 1` random ones.
@@ -45,7 +52,7 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
     from .estimator import Estimator
 
     r = source.responses
-    if source.before is not None and source.before.starts_there:
+    if goes_on(source):
         reached = go_on(source.before, problem, r, model.max_iter)
         if reached is not None:
             return {"update": reached}
@@ -95,7 +102,7 @@ def find_starts(model: LatentEstimator, problem: Problem, source: Source) -> dic
     return starts
 
 
-def go_on(before: Before, problem: Problem, r: Answers, max_iter: int) -> Parameters | None:
+def go_on(before: Any, problem: Problem, r: Answers, max_iter: int) -> Parameters | None:
     """The parameters of the fit before, for answers that hold more; None if there are other labels or classes.
 
     Workers who were not there start as the crowd answers on the whole.
@@ -107,8 +114,8 @@ def go_on(before: Before, problem: Problem, r: Answers, max_iter: int) -> Parame
     )
     if learned.kind != workers.name or (label < 0).any() or not np.array_equal(k, np.arange(len(known.classes))):
         return None
-    if prior.parts is not None and before.smoothing is not None:
-        prior = make_pair(prior, prior.parts, before.smoothing)
+    if prior.parts is not None and before.course.smoothing is not None:
+        prior = make_pair(prior, prior.parts, before.course.smoothing)
     crowd = np.log(np.maximum(learned.crowd, np.finfo(np.float64).tiny))
     logs = freeze(workers.adopt(learned.log_weights, crowd, worker, label))
     given = Parameters(Distributions(freeze(np.exp(logs)), logs, logs, 0.0), learned.structure, prior)

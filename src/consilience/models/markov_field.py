@@ -19,7 +19,7 @@ from ..inference.hidden_fits import hide_from_fit
 from ..inference.learned import CouplingScore, explain_choice
 from ..inference.preconditions import check_messages
 from ..inference.sources import Source
-from ..inference.starts import find_starts
+from ..inference.starts import find_starts, goes_on
 from ..inference.structures import Statistics, StructureParameters, Summary
 from ..inference.structures.field import (
     LEAST_UNIT,
@@ -191,11 +191,10 @@ class MarkovField(LatentModel):
         These have the prior of the problem as it was `posed`. Under the pseudo-counts of a learned prior, which may be
         many, the workers of a start are all alike, and the first posteriors hardly better than votes.
         """
-        goes_on = source.before is not None and source.before.starts_there
-        begins = problem.prior.learns != posed.prior.learns and self.max_iter > 0 and not goes_on
+        begins = problem.prior.learns != posed.prior.learns and self.max_iter > 0 and not goes_on(source)
         early = replace(problem, prior=posed.prior.settle()) if begins else problem
         starts = find_starts(self, early, source)
-        if isinstance(self.start, str) and self.start == "dawid-skene" and not goes_on:
+        if isinstance(self.start, str) and self.start == "dawid-skene" and not goes_on(source):
             found = fit_apart(early, self._run)[1]
             summary = FieldSummary(0.0, found.statistics.summary.mass, 0.0)
             own = maximise(early, Statistics(found.statistics.counts, summary), found.parameters.prior)

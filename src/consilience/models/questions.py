@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from ..answers.answers import Answers
 from ..answers.columns import Column, add_values, find_present, is_missing, lookup, to_column, to_values
-from ..answers.joining import check_join_policy, drop_workers, join_responses
 from ..answers.previews import build_report, round_figures
 from ..answers.tables import Table, build_frame, is_table, open_frame
 from ..arguments import check_truth, to_path
@@ -45,7 +44,7 @@ from ..results.worker_report import AS_IF_BY_CHANCE
 from .base import Model
 from .fusing import Posed, fit_posed
 from .opening import open_answers
-from .updating import check_answers, join_gold, read_batch, read_like
+from .updating import check_answers, join_batch, read_like
 
 FORMAT, VERSION, HEADER = "consilience-questions", 1, "questions.json"
 # What a damaged archive raises; a RuntimeError where it calls for a password, or for another version.
@@ -341,28 +340,18 @@ class Questions(Mapping[str, Model]):
         """
         if responses is None and gold is None:
             raise ParameterError("There is nothing to add.", "Give new answers or known labels.")
-        check_join_policy(duplicates)
         known, posed, table = split_gold(gold, list(self)), {}, None
         if responses is not None:
             is_path = isinstance(responses, (str, os.PathLike))
             table = open_table(os.fspath(cast(Any, responses)))[0] if is_path else open_frame(responses)
         for name, model in self.items():
-            before = model.result_
-            old = check_answers(before)
-            rows = None
+            before, rows = model.result_, None
             if table is not None:
-                rows = keep_answered(table, old.columns.get("label", name), isinstance(before.task, TagsKind))
-            new, retracted, _ = read_batch(
-                rows if rows is not None and rows.n_rows else None, old, duplicates, before.task
-            )
-            if before.blocked is not None:
-                blocked = lookup(new.workers, to_column(before.blocked))
-                new = drop_workers(new, blocked[blocked >= 0])
-            joined = join_responses(old, new, duplicates, retracted)
-            r = model._prepare(joined.responses)
-            labels = join_gold(before, joined, r, new.gold if known.get(name) is None else known[name])[0]
+                label = check_answers(before).columns.get("label", name)
+                rows = keep_answered(table, label, isinstance(before.task, TagsKind))
+            batch = join_batch(model, rows if rows is not None and rows.n_rows else None, known.get(name), duplicates)
             beside = {each: getattr(before, each) for each in ("scale_check", "soft_check", "blocked", "n_blocked")}
-            posed[name] = Posed(renew(model), Source(r, labels, task=before.task), None, beside)
+            posed[name] = Posed(renew(model), Source(batch.answers, batch.gold, task=before.task), None, beside)
         with open_engine(engine) as opened:
             found, together, names = fit_posed(posed, opened, next(iter(self.values())).result_.source_kind)
         self._models, self.shared_ = found, Shared.of(together, names)

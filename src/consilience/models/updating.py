@@ -4,10 +4,10 @@ In an update all answers are joined (see `consilience.answers.joining`). Calibra
 search for copies take longer than the EM loop, and a few more answers hardly change them. So they are kept while fewer
 than `SHARE` of the answers have come or changed since the last whole fit.
 
-From `LARGE` answers on, the loop also starts from what was learned until then: the parameters of workers and structure,
-and the pseudo-counts of the prior. It ends where a fit to all answers ends, after a few iterations. With fewer answers
-it starts as any fit does. That is fast, too, and EM ends in a maximum near its start: few answers have several, and a
-loop that always goes on stays at a poor one however many answers come.
+With very many answers (`LARGE` in `consilience.inference.starts`), the loop also starts from what was learned until
+then: the parameters of workers and structure, and the pseudo-counts of the prior. It ends where a fit to all answers
+ends, after a few iterations. With fewer answers it starts as any fit does. That is fast, too, and EM ends in a maximum
+near its start: few answers have several, and a loop that always goes on stays at a poor one however many answers come.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ from ..engines import open_engine
 from ..errors import InputError, ParameterError, listing, plural
 from ..formats.reading import open_paths
 from ..formats.sources import as_graph, find_source, open_source, open_table
-from ..inference.estimator import LabelEstimator, LatentEstimator
-from ..inference.learned import Before as Earlier
+from ..inference.estimator import LatentEstimator
 from ..inference.sources import Source
-from ..kinds import find_kind, need_kind
+from ..kinds import find_kind
 from ..kinds.base import TABLE, AnyKind
 from ..results.comparison import explain_move
 from ..results.fitting import align, fit_source
@@ -50,8 +49,6 @@ from .opening import adapt, open_answers
 
 # A model is fitted from the beginning when so many of the answers have come or changed.
 SHARE = 0.1
-# With so many answers, the loop starts from what was learned.
-LARGE = 500_000
 
 
 class Update(NamedTuple):
@@ -115,47 +112,98 @@ class Update(NamedTuple):
         return ", ".join(parts)
 
 
+class JoinedBatch(NamedTuple):
+    """The answers of a fit and new ones, with their known labels."""
+
+    answers: Answers
+    joined: Joined
+    gold: Gold | None
+    n_gold: int  # known labels that are new, or other ones
+    roles: Mapping[str, str]  # the column of the new table that played each role
+
+
 def update_model(model: Model, responses: object, graph: object, gold: object, engine: object, duplicates: str) -> None:
     """Add answers, known labels and edges to a fitted model, and fit it to all; see `Model.update`."""
-    before = model.result_
-    old = check_answers(before)
-    check_join_policy(duplicates)
     if responses is None and graph is None and gold is None:
         raise ParameterError("There is nothing to add.", "Give new answers, known labels or edges.")
-    new, retracted, task = read_batch(responses, old, duplicates, before.task)
+    before, old = model.result_, check_answers(model.result_)
+    model._check()
+    r, joined, known, n_gold, roles = join_batch(model, responses, gold, duplicates)
+    if before.given.graph is not None:
+        edges = before.given.graph.aligned_with(old.items)
+        graph = edges.aligned_with(r.items) if graph is None else edges.joined_with(as_graph(graph, r), r.items)
+
+    # What is kept of the fit before.
+    source = Source(r, known, task=before.task)
+    n_changes = before.n_changes + joined.n_changed
+    stays = isinstance(model, LatentEstimator) and n_changes < SHARE * r.n_responses and not n_gold
+    once = before.by_fuse or before.copies_count_once
+    asked: dict[str, Any] = {"count_copies_once": once, "source_kind": before.source_kind}
+    if stays:
+        place = lookup(r.workers, to_column(before.names.workers))
+        groups = [sorted(place[group][place[group] >= 0].tolist()) for group in before.copies]
+        asked |= {"copies": sorted(group for group in groups if len(group) > 1), "n_changes": n_changes}
+        if before.calibrated is not None and before.calibrated.powers and not before.by_fuse:
+            asked["kept"] = before.calibrated
+    links = align(model, r, graph)
+    changed: dict[str, Any] = {}
+    with open_engine(engine) as opened:
+        going_on = replace(source, before=before) if stays else source
+        found = fit_source(model, going_on, links, opened, **asked)
+        found = replace(found, scale_check=before.scale_check, soft_check=before.soft_check)
+        if before.by_fuse:
+            # Fits that check the result start anew: what was found before would confirm itself.
+            found, changed = judge(model, found, source, links, opened)
+
+    # What has changed: the items that were there, and have another label now.
+    then, now = before.labels, found.labels
+    code = lookup(now.classes, to_column(then.classes))[then.codes]
+    place = np.flatnonzero(code != now.codes[joined.item])
+    rows = joined.item[place]
+    columns: dict[str, Any] = {
+        "label_before": then.values[place],
+        "label": now.values[rows],
+        "confidence_before": then.confidence[place],
+        "confidence": now.confidence[rows],
+        "new_answers": joined.n_new[rows],
+    }
+    compared, after = before.comparison, found.comparison
+    update = Update(
+        joined.n_added,
+        joined.n_corrected,
+        joined.n_retracted,
+        joined.n_repeated,
+        joined.n_new_items,
+        joined.n_new_workers,
+        int((lookup(old.labels, to_column(r.labels)) < 0).sum()),
+        n_gold,
+        len(rows),
+        stays,
+        now.take(rows) | {name: to_column(values) for name, values in columns.items()},
+        None if compared is None or after is None else explain_move(compared, after),
+        roles,
+    )
+    found = replace(found, update=update, blocked=before.blocked, n_blocked=before.n_blocked)
+    model.set_params(**changed)._adopt(found)
+
+
+def join_batch(model: Model, source: object, gold: object, duplicates: str) -> JoinedBatch:
+    """The answers of a fitted model with a batch of new ones, and all known labels."""
+    before, old = model.result_, check_answers(model.result_)
+    check_join_policy(duplicates)
+    new, retracted, task = read_batch(source, old, duplicates, before.task)
     refuse(task.no_update)
     if before.blocked is not None:
         blocked = lookup(new.workers, to_column(before.blocked))
         new = drop_workers(new, blocked[blocked >= 0])
     joined = join_responses(old, new, duplicates, retracted)
-    model._check()
     r = model._prepare(joined.responses)
     known, n_gold = join_gold(before, joined, r, new.gold if gold is None else gold)
-    links = align(model, r, join_graph(before, r, graph))
-    earlier, asked = choose_way(model, before, joined, r, n_gold)
-    stays = "copies" in asked
-    changed: dict[str, Any] = {}
-    with open_engine(engine) as opened:
-        source = Source(r, known, task=before.task, before=earlier)
-        found = fit_source(model, source, links, opened, **asked)
-        found = replace(found, scale_check=before.scale_check, soft_check=before.soft_check)
-        if before.by_fuse:
-            # Fits that check the result start anew: what was found before would confirm itself.
-            found, changed = judge(model, found, replace(source, before=None), links, opened)
-    moved = list_changes(found, joined, before)
-    compared, after = before.comparison, found.comparison
-    verdict = None if compared is None or after is None else explain_move(compared, after)
-    counts = (joined.n_added, joined.n_corrected, joined.n_retracted, joined.n_repeated)
-    n_new_labels = int((lookup(old.labels, to_column(r.labels)) < 0).sum())
-    sizes = (joined.n_new_items, joined.n_new_workers, n_new_labels, n_gold, len(moved["new_answers"]))
-    update = Update(*counts, *sizes, stays, moved, verdict, new.columns)
-    model.set_params(**changed)._adopt(
-        replace(found, update=update, blocked=before.blocked, n_blocked=before.n_blocked)
-    )
+    return JoinedBatch(r, joined, known, n_gold, new.columns)
 
 
 def check_answers(found: Result) -> Answers:
-    """Return the answers of a fit, if it can go on."""
+    """The answers of a fit, if it can go on."""
     refuse(found.task.no_update)
     if found.given.has_priors or found.guidance is not None:
         raise ParameterError(
@@ -171,50 +219,42 @@ def refuse(refusal: tuple[str, str] | None) -> None:
         raise InputError(*refusal)
 
 
-class Batch(NamedTuple):
-    """New answers, those that they retract, and the task of the new ones."""
-
-    answers: Answers
-    retracted: Indices = NOTHING
-    task: AnyKind = TABLE
-
-
-def read_batch(source: object, old: Answers, duplicates: str, like: AnyKind = TABLE) -> Batch:
-    """Return new answers in any form, and those that they retract; `like` is the task of the fit."""
+def read_batch(
+    source: object, old: Answers, duplicates: str, like: AnyKind = TABLE
+) -> tuple[Answers, Indices, AnyKind]:
+    """New answers in any form, those that they retract, and their task; `like` is the task of the fit."""
     if source is None:
-        return Batch(no_answers(old))
-    reading = like.reading()
-    if reading and find_kind(source) is None:
+        return no_answers(old), NOTHING, TABLE
+    if like.reading() and find_kind(source) is None:
         roles = {role: name for role, name in old.columns.items() if role in ("item", "worker", "label")}
-        source = open_answers(source, **reading, **roles)
+        source = open_answers(source, **like.reading(), **roles)
+    form = None
+    if find_kind(source) is None and isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        if find_source(path) is not None:  # of an annotation tool
+            source = open_source(path, gold=False, duplicates=duplicates)
+        else:
+            source, form = open_table(path)
     kind = find_kind(source)
-    if kind is not None:
-        task, answers = kind.pose(adapt(source, like))
-        return Batch(answers, task=task)
-    if not isinstance(source, (str, os.PathLike)):
-        return Batch(*read_further(open_frame(source), old, duplicates))
-    path = os.fspath(source)
-    if find_source(path) is not None:  # of an annotation tool
-        opened = open_source(path, gold=False, duplicates=duplicates)
-        task, answers = need_kind(opened).pose(opened)
-        return Batch(answers, task=task)
-    table, form = open_table(path)
-    return Batch(*read_further(table, old, duplicates, form))
+    if kind is None:
+        return *read_further(open_frame(source), old, duplicates, form), TABLE
+    task, answers = kind.pose(adapt(source, like))
+    return answers, NOTHING, task
 
 
 def read_like(model: Model, source: object) -> Answers:
-    """Return other answers, read as those of the fit were, as far as the model has them."""
+    """Other answers, read as those of the fit were, as far as the model has them."""
     old = model.result_.given.answers
     if old is None:
         return model._read(source)[1]
-    new = read_batch(source, old, "error", model.result_.task).answers
+    new = read_batch(source, old, "error", model.result_.task)[0]
     if old.silence_counts and not new.silence_counts:
         new = replace(new, background=old.background).with_classes(old.classes)
     return model._read(new)[1]
 
 
 def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple[Gold | None, int]:
-    """Return old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
+    """Old and new known labels, and how many are new or other ones; of two for one item the new one holds."""
     spread = before.task.spread_known(open_paths(gold), before.answers.columns)
     new, old, classes = match_gold(spread, r, r.classes), before.given.gold, before.names.classes
     if old is None:
@@ -235,48 +275,3 @@ def join_gold(before: Result, joined: Joined, r: Answers, gold: object) -> tuple
     told = new.codes >= 0
     n_new = int((told & (new.codes != codes)).sum())
     return Gold(np.where(told, new.codes, codes), np.where(told, new.judging, judging)), n_new
-
-
-def join_graph(before: Result, r: Answers, graph: object) -> Any:
-    """Return the old graph with further edges, over all items; what is given to a model without one stays as it is."""
-    if before.given.graph is None:
-        return graph
-    old = before.given.graph.aligned_with(before.answers.items)
-    return old.aligned_with(r.items) if graph is None else old.joined_with(as_graph(graph, r), r.items)
-
-
-def choose_way(
-    model: LabelEstimator, before: Result, joined: Joined, r: Answers, n_gold: int
-) -> tuple[Earlier | None, dict[str, Any]]:
-    """What a fit takes from the one before, if it goes on from that, and what `fit_source` is asked besides."""
-    once = before.by_fuse or before.copies_count_once
-    asked: dict[str, Any] = {"count_copies_once": once, "source_kind": before.source_kind}
-    n_changes = before.n_changes + joined.n_changed
-    if not isinstance(model, LatentEstimator) or n_changes >= SHARE * r.n_responses or n_gold:
-        return None, asked
-    kept, course, calibrated = None, before.course, before.calibrated
-    if calibrated is not None and calibrated.powers and not before.by_fuse:
-        kept = calibrated
-    earlier = Earlier(
-        r.n_responses >= LARGE, before.names, before.learned, course.smoothing, before.coupling, before.coupling_scores
-    )
-    place = lookup(r.workers, to_column(before.names.workers))
-    groups = [sorted(place[group][place[group] >= 0].tolist()) for group in before.copies]
-    copies = sorted(group for group in groups if len(group) > 1)
-    return earlier, asked | {"copies": copies, "kept": kept, "n_changes": n_changes}
-
-
-def list_changes(found: Result, joined: Joined, before: Result) -> dict[str, Column]:
-    """Return the columns of a table of the items that were there, and have another label now."""
-    then, now = before.labels, found.labels
-    code = lookup(now.classes, to_column(then.classes))[then.codes]
-    old = np.flatnonzero(code != now.codes[joined.item])
-    rows = joined.item[old]
-    columns = {
-        "label_before": then.values[old],
-        "label": now.values[rows],
-        "confidence_before": then.confidence[old],
-        "confidence": now.confidence[rows],
-        "new_answers": joined.n_new[rows],
-    }
-    return now.take(rows) | {name: to_column(values) for name, values in columns.items()}

@@ -27,7 +27,6 @@ from ..errors import (
 from ..formats.reading import open_paths
 from ..inference.em import expect_from_votes, maximise
 from ..inference.estimator import LatentEstimator, Plan
-from ..inference.learned import Before
 from ..inference.sources import Source
 from ..inference.structures import Statistics
 from ..inference.workers.priors import make_pair
@@ -87,7 +86,7 @@ def fit_next(model: LatentEstimator, before: Result, r: Answers, gold: object, e
     copies = [worker[group].tolist() for group in before.copies]
     used = source.count_once(copies) if before.copies_count_once else source
     smoothing, scores = before.course.smoothing, before.coupling_scores
-    used = replace(used, before=Before(False, names, learned, smoothing, before.coupling, scores))
+    used = replace(used, before=before)
     named = names.classes[lookup(names.labels, to_column(names.classes)) >= 0]
     new_classes = (r.label_of_class >= 0) & (lookup(named, to_column(r.classes)) < 0)
     with open_engine(engine) as opened:
